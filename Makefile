@@ -15,21 +15,29 @@ PAGES := README.md $(wildcard docs/papers/*.md docs/generated/*.md) docs/paper.m
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# The versions that LOCKED=1 installs are known to work only with the Python version of the lock.
+# LOCKED=1 installs the versions of a lock, each held to its hash. A lock is of one version of Python.
 version := $(PYTHON) -c 'import sys; print("\# Python {}.{}".format(*sys.version_info))'
-fitting = [ "$$($(version))" = "$$(head -1 requirements.lock)" ] || { \
-	echo "requirements.lock is of another Python: leave out LOCKED, or name it by PYTHON=python3.11" >&2; exit 2; }
+fitting = [ "$$($(version))" = "$$(head -1 requirements-dev.lock)" ] || { \
+	echo "requirements-dev.lock is of another Python: leave out LOCKED, or name it by PYTHON=python3.11" >&2; exit 2; }
+install := $(BIN)/python -m pip install --quiet
+locked  := $(install) --require-hashes -r requirements-dev.lock && $(install) --no-deps --no-build-isolation -e .
 
 $(STAMP): pyproject.toml
 	@$(if $(LOCKED),$(fitting),true)
 	@echo "installing dpmf and what it needs into $(VENV)/: a few minutes"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -e '.[dev]' $(if $(LOCKED),-c requirements.lock)
+	$(if $(LOCKED),$(locked),$(install) -e '.[dev]')
 	@touch $@
 
-lock: $(STAMP) ## write requirements.lock: the versions that are installed
-	@{ $(version); $(BIN)/python -m pip freeze --exclude-editable; } $(call into,requirements.lock)
+# What stands in a lock stays at its version, unless UPGRADE=1.
+compile = { $(version); $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-annotate \
+	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options --all-build-deps $(if $(UPGRADE),--upgrade) \
+	--output-file $(1).new $(2) pyproject.toml && cat $(1).new; } $(call into,$(1)) && rm $(1).new
+
+lock: $(STAMP) ## write both locks, of users and of developers: versions and hashes; UPGRADE=1 takes the newest
+	@for lock in requirements requirements-dev; do [ ! -f $$lock.lock ] || tail -n +2 $$lock.lock > $$lock.lock.new; done
+	@$(call compile,requirements.lock)
+	@$(call compile,requirements-dev.lock,--extra dev --extra docs)
 
 run: $(STAMP) ## set up, run the quickstart on embedded synthetic ratings, print its crossing table
 	$(BIN)/dpmf run configs/quickstart.yaml
@@ -69,7 +77,7 @@ pages: $(STAMP) ## update the tables of pages, and the output of their commands 
 	@for page in $(PAGES); do $(BIN)/dpmf docs $$page --results results $(call into,$$page); done
 
 docs: $(STAMP) ## build the documentation as a site: site/index.html; a broken link is an error
-	$(BIN)/python -m pip install --quiet -e '.[docs]' $(if $(LOCKED),-c requirements.lock)
+	$(if $(LOCKED),true,$(install) -e '.[docs]')
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "to read and search it: $(BIN)/python -m http.server --directory site"
 

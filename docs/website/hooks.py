@@ -4,6 +4,7 @@ Nothing is written for the site alone. A page is read as the repository shows it
 mapped here.
 """
 
+import logging
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
@@ -26,6 +27,8 @@ COMMENT = re.compile(r"^<!-- (?P<text>.*) -->$")
 CONTINUED = re.compile(r"^ {2,3}(?=\S)")
 """The indentation of what goes on in an item of a list; MkDocs asks for four spaces."""
 ITEM = re.compile(r"^([-*]|\d+\.) ")
+SEPARATOR = re.compile(r"(?<!\\)\|")
+"""What parts the cells of a table, in code as well, unless it is escaped."""
 
 
 def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
@@ -47,9 +50,31 @@ def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
 def on_page_markdown(markdown: str, page: "Page", config: "MkDocsConfig", files: "Files") -> str:
     """The page as MkDocs wants it. One that is generated is all tables, and has the room of a table of contents."""
     at = _path(page.file)
+    for number in broken_rows(markdown.splitlines()):
+        logging.getLogger("mkdocs.hooks").warning(
+            "%s: row %d of its tables has other columns than the header", at, number
+        )
     if at.parent.name == "generated":
         page.meta["hide"] = ["toc"]
     return "\n".join(lines_of_site(markdown.splitlines(), at, PurePosixPath(page.file.src_uri)))
+
+
+def broken_rows(lines: Iterable[str]) -> Iterator[int]:
+    """The lines, from 1, of rows of tables that have more or fewer cells than their header.
+
+    Such a table is shown as text full of bars, or loses cells.
+    """
+    closing, columns = "", 0
+    for number, line in enumerate(lines, 1):
+        if closing:
+            closing = "" if line.strip() == closing else closing
+        elif fence := FENCE.match(line):
+            closing = fence["marks"]
+        row = line.strip()
+        cells = len(SEPARATOR.findall(row)) - 1 if not closing and row.startswith("|") else 0
+        if columns and cells and cells != columns:
+            yield number
+        columns = (columns or cells) if cells else 0
 
 
 def lines_of_site(lines: Iterable[str], at: PurePosixPath, uri: PurePosixPath) -> Iterator[str]:

@@ -2,8 +2,10 @@
 
 import math
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 
+from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.levels import LevelAt, levels_at
@@ -72,6 +74,9 @@ def _best(
         return
     best, *others = sorted(found, key=lambda each: each.value or math.inf)
     yield f"- {_advice(best, levels, epsilon)}: typical error {_error(best)}{_delta(best)}."
+    if method := PRIVATE.get(best.algorithm):  # a plugin is its author's to explain
+        about = (sys.modules[method.__module__].__doc__ or "").partition("\n")[0]
+        yield f"- {about}"
     clean = [levels[each.label] for each in experiment.baselines if _finite(levels[each.label])]
     if clean:
         least = min(clean, key=lambda each: each.value or math.inf)
@@ -140,7 +145,7 @@ def _from_where_on(crossing: Crossing) -> str:
     if crossing.status is Status.BELOW_GRID:
         return f"It is as good as {name} at every ε that was tried, from {crossing.grid_low:g} on."
     if crossing.status is Status.NOT_REACHED:
-        return f"It is worse than {name} at every ε that was tried, up to {crossing.grid_high:g}."
+        return f"It becomes as good as {name} at no ε that was tried, up to {crossing.grid_high:g}."
     return (
         f"Its results are incomplete: run the config to the end to see from which ε it is as good as {name}."
     )

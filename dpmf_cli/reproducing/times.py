@@ -12,7 +12,7 @@ from dpmf_cli.running.plan import Plan
 
 @dataclass(frozen=True)
 class Took:
-    """The cost of one experiment: its number of tasks, and the seconds of their fits, added up."""
+    """The cost of one experiment: its number of tasks, and the CPU seconds of their fits, added up."""
 
     tasks: int = 0
     seconds: float = 0.0
@@ -39,7 +39,7 @@ def times_text(times: Mapping[str, Took], seconds: float, processes: int) -> Tex
     tasks, work = (sum(getattr(each, what) for each in times.values()) for what in ("tasks", "seconds"))
     rows = [(name, f"{each.tasks:,}", _minutes(each.seconds)) for name, each in longest_first]
     return TextTable(
-        ("experiment", "tasks", "minutes of one core"),
+        ("experiment", "tasks", "CPU minutes"),
         "lrr",
         (Group("What it took", (*rows, ("all", f"{tasks:,}", _minutes(work)))),),
         (

@@ -248,14 +248,14 @@ def _how_it_went(
             "processes": processes,
             "cpus": sorted({outcome.cpu for outcome in outcomes} - {""}),
             "wall_seconds": round(seconds, 3),
-            "task_seconds": {name: round(value, 3) for name, value in by_algorithm.items()},
+            "cpu_seconds": {name: round(value, 3) for name, value in by_algorithm.items()},
             "peak_bytes_of_processes": sorted(peaks.values(), reverse=True),
         },
         # The total of all runs of this config that ended: what its results took, however often it was resumed.
         "spent": {
             "tasks": before.get("tasks", 0) + sum(outcome.failure is None for outcome in outcomes),
             "wall_seconds": round(before.get("wall_seconds", 0.0) + seconds, 3),
-            "task_seconds": round(before.get("task_seconds", 0.0) + sum(by_algorithm.values()), 3),
+            "cpu_seconds": round(before.get("cpu_seconds", 0.0) + sum(by_algorithm.values()), 3),
         },
         "failures": [
             {

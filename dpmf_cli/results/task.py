@@ -132,7 +132,7 @@ class TaskResult:
 class Outcome:
     """How a task ended: with a result, or with a `failure`, its traceback.
 
-    seconds        time of the fit and its measurement, by the clock; an equal part if several tasks share a fit
+    seconds        CPU time of the fit and its measurement; an equal part if several tasks share a fit
     process, cpu   host and process id, and processor; "" where the process was killed before it could tell
     peak_bytes     largest resident memory of the process so far
     """

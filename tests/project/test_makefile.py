@@ -1,8 +1,13 @@
 """The Makefile's targets call the commands that they name."""
 
+import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
 
 from dpmf_cli.cli.paper_pages import outside_of_tables
 from dpmf_cli.papers.parts import parts
@@ -43,7 +48,7 @@ def test_what_leads_is_of_all_experiments_of_the_frontier() -> None:
 
 
 def test_a_lock_of_another_python_is_refused(tmp_path: Path) -> None:
-    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+    for name in ("Makefile", "pyproject.toml", "requirements-dev.lock"):
         shutil.copy(REPOSITORY / name, tmp_path)
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho '# Python 3.99'\n")
@@ -52,10 +57,45 @@ def test_a_lock_of_another_python_is_refused(tmp_path: Path) -> None:
     done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert (
-        "requirements.lock is of another Python: leave out LOCKED, or name it by PYTHON=python3.11"
+        "requirements-dev.lock is of another Python: leave out LOCKED, or name it by PYTHON=python3.11"
         in done.stderr
     )
     assert not (tmp_path / ".venv").exists()
+
+
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+
+
+@pytest.mark.parametrize(
+    ("lock", "wanted", "absent"),
+    [
+        ("requirements.lock", PROJECT["dependencies"], EXTRAS["dev"]),
+        ("requirements-dev.lock", [*PROJECT["dependencies"], *EXTRAS["dev"], *EXTRAS["docs"]], []),
+    ],
+)
+def test_a_lock_has_what_is_needed_with_hashes_and_nothing_of_developers_for_users(
+    lock: str, wanted: list[str], absent: list[str]
+) -> None:
+    entries = re.split(r"\n(?=\S)", (REPOSITORY / lock).read_text())[1:]
+    assert all(re.search(r"\n    --hash=sha256:[0-9a-f]{64}( |$)", entry) for entry in entries)
+    assert not any("//" in entry for entry in entries)
+    locked = {
+        each.name.replace(".", "-").lower(): each
+        for each in map(Requirement, (e.split(" \\\n")[0] for e in entries))
+    }
+    for each in map(Requirement, wanted):
+        version = str(locked[re.sub(r"[._]", "-", each.name).lower()].specifier).removeprefix("==")
+        assert each.specifier.contains(version, prereleases=True), each
+    assert not {Requirement(each).name.lower() for each in absent} & set(locked)
+
+
+def test_the_container_is_of_one_digest_for_users_and_not_root() -> None:
+    steps = [line for line in (REPOSITORY / "Containerfile").read_text().splitlines() if line[:1].isupper()]
+    assert re.search(r"@sha256:[0-9a-f]{64}$", steps[0])
+    assert "RUN pip install --no-cache-dir --require-hashes -r /tmp/requirements.lock" in steps
+    assert [step for step in steps if step.startswith("USER")] == ["USER dpmf"]
+    assert not any("[dev]" in step for step in steps)
 
 
 def test_every_test_is_run_by_one_of_two_targets_and_whole_suites_by_theirs() -> None:

@@ -91,6 +91,27 @@ def test_items_of_lists_are_indented_by_four_and_end_where_the_next_begins() -> 
     ]
 
 
+def test_rows_of_a_table_have_the_columns_of_its_header() -> None:
+    page = [
+        "| a | b |",
+        "|---|---|---|",
+        "| 1 | 2 |",
+        "| `x|y` | 2 |",
+        r"| `x\|y` | 2 |",
+        "```",
+        "| 1 |",
+        "```",
+        "| 1 |",
+    ]
+    assert list(HOOKS.broken_rows(page)) == [2, 4]
+    broken = {
+        str(page.relative_to(ROOT)): rows
+        for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md")]
+        if (rows := list(HOOKS.broken_rows(page.read_text(encoding="utf-8").splitlines())))
+    }
+    assert broken == {}
+
+
 def test_docstrings_that_list_names_become_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "griffe", SimpleNamespace(Extension=object, Object=object))
     text = "Fits.\n\nusers, items   (n,) ids,\n               or text\nscale          1 | 2\n\nA method  of two spaces."

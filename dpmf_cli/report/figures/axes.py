@@ -69,6 +69,13 @@ def epsilon_ticks(low: float, high: float) -> list[float]:
     return [tick for tick in ticks if low <= tick <= high]
 
 
+def x_name(curves: Sequence[Measured], axis: Axis) -> str:
+    """The name of the axis of ε or θ: whether the ε of these curves are those that can be proved."""
+    proved = all(np.allclose(curve.claimed, curve.provable) for curve in curves)
+    claim = "claimed and provable" if proved else "as claimed (what is provable differs)"
+    return "θ" if axis == "theta" else f"total ε, {claim}"
+
+
 def scale_axes(axes: Axes, curves: Sequence[Measured], levels: Sequence[float], axis: Axis) -> None:
     """Sets limits, ticks and names of both axes, for complete curves and the levels of baselines and references."""
     points = [curve.along(axis) for curve in curves]
@@ -83,8 +90,6 @@ def scale_axes(axes: Axes, curves: Sequence[Measured], levels: Sequence[float], 
     local = any(curve.neighbours == Neighbours.LOCAL for curve in curves)
     metric = curves[0].metric
     axes.set_ylim(*limits_of(metric, [*(curve.mean() for curve in curves), *twins], levels, whole=local))
-    proved = all(np.allclose(curve.claimed, curve.provable) for curve in curves)
-    claim = "claimed and provable" if proved else "as claimed (what is provable differs)"
-    axes.set_xlabel("θ" if axis == "theta" else f"total ε, {claim}")
+    axes.set_xlabel(x_name(curves, axis))
     axes.set_ylabel(metric.title)
     axes.spines[["top", "right"]].set_visible(False)

@@ -11,9 +11,6 @@ from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 from dpmf_cli.report.figures.looks import Look, looks
 from dpmf_cli.report.tables.baselines import NAMES
 
-#: What the papers call the factorisations without noise.
-CLEAN = {"als": "clean MF", **NAMES}
-
 # Points, and how many characters of that size fill a line of the figure.
 _TITLE_SIZE, _TITLE_CHARACTERS = 10.8, 72
 
@@ -60,7 +57,7 @@ def level_names(experiment: Experiment) -> dict[str, str]:
     return {
         each.label: each.label
         if of_key[each.algorithm] > 1
-        else CLEAN.get(each.algorithm) or each.line or each.algorithm.upper()
+        else NAMES.get(each.algorithm) or each.line or each.algorithm.upper()
         for each in experiment.baselines
     }
 

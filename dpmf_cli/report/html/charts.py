@@ -10,7 +10,7 @@ from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.levels import band
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.report.figures.axes import limits_of
+from dpmf_cli.report.figures.axes import limits_of, x_name
 from dpmf_cli.report.figures.error_cdf import (
     FRACTION_NOTE,
     X_NAME,
@@ -101,11 +101,10 @@ def _curves(experiment: Experiment, chosen: Sequence[Measured]) -> Chart:
     local = any(curve.neighbours == Neighbours.LOCAL for curve in complete)
     shown = [*(curve.mean() for curve in complete), *(np.array([twin.y]) for twin in twins)]
     low, high = limits_of(experiment.metric, shown, [level.y for level in levels], whole=local)
-    total = "θ" if experiment.axis == "theta" else "total ε, as claimed"
     return Chart(
         key=_key(experiment, "curves"),
         title=f"{experiment.metric.title} over {_sign(experiment)}",
-        x_name=total,
+        x_name=x_name(complete, experiment.axis),
         y_name=experiment.metric.title,
         lines=tuple(lines),
         levels=(*levels, *twins),

@@ -69,4 +69,6 @@ def _time(manifest: dict[str, Any]) -> str:
     if not spent["tasks"]:
         return f"{duration(spent['wall_seconds'])}; another experiment, or an interrupted run, computed its tasks"
     tasks = "1 task" if spent["tasks"] == 1 else f"{spent['tasks']} tasks"
-    return f"{duration(spent['wall_seconds'])}; {tasks} computed in {duration(spent['task_seconds'])} of one core"
+    # Older manifests have the time by the clock alone, on a busy machine far more than CPU time.
+    cpu = f" in {duration(spent['cpu_seconds'])} of CPU time" if "cpu_seconds" in spent else ""
+    return f"{duration(spent['wall_seconds'])}; {tasks} computed{cpu}"

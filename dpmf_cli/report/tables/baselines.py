@@ -20,7 +20,7 @@ from dpmf_cli.report.tables.formats import render
 from dpmf_cli.report.tables.layout import Group, TextTable
 
 #: What tables and figures call a baseline whose key says too little.
-NAMES = {"mf_sgd": "Clean MF (SGD)", "popularity": "Popularity"}
+NAMES = {"als": "Clean MF (ALS)", "mf_sgd": "Clean MF (SGD)", "popularity": "Popularity"}
 
 #: The baselines in table 3's order, registry keys.
 _TABLE3 = ("ga", "ia", "ge", "als")

@@ -33,7 +33,7 @@ def test_the_envelope_is_drawn_over_provable_epsilon_and_each_stretch_named(made
     named = [text.get_text() for text in legend.get_texts()]
     assert named[0].startswith("0.100 to ")
     assert [name.rpartition(": ")[2] for name in named] == ["pge", "isgd"]
-    assert {end.text.split()[0] for end in ends} == {"GA", "IA", "GE", "clean"}
+    assert {end.text.split()[0] for end in ends} == {"GA", "IA", "GE", "Clean"}
     faint = [line for line in axes.lines if line.get_linewidth() == 0.8]
     assert len(faint) == len(pure.members)
 

@@ -60,7 +60,7 @@ def test_labels_do_not_overlap_and_stay_inside_the_figure(made: Make, count: int
 def test_every_line_is_named_and_every_crossing_marked(made: Make) -> None:
     experiment = made(4)
     figure = draw(experiment, experiment.curves)
-    assert {"pge", "isgd", "psgd", "pals", "GA 1.117", "clean MF 0.860"} <= set(texts(figure))
+    assert {"pge", "isgd", "psgd", "pals", "GA 1.117", "Clean MF (ALS) 0.860"} <= set(texts(figure))
     markers = [
         line for line in figure.axes[0].lines if line.get_markersize() == 6 and line.get_marker() == "o"
     ]

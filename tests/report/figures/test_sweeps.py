@@ -72,7 +72,7 @@ def test_no_two_lines_of_a_sweep_share_colour_and_marker(made: Make, entries: in
     lines = swept_lines(replace(made(1), curves=(*curves, *beside)), "k", mean_of)
     apart = [line for line in lines if line.look is not None]
     assert len({line.look for line in apart}) == len(apart)
-    assert [line.name for line in lines if line.look is None] == ["GA", "IA", "GE", "clean MF"]
+    assert [line.name for line in lines if line.look is None] == ["GA", "IA", "GE", "Clean MF (ALS)"]
     of_first = [line.name for line in lines if line.name.startswith("0, ")]
     assert len(of_first) == most
     assert "0, ε = 20" in of_first
@@ -93,7 +93,7 @@ def test_what_is_not_swept_is_level_and_named(made: Make) -> None:
         made(1), curves=(*values_of(curve, "epsilon", "PGE"), few, replace(other, label="x"))
     )
     levels = [line for line in swept_lines(experiment, "k", mean_of) if line.level]
-    assert [line.name for line in levels if line.colour == GREY] == ["GA", "IA", "GE", "clean MF"]
+    assert [line.name for line in levels if line.colour == GREY] == ["GA", "IA", "GE", "Clean MF (ALS)"]
     # Two ε and the twin of the entry with a short grid; only the largest ε of the other.
     private = [line.name for line in levels if line.colour != GREY]
     assert private == ["DP, ε = 0.1", f"DP, ε = {few.epsilons[1]:g}", "DP, no noise", "ISGD, ε = 20"]

@@ -84,7 +84,7 @@ def test_values_by_pointer_and_by_keyboard(browser: webdriver.Chrome) -> None:
     readout = browser.find_element(By.CSS_SELECTOR, f"{CURVES} .readout")
     assert not readout.is_displayed()
     ActionChains(browser).move_to_element_with_offset(picture, 40 - picture.size["width"] // 2, 0).perform()
-    assert readout.text.startswith("total ε, as claimed = 0.5")
+    assert readout.text.startswith("total ε, claimed and provable = 0.5")
     mean = evaluate(browser, f"document.querySelector('{CURVES} table.values td').firstChild.textContent")
     assert f"●PGE {mean}" in readout.text.splitlines()
     evaluate(browser, f"document.querySelector('{CURVES} .picture').focus()")

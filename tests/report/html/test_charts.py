@@ -27,7 +27,7 @@ def test_the_chart_of_curves_holds_them(made: Make) -> None:
         assert np.array(line.points)[:, 1] == pytest.approx(curve.mean())
         assert (np.array(line.points)[:, 2] < curve.mean()).all()
     assert [len(line.marks) for line in chart.lines] == [1, 2, 2]  # PGE does not reach GE
-    assert [level.name for level in chart.levels] == ["GA", "IA", "GE", "clean MF"]
+    assert [level.name for level in chart.levels] == ["GA", "IA", "GE", "Clean MF (ALS)"]
     assert any("Incomplete and not drawn: psgd." in note for note in chart.notes)
 
 

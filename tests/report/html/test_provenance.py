@@ -40,12 +40,13 @@ def test_time_and_tasks_are_those_of_all_runs(results: Path, tmp_path: Path) -> 
     facts = dict(provenance_of(folder, second).facts)
     assert facts["command"] == "dpmf run mine.yaml -j 1"
     assert f"{tasks + lost} tasks computed in" in facts["time"]
+    assert facts["time"].endswith(" of CPU time")
     assert facts["seed"] == "2016"
 
 
 def test_tasks_that_others_computed_took_no_time_here(results: Path) -> None:
     manifest = read_manifest(results / "mine")
-    manifest["spent"] = {"tasks": 0, "wall_seconds": 3.2, "task_seconds": 0.0}
+    manifest["spent"] = {"tasks": 0, "wall_seconds": 3.2, "cpu_seconds": 0.0}
     assert provenance_of(results / "mine", manifest).time.startswith("3 s; another experiment")
 
 
@@ -56,4 +57,10 @@ def test_an_older_manifest_says_what_it_knows(results: Path) -> None:
     found = provenance_of(results / "mine", manifest)
     assert found.command == "dpmf run configs/mine.yaml"
     assert found.time.endswith("in its last run")
+    manifest["spent"] = {
+        "tasks": 2,
+        "wall_seconds": 3.2,
+        "task_seconds": 60.0,
+    }  # by the clock, in versions before
+    assert provenance_of(results / "mine", manifest).time == "3 s; 2 tasks computed"
     assert "processor" not in dict(found.facts)

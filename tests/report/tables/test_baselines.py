@@ -41,7 +41,7 @@ def test_rmse_without_noise_by_hand(made: Make) -> None:
 
 def test_baselines_by_hand(made: Make) -> None:
     rows = baseline_rows(replace(made(), name="ml1m_bounded"))
-    assert [row.baseline for row in rows] == ["GA", "IA", "GE", "ALS"]
+    assert [row.baseline for row in rows] == ["GA", "IA", "GE", "Clean MF (ALS)"]
     ge = rows[2]
     assert (ge.printed, ge.folds, ge.runs) == (0.9161, 10, 1)
     expected = made().baselines[2].rmse
