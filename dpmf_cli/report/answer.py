@@ -4,6 +4,7 @@ import math
 import shlex
 from collections.abc import Iterator, Sequence
 
+from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.levels import LevelAt, levels_at
@@ -91,7 +92,13 @@ def _best(
         yield (
             "- This ε hides ids too: `dpmf release` asks for public lists of them (--users, --items), or for "
             "--ids-are-public."
+            + " The method uses the number of users, which must be public."
+            * _counts_users(best.algorithm)
         )
+
+
+def _counts_users(key: str) -> bool:
+    return key in PRIVATE and PRIVATE[key].counts_users
 
 
 def _advice(best: LevelAt, levels: dict[str, LevelAt], epsilon: float) -> str:
