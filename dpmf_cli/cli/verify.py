@@ -56,7 +56,8 @@ def verify(
     from dpmf_cli.terminal import say
 
     releases = [folder for path in of or [Path("released")] for folder in releases_in(path)]
-    others = [path for path in of or [results] if not releases_in(path)]
+    default = [] if releases and not results.exists() else [results]
+    others = [path for path in of or default if not releases_in(path)]
     found = joined([_looked_at(path, results, data) for path in others]) if others else None
     checks = found.checks if found else []
     if releases or not of:

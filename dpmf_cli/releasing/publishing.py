@@ -94,7 +94,7 @@ class FittedRecommender(Recommender):
             for each in before:
                 # The same release was counted, and killed before anybody had its model: this one takes its place.
                 if each.release == killed and each == entered.model_copy(
-                    update=each.model_dump(include={"release", "time", "model"})
+                    update=each.model_dump(include={"release", "time", "model", "seal"})
                 ):
                     entered = entered.model_copy(update={"release": killed})
             update = {"release": entered.release, "sha256": entered.model}
