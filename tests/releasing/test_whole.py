@@ -64,6 +64,7 @@ def ended(folder: Path) -> None:
     assert statement.release in {each.release for each in account.releases_of("shop", "")}
     (total,) = counted()
     assert (total.releases, total.epsilon) == (1, 1.0)
+    assert {each.name for each in folder.iterdir()} == {archive.ARRAYS, archive.STATEMENT}
     assert not list(folder.parent.glob(".*"))
 
 
