@@ -1,7 +1,8 @@
 """The two files of a release: `model.npz` with arrays, and `model.json` with the statement and the arrays' SHA-256.
 
 Arrays hold numbers and text, and no Python objects, so that nothing is run when they are read. The same arrays always
-give the same bytes. They are not compressed, since noise hardly can be: so a file never needs more memory than disk.
+give the same bytes. They are not compressed, although noise on a grid could be to a half or more, so that no file
+unpacks to more than it has bytes.
 
 Both files are written into a hidden folder beside the release, which then gets the release's name at once. A process
 that is killed leaves nothing under that name, and perhaps the hidden folder: the next attempt writes into it.

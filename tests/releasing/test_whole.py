@@ -232,6 +232,17 @@ def resealed(folder: Path, data: bytes, **changed: Any) -> None:
     (folder / archive.ARRAYS).write_bytes(data)
 
 
+@pytest.mark.parametrize(("of", "kind"), [("mm_knn", "covariance"), ("frank_wolfe", "own factors")])
+def test_a_kind_of_model_is_of_a_method_that_makes_it(of: str, kind: str) -> None:
+    entry = PRIVATE[of].model_validate({"algorithm": of, "mode": "corrected"})
+    fitted(entry, SOURCE, 1.0).save("out", ids_are_public=True)
+    load_model("out")
+    pge = {"algorithm": "pge", "mode": "corrected"}
+    resealed(Path("out"), Path("out/model.npz").read_bytes(), algorithm=pge)
+    with pytest.raises(DpmfError, match=f"model of kind {kind}: its method makes none"):
+        load_model("out")
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -242,7 +253,7 @@ def resealed(folder: Path, data: bytes, **changed: Any) -> None:
         ({"algorithm": {"algorithm": "pge", "effects": {"beta_m": -1}}}, "effects.beta_m"),
         ({"kind": "average"}, "no such kind"),
         ({"kind": "neighbourhood"}, "'similarities'"),
-        ({"kind": "covariance"}, "'covariance'"),
+        ({"kind": "covariance"}, "its method makes none"),
         ({"kind": "own means"}, "'overall'"),
         ({"kind": "factors"}, "items is float64"),
     ],
@@ -254,7 +265,7 @@ def test_a_sealed_statement_must_fit_its_model(here: Path, changed: dict[str, An
         load_model("out")
 
 
-def zipped(data: bytes, how: int = zipfile.ZIP_STORED, **members: bytes) -> bytes:
+def zipped(data: bytes, members: dict[str, bytes], how: int = zipfile.ZIP_STORED) -> bytes:
     """The archive with members replaced or added."""
     with zipfile.ZipFile(io.BytesIO(data)) as old:
         held = {name: old.read(name) for name in old.namelist()} | members
@@ -272,7 +283,7 @@ def member(array: NDArray[Any]) -> bytes:
 
 
 def with_items(array: NDArray[Any]) -> Callable[[bytes], bytes]:
-    return lambda data: zipped(data, **{"model.items.npy": member(array)})
+    return lambda data: zipped(data, {"model.items.npy": member(array)})
 
 
 def with_field(offset: int, value: bytes) -> Callable[[bytes], bytes]:
@@ -292,11 +303,11 @@ def with_field(offset: int, value: bytes) -> Callable[[bytes], bytes]:
 def promising(data: bytes) -> bytes:
     """An array whose header promises 8 TB."""
     items = member(np.zeros((40, 1))).replace(b"(40, 1), }" + b" " * 10, b"(999999999999, 1), }")
-    return zipped(data, **{"model.items.npy": items})
+    return zipped(data, {"model.items.npy": items})
 
 
 HOSTILE: dict[str, Callable[[bytes], bytes]] = {
-    "bomb": lambda data: zipped(data, zipfile.ZIP_DEFLATED, **{"model.x.npy": member(np.zeros(10**7))}),
+    "bomb": lambda data: zipped(data, {"model.x.npy": member(np.zeros(10**7))}, zipfile.ZIP_DEFLATED),
     "broken deflate": with_field(8, b"\x08\0"),
     "unknown compression": with_field(8, b"\x63\0"),
     "encrypted": with_field(6, b"\x01\0"),
@@ -312,8 +323,8 @@ HOSTILE: dict[str, Callable[[bytes], bytes]] = {
     "other bytes": with_items(np.zeros((40, 1), ">f8")),
     "other shape": with_items(np.zeros((39, 1))),
     "more columns": with_items(np.zeros((40, 2))),
-    "ids of no list": lambda data: zipped(data, **{"item_ids.npy": member(np.zeros((40, 2), "i8"))}),
-    "ids of floats": lambda data: zipped(data, **{"user_ids.npy": member(np.zeros(60))}),
+    "ids of no list": lambda data: zipped(data, {"item_ids.npy": member(np.zeros((40, 2), "i8"))}),
+    "ids of floats": lambda data: zipped(data, {"user_ids.npy": member(np.zeros(60))}),
 }
 
 
@@ -322,7 +333,7 @@ def test_what_a_hostile_author_packs_is_one_line(
 ) -> None:
     model().save("out")
     sound = (here / "out/model.npz").read_bytes()
-    resealed(here / "out", zipped(sound))
+    resealed(here / "out", zipped(sound, {}))
     load_model("out")
     for name, change in HOSTILE.items():
         data = change(sound)
