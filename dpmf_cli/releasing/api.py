@@ -53,8 +53,9 @@ def fit(
     shrunk to their centre by the public rule of `effects.shrinkage`, unless `effects` is given.
 
     The model predicts for the same ids: `predict(users, items)`. No account counts its ε until `save` releases it.
-    Whoever shows predictions without that must count them. Saving one fitted model twice counts once. Raises DpmfError
-    if the method cannot be fitted.
+    Whoever shows predictions without that must count them. Saving one fitted model twice counts once.
+
+    Raises DpmfError if the method cannot be fitted.
     """
     of = own_ratings(users, items, ratings)
     (user_codes, user_labels), (item_codes, item_labels) = _coded(of.users), _coded(of.items)
