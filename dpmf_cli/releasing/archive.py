@@ -65,7 +65,7 @@ def write(folder: Path, statement: Statement, arrays: bytes) -> None:
     Raises DpmfError if they cannot be written.
     """
     beside = _beside(folder)
-    begun = beside.exists()
+    begun = os.path.exists(beside)
     with _written(folder):
         try:
             make_folder(beside)
@@ -101,9 +101,10 @@ def _written(folder: Path) -> Iterator[None]:
 
 def releases_in(place: Path) -> list[Path]:
     """Returns the place if it is a release, even a damaged one, and else the releases in it."""
-    if any((place / name).exists() for name in (STATEMENT, ARRAYS)):
+    if any(os.path.exists(place / name) for name in (STATEMENT, ARRAYS)):
         return [place]
-    return sorted({path.parent for path in place.glob("*/model.*") if path.name in (STATEMENT, ARRAYS)})
+    found = place.glob("*/model.*") if os.path.isdir(place) else ()
+    return sorted({path.parent for path in found if path.name in (STATEMENT, ARRAYS)})
 
 
 def read(path: Path) -> tuple[Statement, Arrays]:

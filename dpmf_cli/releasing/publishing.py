@@ -85,7 +85,7 @@ class FittedRecommender(Recommender):
             epsilon=privacy.provable,
             delta=privacy.delta,
             model=sha256(data),
-            folder=os.path.abspath(folder),
+            folder=os.path.abspath(folder).encode(errors="backslashreplace").decode(),
         )
         with account.kept_to_oneself():
             archive.refuse_a_release(folder)

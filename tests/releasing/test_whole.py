@@ -4,6 +4,7 @@ import contextlib
 import errno
 import io
 import json
+import os
 import shutil
 import sys
 import zipfile
@@ -144,7 +145,7 @@ def test_only_the_same_command_takes_the_place_of_a_killed_release(here: Path) -
 
 def test_one_model_that_is_saved_twice_is_one_release() -> None:
     one = model()
-    for folder in ("a", "b"):
+    for folder in ("a", os.fsdecode(b"not UTF-8: \xe9")):
         (total,) = one.save(folder)
     assert (total.releases, total.epsilon) == (1, 1.0)
     assert (total.releases, counted()) == (1, [total])
