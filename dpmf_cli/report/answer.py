@@ -93,12 +93,8 @@ def _best(
             "- This ε hides ids too: `dpmf release` asks for public lists of them (--users, --items), or for "
             "--ids-are-public."
             + " The method uses the number of users, which must be public."
-            * _counts_users(best.algorithm)
+            * (best.algorithm in PRIVATE and PRIVATE[best.algorithm].counts_users)
         )
-
-
-def _counts_users(key: str) -> bool:
-    return key in PRIVATE and PRIVATE[key].counts_users
 
 
 def _advice(best: LevelAt, levels: dict[str, LevelAt], epsilon: float) -> str:
