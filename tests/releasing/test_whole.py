@@ -9,6 +9,7 @@ import shutil
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,13 @@ def test_one_model_that_is_saved_twice_is_one_release() -> None:
     assert [each.releases for each in counted()] == [2]
     assert "in no account before save()" in repr(one)
     assert repr(load_model("a")) == "<PGE of shop, bounded, ε = 1 provable>"
+
+
+def test_releases_at_the_same_time_are_all_counted() -> None:
+    models = [model() for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda each: models[each].save(str(each)), range(8)))
+    assert [each.releases for each in counted()] == [8]
 
 
 def test_lines_of_an_older_dpmf_count_one_each(here: Path) -> None:
