@@ -63,24 +63,6 @@ def _folder_of_user(variable: str, path: str, what: str) -> Path:
         ) from None
 
 
-def append_line(path: Path, line: bytes) -> None:
-    """Adds a line to the end of a file. The line is on the disk when this returns. Raises OSError.
-
-    Processes that add at the same time each add a complete line. A killed process may leave a part of a line; then
-    the next line still begins on a line of its own.
-    """
-    make_folder(path.parent)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "r+b", buffering=0) as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        end = file.seek(0, os.SEEK_END)
-        file.seek(max(end - 1, 0))
-        broken = end > 0 and file.read(1) != b"\n"
-        file.write(b"\n" * broken + line + b"\n")
-        os.fsync(descriptor)
-    flush_folder(path.parent)
-
-
 def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:
     """Writes a file under a temporary name in its folder, flushes it to the disk and renames it. Raises OSError.
 
@@ -151,6 +133,18 @@ def temporary_folder(place: Path) -> Iterator[Path]:
     """Makes a folder in `place`, so that it or a file in it can be renamed into `place`. Removes it afterwards."""
     with _locked(lambda: _temporary_folder(place)) as (folder, _):
         yield folder
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Waits until no other process holds the lock of that name, and holds it. Raises OSError."""
+    descriptor = open_for_locks(path)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def open_for_locks(path: Path) -> int:

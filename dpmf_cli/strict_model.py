@@ -1,5 +1,7 @@
 """The pydantic base of all models in a config. They are frozen, and an unknown key is an error with a hint."""
 
+import hashlib
+import json
 from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -55,6 +57,26 @@ class StrictModel(BaseModel):
                 context = {"path": (key,), "words": words}
                 raise PydanticCustomError("yes_or_no", message, context)
         return data
+
+
+class SealedModel(StrictModel):
+    """A model whose JSON ends in a checksum of everything before it.
+
+    The checksum finds accidents and careless edits. It is no signature: whoever can write the file can seal it anew.
+    """
+
+    seal: str = ""
+
+    def text(self, indent: int | None = None) -> bytes:
+        """Returns the JSON of the model with its seal. A file is as it was written if it is equal to this."""
+        content = self.model_dump(mode="json", exclude={"seal"})
+        seal = sha256(json.dumps(content, ensure_ascii=False, allow_nan=False).encode())
+        sealed = {**content, "seal": seal}
+        return f"{json.dumps(sealed, indent=indent, ensure_ascii=False, allow_nan=False)}\n".encode()
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _takes(annotation: Any, kind: type) -> bool:

@@ -9,7 +9,6 @@ import pytest
 
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import (
-    append_line,
     cache_folder,
     make_folder,
     new_file,
@@ -124,21 +123,6 @@ def test_no_home_for_a_cache_is_a_message(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_file_system_that_makes_no_folders_says_so() -> None:
     with pytest.raises(FileNotFoundError):
         make_folder(Path("/proc/none/folder"))
-
-
-def test_lines_are_added_whole_and_for_the_owner_alone(tmp_path: Path) -> None:
-    path = tmp_path / "state" / "lines.jsonl"
-    for line in (b"one", b"two"):
-        append_line(path, line)
-    assert path.read_bytes() == b"one\ntwo\n"
-    assert path.stat().st_mode & 0o077 == 0
-
-
-def test_a_line_that_was_not_finished_does_not_swallow_the_next(tmp_path: Path) -> None:
-    path = tmp_path / "lines.jsonl"
-    path.write_bytes(b"one\ntw")
-    append_line(path, b"three")
-    assert path.read_bytes() == b"one\ntw\nthree\n"
 
 
 def test_state_is_kept_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,15 +68,21 @@ def print_answer(
 ) -> None:
     """Runs a config and prints the page that says which method to take; `before` follows the page's title."""
     from dpmf_cli.config import load_config
+    from dpmf_cli.datasets import load
     from dpmf_cli.experiment import run
     from dpmf_cli.report.answer import answer
     from dpmf_cli.running.machine import available_cores
     from dpmf_cli.running.processes import LocalProcesses
+    from dpmf_cli.terminal import say
 
-    again = f"dpmf run {config}"
-    finished = run(load_config(config), folders, LocalProcesses(jobs or available_cores()), command=again)
+    again, loaded = f"dpmf run {config}", load_config(config)
+    finished = run(loaded, folders, LocalProcesses(jobs or available_cores()), command=again)
     if finished.failures or finished.missing:
         raise DpmfError(f"{finished.missing} tasks have no result; `{again}` says why and tries them again")
     experiment = finished.collected.experiment
+    ratings = load(loaded.dataset, folders, loaded.test).ratings
+    warnings = [curve.guarantee.warning(ratings.n_users, len(ratings)) for curve in experiment.curves]
+    for warning in filter(None, dict.fromkeys(warnings)):
+        say(f"warning: {warning}")
     print(f"{experiment.title}: which private method to take at ε = {epsilon:g}\n")
     print(before + answer(experiment, epsilon, str(config), by_errors=by_errors), end="")

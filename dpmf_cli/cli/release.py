@@ -54,6 +54,7 @@ def release(
     from dpmf_cli.algorithms.costs.cost import Shape
     from dpmf_cli.config import load_config
     from dpmf_cli.evaluation.numbers import duration
+    from dpmf_cli.privacy.protection import Guarantee
     from dpmf_cli.releasing.account import account_file
     from dpmf_cli.releasing.archive import refuse_a_release
     from dpmf_cli.releasing.ids import read_list
@@ -69,6 +70,9 @@ def release(
     )
     refuse_a_release(folder)
     ratings = source.ratings
+    delta = Guarantee(entry.protects, delta=entry.spends_delta)
+    if warning := delta.warning(ratings.n_users, len(ratings)):
+        say(f"warning: {warning}")
     seconds = entry.cost(Shape(ratings.n_users, ratings.n_items, len(ratings)), 1).seconds
     say(f"fits {entry.name} on all ratings of {source.name}: about {duration(max(seconds, 1))}")
     model = fitted(entry, source, epsilon)

@@ -1,4 +1,4 @@
-"""`dpmf verify`: checks whether results, parsed ratings and data are as they were written."""
+"""`dpmf verify`: checks whether results, parsed ratings, data and releases are as they were written."""
 
 import os
 from collections.abc import Sequence
@@ -18,7 +18,8 @@ def verify(
     of: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Folders of results, or configs or results folders of experiments; default: all of --results.",
+            help="Folders of results, configs or results folders of experiments, releases, or folders of releases; "
+            "default: all of --results, and released/.",
             show_default=False,
         ),
     ] = None,
@@ -41,19 +42,27 @@ def verify(
 ) -> None:
     """Check stored files by checksums; change nothing.
 
-    Checks task files, tables and figures, parsed ratings, and data files. The exit code is 1 if one of them is off.
+    Checks task files, tables and figures, parsed ratings, data files, releases and their account. The exit code is 1
+    if one of them is off.
 
     Example: dpmf verify results --recompute 3
     """
     from secrets import randbelow
 
+    from dpmf_cli.releasing.archive import releases_in
+    from dpmf_cli.releasing.publishing import verified
     from dpmf_cli.results.verify import joined
     from dpmf_cli.running import recompute as anew
     from dpmf_cli.terminal import say
 
-    found = joined([_looked_at(path, results, data) for path in of or [results]])
-    checks = found.checks
-    if recompute:
+    releases = [folder for path in of or [Path("released")] for folder in releases_in(path)]
+    default = [] if releases and not results.exists() else [results]
+    others = [path for path in of or default if not releases_in(path)]
+    found = joined([_looked_at(path, results, data) for path in others]) if others else None
+    checks = found.checks if found else []
+    if releases or not of:
+        checks += [check for check in verified(releases) if check.sound or check.off]
+    if recompute and found:
         seed = randbelow(2**32) if seed is None else seed
         say(f"tasks are drawn by --seed {seed}")
         checks.append(anew.recompute(found.finished(), recompute, seed))

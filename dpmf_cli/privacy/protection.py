@@ -1,5 +1,6 @@
 """Guarantees: what an ε protects, and from whom. Different guarantees are never ranked against each other."""
 
+import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -64,6 +65,29 @@ class Guarantee:
         who = _OTHERS.get(self.protects, "the other users, even all together,") if self.joint else "anybody"
         said = _BOUNDS[self.protects].format(who=who)
         return f"{said} {_OPEN}" if self.joint else said
+
+    @property
+    def of_delta(self) -> str:
+        """What δ is, and how small it should be, in a sentence that depends on no data."""
+        return (
+            f"Some outputs, of a probability of at most δ = {self.delta:g}, may tell more than ε allows, so δ should "
+            f"be well below one over the number of {self._units}."
+        )
+
+    def warning(self, users: int, ratings: int) -> str:
+        """Says that δ is not below one over the number of what is protected; empty if it is."""
+        count = users if self.protects is Protection.USER else ratings
+        if self.delta * count < 1:
+            return ""
+        least = 10.0 ** -math.ceil(math.log10(count) + 1)
+        return (
+            f"δ = {self.delta:g} is not below one over the number of {self._units}, {count:,}, and such a δ allows "
+            f"to publish one of them as it is; set `delta: {least:g}` or less"
+        )
+
+    @property
+    def _units(self) -> str:
+        return "users" if self.protects is Protection.USER else "ratings"
 
 
 GUARANTEES = tuple(Guarantee(kind, joint) for kind in Protection for joint in (False, True))

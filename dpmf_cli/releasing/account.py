@@ -1,25 +1,30 @@
-"""The account of releases on this machine: one line for each release, never changed, in the folder of dpmf's state.
+"""The account of releases on this machine: a line for each release, never changed, in the folder of dpmf's state.
 
 Releases of one data set add up: a person who has two models learns from both. The account holds names, checksums of
 ratings and times. It is for the person who releases, and is never part of a release.
+
+A line is on the disk before its release has a name. Lines with the same `release` count as one: a model that was
+saved twice, or a release that was killed between its line and its name, and then ended by the same command.
 """
 
+import contextlib
 import json
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import append_line, read_file, state_folder
+from dpmf_cli.files import alone, read_file, state_folder, write_whole
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.strict_model import StrictModel
+from dpmf_cli.strict_model import SealedModel
 
 
-class Entered(StrictModel):
+class Entered(SealedModel):
     """One release. `epsilon` is None if no bound can be proved; `checksum` is that of the ratings."""
 
+    release: str
     time: str
     dataset: str
     checksum: str
@@ -54,11 +59,24 @@ def account_file() -> Path:
     return state_folder() / "releases.jsonl"
 
 
+@contextlib.contextmanager
+def kept_to_oneself() -> Iterator[None]:
+    """Keeps other processes from releasing until this ends. Raises DpmfError if the account cannot be written."""
+    with _written(), alone(account_file().with_suffix(".lock")):
+        yield
+
+
 def enter(entered: Entered) -> None:
     """Adds a line to the account; it is on the disk when this returns. Raises DpmfError if it cannot be written."""
-    text = json.dumps(entered.model_dump(mode="json"), ensure_ascii=False)
+    with _written():
+        before = b"".join(line + b"\n" for line in _lines())
+        write_whole(Path(os.path.realpath(account_file())), before + entered.text(), mode=0o600)
+
+
+@contextlib.contextmanager
+def _written() -> Iterator[None]:
     try:
-        append_line(account_file(), text.encode())
+        yield
     except OSError as error:
         raise DpmfError(
             f"{account_file()}: cannot be written: {error.strerror or error}; nothing is released without an entry "
@@ -68,13 +86,14 @@ def enter(entered: Entered) -> None:
 
 def releases_of(dataset: str, checksum: str) -> list[Entered]:
     """Returns the releases of a data set of that name, or of the same ratings under another name."""
-    return [each for each in _all() if dataset == each.dataset or checksum == each.checksum]
+    known = [read() for read in entries()]
+    return [each for each in known if dataset == each.dataset or checksum == each.checksum]
 
 
 def totals(releases: Iterable[Entered]) -> list[Total]:
     """Adds up releases for each kind of neighbours: ε for different kinds do not add up."""
     found: dict[Neighbours, list[Entered]] = {}
-    for each in releases:
+    for each in {each.release: each for each in releases}.values():
         found.setdefault(each.neighbours, []).append(each)
     return [_total(kind, found[kind]) for kind in sorted(found)]
 
@@ -85,22 +104,37 @@ def _total(neighbours: Neighbours, releases: list[Entered]) -> Total:
     return Total(neighbours, len(releases), together, sum(each.delta for each in releases))
 
 
-def _all() -> list[Entered]:
+def entries() -> Iterator[Callable[[], Entered]]:
+    """Yields a reader for each line of the account.
+
+    Raises DpmfError if the account cannot be read. So does a reader, if its line is not as it was written.
+    """
+    for number, line in enumerate(_lines(), 1):
+        if line.strip():
+            yield partial(_entered, number, line)
+
+
+def _lines() -> list[bytes]:
     path = account_file()
     try:
-        lines = read_file(path).splitlines()
+        return read_file(path).splitlines()
     except FileNotFoundError:
         return []
     except OSError as error:
         raise DpmfError(f"{path}: cannot be read: {error.strerror or error}; make it readable") from None
-    return [_entered(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
 
 
-def _entered(path: Path, number: int, line: bytes) -> Entered:
+def _entered(number: int, line: bytes) -> Entered:
     try:
-        return Entered.model_validate_json(line)
-    except ValidationError:
+        found = json.loads(line)
+        if "seal" not in found:  # an older dpmf wrote it
+            return Entered.model_validate({"release": f"line {number}", **found})
+        entered = Entered.model_validate(found)
+        if entered.text() != line + b"\n":
+            raise ValueError("changed")
+    except (ValueError, TypeError, RecursionError):
         raise DpmfError(
-            f"{path}:{number}: is not the entry of a release, so the sum is unknown; correct the line, or remove "
-            "it if it was never finished"
+            f"{account_file()}:{number}: is not the entry of a release, or was changed, so the sum is unknown; "
+            "correct the line and take its seal away, or remove the line if it was never finished"
         ) from None
+    return entered

@@ -44,14 +44,18 @@ def fit(
     ratings        (n,) values on the scale
     scale          the public scale: minimum, maximum, and the step of allowed values if there is one
     neighbours     what ε hides: bounded, unbounded, user or local; by default the method's own
-    dataset        the name under which releases of these ratings are added up
+    dataset        the name under which releases of these ratings are added up; the same ratings under another name
+                   are recognised, changed ratings under another name are not
     duplicates     what to do with a (user, item) pair that stands twice: "error", "last" or "mean"
     public_users, public_items   all ids that there could be; needed if the ε hides whose ratings exist
 
     The scale is mapped onto 1 to 5 stars, the unit of parameters, and predictions are mapped back. Averages are
     shrunk to their centre by the public rule of `effects.shrinkage`, unless `effects` is given.
 
-    The model predicts for the same ids: `predict(users, items)`. Raises DpmfError if the method cannot be fitted.
+    The model predicts for the same ids: `predict(users, items)`. No account counts its ε until `save` releases it.
+    Whoever shows predictions without that must count them. Saving one fitted model twice counts once.
+
+    Raises DpmfError if the method cannot be fitted.
     """
     of = own_ratings(users, items, ratings)
     (user_codes, user_labels), (item_codes, item_labels) = _coded(of.users), _coded(of.items)

@@ -1,13 +1,17 @@
 """The two files of a release: `model.npz` with arrays, and `model.json` with the statement and the arrays' SHA-256.
 
 Arrays hold numbers and text, and no Python objects, so that nothing is run when they are read. The same arrays always
-give the same bytes.
+give the same bytes. They are not compressed, although noise on a grid could be to a half or more, so that no file
+unpacks to more than it has bytes.
+
+Both files are written into a hidden folder beside the release, which then gets the release's name at once. A process
+that is killed leaves nothing under that name, and perhaps the hidden folder: the next attempt writes into it.
 """
 
 import contextlib
-import hashlib
 import io
 import json
+import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,47 +23,70 @@ from pydantic import ValidationError
 
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import make_folder, read_file, write_whole
+from dpmf_cli.files import make_folder, read_file, remove, rename, sweep, write_whole
 from dpmf_cli.releasing.statement import FORM, Statement
+from dpmf_cli.strict_model import sha256
 
-ARRAYS, STATEMENT = "model.npz", "model.json"
+ARRAYS, STATEMENT, UNFINISHED = "model.npz", "model.json", ".unfinished"
 AGAIN = "release the model again, or copy its folder again without changes"
 
 
 def refuse_a_release(folder: Path) -> None:
-    """Raises DpmfError if the folder holds a release already."""
-    if (folder / STATEMENT).exists() or (folder / ARRAYS).exists():
-        raise DpmfError(f"{folder}: holds a release; name another folder")
+    """Raises DpmfError if the folder holds a release already, or anything else."""
+    with _written(folder):
+        if folder.exists() and any(folder.iterdir()):
+            holds = "holds a release" if (folder / STATEMENT).exists() else "is not empty"
+            raise DpmfError(f"{folder}: {holds}; name another folder")
 
 
 def packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Returns the bytes of an npz file."""
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(stream, "w") as archive:
         for name, array in sorted(arrays.items()):
             member = io.BytesIO()
             np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
             # A ZipInfo made here has the date 1980, not the time of writing.
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue(), zipfile.ZIP_DEFLATED)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue())
     return stream.getvalue()
 
 
-def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def make(folder: Path) -> None:
-    """Makes the folder of a release. Raises DpmfError if it cannot be made."""
-    with _written(folder):
-        make_folder(folder)
+def unfinished(folder: Path) -> str | None:
+    """Returns the id of the release of which a killed process left both files beside the folder; None without one."""
+    try:
+        return str(json.loads(read_file(_beside(folder) / STATEMENT))["release"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def write(folder: Path, statement: Statement, arrays: bytes) -> None:
-    """Writes both files. Raises DpmfError if they cannot be written."""
-    text = json.dumps(statement.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False)
+    """Writes both files beside the folder, over those that a killed process left. `publish` is the next step.
+
+    Raises DpmfError if they cannot be written.
+    """
+    beside = _beside(folder)
+    begun = os.path.exists(beside)
     with _written(folder):
-        write_whole(folder / ARRAYS, arrays)
-        write_whole(folder / STATEMENT, f"{text}\n".encode())
+        try:
+            make_folder(beside)
+            sweep(beside)
+            write_whole(beside / ARRAYS, arrays)
+            write_whole(beside / STATEMENT, statement.text(indent=2))
+        except OSError:
+            if not begun:
+                remove(beside)
+            raise
+
+
+def publish(folder: Path) -> None:
+    """Gives the written files the name of the release. Raises DpmfError if that fails."""
+    with _written(folder):
+        rename(_beside(folder), Path(os.path.abspath(folder)))
+
+
+def _beside(folder: Path) -> Path:
+    place = Path(os.path.abspath(folder))
+    return place.with_name(f".{place.name}{UNFINISHED}")
 
 
 @contextlib.contextmanager
@@ -72,10 +99,20 @@ def _written(folder: Path) -> Iterator[None]:
         ) from None
 
 
+def releases_in(place: Path) -> list[Path]:
+    """Returns the place if it is a release, even a damaged one, and else the releases in it."""
+    if any(os.path.exists(place / name) for name in (STATEMENT, ARRAYS)):
+        return [place]
+    found = place.glob("*/model.*") if os.path.isdir(place) else ()
+    return sorted({path.parent for path in found if path.name in (STATEMENT, ARRAYS)})
+
+
 def read(path: Path) -> tuple[Statement, Arrays]:
     """Reads the release in a folder; `path` may be one of its files. Raises DpmfError if there is none, or a changed
     one."""
-    folder = path if path.is_dir() else path.parent
+    folder = path.parent if path.name in (ARRAYS, STATEMENT) and not path.is_dir() else path
+    if folder.name.endswith(UNFINISHED):
+        raise DpmfError(f"{folder}: is a release that was never finished; give its command again")
     try:
         text, data = (read_file(folder / name) for name in (STATEMENT, ARRAYS))
     except OSError as error:
@@ -89,10 +126,21 @@ def read(path: Path) -> tuple[Statement, Arrays]:
             f"{folder / ARRAYS}: is not the file that {STATEMENT} describes, by its SHA-256; {AGAIN}"
         )
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            return statement, {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, zipfile.BadZipFile) as error:
+        return statement, _unpacked(data)
+    except (ValueError, OSError, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile) as error:
         raise DpmfError(f"{folder / ARRAYS}: {error}; {AGAIN}") from None
+
+
+def _unpacked(data: bytes) -> Arrays:
+    """Returns the arrays. Raises ValueError for compressed ones, and for more of them than the file has bytes."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = archive.infolist()
+        if any(each.compress_type != zipfile.ZIP_STORED for each in members):
+            raise ValueError("an array is compressed")
+        if sum(each.file_size for each in members) > len(data):
+            raise ValueError("its arrays are larger than the file")
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        return {name: np.ascontiguousarray(arrays[name]) for name in arrays.files}
 
 
 def _statement(path: Path, text: bytes) -> Statement:
@@ -103,7 +151,10 @@ def _statement(path: Path, text: bytes) -> Statement:
             raise DpmfError(
                 f"{path}: has form {form}, but this dpmf reads form {FORM}; use the dpmf that wrote it"
             )
-        return Statement.model_validate(found)
+        statement = Statement.model_validate(found)
+        if statement.text(indent=2) != text:
+            raise DpmfError(f"{path}: was changed after the release, by its checksum; {AGAIN}")
+        return statement
     except (ValueError, RecursionError) as error:
         where = error.errors()[0]["loc"] if isinstance(error, ValidationError) else ""
         raise DpmfError(f"{path}: is not the statement of a release {where or ''}; {AGAIN}") from None

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 from dpmf_cli.algorithms.shared.factorization import KnownModel
 from dpmf_cli.algorithms.shared.fixed_covariance import AllAlike, NearestAlike
@@ -12,6 +14,7 @@ from dpmf_cli.algorithms.shared.own_means import OwnMeansModel
 from dpmf_cli.algorithms.shared.sample_fits import Columns, SideBySide
 from dpmf_cli.algorithms.shared.unit_scale import UnitModel
 from dpmf_cli.algorithms.zhang2018.personalized import PersonalModel
+from dpmf_cli.datasets.canonical import Ids
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.kernels.factors import FactorModel
@@ -60,34 +63,58 @@ def published(model: Model) -> tuple[str, Arrays]:
     raise DpmfError(f"{why}; release another method, or this one with `mode: corrected`")
 
 
-OF_ITEMS = ("items", "factors", "counts", "averages", "neighbours", "similarities", "known_items")
-"""Arrays with a row for each item."""
+SHAPES = {
+    "items": "f8 items 1",
+    "users": "f8 users 1",
+    "counts": "f8 items 1",
+    "covariance": "f4 pairs",
+    "weight": "f4 pairs",
+    "overall": "f8 1",
+    "residual": "f8 1",
+    "noise": "f8 1",
+    "multipliers": "f8 2",
+    "factors": "f4 items d 1",
+    "singular": "f8 steps 1",
+    "nuclear": "f8 1",
+    "mean": "f8 1",
+    "neighbours": "i4 items k",
+    "similarities": "f4 items k 1",
+    "averages": "f4 items 1",
+    "known_items": "b1 items",
+    "users_known": "b1 users",
+    "fallback": "f8 1",
+}
+"""The type of each array, and the length of each axis: a number, or a word for the same number in all arrays."""
 
-TRIANGLES = ("covariance", "weight")
-"""Packed triangles of all pairs of items."""
+OF_FACTORS = SHAPES | {"items": "f4 items d 1", "users": "f4 users d 1"}
+"""The same for kinds of model that end in "factors", but for own factors."""
 
 
-def check(kind: str, arrays: Arrays, n_items: int, n_users: int) -> None:
+def check(kind: str, arrays: Arrays, item_ids: Ids, user_ids: Ids | None) -> None:
     """Raises KeyError or ValueError for an unknown kind, and for arrays that would lead a kernel astray."""
     if kind.removeprefix(UNIT) not in KINDS:
         raise ValueError("no such kind is known")
-    wanted = dict.fromkeys(OF_ITEMS, n_items) | dict.fromkeys(TRIANGLES, triangle_size(n_items))
+    for ids in (item_ids, *([] if user_ids is None else [user_ids])):
+        if ids.ndim != 1 or ids.dtype.kind not in "iU":
+            raise ValueError("its ids are not a list of whole numbers or of text")
+    n_items, n_users = len(item_ids), 0 if user_ids is None else len(user_ids)
+    sizes = {"items": n_items, "users": n_users, "pairs": triangle_size(n_items)}
+    shapes = OF_FACTORS if kind.removeprefix(UNIT) == "factors" else SHAPES
     for name, array in arrays.items():
-        rows = n_users if name.startswith("users") else wanted.get(name, len(array))
-        if len(array) != rows or array.dtype.kind not in "fib":
-            raise ValueError(f"{name} has {len(array)} rows, not {rows}, or no numbers")
-    if (
-        "factors" in kind.split()
-        and "users" in arrays
-        and arrays["users"].shape[1:] != arrays["items"].shape[1:]
-    ):
-        raise ValueError("users and items have different factors")
+        if name not in shapes:  # of a plugin, for its own Python
+            if array.dtype.kind not in "fib":
+                raise ValueError(f"{name} holds no numbers")
+            continue
+        dtype, *axes = shapes[name].split()
+        for axis, size in zip(axes, array.shape, strict=False):
+            sizes.setdefault(axis, size)
+        wanted = tuple(int(axis) if axis.isdigit() else sizes.get(axis) for axis in axes)
+        if array.dtype != dtype or array.shape != wanted:
+            raise ValueError(f"{name} is {array.dtype} {array.shape}, not {np.dtype(dtype)} {wanted}")
     if "neighbours" in arrays:
         neighbours = arrays["neighbours"]
         if neighbours.size and not -1 <= neighbours.min() <= neighbours.max() < n_items:
             raise ValueError("a neighbour is not an item")
-        if arrays["similarities"].shape[:2] != neighbours.shape:
-            raise ValueError("similarities and neighbours have different shapes")
 
 
 def restored(kind: str, arrays: Arrays, entry: Any, own: Ratings) -> Model:

@@ -1,13 +1,19 @@
 """Turns a data set into a released folder: fits a method, states what holds, refuses what is not proved, enters the
 release into the account and writes it."""
 
+import os
+import secrets
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.datasets.canonical import Ids, checksum
+from dpmf_cli.datasets.soundness import Soundness
 from dpmf_cli.datasets.stars import Stars
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.privacy.neighbours import HIDE_IDS
@@ -16,7 +22,8 @@ from dpmf_cli.releasing import account, archive, models
 from dpmf_cli.releasing.fitting import fit_once
 from dpmf_cli.releasing.ids import within
 from dpmf_cli.releasing.recommender import OwnRatings, Recommender
-from dpmf_cli.releasing.statement import DataStatement, Lists, Statement, statement_of
+from dpmf_cli.releasing.statement import NO_USERS, DataStatement, Lists, Statement, statement_of
+from dpmf_cli.strict_model import sha256
 
 COLUMNS = {"user": "user", "item": "item", "rating": "rating"}
 
@@ -41,11 +48,17 @@ class FittedRatings:
     to_stars: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FittedRecommender(Recommender):
-    """A model fitted here, which can be released. `checksum` is that of its ratings, and only for the account."""
+    """A model fitted here, which can be released. `checksum` is that of its ratings, and only for the account.
+
+    Nothing counts its ε until it is saved: predictions that are shown without that are in no account.
+    """
 
     checksum: str = ""
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}; in no account before save()>"
 
     def save(
         self, folder: Path | str, *, unprovable: bool = False, ids_are_public: bool = False
@@ -58,11 +71,11 @@ class FittedRecommender(Recommender):
         """
         folder = Path(folder)
         refuse(self.statement, unprovable=unprovable, ids_are_public=ids_are_public)
-        archive.refuse_a_release(folder)
+        models.check(self.statement.kind, self.arrays, self.item_ids, self.user_ids)
         data = archive.packed(stored(self))
-        digest, privacy, dataset = archive.sha256(data), self.statement.privacy, self.statement.dataset
-        before = account.releases_of(dataset.name, self.checksum)
+        privacy, dataset = self.statement.privacy, self.statement.dataset
         entered = account.Entered(
+            release=self.statement.release,
             time=datetime.now(UTC).isoformat(timespec="seconds"),
             dataset=dataset.name,
             checksum=self.checksum,
@@ -71,17 +84,29 @@ class FittedRecommender(Recommender):
             joint=privacy.joint,
             epsilon=privacy.provable,
             delta=privacy.delta,
-            model=digest,
-            folder=str(folder.absolute()),
+            model=sha256(data),
+            folder=os.path.abspath(folder).encode(errors="backslashreplace").decode(),
         )
-        archive.make(folder)
-        account.enter(entered)  # first: a release that is written but not entered would never be added up
-        archive.write(folder, self.statement.model_copy(update={"sha256": digest}), data)
+        with account.kept_to_oneself():
+            archive.refuse_a_release(folder)
+            before = account.releases_of(dataset.name, self.checksum)
+            killed = archive.unfinished(folder)
+            for each in before:
+                # The same release was counted, and killed before anybody had its model: this one takes its place.
+                if each.release == killed and each == entered.model_copy(
+                    update=each.model_dump(include={"release", "time", "model", "seal"})
+                ):
+                    entered = entered.model_copy(update={"release": killed})
+            update = {"release": entered.release, "sha256": entered.model}
+            archive.write(folder, self.statement.model_copy(update=update), data)
+            account.enter(entered)  # first: a release that is there but not entered would never be added up
+            archive.publish(folder)
         return account.totals([*before, entered])
 
 
 def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> FittedRecommender:
     """Fits the method for one ε on all ratings, under a seed that nobody knows."""
+    release = secrets.token_hex(16)
     entry = next((piece for piece, _ in entry.pieces([epsilon])), entry)
     ratings, user_ids, item_ids = within(
         source.ratings, source.user_ids, source.item_ids, source.users, source.items
@@ -98,12 +123,12 @@ def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> Fi
         step=scale.step,
         to_stars=source.to_stars,
         columns=source.columns or COLUMNS,
-        users=_list(source.users) if has_users or entry.counts_users else "not in the model",
+        users=_list(source.users) if has_users or entry.counts_users else NO_USERS,
         items=_list(source.items),
     )
     own = OwnRatings(user_ids[ratings.users], item_ids[ratings.items], ratings.values.astype("f8"))
     return FittedRecommender(
-        statement_of(entry, kind, ledger, dataset),
+        statement_of(entry, kind, ledger, dataset, release),
         arrays,
         item_ids,
         user_ids if has_users else None,
@@ -124,15 +149,40 @@ def load_model(path: Path | str) -> Recommender:
     statement, arrays = archive.read(Path(path))
     model = {name.removeprefix(MODEL): array for name, array in arrays.items() if name.startswith(MODEL)}
     try:
-        loaded = Recommender(statement, model, arrays["item_ids"], arrays.get("user_ids"))
-        models.check(statement.kind, model, len(loaded.item_ids), len(arrays.get("user_ids", ())))
+        items, users = arrays["item_ids"], arrays.get("user_ids")
+        models.check(statement.kind, model, items, users)
+        loaded = Recommender(statement, model, items, users)
         loaded.for_users(loaded.item_ids[:0])
-    except (KeyError, IndexError, ValueError) as error:
+    except (LookupError, ValueError, TypeError, AttributeError, AssertionError) as error:
         kind = statement.kind
         raise DpmfError(
             f"{path}: its arrays are not those of a model of kind {kind}: {error}; {archive.AGAIN}"
         ) from None
     return loaded
+
+
+def verified(folders: Iterable[Path]) -> list[Soundness]:
+    """Checks releases, and the account of this machine, by their checksums."""
+    releases, lines = Soundness("releases"), Soundness("account of releases")
+    counted = {entered.release for read in account.entries() if (entered := _sound(lines, read)) is not None}
+    for folder in folders:
+        read = _sound(releases, partial(archive.read, folder))
+        if read is not None and read[0].release not in counted:
+            releases.notes.append(f"{folder}: is not in the account {account.account_file()}")
+    return [releases, lines]
+
+
+def _sound(found: Soundness, read: Callable[[], Any]) -> Any:
+    """Returns what is read and counts it as sound, or counts it as damaged and returns None."""
+    try:
+        content = read()
+    except DpmfError as error:
+        path, _, rest = str(error).partition(": ")
+        what, _, fix = rest.rpartition("; ")
+        found.add(path, what, fix)
+        return None
+    found.sound += 1
+    return content
 
 
 MODEL = "model."

@@ -36,7 +36,7 @@ class OwnRatings:
         return cls(*found)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Recommender:
     """The content of a release, and its predictions.
 
@@ -50,6 +50,14 @@ class Recommender:
     item_ids: Ids
     user_ids: Ids | None
     own: OwnRatings | None = None
+
+    def __repr__(self) -> str:
+        privacy = self.statement.privacy
+        proved = "no provable ε" if privacy.provable is None else f"ε = {privacy.provable:g} provable"
+        delta = f", δ = {privacy.delta:g}" if privacy.delta else ""
+        return (
+            f"<{self.statement.name} of {self.statement.dataset.name}, {privacy.neighbours}, {proved}{delta}>"
+        )
 
     def predict(
         self, users: ArrayLike, items: ArrayLike, own: OwnRatings | None = None

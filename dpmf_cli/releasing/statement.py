@@ -17,12 +17,12 @@ from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.datasets.stars import Stars
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.privacy.ledger import TOLERANCE, Ledger
-from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.neighbours import HIDE_IDS, Mode, Neighbours
 from dpmf_cli.privacy.protection import Guarantee
 from dpmf_cli.ratings import Scale
-from dpmf_cli.strict_model import StrictModel
+from dpmf_cli.strict_model import SealedModel, StrictModel
 
-FORM = 1
+FORM = 2
 """Raise it when files of a release change in a way that older versions cannot read."""
 
 Lists = Literal["those in the ratings", "a list that was given", "not in the model"]
@@ -79,8 +79,12 @@ class PrivacyStatement(StrictModel):
         return self.provable is not None and self.provable <= self.epsilon * (1 + TOLERANCE)
 
 
-class Statement(StrictModel):
-    """All that a release says about itself. `sha256` is that of its arrays."""
+class Statement(SealedModel):
+    """All that a release says about itself.
+
+    release  a random name, drawn before the fit and independent of it, under which the account counts the release
+    sha256   that of the arrays
+    """
 
     form: int
     dpmf: str
@@ -92,6 +96,7 @@ class Statement(StrictModel):
     privacy: PrivacyStatement
     unknown: str
     ledger: list[dict[str, Any]]
+    release: str = ""
     sha256: str = ""
 
     def entry(self) -> PrivateAlgorithm:
@@ -113,7 +118,9 @@ class Statement(StrictModel):
         return entry
 
 
-def statement_of(entry: PrivateAlgorithm, kind: str, ledger: Ledger, dataset: DataStatement) -> Statement:
+def statement_of(
+    entry: PrivateAlgorithm, kind: str, ledger: Ledger, dataset: DataStatement, release: str = ""
+) -> Statement:
     """Returns the statement of a fit for one ε."""
     guarantee = Guarantee(entry.protects, entry.joint, entry.spends_delta)
     return Statement(
@@ -134,13 +141,24 @@ def statement_of(entry: PrivateAlgorithm, kind: str, ledger: Ledger, dataset: Da
             protects=guarantee.protects,
             towards=guarantee.towards,
             joint=guarantee.joint,
-            says=guarantee.statement,
+            says=" ".join(
+                [
+                    guarantee.statement,
+                    *([USERS] if entry.neighbours in HIDE_IDS and dataset.users != NO_USERS else []),
+                    *([guarantee.of_delta] if guarantee.delta else []),
+                ]
+            ),
             not_to_publish=JOINT if entry.joint else None,
         ),
         unknown=UNKNOWN,
         ledger=[_without_infinities(entered.record()) for entered in ledger.entries],
+        release=release,
     )
 
+
+NO_USERS: Lists = "not in the model"
+
+USERS = "The number of users, or of those in the list, is public: the model is made with it."
 
 UNKNOWN = (
     "For an item that the model does not know, the prediction is the mean of the user's predictions for all items. "

@@ -96,6 +96,8 @@ def _best(
         yield (
             "- This ε hides ids too: `dpmf release` asks for public lists of them (--users, --items), or for "
             "--ids-are-public."
+            + " The method uses the number of users, which must be public."
+            * (best.algorithm in PRIVATE and PRIVATE[best.algorithm].counts_users)
         )
 
 

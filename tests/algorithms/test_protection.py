@@ -1,5 +1,6 @@
 """What each algorithm's ε protects, and the paper that the algorithm comes from."""
 
+import re
 from typing import get_args
 
 import pytest
@@ -175,3 +176,20 @@ def test_what_one_guarantee_implies_of_another() -> None:
     assert not loose.implies(pure)
     assert not joint.implies(loose)
     assert not pure.implies(Guarantee(Protection.USER))
+
+
+@pytest.mark.parametrize(
+    ("protects", "delta", "users", "ratings", "said"),
+    [
+        (Protection.USER, 0.01, 1508, 10**6, "number of users, 1,508, .* `delta: 1e-05`"),
+        (Protection.USER, 1e-6, 1508, 10**6, None),
+        (Protection.PRESENCE, 1e-6, 1508, 10**6, "number of ratings, 1,000,000, .* `delta: 1e-07`"),
+        (Protection.VALUE, 1e-6, 1508, 10**6 - 1, None),
+        (Protection.VALUE, 0.0, 1508, 10**9, None),
+    ],
+)
+def test_a_delta_that_is_not_below_one_over_what_it_protects_is_told(
+    protects: Protection, delta: float, users: int, ratings: int, said: str | None
+) -> None:
+    warning = Guarantee(protects, delta=delta).warning(users, ratings)
+    assert re.search(said, warning) if said else not warning

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.costs.cost import Shape
+from dpmf_cli.cli.advise import print_answer
 from dpmf_cli.config import load_config
 from dpmf_cli.config.suggested import GUESSED, candidates, config_text, grid_with, name_of, provable
+from dpmf_cli.datasets import Folders
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from tests.command import dpmf
@@ -46,6 +48,20 @@ def test_a_semicolon_file_of_half_stars_gets_its_page_and_its_config(
     again = dpmf(tmp_path, session_cache, *words)
     assert again.stdout == done.stdout
     assert "computed" not in again.stderr
+
+
+def test_a_delta_that_is_too_large_for_the_ratings_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "my.yaml").write_text(
+        "dataset: {kind: synthetic, like: ml-100k, users: 150, items: 40, ratings: 900}\nfolds: 2\nruns: 1\n"
+        "epsilons: [1]\nbaselines: [ga]\nmode: corrected\ndelta: 0.01\n"
+        "algorithms: [{algorithm: mm_averages, neighbours: user}]\n"
+    )
+    folders = Folders(tmp_path, tmp_path / "cache", tmp_path, tmp_path / "results")
+    print_answer(tmp_path / "my.yaml", folders, 1, 1.0)
+    said = capsys.readouterr().err
+    assert "warning: δ = 0.01 is not below one over the number of users, 150" in said
 
 
 def test_a_config_that_says_something_else_is_kept(tmp_path: Path, session_cache: Path) -> None:

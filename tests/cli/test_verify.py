@@ -60,6 +60,7 @@ def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(made, folder)
     monkeypatch.chdir(folder)
     monkeypatch.setenv("DPMF_CACHE", str(folder / "cache"))
+    monkeypatch.setenv("DPMF_STATE", str(folder / "state"))
     return folder
 
 

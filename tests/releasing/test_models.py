@@ -18,7 +18,8 @@ def checked(name: str, **changed: Any) -> None:
     arrays = dict(arrays)
     for array, change in changed.items():
         arrays[array] = change(arrays[array])
-    models.check(kind, arrays, RATINGS.n_items, RATINGS.n_users if "users" in arrays else 0)
+    users = np.arange(RATINGS.n_users) if "users" in arrays else None
+    models.check(kind, arrays, np.arange(RATINGS.n_items), users)
 
 
 @pytest.mark.parametrize("name", [name for name, entry in VARIANTS.items() if entry.mode == "corrected"])
@@ -29,20 +30,32 @@ def test_every_model_passes(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "changed", "said"),
     [
-        ("isgd-bounded-corrected", {"items": lambda array: array[1:]}, "items has 39 rows, not 40"),
-        ("isgd-bounded-corrected", {"users": lambda array: array[1:]}, "users has 59 rows, not 60"),
-        ("isgd-bounded-corrected", {"users": lambda array: array[:, 1:]}, "different factors"),
-        ("pge-bounded-corrected", {"items": lambda array: array.astype(str)}, "no numbers"),
+        ("isgd-bounded-corrected", {"items": lambda array: array[1:]}, r"\(39, 3, 1\), not float32 \(40"),
+        ("isgd-bounded-corrected", {"users": lambda array: array[1:]}, r"\(59, 3, 1\), not float32 \(60"),
+        (
+            "isgd-bounded-corrected",
+            {"users": lambda array: array[:, 1:]},
+            r"\(40, 3, 1\), not float32 \(40, 2, 1\)",
+        ),
+        ("isgd-bounded-corrected", {"users": lambda array: array.astype("f8")}, "users is float64"),
+        (
+            "isgd-bounded-corrected",
+            {"items": lambda array: array.repeat(2, 2)},
+            r"items is float32 \(40, 3, 2\)",
+        ),
+        ("pge-bounded-corrected", {"items": lambda array: array.astype(str)}, "items is <U32"),
+        ("pge-bounded-corrected", {"items": lambda array: array.astype(">f8")}, "items is >f8"),
+        ("pge-bounded-corrected", {"items": lambda array: array[0, 0]}, r"items is float64 \(\)"),
         (
             "pknn-bounded-corrected",
             {"covariance": lambda array: array[1:]},
-            "covariance has 819 rows, not 820",
+            r"\(819,\), not float32 \(820,\)",
         ),
         ("private_constant_nbm-user-corrected", {"neighbours": lambda array: array + 1}, "not an item"),
         (
             "private_constant_nbm-user-corrected",
             {"similarities": lambda array: array[:, 1:]},
-            "different shapes",
+            r"\(40, 38, 1\), not float32 \(40, 39, 1\)",
         ),
     ],
 )

@@ -115,6 +115,9 @@ def test_a_promise_with_delta_says_so() -> None:
 def test_where_ids_are_hidden_the_page_says_what_a_release_asks_for(neighbours: Neighbours) -> None:
     curve = replace(method("A", 1, 1, 1), neighbours=neighbours.value)
     assert ("--ids-are-public" in page(curve)) == (neighbours in HIDE_IDS)
+    counts = replace(curve, algorithm="own_regression")
+    assert ("the number of users, which must be public" in page(counts)) == (neighbours in HIDE_IDS)
+    assert "number of users" not in page(curve)
 
 
 @pytest.mark.parametrize(("epsilon", "times"), [(0.5, "1.6"), (2.0, "7.4"), (8.0, "2,981.0")])

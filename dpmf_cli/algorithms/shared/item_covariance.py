@@ -169,6 +169,7 @@ class CovarianceModel:
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
         """The model made again from what was `published`, for the users who ask."""
+        assert isinstance(entry, CovarianceAlgorithm), "its method makes none"
         return cls(
             entry,
             StoredProducts(arrays["covariance"], arrays["weight"], float(arrays["noise"][0])),

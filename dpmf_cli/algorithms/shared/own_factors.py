@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.ratings import Ratings
 
 
+@runtime_checkable
 class SolvesOwnFactors(Protocol):
     """An algorithm whose users solve for their own factors."""
 
@@ -49,6 +50,7 @@ class OwnFactors:
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
         """The model made again from what was `published`, for the users who ask."""
+        assert isinstance(entry, SolvesOwnFactors), "its method makes none"
         factors = arrays["factors"]
         items = FactorModel.restored({"users": factors[:0], "items": factors}).without_users()
         beside = {name: array for name, array in arrays.items() if name != "factors"}

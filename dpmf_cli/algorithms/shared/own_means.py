@@ -141,7 +141,7 @@ def effects_of(arrays: Arrays, entry: PrivateAlgorithm, own: Ratings) -> Effects
     `own` are computed."""
     if "users" in arrays:
         return Effects(arrays["overall"], arrays["items"], arrays["users"])
-    assert isinstance(entry, OwnMeansAlgorithm)
+    assert isinstance(entry, OwnMeansAlgorithm), "its method makes none"
     return entry.own_means(own, CentredAverages(arrays["overall"], arrays["items"], arrays["residual"]))
 
 
