@@ -174,11 +174,11 @@ DAMAGES: dict[str, tuple[Callable[[], object], list[str]]] = {
     ),
     "a task of another version": (
         lambda: resealed(the(TASK), format=7),
-        [f"{TASK}*: written in format 7; use the version of dpmf that wrote it", NO_RESULT],
+        [f"{TASK}*: written in format 7 by another version of dpmf *; use that version, or name another folder *", NO_RESULT],
     ),
     "a task under another name": (
         lambda: the(TASK).rename(str(the(TASK)).replace("fold000", "fold009")),
-        [f"{TASK}*/fold009*: it belongs to another task; delete it", NO_RESULT],
+        [f"{TASK}*/fold009*: damaged: it belongs to another task; * if it is of no config, delete it", NO_RESULT],
     ),
     "a task that is gone": (lambda: the(TASK).unlink(), [NO_RESULT]),
     "a FIFO as a task": (
