@@ -193,7 +193,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_value_at_any_place_is_refused_or_shown(
     commands: Commands, body: Body, data: st.DataObject
