@@ -171,7 +171,7 @@ class TaskResult:
         RecordCosts | None, BeforeValidator(lambda value: RecordCosts(**_COLUMNS.validate_python(value)))
     ] = None
     mae: tuple[Number, ...] = ()
-    ranking: tuple[tuple[Fraction, Fraction], ...] = ()
+    ranking: tuple[Annotated[tuple[Fraction, ...], Field(min_length=2, max_length=2)], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class Verified:
     tasks: Soundness = field(default_factory=lambda: Soundness("task files"))
     manifests: Soundness = field(default_factory=lambda: Soundness("manifests"))
     files: Soundness = field(default_factory=lambda: Soundness("tables, figures, reports"))
-    cache: Soundness = field(default_factory=lambda: Soundness("parsed ratings"))
+    cache: Soundness = field(default_factory=lambda: Soundness("parsed ratings, ids"))
     data: Soundness = field(default_factory=lambda: Soundness("data files"))
     experiments: list[RanExperiment] = field(default_factory=list)
     grids: dict[Path, tuple[float, ...]] = field(default_factory=dict)
