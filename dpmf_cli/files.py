@@ -121,11 +121,12 @@ def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:
 
 @contextlib.contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
-    """Opens a new file in a temporary folder for writing, whatever the umask for this user alone.
+    """Opens a new file in a temporary folder for writing, with any umask by this user alone.
 
     It is on the disk when this ends. Raises OSError.
     """
-    with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o644)) as file:
+    with open(path, "xb") as file:
+        os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & 0o644)
         yield file
         file.flush()
         os.fsync(file.fileno())
