@@ -38,6 +38,30 @@ def read_file(path: Path) -> bytes:
         os.close(descriptor)
 
 
+NOT_PRIVATE = "it is a link, belongs to another user, or lets others write to it"
+
+
+def is_private(path: Path, kind: int = stat.S_IFDIR) -> bool:
+    """Whether a folder (or a file, by `kind`) belongs to this user or to root, and no one else may write to it.
+
+    What does not exist is private. Raises OSError.
+    """
+    try:
+        return is_ours(path.lstat(), kind)
+    except FileNotFoundError:
+        return True
+
+
+def is_ours(status: os.stat_result, kind: int) -> bool:
+    """The same for the status of a file or folder."""
+    others = stat.S_IWGRP | stat.S_IWOTH
+    return (
+        stat.S_IFMT(status.st_mode) == kind
+        and status.st_uid in (os.getuid(), 0)
+        and not stat.S_IMODE(status.st_mode) & others
+    )
+
+
 def cache_folder() -> Path:
     """Returns the folder of files that can be made again: $DPMF_CACHE, else the system's folder for caches."""
     return _folder_of_user("DPMF_CACHE", "user_cache_path", "caches")
@@ -66,9 +90,10 @@ def _folder_of_user(variable: str, path: str, what: str) -> Path:
 def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:
     """Writes a file under a temporary name in its folder, flushes it to the disk and renames it. Raises OSError.
 
-    mode  the file's permissions, less the process's umask
+    mode  the file's permissions, less the process's umask; a folder made for it lets others write only if they may
+          write to the file
     """
-    make_folder(path.parent)
+    make_folder(path.parent, 0o755 | mode & 0o022)
     with _locked(lambda: _temporary_file(path.parent, mode)) as (temporary, descriptor):
         with open(descriptor, "wb", closefd=False) as file:
             file.write(data)
@@ -78,8 +103,12 @@ def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:
 
 @contextlib.contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
-    """Opens a new file in a temporary folder for writing. It is on the disk when this ends. Raises OSError."""
+    """Opens a new file in a temporary folder for writing, with any umask by this user alone.
+
+    It is on the disk when this ends. Raises OSError.
+    """
     with open(path, "xb") as file:
+        os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & 0o644)
         yield file
         file.flush()
         os.fsync(file.fileno())
@@ -92,16 +121,19 @@ def rename(source: Path, target: Path) -> None:
         flush_folder(folder)
 
 
-def make_folder(folder: Path) -> None:
-    """Makes a folder and its parents, unless they exist. They are on the disk when this returns. Raises OSError."""
+def make_folder(folder: Path, mode: int = 0o777) -> None:
+    """Makes a folder and its parents, unless they exist. They are on the disk when this returns. Raises OSError.
+
+    mode  their permissions, less the process's umask
+    """
     try:
-        os.mkdir(folder)
+        os.mkdir(folder, mode)
     except FileNotFoundError:
         if folder.parent == folder:
             raise
-        make_folder(folder.parent)
+        make_folder(folder.parent, mode)
         with contextlib.suppress(FileExistsError):
-            os.mkdir(folder)
+            os.mkdir(folder, mode)
         flush_folder(folder.parent)
     except OSError:
         if not folder.is_dir():
@@ -181,7 +213,7 @@ def _temporary_file(place: Path, mode: int) -> tuple[Path, int]:
 
 def _temporary_folder(place: Path) -> tuple[Path, int]:
     folder = unused_name(place)
-    os.mkdir(folder)
+    os.mkdir(folder, 0o755)
     return folder, os.open(folder, os.O_RDONLY)
 
 

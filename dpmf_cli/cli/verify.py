@@ -42,8 +42,8 @@ def verify(
 ) -> None:
     """Check stored files by checksums; change nothing.
 
-    Checks task files, tables and figures, parsed ratings, data files, releases and their account. The exit code is 1
-    if one of them is off.
+    Checks task files, tables and figures, parsed ratings and their ids, data files, releases and their account. The
+    exit code is 1 if one of them is off.
 
     Example: dpmf verify results --recompute 3
     """

@@ -18,7 +18,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from dpmf_cli.files import cache_folder, remove, sweep, write_whole
+from dpmf_cli import files
+from dpmf_cli.files import cache_folder, is_ours, make_folder, remove, sweep, write_whole
 from dpmf_cli.terminal import say
 
 MAGIC = b"dpmf kernel 1\n"
@@ -26,10 +27,7 @@ SUFFIX = ".kernel"
 KEPT = 4
 """How many entries of one kernel and signature are kept: the newest, whatever their sources, versions, processors."""
 
-NOT_PRIVATE = (
-    "it is a link, belongs to another user, or lets others write to it; run `chmod 700` on it, or name another "
-    "folder in $DPMF_KERNELS"
-)
+NOT_PRIVATE = f"{files.NOT_PRIVATE}; run `chmod 700` on it, or name another folder in $DPMF_KERNELS"
 
 
 class Damaged(Exception):
@@ -50,7 +48,7 @@ def folder() -> Path | None:
 @functools.cache
 def _private(path: Path) -> Path | None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent, 0o755)
         with contextlib.suppress(FileExistsError):
             path.mkdir(mode=0o700)
         if not is_private():
@@ -64,20 +62,7 @@ def _private(path: Path) -> Path | None:
 
 def is_private() -> bool:
     """Whether only this user may write to the folder of entries, or the folder does not exist."""
-    try:
-        return _is_ours(place().lstat(), stat.S_IFDIR)
-    except FileNotFoundError:
-        return True
-
-
-def _is_ours(status: os.stat_result, kind: int) -> bool:
-    """Whether a file or folder (`kind`) belongs to this user, and no one else may write to it."""
-    others = stat.S_IWGRP | stat.S_IWOTH
-    return (
-        stat.S_IFMT(status.st_mode) == kind
-        and status.st_uid == os.getuid()
-        and not stat.S_IMODE(status.st_mode) & others
-    )
+    return files.is_private(place())
 
 
 def file_of(kernel: str, signature: str, key: bytes) -> str:
@@ -109,7 +94,7 @@ def content(path: Path) -> tuple[bytes, bytes]:
     """Returns the key and the payload of an entry. Raises Damaged or OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(descriptor, "rb") as file:
-        if not _is_ours(os.fstat(descriptor), stat.S_IFREG):
+        if not is_ours(os.fstat(descriptor), stat.S_IFREG):
             raise Damaged("others may write to it")
         whole = file.read()
     head = len(MAGIC) + hashlib.sha256().digest_size * 2 + 1

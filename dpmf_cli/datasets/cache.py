@@ -4,8 +4,10 @@
     sources/<key>/        user_ids, item_ids; meta.json with the checksum   named by their source
     digests/              remembered digests of source files
 
-A folder of ratings or of a source is either complete or absent. Its `meta.json` has each file's size, so that a
-cut-off file is noticed.
+A folder of ratings or of a source is either complete or absent. The `meta.json` of ratings has each file's size, so
+that a cut-off file is noticed; other damage is noticed by their checksum. The `meta.json` of a source has the SHA-256
+of each file, of itself and of the source's key, so that no item gets another's id. Nothing is read, and nothing kept,
+where other users may write.
 """
 
 import hashlib
@@ -14,6 +16,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_IFREG
 from typing import Any
 
 import numpy as np
@@ -22,10 +25,11 @@ from numpy.typing import NDArray
 from dpmf_cli.datasets import storage
 from dpmf_cli.datasets.canonical import Canonical, Ids, arrays, checksum
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import new_file, remove
+from dpmf_cli.files import NOT_PRIVATE, is_private, new_file, read_file, remove
 from dpmf_cli.ratings import Ratings, Scale
 
 _COLUMN = "column-"
+_UNFIT = "its content does not fit its checksum"
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,11 @@ def source_key(description: Mapping[str, Any]) -> str:
 
 
 def find(key: str, cache: Path) -> Cached | None:
-    """Opens what was kept from a source; None if nothing is there, or something broken."""
+    """Opens what was kept from a source; None if nothing is there, or something broken.
+
+    Raises DpmfError if other users may write to the cache.
+    """
+    refuse_shared(cache)
     source = cache / "sources" / key
     meta = _meta(source)
     if meta is None:
@@ -73,15 +81,18 @@ def keep(key: str, canonical: Canonical, cache: Path) -> Cached:
         "columns": sorted(ratings.columns),
     }
     ids = {"user_ids": canonical.user_ids, "item_ids": canonical.item_ids}
+    source = cache / "sources" / key
+    if source.exists() and not is_older(source) and (wrong := broken(source)):
+        _say_replaced(source, wrong)
     for _ in range(2):
         _write(cache / "ratings" / name, arrays(ratings), head)
-        _write(cache / "sources" / key, ids, {"checksum": name, "merged": canonical.merged})
+        _write(source, ids, {"checksum": name, "merged": canonical.merged})
         found = find(key, cache)
         if found is not None:
             return found
         # Older files were there and were not replaced, since they have the right size. But they cannot be read.
         discard(name, cache)
-        remove(cache / "sources" / key)
+        remove(source)
     raise DpmfError(f"{cache}: files written there cannot be read back; name another folder in $DPMF_CACHE")
 
 
@@ -98,13 +109,30 @@ def intact(name: str, ratings: Ratings, cache: Path) -> bool:
     """Whether `ratings`, kept under the checksum `name`, still have it. If not, discards them and says so."""
     if checksum(ratings) == name:
         return True
-    place = discard(name, cache)
-    print(f"{place}: damaged (its content does not fit its checksum); it is replaced", file=sys.stderr)
+    _say_replaced(discard(name, cache), _UNFIT)
     return False
 
 
+def _say_replaced(folder: Path, why: str) -> None:
+    print(f"{folder}: damaged ({why}); it is replaced", file=sys.stderr)
+
+
+def refuse_shared(cache: Path) -> None:
+    """Raises DpmfError if another user may write to the cache: ratings could be planted there."""
+    for place in (cache, *(cache / part for part in ("ratings", "sources", "digests"))):
+        if place.is_dir() and not is_private(place.resolve()):
+            raise DpmfError(
+                f"{place}: parsed ratings are not kept there: {NOT_PRIVATE}; run `chmod -R go-w` on it if only you "
+                "have written there, else name another folder in $DPMF_CACHE"
+            )
+
+
 def open_ratings(name: str, cache: Path) -> Ratings:
-    """Opens the ratings of a checksum as memory maps. Raises `DpmfError` if they are missing or cut off."""
+    """Opens the ratings of a checksum as memory maps.
+
+    Raises `DpmfError` if they are missing or cut off, or if other users may write to the cache.
+    """
+    refuse_shared(cache)
     return _open(cache / "ratings" / name)
 
 
@@ -132,13 +160,29 @@ def broken(folder: Path) -> str | None:
     """Says in words what is wrong with a folder of `ratings` or `sources`; None if it is sound. Changes nothing."""
     try:
         if folder.parent.name == "ratings":
-            return None if checksum(_open(folder)) == folder.name else "its content does not fit its checksum"
+            return None if checksum(_open(folder)) == folder.name else _UNFIT
         if (meta := _meta(folder)) is None:
-            return "incomplete"
+            return f"incomplete, or {_UNFIT}"
         _mapped(folder / "user_ids.npy"), _mapped(folder / "item_ids.npy"), str(meta["checksum"])
     except (DpmfError, OSError, ValueError, KeyError, TypeError) as error:
         return f"cannot be read ({error})"
     return None
+
+
+def is_older(source: Path) -> bool:
+    """Whether a folder of `sources` was kept by a version of dpmf that wrote no checksums: it is made anew."""
+    try:
+        meta = json.loads((source / "meta.json").read_text())
+        sizes = meta.pop("files").values()
+        return meta.keys() <= {"checksum", "merged"} and all(isinstance(size, int) for size in sizes)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def checksum_of(source: Path) -> str | None:
+    """Returns the checksum of the ratings that a folder of `sources` belongs to; None if it is damaged."""
+    meta = _meta(source)
+    return None if meta is None else str(meta.get("checksum"))
 
 
 def discard(name: str, cache: Path) -> Path:
@@ -159,6 +203,7 @@ def unpack(name: str, files: Mapping[str, bytes], cache: Path) -> None:
 
     Raises DpmfError if they cannot be kept, or arrived damaged.
     """
+    refuse_shared(cache)
     folder = cache / "ratings" / name
 
     def fill(fresh: Path) -> None:
@@ -184,22 +229,42 @@ def _write(folder: Path, content: Mapping[str, NDArray[Any]], head: Mapping[str,
         for name, array in content.items():
             with new_file(fresh / f"{name}.npy") as file:
                 np.save(file, array, allow_pickle=False)
-        sizes = {path.name: path.stat().st_size for path in fresh.iterdir()}
+        meta = {**head, "files": {path.name: _noted(path, folder) for path in fresh.iterdir()}}
+        if folder.parent.name == "sources":
+            meta["sha256"] = _seal(folder, meta)
         with new_file(fresh / "meta.json") as file:
-            file.write(json.dumps({**head, "files": sizes}).encode())
+            file.write(json.dumps(meta).encode())
 
     storage.publish(folder, fill, lambda place: _meta(place) is not None)
 
 
 def _meta(folder: Path) -> dict[str, Any] | None:
-    """Reads the `meta.json` of a folder; None if it is broken, or if a file does not have the noted size."""
+    """Reads the `meta.json` of a folder; None if it is broken, if a file is not as noted, or if others may write."""
     try:
-        meta: dict[str, Any] = json.loads((folder / "meta.json").read_text())
-        if all((folder / name).stat().st_size == size for name, size in meta["files"].items()):
+        meta: dict[str, Any] = json.loads(read_file(folder / "meta.json"))
+        paths = {folder / name: noted for name, noted in meta["files"].items()}
+        sound = is_private(folder) and all(
+            is_private(path, S_IFREG) for path in (folder / "meta.json", *paths)
+        )
+        sound = sound and all(_noted(path, folder) == noted for path, noted in paths.items())
+        if sound and (folder.parent.name == "ratings" or meta["sha256"] == _seal(folder, meta)):
             return meta
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         pass
     return None
+
+
+def _noted(path: Path, folder: Path) -> int | str:
+    """What the `meta.json` of a folder notes of a file: its size, or its SHA-256 (hex) if nothing else checks it."""
+    if folder.parent.name == "ratings":
+        return path.stat().st_size
+    return hashlib.sha256(read_file(path)).hexdigest()
+
+
+def _seal(folder: Path, meta: Mapping[str, Any]) -> str:
+    """The SHA-256 (hex) of the name of a folder and of its `meta.json`, without the seal itself."""
+    rest = {key: value for key, value in meta.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps([folder.name, rest], sort_keys=True).encode()).hexdigest()
 
 
 def _mapped(path: Path) -> NDArray[Any]:

@@ -69,7 +69,7 @@ def _remembered(key: str, paths: Sequence[Path], cache: Path | None, compute: Ca
         ) from error
     if abs(time.time_ns() - newest) > _SETTLED_NS:
         with contextlib.suppress(OSError):  # the cache may be read-only: then the next call computes it again
-            write_whole(note, json.dumps({"key": key, "stamp": stamp, "digest": value}).encode())
+            write_whole(note, json.dumps({"key": key, "stamp": stamp, "digest": value}).encode(), 0o644)
     return value
 
 

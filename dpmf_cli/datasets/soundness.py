@@ -40,10 +40,21 @@ class Soundness:
 
 
 def of_cache(cache: Path, only: Collection[str] | None = None) -> Soundness:
-    """Checks the parsed ratings in the cache and the ids beside them: all, or only the folders with these names."""
-    found = Soundness("parsed ratings")
+    """Checks the parsed ratings in the cache and the ids beside them: all, or only those of ratings with these
+    checksums. Damaged ids cannot say whose they are, so they are always named."""
+    found = Soundness("parsed ratings, ids")
+    try:
+        kept.refuse_shared(cache)
+    except DpmfError as error:
+        what, _, fix = str(error).removeprefix(f"{cache}: ").partition("; ")
+        found.add(cache, what, fix)
     for folder in chain(_entries(cache / "ratings"), _entries(cache / "sources")):
-        if only is None or folder.name in only:
+        name = kept.checksum_of(folder) if folder.parent.name == "sources" else folder.name
+        if kept.is_older(folder):
+            found.notes.append(
+                f"{folder}: ids without a checksum, kept by an older version; the next run makes them anew"
+            )
+        elif only is None or name is None or name in only:
             found.add(folder, kept.broken(folder), "the next run that needs it parses its source again")
     return found
 

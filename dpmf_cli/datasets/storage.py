@@ -29,7 +29,7 @@ _PAUSE = 0.01
 def write_text(path: Path, text: str) -> None:
     """Writes a small file atomically. Raises `DpmfError` if the disk is full or the folder read-only."""
     with _errors_named(path.parent):
-        write_whole(path, text.encode())
+        write_whole(path, text.encode(), 0o644)
 
 
 def publish(folder: Path, write: Callable[[Path], None], sound: Callable[[Path], bool]) -> None:
@@ -40,7 +40,7 @@ def publish(folder: Path, write: Callable[[Path], None], sound: Callable[[Path],
     """
     place = folder.parent
     with _errors_named(place):
-        make_folder(place)
+        make_folder(place, 0o755)
         sweep(place)
         with temporary_folder(place) as fresh:
             write(fresh)

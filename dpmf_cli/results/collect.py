@@ -14,13 +14,10 @@ from dpmf_cli.evaluation.metrics import RMSE
 from dpmf_cli.papers.printed import printed_reference
 from dpmf_cli.results.manifest import Ran
 from dpmf_cli.results.store import Store
-from dpmf_cli.results.task import TWIN_GRID, TaskResult, tasks_of
+from dpmf_cli.results.task import PER_EPSILON, TWIN_GRID, TaskResult, tasks_of
 
 Ledger = list[dict[str, Any]]
 """The steps of a ledger as plain data."""
-
-_PER_EPSILON = ("claimed", "provable", "mu")
-"""The fields of a ledger step that have one value for each ε of the grid."""
 
 
 @dataclass(frozen=True)
@@ -209,15 +206,17 @@ def _at(grid: tuple[float, ...], results: dict[float, TaskResult], key: str) -> 
 
 def _ledger(grid: tuple[float, ...], results: dict[float, TaskResult]) -> Ledger:
     """The steps of an algorithm's ledger, with the values for each ε joined over the fits of the grid."""
-    steps: dict[str, dict[str, Any]] = {}
+    steps: dict[tuple[str, ...], dict[str, Any]] = {}
     for epsilon in grid:
         result = results.get(epsilon)
         if result is None:
             continue
         at = result.epsilons.index(epsilon)
         for entry in result.ledger:
-            numbers = [key for key in _PER_EPSILON if key in entry]
-            step = steps.setdefault(entry["step"], {**entry, "epsilons": [], **{key: [] for key in numbers}})
+            numbers = [key for key in PER_EPSILON if key in entry]
+            step = steps.setdefault(
+                (entry["step"], *numbers), {**entry, "epsilons": [], **{key: [] for key in numbers}}
+            )
             step["epsilons"].append(epsilon)
             for key in numbers:
                 step[key].append(float(entry[key][at]))

@@ -23,14 +23,19 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from dpmf_cli import __version__
-from dpmf_cli.algorithms.shared.model import RecordCosts
+from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
+from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import WRITING, read_file, remove, rename, sweep, write_whole
-from dpmf_cli.results.task import Task, TaskResult, hash_of
+from dpmf_cli.results.task import PER_EPSILON, Task, TaskResult, hash_of
 
 FORMAT = 1
 """The format of result files. This number goes up when their meaning changes."""
+
+_RESULT = TypeAdapter(TaskResult)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -78,13 +83,17 @@ def _finite(value: Any) -> Any:
     return "inf" if isinstance(value, float) and math.isinf(value) else value
 
 
+class DamagedError(Exception):
+    """A task's file is not what dpmf writes there. The text says why."""
+
+
 def sealed(body: dict[str, Any]) -> dict[str, Any]:
     """`body` with the checksum of its content."""
-    return _with_checksum(body, encode(body))
+    return {**body, "sha256": _digest(encode(body))}
 
 
-def _with_checksum(body: dict[str, Any], encoded: bytes) -> dict[str, Any]:
-    return {**body, "sha256": hashlib.sha256(encoded).hexdigest()}
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -171,40 +180,15 @@ class Store:
 
     def _read_file(self, path: Path, task: Task) -> TaskResult | None:
         try:
-            data = read_file(path)
+            return read_result(path, self.root, type(task.algorithm))
         except FileNotFoundError:  # another run has set the file aside in the meantime
             return None
         except OSError as error:
             what = f"{path}: cannot be read: {error.strerror or error}"
             raise DpmfError(f"{what}; make it readable, or delete it and run its config again") from None
-        body = unsealed(data)
-        if body is None:
-            self._damaged(path, "its content does not fit its checksum")
+        except DamagedError as error:
+            self._damaged(path, str(error))
             return None
-        if body["format"] != FORMAT:
-            raise DpmfError(
-                f"{path}: written in format {body['format']} by another version of dpmf (this is {__version__}, "
-                f"format {FORMAT}); use that version, or name another folder with --results"
-            )
-        if (body["settings"], body["fold"], body["run"]) != (task.settings, task.fold, task.run):
-            self._damaged(path, "it belongs to another task")
-            return None
-        numbers = {
-            key: tuple(float(number) for number in body.get(key, ()))
-            for key in ("epsilons", "rmse", "claimed", "provable", "mae")
-        }
-        distribution, ranking = (
-            tuple(tuple(map(float, row)) for row in body.get(key, ())) for key in ("error_cdf", "ranking")
-        )
-        costs = {key: tuple(map(float, column)) for key, column in body.get("records", {}).items()}
-        records = RecordCosts(**costs) if costs else None
-        return TaskResult(
-            **numbers,
-            ledger=tuple(body["ledger"]),
-            error_cdf=distribution,
-            records=records,
-            ranking=ranking,
-        )
 
     def _damaged(self, path: Path, why: str) -> None:
         aside = path.with_suffix(".damaged")
@@ -240,12 +224,69 @@ def unsealed(data: bytes) -> dict[str, Any] | None:
     """The content of a `sealed` file; None unless every byte is as it was written."""
     try:
         body: dict[str, Any] = json.loads(data)
-        del body["sha256"]
+        digest = body.pop("sha256")
+        # Unless another key follows the checksum, the file shows what it covers, which need not be encoded again.
+        end = f', "sha256": "{digest}"}}\n'.encode()
+        covered = data.removesuffix(end) + b"}\n" if data.endswith(end) else _canonical(body)
         # The data come from JSON, so an infinity among them was never written by dpmf.
-        whole = _canonical(_with_checksum(body, _canonical(body)))
-        return body if "format" in body and whole == data else None
+        sound = _digest(covered) == digest and _canonical({**body, "sha256": digest}) == data
+        return body if "format" in body and sound else None
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+def read_result(path: Path, root: Path, algorithm: type[Algorithm] | None = None) -> TaskResult:
+    """The result in a task's file of the results folder `root`. No other function reads such a file.
+
+    The file may come from anybody, and its checksum proves only that it was not damaged later. So it has to be at its
+    place, and to fit the schema of a result.
+
+    Raises OSError, DamagedError, and DpmfError for another format.
+
+    algorithm  the algorithm of its task, if known; a plugin is known by its task only
+    """
+    body = unsealed(read_file(path))
+    if body is None:
+        raise DamagedError("its content does not fit its checksum")
+    if type(body["format"]) is int and body["format"] != FORMAT:
+        raise DpmfError(
+            f"{path}: written in format {body['format']} by another version of dpmf (this is {__version__}, "
+            f"format {FORMAT}); use that version, or name another folder with --results"
+        )
+    try:
+        head = {key: body.pop(key) for key in ("format", "settings", "fold", "run")}
+        if any(type(head[key]) is not int for key in ("format", "fold", "run")):
+            raise TypeError
+        if root / place_of({**head, **body}) != path:
+            raise DamagedError("it belongs to another task")
+        result = _RESULT.validate_python(body)
+        _check_columns(result, head["settings"], algorithm)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise DamagedError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise DamagedError("it is not the result of a task") from None
+    return result
+
+
+def _check_columns(result: TaskResult, settings: dict[str, Any], algorithm: type[Algorithm] | None) -> None:
+    """Raises DamagedError unless a result has what its settings ask for, with one number for each ε of its grid."""
+    size, limits = len(result.epsilons), len(settings.get("error_cdf", ()))
+    of_steps = [step[key] for step in result.ledger for key in PER_EPSILON if key in step]
+    of_records = asdict(result.records).values() if result.records else ()
+    measured = [each for each in (result.rmse, result.mae, result.error_cdf, result.ranking) if each]
+    columns = [result.claimed, result.provable, *of_steps, *of_records, *measured]
+    if any(len(column) != size for column in columns) or not 0 < len(set(result.epsilons)) == size:
+        raise DamagedError("its columns do not have one number for each ε")
+    of = algorithm or {**BASELINES, **PRIVATE}.get(settings["algorithm"]["algorithm"])
+    if not result.rmse and (result.mae or not result.ranking or (of and not of.scores_only)):
+        raise DamagedError("it has no RMSE")
+    if any(len(row) != limits for row in result.error_cdf) or bool(result.error_cdf) != bool(
+        result.rmse and limits
+    ):
+        raise DamagedError("error_cdf: not the fractions that its settings ask for")
+    if bool(result.ranking) != ("ranking" in settings):
+        raise DamagedError("ranking: not what its settings ask for")
 
 
 def place_of(body: dict[str, Any]) -> Path:
@@ -267,7 +308,7 @@ def _stem(fold: int, run: int) -> str:
 
 
 def _of_grid(epsilons: Sequence[float]) -> str:
-    return hashlib.sha256(encode(epsilons)).hexdigest()[:8]
+    return _digest(encode(epsilons))[:8]
 
 
 def _by_stem(folder: Path) -> dict[str, list[Path]]:

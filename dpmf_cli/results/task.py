@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, with_config
 
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.model import RecordCosts
@@ -15,6 +17,7 @@ from dpmf_cli.datasets.identity import DataIdentity
 from dpmf_cli.datasets.spec import TestSet
 from dpmf_cli.evaluation.portions import Order
 from dpmf_cli.evaluation.top_items import TopItems
+from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.streams import SECRET, Seed, Streams, drawn_seed
 
 TWIN_GRID = (math.inf,)
@@ -104,9 +107,50 @@ class Task:
         return Streams(seed, self.data.key, self.algorithm.algorithm, self.fold, self.run)
 
 
+Number = Annotated[
+    float, Field(strict=True, ge=0), BeforeValidator(lambda value: math.inf if value == "inf" else value)
+]
+"""A number of a task's file: at least 0; an infinity is the string "inf"."""
+
+Fraction = Annotated[float, Field(strict=True, ge=0, le=1 + 1e-9)]
+"""A share, or a mean of shares, which rounding may lift above 1."""
+
+
+class _Step(BaseModel, extra="forbid"):
+    """A step of a ledger in a task's file, as `privacy.ledger.Entry` records it; lists have one number for each ε."""
+
+    step: str
+    mechanism: str
+    sensitivity: Number
+    calibrated_to: Number
+    norm: str
+    neighbours: Neighbours
+    source: str
+    claimed: list[Number]
+    provable: list[Number]
+    mu: list[Number] = []
+    rate: Fraction = 1.0
+    repetitions: int = Field(1, strict=True, ge=0)
+    multiplier: list[Number] = []
+
+
+PER_EPSILON = ("claimed", "provable", "mu", "multiplier")
+"""The fields of a step that have one number for each ε of the grid."""
+
+_COLUMNS = TypeAdapter(dict[str, tuple[Number, ...]])
+
+
+def _is_step(step: dict[str, Any]) -> dict[str, Any]:
+    _Step.model_validate(step)
+    return step
+
+
+@with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True)
 class TaskResult:
     """The result of a task: for each ε its error and the ledger's two sums, and the ledger itself.
+
+    Its fields are also the schema of a task's file.
 
     error_cdf   (E, X): for each ε the fraction of absolute errors up to each of the task's limits; empty if not asked
                 for
@@ -117,15 +161,17 @@ class TaskResult:
     An algorithm that predicts no ratings has no errors: `rmse`, `mae` and `error_cdf` are empty.
     """
 
-    epsilons: tuple[float, ...]
-    rmse: tuple[float, ...]
-    claimed: tuple[float, ...]
-    provable: tuple[float, ...]
-    ledger: tuple[dict[str, Any], ...]
-    error_cdf: tuple[tuple[float, ...], ...] = ()
-    records: RecordCosts | None = None
-    mae: tuple[float, ...] = ()
-    ranking: tuple[tuple[float, ...], ...] = ()
+    epsilons: tuple[Annotated[Number, Field(gt=0)], ...]
+    rmse: tuple[Number, ...]
+    claimed: tuple[Number, ...]
+    provable: tuple[Number, ...]
+    ledger: tuple[Annotated[dict[str, Any], AfterValidator(_is_step)], ...]
+    error_cdf: tuple[tuple[Fraction, ...], ...] = ()
+    records: Annotated[
+        RecordCosts | None, BeforeValidator(lambda value: RecordCosts(**_COLUMNS.validate_python(value)))
+    ] = None
+    mae: tuple[Number, ...] = ()
+    ranking: tuple[Annotated[tuple[Fraction, ...], Field(min_length=2, max_length=2)], ...] = ()
 
 
 @dataclass(frozen=True)

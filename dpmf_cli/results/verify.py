@@ -12,10 +12,10 @@ from dpmf_cli.datasets.soundness import Soundness, add_source, of_cache
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import WRITING, read_file
 from dpmf_cli.results.manifest import MANIFEST, Ran, has_ended, read_manifest, what_ran
-from dpmf_cli.results.store import FORMAT, Store, place_of, unsealed
+from dpmf_cli.results.store import DamagedError, Store, read_result
 from dpmf_cli.results.task import Task, tasks_of
 
-_COMPUTE = "`dpmf run` its config: the task is computed again"
+_COMPUTE = "`dpmf run` its config: the task is computed again; if it is of no config, delete it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Verified:
     tasks: Soundness = field(default_factory=lambda: Soundness("task files"))
     manifests: Soundness = field(default_factory=lambda: Soundness("manifests"))
     files: Soundness = field(default_factory=lambda: Soundness("tables, figures, reports"))
-    cache: Soundness = field(default_factory=lambda: Soundness("parsed ratings"))
+    cache: Soundness = field(default_factory=lambda: Soundness("parsed ratings, ids"))
     data: Soundness = field(default_factory=lambda: Soundness("data files"))
     experiments: list[RanExperiment] = field(default_factory=list)
     grids: dict[Path, tuple[float, ...]] = field(default_factory=dict)
@@ -135,22 +135,18 @@ def _files_of(folder: Path, ran: Ran) -> Iterator[tuple[Path, Task]]:
 
 
 def _add_task(found: Verified, path: Path, root: Path) -> None:
-    wrong, fix = None, _COMPUTE
     try:
-        body = unsealed(read_file(path))
-        if body is None:
-            wrong = "damaged: its content does not fit its checksum"
-        elif body["format"] != FORMAT:
-            wrong, fix = f"written in format {body['format']}", "use the version of dpmf that wrote it"
-        elif root / place_of(body) != path:
-            wrong, fix = "it belongs to another task", "delete it"
-        else:
-            found.grids[path] = tuple(float(epsilon) for epsilon in body["epsilons"])
+        found.grids[path] = read_result(path, root).epsilons
     except OSError as error:
-        wrong, fix = f"cannot be read: {error.strerror or error}", "make it readable, or delete it"
-    except (KeyError, TypeError, ValueError, AttributeError):
-        wrong = "damaged: it is not the result of a task"
-    found.tasks.add(path, wrong, fix)
+        what = f"cannot be read: {error.strerror or error}"
+        found.tasks.add(path, what, "make it readable, or delete it")
+    except DamagedError as error:
+        found.tasks.add(path, f"damaged: {error}", _COMPUTE)
+    except DpmfError as error:
+        what, _, fix = str(error).removeprefix(f"{path}: ").rpartition("; ")
+        found.tasks.add(path, what, fix)
+    else:
+        found.tasks.add(path, None, "")
 
 
 def _add_experiment(found: Verified, folder: Path, base: Path | None) -> None:

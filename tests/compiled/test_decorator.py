@@ -103,10 +103,9 @@ def test_a_folder_that_others_may_write_to_is_not_used(
 
 def test_a_folder_of_another_user_is_not_used(monkeypatch: pytest.MonkeyPatch, kernels: Path) -> None:
     result(fresh())
-    place = entries.place()
-    monkeypatch.setattr(entries, "place", lambda: place)
-    monkeypatch.setattr(os, "getuid", lambda: kernels.stat().st_uid + 1)
-    assert entries._is_ours(kernels.stat(), 0o040000) is False
+    status = kernels.lstat()
+    another = os.stat_result((*status[:4], os.getuid() + 1, *status[5:10]))
+    monkeypatch.setattr(Path, "lstat", lambda path: another if path == kernels else os.lstat(path))
     again = fresh()
     entries._private.cache_clear()
     assert result(again) == RIGHT

@@ -4,6 +4,7 @@ import errno
 import json
 import multiprocessing
 import os
+import random
 import shutil
 from pathlib import Path
 
@@ -192,6 +193,89 @@ def test_altered_files_of_the_right_size_are_made_again(
     assert path.read_bytes() != before
     assert small(cache).identity.checksum == expected
     assert path.read_bytes() == before
+
+
+def content(dataset: Dataset) -> tuple[object, ...]:
+    arrays = (dataset.ratings.users, dataset.ratings.items, dataset.ratings.values)
+    ids = (dataset.user_ids.tolist(), dataset.item_ids.tolist())
+    return dataset.identity, dataset.merged, *(array.tolist() for array in arrays), *ids
+
+
+def test_no_flipped_bit_gives_an_item_the_name_of_another(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of ids and of what names them, each flip is told. Of ratings, a flip in the padding of a header is none."""
+    expected, rng = content(small(cache)), random.Random(2)
+    for path in (*cache.glob("sources/*/*"), *cache.glob("ratings/*/*")):
+        whole, places = path.read_bytes(), range(8 * path.stat().st_size)
+        for bit in rng.sample(places, 40):
+            path.unlink()  # the ratings of above are mapped from it
+            path.write_bytes(
+                whole[: bit // 8] + bytes([whole[bit // 8] ^ 1 << bit % 8]) + whole[bit // 8 + 1 :]
+            )
+            wrong = kept.broken(path.parent)
+            assert wrong is not None or path.parent.parent.name == "ratings"
+            assert content(small(cache)) == expected
+            said = capsys.readouterr().err
+            assert f"{path.parent}: damaged (" in said or path.parent.parent.name == "ratings"
+            assert path.read_bytes() == whole or wrong is None
+
+
+def test_ids_without_a_checksum_are_made_anew(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = content(small(cache))
+    (meta,) = cache.glob("sources/*/meta.json")
+    body = json.loads(meta.read_text())
+    sizes = {name: (meta.parent / name).stat().st_size for name in body["files"]}
+    meta.write_text(json.dumps({"checksum": body["checksum"], "merged": 0, "files": sizes}))
+    ids = meta.parent / "item_ids.npy"
+    ids.write_bytes(ids.read_bytes()[:-8] + b"\x7f" + bytes(7))
+    assert kept.is_older(meta.parent)
+    assert content(small(cache)) == expected
+    assert json.loads(meta.read_text()) == body
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+@pytest.mark.parametrize("place", [".", "ratings", "sources", "digests"])
+def test_a_cache_that_others_may_write_to_is_refused(cache: Path, place: str, mode: int) -> None:
+    checksum = small(cache).identity.checksum
+    (cache / "digests").mkdir()
+    (cache / place).chmod(mode)
+    for use in (lambda: small(cache), lambda: open_cached(checksum, cache)):
+        with pytest.raises(
+            DpmfError, match=r"parsed ratings are not kept there: .*chmod -R go-w.*DPMF_CACHE"
+        ):
+            use()
+
+
+def test_a_cache_of_another_user_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small(cache)
+    status = cache.lstat()
+    another = os.stat_result((*status[:4], os.getuid() + 1, *status[5:10]))
+    monkeypatch.setattr(Path, "lstat", lambda path: another if path == cache else os.lstat(path))
+    with pytest.raises(DpmfError, match=r"belongs to another user"):
+        small(cache)
+
+
+def test_a_file_that_others_may_write_to_is_made_anew(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = content(small(cache))
+    for path in (next(cache.glob("sources/*/user_ids.npy")), next(cache.glob("sources/*"))):
+        path.chmod(0o777)
+        assert content(small(cache)) == expected
+        assert capsys.readouterr().err.count("it is replaced") == 1
+        assert not path.stat().st_mode & 0o022
+
+
+def test_with_any_umask_a_cache_is_this_users_alone(cache: Path) -> None:
+    before = os.umask(0)
+    try:
+        small(cache / "made")
+        assert content(small(cache / "made")) == content(small(cache))
+    finally:
+        os.umask(before)
+    assert not [path for path in (cache / "made").rglob("*") if path.stat().st_mode & 0o022]
 
 
 def test_a_header_with_any_bit_flipped_is_read_or_refused(tmp_path: Path) -> None:

@@ -64,4 +64,4 @@ def test_synthetic_ratings_have_no_files(data: Path, cache: Path) -> None:
 
 
 def test_a_cache_that_is_not_there_is_empty(cache: Path) -> None:
-    assert of_cache(cache) == Soundness("parsed ratings")
+    assert of_cache(cache) == Soundness("parsed ratings, ids")

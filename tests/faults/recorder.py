@@ -68,8 +68,8 @@ class _Os:
             self._recorder.note("create", path)
         return descriptor
 
-    def mkdir(self, path: Any) -> None:
-        os.mkdir(path)
+    def mkdir(self, path: Any, mode: int = 0o777) -> None:
+        os.mkdir(path, mode)
         self._recorder.note("mkdir", path)
 
     def replace(self, source: Any, target: Any) -> None:

@@ -15,6 +15,7 @@ from dpmf_cli.results.collect import collect
 from dpmf_cli.results.manifest import Ran
 from dpmf_cli.results.store import Store
 from dpmf_cli.results.task import TWIN_GRID, TaskResult, tasks_of
+from tests.results.test_store import STEP
 
 DATA = DataIdentity("ml-100k", "MovieLens 100K", "c")
 CONFIG = ExperimentConfig(
@@ -35,7 +36,7 @@ def fill(store: Store, leave_out: tuple[int, int] | None = None) -> None:
                 continue
             rmse = tuple(task.fold + 10 * task.run + 100 * epsilon for epsilon in task.epsilons)
             provable = tuple(2 * epsilon for epsilon in task.epsilons)
-            step = {"step": "a", "claimed": task.epsilons, "provable": ["inf"] * len(task.epsilons)}
+            step = {**STEP, "claimed": task.epsilons, "provable": ["inf"] * len(task.epsilons)}
             store.write(task, TaskResult(task.epsilons, rmse, task.epsilons, provable, (step,)))
 
 
@@ -67,7 +68,7 @@ def test_what_is_missing_is_counted_and_never_a_number(tmp_path: Path) -> None:
 def test_ledgers_keep_claimed_and_provable_apart(tmp_path: Path) -> None:
     fill(Store(tmp_path))
     assert gather(Store(tmp_path)).ledgers["PGE"] == [
-        {"step": "a", "epsilons": [1.0, 2.0], "claimed": [1.0, 2.0], "provable": [float("inf")] * 2}
+        {**STEP, "epsilons": [1.0, 2.0], "claimed": [1.0, 2.0], "provable": [float("inf")] * 2}
     ]
 
 
@@ -76,7 +77,7 @@ def test_numbers_of_refined_grids_are_joined_step_by_step(tmp_path: Path) -> Non
     for epsilons in ((2.0,), (1.0,)):
         for task in tasks_of(CONFIG, entry, DATA):
             numbers = {key: list(epsilons) for key in ("claimed", "provable")}
-            step = {"step": "a", **numbers, "mu": [epsilon / 2 for epsilon in epsilons]}
+            step = {**STEP, **numbers, "mu": [epsilon / 2 for epsilon in epsilons]}
             rmse = (0.9,) * len(epsilons)
             store.write(
                 replace(task, epsilons=epsilons), TaskResult(epsilons, rmse, epsilons, epsilons, (step,))

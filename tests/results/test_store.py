@@ -29,6 +29,16 @@ from dpmf_cli.results.store import (
 from dpmf_cli.results.task import Cut, Task, TaskResult
 
 DATA = DataIdentity("data", "Data", "c" * 64)
+STEP = {
+    "step": "a",
+    "mechanism": "Laplace",
+    "sensitivity": 4.0,
+    "calibrated_to": 4.0,
+    "norm": "L1",
+    "neighbours": "bounded",
+    "source": "here",
+}
+"""A step of a ledger without its numbers for each ε."""
 
 
 def task(epsilons: tuple[float, ...] = (0.1, 1.0), *, cut: Cut | None = None, **changes: Any) -> Task:
@@ -39,7 +49,7 @@ def task(epsilons: tuple[float, ...] = (0.1, 1.0), *, cut: Cut | None = None, **
 
 def result(epsilons: tuple[float, ...] = (0.1, 1.0)) -> TaskResult:
     rmse = tuple(1 / epsilon / 3 for epsilon in epsilons)
-    ledger = ({"step": "a", "claimed": list(epsilons), "provable": ["inf"] * len(epsilons)},)
+    ledger = ({**STEP, "claimed": list(epsilons), "provable": ["inf"] * len(epsilons)},)
     return TaskResult(epsilons, rmse, epsilons, (math.inf,) * len(epsilons), ledger)
 
 

@@ -1,0 +1,207 @@
+"""Task files that somebody wrote by hand, with a valid checksum: each command names them, and none ends in a traceback."""
+
+import copy
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dpmf_cli.cli import main as cli
+from dpmf_cli.config import load_config
+from dpmf_cli.datasets import Folders
+from dpmf_cli.experiment import run
+from dpmf_cli.results.store import encode, sealed, unsealed
+from tests.cli.test_verify import CONFIG, RATINGS
+
+MEASURED = "ranking: {threshold: 4}\nerror_cdf: [0.5, 1]\ncrossings: [ga]\ntwins: true\n"
+Body = dict[str, Any]
+Commands = Callable[[bytes], dict[str, tuple[int, str]]]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "tiny.yaml").write_text(CONFIG.replace("[ga]", "[ga, popularity]") + MEASURED)
+    (folder / "ratings.csv").write_text(RATINGS)
+    run(load_config(folder / "tiny.yaml"), Folders(folder, folder / "cache", folder, folder / "results"))
+    return folder
+
+
+@pytest.fixture
+def task(made: Path) -> Path:
+    """The file of the first fold's private fit: two ε, with errors, rankings and a ledger of four steps."""
+    (path,) = (
+        path
+        for path in made.glob("results/tasks/made/pge-*/fold000-*")
+        if b'"epsilons": [0.5' in path.read_bytes()
+    )
+    return path
+
+
+@pytest.fixture
+def body(task: Path) -> Body:
+    body = unsealed(task.read_bytes())
+    assert body is not None
+    return body
+
+
+@pytest.fixture
+def commands(
+    made: Path, task: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Commands]:
+    """Exit code and output of each command, with other content in the file of `task`."""
+    monkeypatch.chdir(made)
+    monkeypatch.setenv("DPMF_CACHE", str(made / "cache"))
+    whole = task.read_bytes()
+
+    def call(content: bytes) -> dict[str, tuple[int, str]]:
+        task.write_bytes(content)
+        found = {}
+        for command in ("crossings", "report", "verify"):
+            monkeypatch.setattr(sys, "argv", ["dpmf", command, "results/tiny"])
+            with pytest.raises(SystemExit) as end:
+                cli.main()
+            found[command] = int(end.value.code or 0), "".join(capsys.readouterr())
+        return found
+
+    yield call
+    task.write_bytes(whole)
+
+
+def put(*place: str | int, value: Any) -> Callable[[Body], object]:
+    """Puts a value at a place of a body, or takes the place away if the value is ...; the place need not exist."""
+
+    def change(body: Body) -> None:
+        part: Any = body
+        for key in place[:-1]:
+            part = part[key]
+        if value is ...:
+            del part[place[-1]]
+        else:
+            part[place[-1]] = value
+
+    return change
+
+
+RECORDS = {"threshold": [1, 1], "kept": [1, 1], "least": [1, 1], "median": [1, 1], "largest": [1, 1]}
+CRAFTED: dict[str, Callable[[Body], object]] = {
+    "an RMSE that is text": put("rmse", value=["x"]),
+    "no RMSE": put("rmse", value=[]),
+    "a number for all RMSEs": put("rmse", value=5),
+    "an RMSE below 0": put("rmse", 0, value=-1.0),
+    "an RMSE that is no number": put("rmse", 0, value="nan"),
+    "an RMSE in quotes": put("rmse", 0, value="0.9"),
+    "an RMSE that is true": put("rmse", 0, value=True),
+    "an RMSE of another kind": put("rmse", 0, value={"inf": 1}),
+    "an RMSE beyond floats": put("rmse", 0, value=10**400),
+    "an RMSE too few": put("rmse", value=[0.9]),
+    "an RMSE too many": put("rmse", value=[0.9, 0.9, 0.9]),
+    "RMSEs left out": put("rmse", value=...),
+    "RMSEs of null": put("rmse", value=None),
+    "an RMSE below all": put("rmse", 1, value="-inf"),
+    "a claim that is text": put("claimed", 0, value="much"),
+    "a claim of null": put("claimed", 1, value=None),
+    "a claim below 0": put("claimed", 1, value=-0.5),
+    "a claim too few": put("claimed", value=[0.5]),
+    "no proof": put("provable", value=...),
+    "a proof that is a list": put("provable", 0, value=[1.0]),
+    "a number as ledger": put("ledger", value=5),
+    "a mapping as ledger": put("ledger", value={}),
+    "a step that is text": put("ledger", 0, value="global average"),
+    "an empty step": put("ledger", 0, value={}),
+    "a step without claims": put("ledger", 0, "claimed", value=...),
+    "a step with a claim too few": put("ledger", 0, "claimed", value=[0.1]),
+    "a step with μ for one ε": put("ledger", 0, "mu", value=[0.1]),
+    "a step with a name of null": put("ledger", 0, "step", value=None),
+    "a step with a sensitivity that is text": put("ledger", 0, "sensitivity", value="x"),
+    "a step with other neighbours": put("ledger", 0, "neighbours", value="x"),
+    "a step with another key": put("ledger", 0, "note", value=""),
+    "another key": put("note", value=1),
+    "no settings": put("settings", value=...),
+    "a number as settings": put("settings", value=5),
+    "other settings": put("settings", "seed", value=1),
+    "another algorithm": put("settings", "algorithm", value="pge"),
+    "a fold that is true": put("fold", value=False),
+    "a fold with a fraction": put("fold", value=0.0),
+    "a run of null": put("run", value=None),
+    "a format that is text": put("format", value="1"),
+    "a format that is true": put("format", value=True),
+    "other ε": put("epsilons", value=[0.5, 9.0]),
+    "no ε": put("epsilons", value=[]),
+    "an ε of null": put("epsilons", 0, value=None),
+    "MAEs that are text": put("mae", value="ab"),
+    "a MAE below 0": put("mae", 0, value=-1),
+    "a MAE too few": put("mae", value=[0.5]),
+    "no rankings": put("ranking", value=...),
+    "a ranking of three": put("ranking", 0, value=[0.1, 0.1, 0.1]),
+    "a ranking above 1": put("ranking", 0, value=[5, 0.1]),
+    "no distribution": put("error_cdf", value=...),
+    "a distribution of one limit": put("error_cdf", value=[[0.5], [0.5]]),
+    "a distribution above 1": put("error_cdf", 0, 0, value=2.0),
+    "records that are text": put("records", value="x"),
+    "records without a column": put("records", value={"kept": [1, 1]}),
+    "records with a number too few": put("records", value={**RECORDS, "kept": [1]}),
+    "records that are no numbers": put("records", value={**RECORDS, "least": ["nan", 1]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", CRAFTED)
+def test_what_is_no_result_is_named_by_each_command(
+    commands: Commands, body: Body, task: Path, made: Path, what: str
+) -> None:
+    CRAFTED[what](body)
+    path = task.relative_to(made)
+    for command, (code, said) in commands(encode(sealed(body))).items():
+        assert (code, f"{path}: damaged" in said) == (command == "verify", True), said
+
+
+@pytest.mark.parametrize(
+    "change", [put("mae", value=...), put("records", value=RECORDS), put("rmse", 0, value="inf")]
+)
+def test_what_another_version_or_method_writes_is_a_result(
+    commands: Commands, body: Body, change: Callable[[Body], object]
+) -> None:
+    change(body)
+    found = commands(encode(sealed(body)))
+    assert not any("damaged" in said for _, said in found.values())
+    assert [code for code, _ in found.values()] == [0, 0, 0]
+
+
+def places(value: Any, *above: str | int) -> Iterator[tuple[str | int, ...]]:
+    """All places in a body, those of its parts included."""
+    for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+        yield *above, key
+        if isinstance(part, dict | list):
+            yield from places(part, *above, key)
+
+
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5)
+)
+VALUES = st.recursive(
+    LEAVES | st.sampled_from(["inf", "nan", 1e308, 5e-324, 0, -0.0, 10**400]),
+    lambda part: st.lists(part, max_size=3) | st.dictionaries(st.text(max_size=5), part, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_value_at_any_place_is_refused_or_shown(
+    commands: Commands, body: Body, data: st.DataObject
+) -> None:
+    changed = copy.deepcopy(body)
+    for _ in range(data.draw(st.integers(1, 2))):
+        place = data.draw(st.sampled_from(list(places(changed))))
+        put(*place, value=data.draw(VALUES))(changed)
+    for command, (code, said) in commands(encode(sealed(changed))).items():
+        assert code in ((0, 1) if command == "verify" else (0, 2)), said
+        assert "Traceback" not in said
