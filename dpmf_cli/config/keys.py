@@ -17,6 +17,7 @@ from pydantic_core import PydanticCustomError
 from dpmf_cli.algorithms.plugins import PluginName
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm, refuse_list
+from dpmf_cli.algorithms.shared.budget import Delta
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.config.entries import BaselineEntry, PrivateEntry, Registry
 from dpmf_cli.config.grids import Grid, GrowthKeys
@@ -99,9 +100,7 @@ class ExperimentKeys(StrictModel):
         description="instead of `epsilons`: McSherry and Mironov's θ, the sum of the θ_i, where the noise of "
         "measurement i has the scale Δ_i/θ_i",
     )
-    delta: float = Field(
-        1e-6, ge=1e-15, le=0.01, description="δ of (ε, δ)-DP, where an algorithm's noise is Gaussian"
-    )
+    delta: Delta = Field(1e-6, description="δ of (ε, δ)-DP, where an algorithm's noise is Gaussian")
     effects: EffectsParameters = EffectsParameters()
     plugins: list[PluginName] = Field(
         [],

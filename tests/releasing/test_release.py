@@ -205,7 +205,10 @@ def test_the_best_items_of_a_user_leave_out_what_the_user_has_rated(run: Run, tm
             "name one by its label: PGE, PGE, hidden",
         ),
         (("release", "my-shop.yaml", "--method", "PGF", "--epsilon", "1"), 'did you mean "PGE"?'),
-        (("release", "my-shop.yaml", "--method", "PGE", "--epsilon", "0"), "give a positive, finite ε"),
+        (
+            ("release", "my-shop.yaml", "--method", "PGE", "--epsilon", "0"),
+            "epsilon is 0; give one from 1e-06 to 1e+06",
+        ),
         (
             ("release", "my-shop.yaml", "--method", "PGE", "--epsilon", "1", "--users", "no.txt"),
             "one id in each line",
