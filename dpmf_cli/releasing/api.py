@@ -68,6 +68,7 @@ def fit(
         ),
         Scale(*scale),
         duplicates=duplicates,
+        empty=True,
     )
     source = FittedRatings(
         dataset,
