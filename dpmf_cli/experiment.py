@@ -68,7 +68,7 @@ def run(
         refuse_changed_data(folder, config, dataset.identity)
     ran = Ran(config, dataset.identity, portions_of(config, dataset))
     if isinstance(config.dataset, CsvSpec):
-        for line in look(config.dataset, dataset).report():
+        for line in [*look(config.dataset, dataset).report(), *config.left_to_defaults]:
             say(f"{config.name}: {line}")
 
     machine = calibration.known(folders.cache, available_cores()) or REFERENCE

@@ -19,6 +19,9 @@ from dpmf_cli.ratings import UserMajor
 SECRET: Literal["secret"] = "secret"
 """Stands in a config and in results in place of a seed, if each fit draws its own."""
 
+OWN = "own"
+"""Stands in the names of streams in place of a user's own data set: what it is called changes no result."""
+
 Seed = int | Literal["secret"]
 """The seed of a config. Randomness that is no secret, such as the folds, follows from the word `secret`, too."""
 

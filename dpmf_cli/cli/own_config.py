@@ -200,7 +200,8 @@ def _dataset(ratings: Path, config: Path, said: Said) -> dict[str, Any]:
         "path": os.path.relpath(ratings, config.parent),
         **guess.keys,
         "columns": {role: guess.columns[role] for role in wanted},
-        "scale": {"minimum": low, "maximum": high, "step": step},
+        "scale": {"minimum": low, "maximum": high, "step": step}
+        | ({"guessed": True} if said.scale is None else {}),
         "duplicates": "last",
     }
 

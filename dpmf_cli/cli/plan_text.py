@@ -71,6 +71,7 @@ def describe(
                 f"process{'es' if jobs > 1 else ''}, up to {peak / 2**30:.2f} GiB of memory in all",
                 *_making(plan),
                 *_refining(config),
+                *config.left_to_defaults,
                 "times are estimates, for this machine when it is idle and kernels are compiled",
                 *seen,
             ),

@@ -81,6 +81,7 @@ def recommend(
     """
     from dpmf_cli.config.suggested import Candidates, config_text
     from dpmf_cli.datasets import Folders, load
+    from dpmf_cli.privacy.accounting import LEAST_DELTA, MOST_DELTA
     from dpmf_cli.privacy.protection import Guarantee, protection_of
     from dpmf_cli.report.advice import wrapped
     from dpmf_cli.report.leaders import chosen_in_words, shipped
@@ -88,8 +89,8 @@ def recommend(
     neighbours = asked_for(protects, epsilon)
     if towards not in TOWARDS:
         raise DpmfError(f"--towards {towards}: choose one of {', '.join(TOWARDS)}")
-    if delta and not 1e-15 <= delta <= 0.01:
-        raise DpmfError(f"--delta {delta:g}: give 0, or one from 1e-15 to 0.01")
+    if delta and not LEAST_DELTA <= delta <= MOST_DELTA:
+        raise DpmfError(f"--delta {delta:g}: give 0, or one from {LEAST_DELTA:g} to {MOST_DELTA:g}")
     wanted = Guarantee(protection_of(neighbours), towards == "others", delta)
     leaders = shipped()
     ranking = None if by_errors else leaders.ranking(wanted)

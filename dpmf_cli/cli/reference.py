@@ -11,7 +11,7 @@ from dpmf_cli.config import ExperimentConfig
 SHARED = ("algorithm", "label", "sweep", "clip_predictions", "neighbours", "mode", "effects")
 """Keys of every entry, listed once."""
 
-FILLED_IN = {"name": "the file's name"}
+FILLED_IN = {"neighbours": "the method's own", "mode": "the method's own", "name": "the file's name"}
 """Defaults that a config gets while it is read."""
 
 HEAD = """\
@@ -86,7 +86,7 @@ def _algorithms(registry: Mapping[str, type[Algorithm]]) -> Iterator[str]:
         schema = algorithm.model_json_schema()
         yield f"\n### {name}\n\n**{algorithm.title}.** {inspect.cleandoc(algorithm.__doc__ or '')}\n"
         if issubclass(algorithm, PrivateAlgorithm):
-            yield f"\n{_hides(algorithm)}\n"
+            yield f"\n{_hides(algorithm)} {_defaults(algorithm)}\n"
             for variant in algorithm.algorithms():
                 yield f"\n**{variant.__name__}.** {inspect.cleandoc(variant.__doc__ or '')}\n\n{_hides(variant)}\n"
         own = {key: value for key, value in schema["properties"].items() if key not in SHARED}
@@ -101,6 +101,12 @@ def _hides(algorithm: type[PrivateAlgorithm]) -> str:
         " Joint: ε holds against everybody but the user who gets the prediction." if algorithm.joint else ""
     )
     return f"Hides: {offered}.{joint}"
+
+
+def _defaults(algorithm: type[PrivateAlgorithm]) -> str:
+    """Says what an entry has that states no neighbours or no mode."""
+    fields = algorithm.model_fields
+    return f"Default: {fields['neighbours'].default.value}, {fields['mode'].default.value}."
 
 
 def _keys(

@@ -62,6 +62,7 @@ def release(
     from dpmf_cli.terminal import say
 
     loaded = load_config(config)
+    _refuse_a_guessed_scale(loaded, config)
     entry = _entry(loaded, method)
     lists = [None if path is None else read_list(path) for path in (users, items)]
     source = _source(loaded, config, data, *lists)
@@ -70,10 +71,11 @@ def release(
     )
     refuse_a_release(folder)
     ratings = source.ratings
+    sizes = [max(size, 1) for size in (ratings.n_users, ratings.n_items, len(ratings))]
     delta = Guarantee(entry.protects, delta=entry.spends_delta)
-    if warning := delta.warning(ratings.n_users, len(ratings)):
+    if warning := delta.warning(sizes[0], sizes[2]):
         say(f"warning: {warning}")
-    seconds = entry.cost(Shape(ratings.n_users, ratings.n_items, len(ratings)), 1).seconds
+    seconds = entry.cost(Shape(*sizes), 1).seconds
     say(f"fits {entry.name} on all ratings of {source.name}: about {duration(max(seconds, 1))}")
     model = fitted(entry, source, epsilon)
     found = model.save(folder, unprovable=unprovable, ids_are_public=ids_are_public)
@@ -174,23 +176,43 @@ def _entry(config: "ExperimentConfig", method: str) -> Any:
     raise DpmfError(f"--method {method}: the config has no such entry{did_you_mean(method, names)}")
 
 
+def _refuse_a_guessed_scale(config: "ExperimentConfig", path: Path) -> None:
+    """Raises DpmfError if the scale is a function of the ratings: a model shows it, and no ε pays for that."""
+    from dpmf_cli.config.extends import read_whole
+    from dpmf_cli.datasets.spec import CsvSpec
+
+    if isinstance(config.dataset, CsvSpec) and config.dataset.scale.guessed:
+        place = read_whole(path).place_of(("dataset", "scale", "guessed"), key=True)
+        raise DpmfError(
+            f"{place}: the scale is guessed from the ratings, and no ε covers what it shows of them; write the scale "
+            "that your site allows, and remove `guessed`"
+        )
+
+
 def _source(
     config: "ExperimentConfig", path: Path, data: Path | None, users: Any, items: Any
 ) -> "FittedRatings":
-    from dpmf_cli.datasets import Folders, load
+    from dpmf_cli.datasets import Folders, load, loading
+    from dpmf_cli.datasets.canonical import NoRatingsError
     from dpmf_cli.datasets.spec import CsvSpec
+    from dpmf_cli.datasets.stars import in_stars
     from dpmf_cli.releasing.publishing import COLUMNS, FittedRatings
 
     spec = config.dataset
-    loaded = load(spec, Folders.named(data, base=path.parent))
+    folders = Folders.named(data, base=path.parent)
+    try:
+        loaded: Any = load(spec, folders)
+    except NoRatingsError:
+        loaded = loading.parsed(spec, folders, empty=True)
+    ratings = loaded.ratings
     names = (
         {role: str(column) for role, column in spec.columns.by_role.items()}
         if isinstance(spec, CsvSpec)
         else {}
     )
     columns = {role: names.get(role, role) for role in COLUMNS}
-    ids, to_stars = (loaded.user_ids, loaded.item_ids), loaded.identity.to_stars
-    return FittedRatings(spec.key, loaded.ratings, *ids, users, items, columns, to_stars)
+    ids, to_stars = (loaded.user_ids, loaded.item_ids), not (spec.stars or in_stars(ratings.scale))
+    return FittedRatings(spec.key, ratings, *ids, users, items, columns, to_stars)
 
 
 def _described(model: "Recommender", folder: Path) -> str:

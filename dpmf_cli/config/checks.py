@@ -6,11 +6,11 @@ from typing import LiteralString
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.effects import ON_OWN_RATINGS
-from dpmf_cli.config.grids import LEAST_BUDGET
 from dpmf_cli.config.keys import ExperimentKeys
 from dpmf_cli.config.yaml_positions import KeyPath
 from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, CsvSpec
 from dpmf_cli.errors import did_you_mean
+from dpmf_cli.privacy.accounting import LEAST_EPSILON
 
 MOST_TASKS = 1_000_000
 """Most tasks of one config. More would be an oversight: looking up their names alone would take over an hour."""
@@ -60,9 +60,9 @@ def _one_ascending_grid(config: ExperimentKeys) -> None:
         raise _at((name,), "grid", f"the {sign} grid must ascend without repetition")
     for entry in config.algorithms if config.thetas else ():
         grid = config.grid(entry)
-        if grid[0] < LEAST_BUDGET or not math.isfinite(grid[-1]) or sorted(set(grid)) != list(grid):
+        if grid[0] < LEAST_EPSILON or not math.isfinite(grid[-1]) or sorted(set(grid)) != list(grid):
             found = ", ".join(f"{epsilon:g}" for epsilon in grid)
-            message = f"{entry.name} needs ascending ε from {LEAST_BUDGET:g} up, but these θ give {found}"
+            message = f"{entry.name} needs ascending ε from {LEAST_EPSILON:g} up, but these θ give {found}"
             raise _at(("thetas",), "grid", message)
 
 

@@ -2,23 +2,12 @@
 
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from dpmf_cli.algorithms.shared.budget import Budget
 from dpmf_cli.evaluation.portions import Order
 from dpmf_cli.strict_model import StrictModel
-
-LEAST_BUDGET = 1e-6
-
-
-def _not_noise_alone(budget: float) -> float:
-    if budget < LEAST_BUDGET:
-        raise PydanticCustomError("budget", "an ε or θ below 1e-6 leaves nothing but noise")
-    return budget
-
-
-Budget = Annotated[float, Field(gt=0, le=1e6), AfterValidator(_not_noise_alone)]
-"""A value of ε, or of θ."""
 
 
 class GeometricGrid(StrictModel):

@@ -17,8 +17,9 @@ from pydantic_core import PydanticCustomError
 from dpmf_cli.algorithms.plugins import PluginName
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm, refuse_list
+from dpmf_cli.algorithms.shared.budget import Delta
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
-from dpmf_cli.config.entries import BaselineEntry, PrivateEntry, Registry
+from dpmf_cli.config.entries import LISTED, BaselineEntry, PrivateEntry, Registry
 from dpmf_cli.config.grids import Grid, GrowthKeys
 from dpmf_cli.datasets.spec import CsvSpec, DatasetSpec, TestSet
 from dpmf_cli.evaluation.curves import Axis
@@ -85,11 +86,13 @@ class ExperimentKeys(StrictModel):
         Neighbours, BeforeValidator(refuse_list, json_schema_input_type=Neighbours | list[Neighbours])
     ] = Field(
         Neighbours.BOUNDED,
-        description="the neighbours of algorithms that do not set it themselves; a list makes one entry for each",
+        description="the neighbours of algorithms that do not set it themselves; a list makes one entry for each. "
+        "Without this key, each algorithm has its own default, which `dpmf plan` prints",
     )
     mode: Annotated[Mode, BeforeValidator(refuse_list, json_schema_input_type=Mode | list[Mode])] = Field(
         Mode.PUBLISHED,
-        description="the mode of algorithms that do not set it themselves; a list makes one entry for each",
+        description="the mode of algorithms that do not set it themselves; a list makes one entry for each. Without "
+        "this key, each algorithm has its own default, which `dpmf plan` prints",
     )
     epsilons: Grid | None = Field(
         None, description="total ε: a list, or {first, last, count} for equal steps in log ε"
@@ -99,9 +102,7 @@ class ExperimentKeys(StrictModel):
         description="instead of `epsilons`: McSherry and Mironov's θ, the sum of the θ_i, where the noise of "
         "measurement i has the scale Δ_i/θ_i",
     )
-    delta: float = Field(
-        1e-6, ge=1e-15, le=0.01, description="δ of (ε, δ)-DP, where an algorithm's noise is Gaussian"
-    )
+    delta: Delta = Field(1e-6, description="δ of (ε, δ)-DP, where an algorithm's noise is Gaussian")
     effects: EffectsParameters = EffectsParameters()
     plugins: list[PluginName] = Field(
         [],
@@ -185,6 +186,25 @@ class ExperimentKeys(StrictModel):
     def portions(self) -> tuple[float, ...]:
         """The portions of the ratings that everything is run on, ascending."""
         return tuple(self.growth.portions) if self.growth else (1.0,)
+
+    @property
+    def left_to_defaults(self) -> list[str]:
+        """Says which neighbours and mode methods have by default, where the config states none."""
+        left = {
+            entry.name: ", ".join(
+                f"{key}: {getattr(entry, key).value}" for key in LISTED if key not in entry.model_fields_set
+            )
+            for entry in self.algorithms
+        }
+        said = [f"{name} ({keys})" for name, keys in left.items() if keys]
+        lines = [f"not stated, so the method's default holds: {', '.join(said)}"] if said else []
+        published = [name for name, keys in left.items() if Mode.PUBLISHED.value in keys]
+        if published and isinstance(self.dataset, CsvSpec):
+            lines.append(
+                f"warning: {', '.join(published)}: as published, with a claimed ε that may not hold; write `mode: "
+                "corrected` for an ε that can be proved, or `mode: published` if that is what you want"
+            )
+        return lines
 
     @property
     def limits(self) -> tuple[float, ...]:

@@ -65,8 +65,8 @@ def name_of(stem: str) -> str:
 
 
 GUESSED = (
-    "# The scale is guessed from the file. An ε holds only for a public scale: write what your site allows before\n"
-    "# you release a model.\n"
+    "# The scale is guessed from the file. An ε holds only for a public scale: write what your site allows, and\n"
+    "# remove `guessed`. `dpmf release` refuses the config until then.\n"
 )
 
 

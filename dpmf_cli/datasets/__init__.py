@@ -106,7 +106,7 @@ def _dataset(spec: "AnySpec", found: "Cached") -> Dataset:
 
     ratings = found.ratings
     to_stars = not spec.stars and not in_stars(ratings.scale)
-    identity = DataIdentity(spec.key, title(spec), found.checksum, to_stars=to_stars)
+    identity = DataIdentity(spec.key, title(spec), found.checksum, to_stars=to_stars, own=spec.kind == "csv")
     return Dataset(identity, ratings, found.user_ids, found.item_ids, found.merged)
 
 

@@ -32,7 +32,13 @@ class Canonical:
     merged: int = 0
 
 
-def canonicalise(raw: Raw, scale: Scale, *, duplicates: Duplicates = "error") -> Canonical:
+class NoRatingsError(DpmfError):
+    """A source without ratings. An experiment needs some; a release may have to hide that there are none."""
+
+
+def canonicalise(
+    raw: Raw, scale: Scale, *, duplicates: Duplicates = "error", empty: bool = False
+) -> Canonical:
     """Sorts ratings by (user, item), with dense indices in the order of the sorted ids.
 
     Ids that are all whole numbers sort as numbers, others as text. Nothing depends on the order of the rows,
@@ -41,11 +47,13 @@ def canonicalise(raw: Raw, scale: Scale, *, duplicates: Duplicates = "error") ->
     duplicates   for a (user, item) pair that stands twice: "last" keeps the last row in the file; "mean" averages the
                  ratings, takes the smallest `epsilon`, and the last value of every other column
 
-    Raises `DpmfError` if there are no ratings, for a rating that is not finite, off the scale or off its grid, and
-    for a (user, item) pair that stands twice if `duplicates` is "error".
+    empty        whether a source without ratings is accepted
+
+    Raises `NoRatingsError` if there are no ratings, and `DpmfError` for a rating that is not finite, off the scale or
+    off its grid, and for a (user, item) pair that stands twice if `duplicates` is "error".
     """
-    if not len(raw.values):
-        raise DpmfError(f"{raw.where(0)}: no ratings in it; {raw.fix}")
+    if not (empty or len(raw.values)):
+        raise NoRatingsError(f"{raw.where(0)}: no ratings in it; {raw.fix}")
     _check_values(raw, scale)
     users, user_ids = _dense(raw.users, raw.user_labels)
     items, item_ids = _dense(raw.items, raw.item_labels)

@@ -76,13 +76,18 @@ def _source(spec: AnySpec, folders: Folders) -> tuple[dict[str, Any], Callable[[
     return {**common, **made}, lambda: _make(spec)
 
 
-def parsed(spec: AnySpec, folders: Folders) -> Canonical:
-    """Parses the ratings of a spec now, and does not keep them. Raises like `cached`."""
+def parsed(spec: AnySpec, folders: Folders, *, empty: bool = False) -> Canonical:
+    """Parses the ratings of a spec now, and does not keep them. Raises like `cached`.
+
+    empty   whether a user's own file without ratings is accepted
+    """
     if isinstance(spec, CatalogSpec):
         path = None if spec.path is None else folders.beside_config(spec.path)
         whole = read_catalog(located.locate(catalog.entry(spec.name), folders.data, path), None)
         return whole if spec.sample is None else sampled(whole, spec, spec.sample)
-    return _read_csv(_csv_path(spec, folders), spec) if isinstance(spec, CsvSpec) else _make(spec)
+    return (
+        _read_csv(_csv_path(spec, folders), spec, empty=empty) if isinstance(spec, CsvSpec) else _make(spec)
+    )
 
 
 def read_catalog(found: located.Located, cache: Path | None) -> Canonical:
@@ -135,8 +140,9 @@ def _csv_path(spec: CsvSpec, folders: Folders) -> Path:
     return path
 
 
-def _read_csv(path: Path, spec: CsvSpec) -> Canonical:
-    return canonicalise(own_file.parse(path, spec), spec.scale.scale, duplicates=spec.duplicates)
+def _read_csv(path: Path, spec: CsvSpec, *, empty: bool = False) -> Canonical:
+    raw = own_file.parse(path, spec)
+    return canonicalise(raw, spec.scale.scale, duplicates=spec.duplicates, empty=empty)
 
 
 def _make(spec: SyntheticSpec) -> Canonical:

@@ -134,6 +134,12 @@ class ScaleSpec(StrictModel):
     minimum: float = Field(allow_inf_nan=False)
     maximum: float = Field(allow_inf_nan=False)
     step: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    guessed: bool = Field(
+        False,
+        exclude_if=lambda value: not value,
+        description="the scale was guessed from the ratings, so `dpmf release` refuses it; remove this key once the "
+        "scale is the one that your site allows, which is public",
+    )
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

@@ -12,7 +12,7 @@ from dpmf_cli.evaluation.metrics import RMSE, Metric
 from dpmf_cli.evaluation.portions import Order, Portion
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
-from dpmf_cli.streams import Seed
+from dpmf_cli.streams import OWN, Seed
 
 Axis = Literal["epsilon", "theta"]
 """The quantity that the grid of an experiment varies: the total ε, or McSherry and Mironov's θ."""
@@ -205,7 +205,7 @@ class Experiment:
     10 folds", if all results are from these folds only.
 
     Curves and baselines show `metric`, one of the `metrics` that were measured. Baselines without that metric are in
-    `aside`.
+    `aside`. `own` says that the data set is a user's own.
     """
 
     name: str
@@ -226,6 +226,12 @@ class Experiment:
     metric: Metric = RMSE
     metrics: tuple[Metric, ...] = (RMSE,)
     aside: tuple[Measured, ...] = ()
+    own: bool = False
+
+    @property
+    def stream(self) -> str:
+        """The name in the random streams of bootstraps."""
+        return OWN if self.own else self.dataset
 
     def showing(self, key: str) -> "Experiment":
         """The same experiment, showing the metric of that key.

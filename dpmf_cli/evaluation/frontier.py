@@ -183,7 +183,7 @@ def _lead(members: Sequence[Standing], guarantee: Guarantee, epsilon: float) -> 
     first = order[0]
     experiment = first.standing.experiment
     low, high = (float(ends[first.at]) for ends in band(experiment, first.curve))
-    name = (experiment.dataset, str(guarantee), f"{guarantee.delta:g}", f"{epsilon:g}", first.curve.label)
+    name = (experiment.stream, str(guarantee), f"{guarantee.delta:g}", f"{epsilon:g}", first.curve.label)
     known = math.isfinite(low) and math.isfinite(high)
     over: Over = "none" if not known else "folds" if first.curve.rmse.shape[0] > 1 else "runs"
     paired = [each for each in order[1:] if _same_folds(each.standing.experiment, experiment)]

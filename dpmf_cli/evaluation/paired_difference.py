@@ -135,7 +135,7 @@ def _differences(a: Measured, b: Measured, experiment: Experiment, replicates: i
     ours, theirs = a.rmse[:folds, :runs, in_a], b.rmse[:folds, :runs, in_b]
     finite = np.asarray((np.isfinite(ours) & np.isfinite(theirs)).all(axis=(0, 1)))
     difference: NDArray[np.float64] = np.subtract(theirs, ours, where=finite, out=np.zeros_like(ours))
-    rng = named_generator(experiment.seed, "comparison", experiment.dataset, a.neighbours, a.label, b.label)
+    rng = named_generator(experiment.seed, "comparison", experiment.stream, a.neighbours, a.label, b.label)
     drawn = replicate_means(difference, rng=rng, partition=experiment.partition, replicates=replicates)
     ends = percentile_interval(drawn.curves) if drawn.over != "none" else None
     for at, epsilon in enumerate(common):

@@ -7,6 +7,13 @@ whenever it is computed.
 V is a multiple of 2⁻⁵³, and |X| is 36.7 at most. A cell of a grid (`privacy.grid`) is more than 2⁻¹¹ wide in X, and
 its probability is off by 2⁻⁵² at most. Where |X| is below 12 this is a factor 1 ± 2⁻²². In all cells beyond, it is
 2⁻³⁵ together.
+
+*What this assumes.* The key has 63 bits (`mechanisms.keyed_laplace`), though the seed that it is drawn from has 256.
+SplitMix64 is a bijection of 64 bits that anybody can invert, and no pseudorandom function. So the ε of a method that
+draws its noise here is computational: it holds against somebody who cannot try 2⁶³ keys on a model. The exact noise
+of one cell shows 54 of its 64 bits, which leaves 1,024 keys, and the key gives all noise. A release does not show
+exact noise: noisy numbers are rounded to their grid, and a factorisation follows. A cipher in place of SplitMix64
+would end this, and would change every result of unbounded input perturbation.
 """
 
 import numpy as np

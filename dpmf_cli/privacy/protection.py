@@ -3,8 +3,9 @@
 import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
-from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.neighbours import RECORDS_APART, Neighbours
 
 
 class Protection(StrEnum):
@@ -62,9 +63,19 @@ class Guarantee:
     @property
     def statement(self) -> str:
         """What such an ε promises, in a sentence or two; docs/privacy.md explains it at length."""
-        who = _OTHERS.get(self.protects, "the other users, even all together,") if self.joint else "anybody"
-        said = _BOUNDS[self.protects].format(who=who)
-        return f"{said} {_OPEN}" if self.joint else said
+        promise = PROMISES[self.protects]
+        who = promise.others if self.joint else promise.anybody
+        rest = f"{promise.besides}{promise.because}{promise.each}"
+        return f"ε bounds what {who} can learn about {promise.hides}; {rest}." + f" {_OPEN}" * self.joint
+
+    @property
+    def in_words(self) -> str:
+        """What is hidden, what is not, under which neighbours, from whom, and with which δ: a part of a sentence."""
+        promise = PROMISES[self.protects]
+        words = f"{promise.hides} ({promise.besides}{promise.each}; neighbours: {promise.neighbours.value})"
+        if self.joint:
+            words += ", from everybody but the user who gets the prediction (joint)"
+        return words + (f", by (ε, δ)-DP with δ = {self.delta:g}" if self.delta else ", by pure ε-DP")
 
     @property
     def of_delta(self) -> str:
@@ -93,18 +104,59 @@ class Guarantee:
 GUARANTEES = tuple(Guarantee(kind, joint) for kind in Protection for joint in (False, True))
 """All guarantees, with δ = 0, in the order of the tables."""
 
-_BOUNDS = {
-    Protection.VALUE: "ε bounds what {who} can learn about the value of one rating; who rated what is public.",
-    Protection.PRESENCE: "ε bounds what {who} can learn about whether one rating exists, and about what it is.",
-    Protection.PERSONALISED: "ε is a ceiling on what {who} can learn about whether a rating exists: each rating "
-    "has an ε of its own, often a smaller one.",
-    Protection.PERSONALISED_VALUE: "ε is a ceiling on what {who} can learn about the value of a rating: each rating "
-    "has an ε of its own, often a smaller one. Half of that ε hides who rated what.",
-    Protection.USER: "ε bounds what {who} can learn about whether one user, with all ratings, took part at all.",
-    Protection.LOCAL: "ε bounds what {who}, the aggregator too, can learn about the value of one rating, from all "
-    "messages of its user; who rated what is public.",
+
+class _Promise(NamedTuple):
+    """What an ε for these neighbours bounds, and what it says about everything else of the same rating or user.
+
+    hides    what ε bounds
+    besides  what is public, or which multiple of ε bounds the rest
+    because  why, if two steps from neighbour to neighbour lead there
+    each     added if each rating has an ε of its own
+    anybody, others   from whom: as a rule, and if the guarantee is joint
+    """
+
+    neighbours: Neighbours
+    hides: str
+    besides: str
+    because: str = ""
+    each: str = ""
+    anybody: str = "anybody"
+    others: str = "the other users, even all together,"
+
+
+_TWICE = f"{RECORDS_APART[Neighbours.BOUNDED]}ε"
+"""The bound for a replacement where ε is the bound for presence. A δ becomes (1 + e^ε)·δ."""
+_LARGER = " (with a larger δ, if there is one), because "
+_EACH = "; each rating has an ε of its own, often a smaller one"
+_VALUE = _Promise(Neighbours.BOUNDED, "the value of one rating", "who rated what is public")
+_PRESENCE = _Promise(
+    Neighbours.UNBOUNDED,
+    "whether one rating exists",
+    f"for its value the bound is {_TWICE}",
+    f"{_LARGER}another value is one rating removed and one added",
+)
+
+PROMISES = {
+    Protection.VALUE: _VALUE,
+    Protection.PRESENCE: _PRESENCE,
+    Protection.PERSONALISED: _PRESENCE._replace(each=_EACH),
+    Protection.PERSONALISED_VALUE: _VALUE._replace(
+        besides="for whether it exists the bound is ε/2", each=_EACH
+    ),
+    Protection.USER: _Promise(
+        Neighbours.USER,
+        "whether one user, with all ratings, took part at all",
+        f"for the ratings of somebody who did the bound is {_TWICE}",
+        f"{_LARGER}other ratings are one user removed and one added",
+    ),
+    Protection.LOCAL: _Promise(
+        Neighbours.LOCAL,
+        "the value of one rating in all messages of its user",
+        _VALUE.besides,
+        anybody="anybody, the aggregator too,",
+        others="anybody but its user, the aggregator too,",
+    ),
 }
-_OTHERS = {Protection.LOCAL: "anybody but its user"}
 _OPEN = (
     "Predictions for a user are made from that user's own clean ratings: ε does not bound what somebody who sees "
     "these predictions learns about that user."

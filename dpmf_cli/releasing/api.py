@@ -72,6 +72,7 @@ def fit(
         ),
         Scale(*scale),
         duplicates=duplicates,
+        empty=True,
     )
     source = FittedRatings(
         dataset,

@@ -1,12 +1,11 @@
 """Fits a method once on all ratings, under a seed that nobody knows."""
 
-import math
-
 from threadpoolctl import threadpool_limits
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.privacy.accounting import LEAST_EPSILON, MOST_EPSILON
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings
@@ -18,10 +17,10 @@ def fit_once(entry: PrivateAlgorithm, ratings: Ratings, epsilon: float) -> tuple
 
     The seed is drawn by the operating system, is held only in memory, and is forgotten when this returns.
 
-    Raises DpmfError for an ε that is not positive and finite, and for an algorithm that draws noise past its curator.
+    Raises DpmfError for an ε outside of 1e-6 to 1e6, and for an algorithm that draws noise past its curator.
     """
-    if not 0 < epsilon < math.inf:
-        raise DpmfError(f"epsilon is {epsilon:g}; give a positive, finite ε")
+    if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
+        raise DpmfError(f"epsilon is {epsilon:g}; give one from {LEAST_EPSILON:g} to {MOST_EPSILON:g}")
     streams = Streams(drawn_seed(SECRET), "", entry.algorithm, 0, 0)
     ledger = Ledger([epsilon], entry.mode, entry.spends_delta)
     try:

@@ -105,7 +105,12 @@ class FittedRecommender(Recommender):
 
 
 def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> FittedRecommender:
-    """Fits the method for one ε on all ratings, under a seed that nobody knows."""
+    """Fits the method for one ε on all ratings, under a seed that nobody knows.
+
+    Where ε hides whether a rating exists, it hides whether any does, so no ratings are fitted like some. Raises
+    DpmfError if there are none and the list is missing that says for which ids to predict.
+    """
+    _refuse_nothing(source, users=entry.counts_users or entry.neighbours not in HIDE_IDS)
     release = secrets.token_hex(16)
     entry = next((piece for piece, _ in entry.pieces([epsilon])), entry)
     ratings, user_ids, item_ids = within(
@@ -115,6 +120,7 @@ def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> Fi
     model, ledger = fit_once(entry, seen, epsilon)
     kind, arrays = models.published(model)
     has_users = any(name.startswith("users") for name in arrays)
+    _refuse_nothing(source, users=has_users)
     scale = ratings.scale
     dataset = DataStatement(
         name=source.name,
@@ -205,6 +211,21 @@ def refuse(statement: Statement, *, unprovable: bool, ids_are_public: bool) -> N
             f"{statement.name}: its ε hides which ratings exist, but an id in the model shows that it has a rating; "
             f"give a public list of {' and of '.join(taken)} ({', '.join(f'--{what} FILE' for what in taken)}), or "
             "say that the ids in the ratings are public (--ids-are-public)"
+        )
+
+
+def _refuse_nothing(source: FittedRatings, *, users: bool) -> None:
+    """Raises DpmfError if there are no ratings, and no list of items, or of `users`, to predict for.
+
+    `refuse` lets nobody release a model without these lists, unless all ids in the ratings are public. Then it is
+    public, too, that there are none.
+    """
+    needed = {"items": source.items} | ({"users": source.users} if users else {})
+    missing = [what for what, ids in needed.items() if ids is None]
+    if missing and not len(source.ratings):
+        raise DpmfError(
+            f"{source.name}: there are no ratings, and no list of {' or of '.join(missing)} to predict for; give "
+            f"ratings, or such a list (--{missing[0]} FILE, public_{missing[0]})"
         )
 
 

@@ -14,7 +14,7 @@ from dpmf_cli.evaluation.crossings import Crossing, End, Status, crossing_target
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.privacy.protection import Guarantee
-from dpmf_cli.report.guarantees import between, guarantee_of, in_words
+from dpmf_cli.report.guarantees import between, guarantee_of
 from dpmf_cli.report.untried import untried
 
 WIDTH = 92
@@ -118,7 +118,7 @@ def _experiment(experiment: Experiment, crossings: list[Crossing]) -> Iterator[s
     if not groups:
         yield "No private method was compared with these."
     for guarantee, attempts in groups.items():
-        yield f"To hide {in_words(guarantee)}:"
+        yield f"To hide {guarantee.in_words}:"
         for attempt in attempts:
             cell = attempt.crossing
             yield f"- {_reached(attempt)}{_without_noise(cell, curves.get(cell.label), targets.get(cell.baseline))}"

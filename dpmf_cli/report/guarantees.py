@@ -1,4 +1,4 @@
-"""Describes guarantees in words, and says what an ε of one guarantee implies for another."""
+"""The guarantee of a crossing, and what an ε of one guarantee implies for another."""
 
 from collections.abc import Collection
 from itertools import permutations
@@ -6,37 +6,7 @@ from itertools import permutations
 from dpmf_cli.evaluation.crossings import Crossing
 from dpmf_cli.evaluation.curves import Measured
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
-
-HIDDEN = {
-    Protection.VALUE: "the value of one rating",
-    Protection.PRESENCE: "whether one rating exists",
-    Protection.PERSONALISED: "whether a rating exists, with an ε for each rating, the largest of which is given",
-    Protection.PERSONALISED_VALUE: "the value of a rating, with an ε for each rating, the largest of which is given",
-    Protection.USER: "whether a user took part at all, with all ratings",
-    Protection.LOCAL: "the value of one rating from the service itself",
-}
-"""What each kind of protection hides, in words."""
-
-PUBLIC = {Protection.VALUE: ", but not that it exists", Protection.LOCAL: ", but not that it exists"}
-"""What each kind of protection leaves public, in words."""
-
-
-_NEIGHBOURS = {
-    **{protection_of(each): each for each in Neighbours},
-    Protection.PERSONALISED: Neighbours.UNBOUNDED,
-    Protection.PERSONALISED_VALUE: Neighbours.BOUNDED,
-}
-"""The relation of neighbours that each kind of protection uses."""
-
-
-def in_words(guarantee: Guarantee) -> str:
-    """Says what a guarantee hides, from whom, under which neighbours, and with which δ."""
-    protects = guarantee.protects
-    words = f"{HIDDEN[protects]}{PUBLIC.get(protects, '')} (neighbours: {_NEIGHBOURS[protects].value})"
-    if guarantee.joint:
-        words += ", from everybody but the user who gets the prediction (joint)"
-    return words + (f", by (ε, δ)-DP with δ = {guarantee.delta:g}" if guarantee.delta else ", by pure ε-DP")
+from dpmf_cli.privacy.protection import Guarantee, protection_of
 
 
 def guarantee_of(crossing: Crossing, curve: Measured | None) -> Guarantee:

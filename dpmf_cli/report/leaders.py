@@ -22,7 +22,6 @@ from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.frontier import Best, Frontier, just_at
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
-from dpmf_cli.report.guarantees import in_words
 from dpmf_cli.report.tables.frontier import found_in
 from dpmf_cli.results.manifest import Ran, what_ran
 from dpmf_cli.strict_model import StrictModel
@@ -99,8 +98,8 @@ class Leaders(StrictModel):
         if not may:
             others = [each.guarantee for each in self.rankings if each.protects == wanted.protects]
             raise DpmfError(
-                f"no method that was run on public ratings hides {in_words(wanted)}; those that were run hide "
-                + ("; or ".join(map(in_words, others)) or "nothing of that kind")
+                f"no method that was run on public ratings hides {wanted.in_words}; those that were run hide "
+                + ("; or ".join(each.in_words for each in others) or "nothing of that kind")
             )
         return max(may, key=lambda each: (each.joint, each.delta))
 
@@ -240,7 +239,7 @@ def chosen_in_words(ranking: Ranking, epsilon: float, label: str, entry: Mapping
     }
     near = "" if leaders.epsilon == epsilon else f" (the ε of the table that is nearest to {epsilon:g})"
     return [
-        f"Chosen by its rank on public ratings: {label}. It hides {in_words(ranking.guarantee)}. Its rank at ε = "
+        f"Chosen by its rank on public ratings: {label}. It hides {ranking.guarantee.in_words}. Its rank at ε = "
         f"{leaders.epsilon:g}{near} is {where}." + (f" Others: {', '.join(others)}." if others else ""),
         f"Its parameters are those on {next(iter(chosen.ranks))}: {_in_one_line(parameters)}.",
         "The choice did not use your ratings. It used only their number, which decides what this machine can fit. "

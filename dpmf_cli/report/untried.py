@@ -8,8 +8,7 @@ from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.protection import protection_of
-from dpmf_cli.report.guarantees import HIDDEN
+from dpmf_cli.privacy.protection import PROMISES, protection_of
 
 FEW_FOLDS = 5
 """With fewer folds, Student's t alone makes an interval more than a third wider than with many."""
@@ -47,7 +46,7 @@ def _neighbours(curves: Sequence[Measured]) -> Iterator[str]:
     for kind in Neighbours:
         if kind.value not in seen:
             able = [key for key, entry in PRIVATE.items() if kind in {n for n, _ in entry.variants}]
-            yield f"`neighbours: {kind.value}`, to hide {HIDDEN[protection_of(kind)]} ({', '.join(able)})."
+            yield f"`neighbours: {kind.value}`, to hide {PROMISES[protection_of(kind)].hides} ({', '.join(able)})."
 
 
 def _provable(curves: Sequence[Measured]) -> Iterator[str]:

@@ -46,6 +46,7 @@ def collect(ran: Ran, store: Store) -> Collected:
     experiment = Experiment(
         name=config.name,
         dataset=ran.data.key,
+        own=ran.data.own,
         title=", ".join([title, *_cut_in_words(config)]),
         folds=config.folds_run,
         partition=config.folds,

@@ -119,7 +119,11 @@ def _data(manifest: dict[str, Any]) -> DataIdentity:
     """The data that the tables beside a manifest were computed from."""
     data = manifest["dataset"]
     names = ("key", "title", "checksum", "test_checksum")
-    return DataIdentity(**{each: data[each] for each in names}, to_stars=data.get("to_stars", False))
+    return DataIdentity(
+        **{each: data[each] for each in names},
+        to_stars=data.get("to_stars", False),
+        own=data.get("own", False),
+    )
 
 
 def _added(manifest: dict[str, Any]) -> dict[str, tuple[float, ...]]:
@@ -219,7 +223,7 @@ def _what(ran: Ran, ratings: Ratings) -> dict[str, Any]:
         "config_sha256": config.hash,
         "seed": config.seed,
         "dataset": {
-            **asdict(ran.data),
+            **{key: value for key, value in asdict(ran.data).items() if key != "own" or value},
             "users": ratings.n_users,
             "items": ratings.n_items,
             "ratings": len(ratings),

@@ -18,7 +18,7 @@ from dpmf_cli.datasets.spec import TestSet
 from dpmf_cli.evaluation.portions import Order
 from dpmf_cli.evaluation.top_items import TopItems
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.streams import SECRET, Seed, Streams, drawn_seed
+from dpmf_cli.streams import OWN, SECRET, Seed, Streams, drawn_seed
 
 TWIN_GRID = (math.inf,)
 """The grid of a fit without noise."""
@@ -86,6 +86,7 @@ class Task:
             "algorithm": self.algorithm.parameters(),
             **self.cut.settings,
             **({"unit": "stars"} if self.data.to_stars else {}),
+            **({"streams": OWN} if self.data.own else {}),
             **({"test_checksum": self.data.test_checksum} if self.data.test_checksum else {}),
             **({"error_cdf": list(self.limits)} if self.limits else {}),
             **({"ranking": self.ranking.model_dump()} if self.ranking else {}),
@@ -104,7 +105,7 @@ class Task:
     def streams(self) -> Streams:
         """The random generators of one fit. If the seed is secret, each call returns new ones."""
         seed = drawn_seed(self.seed)
-        return Streams(seed, self.data.key, self.algorithm.algorithm, self.fold, self.run)
+        return Streams(seed, self.data.stream, self.algorithm.algorithm, self.fold, self.run)
 
 
 Number = Annotated[

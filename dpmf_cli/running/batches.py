@@ -100,7 +100,7 @@ def _threads(modules: int) -> ThreadpoolController:
 def _split(data: DataIdentity, seed: Seed, cut: Cut, cache: Path) -> tuple[Ratings, Ratings]:
     """(training ratings, test ratings), cached while a process works on tasks of one cut."""
     test = open_cached(data.test_checksum, cache) if data.test_checksum else None
-    return cut_ratings(open_cached(data.checksum, cache), cut, dataset=data.key, seed=seed, test=test)
+    return cut_ratings(open_cached(data.checksum, cache), cut, dataset=data.stream, seed=seed, test=test)
 
 
 def forget_split() -> None:

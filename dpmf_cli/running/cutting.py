@@ -80,7 +80,7 @@ def portions_of(config: ExperimentConfig, dataset: Dataset) -> tuple[Portion, ..
     for share in config.portions:
         cut = Cut(config.folds, 0, share, order, config.test)
         try:
-            folds = folds_of(ratings, cut, dataset=identity.key, seed=config.seed)
+            folds = folds_of(ratings, cut, dataset=identity.stream, seed=config.seed)
         except DpmfError as error:
             raise DpmfError(f"{identity.title}: {error}") from None
         counts = np.bincount(folds[folds >= 0], minlength=config.folds)

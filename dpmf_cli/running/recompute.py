@@ -45,7 +45,7 @@ def recompute(finished: Sequence[tuple[Path, Task, RanExperiment]], number: int,
             found.notes.append(f"{path}: not computed anew, because its ratings are not available: {error}")
             continue
         try:
-            split = cut_ratings(whole, task.cut, dataset=task.data.key, seed=task.seed, test=test)
+            split = cut_ratings(whole, task.cut, dataset=task.data.stream, seed=task.seed, test=test)
             with threadpool_limits(1):
                 now = content(task, _as_of_then(execute([task], *split)[0], path))
         except Exception as error:

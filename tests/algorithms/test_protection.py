@@ -1,6 +1,7 @@
 """What each algorithm's ε protects, and the paper that the algorithm comes from."""
 
 import re
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -12,7 +13,7 @@ from dpmf_cli.algorithms.zhang2018.personalized import PrivateBase
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.papers.printed import papers
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
+from dpmf_cli.privacy.protection import GUARANTEES, PROMISES, Guarantee, Protection, protection_of
 
 
 def entry(**fields: object) -> PrivateAlgorithm:
@@ -154,6 +155,21 @@ def test_every_kind_says_what_its_epsilon_is_about_and_from_whom_it_protects() -
         ) != kind.joint
         assert ("user's own clean ratings" in kind.statement) == ("(joint DP)" in str(kind)) == kind.joint
         assert ("towards everybody" in str(kind)) != kind.joint
+
+
+def test_every_place_makes_the_same_promise() -> None:
+    """Releases and headings, advice, and docs/privacy.md take what ε bounds, and what of the rest, from one table."""
+    page = (Path(__file__).parents[2] / "docs" / "privacy.md").read_text()
+    for kind in GUARANTEES:
+        promise = PROMISES[kind.protects]
+        assert f"{promise.hides}; {promise.besides}" in kind.statement
+        assert f"{promise.hides} ({promise.besides}" in kind.in_words
+    for neighbours in Neighbours:
+        promise = PROMISES[protection_of(neighbours)]
+        (row,) = (line for line in page.splitlines() if line.startswith(f"| `{neighbours}` |"))
+        assert promise.neighbours is neighbours
+        assert f"| {promise.hides} |" in row
+        assert promise.besides in row
 
 
 @pytest.mark.parametrize(

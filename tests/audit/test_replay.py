@@ -12,6 +12,8 @@ from dpmf_cli.audit.judge import SLACK, Finding, Flaw, StepMoves
 from dpmf_cli.audit.pairs import Pair, contrary_to_all, tiny_pairs
 from dpmf_cli.audit.replay import replay
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.protection import PROMISES, protection_of
+from dpmf_cli.ratings import Ratings, Scale
 
 PAIRS = 21
 CLEAN = ("pge", "mm_averages", "private_constant_nbm", "local_mean")
@@ -150,3 +152,24 @@ def test_sampled_steps_of_one_rating_more_or_less_are_not_overcharged() -> None:
     """One more rating exchanges its user's clipped contribution, which therefore moves by twice its bound."""
     algorithm = one("dpsgd_pnbm", Neighbours.UNBOUNDED, Mode.CORRECTED, noise="gaussian", sampling_rate=0.3)
     assert replayed(algorithm, tiny_pairs(Neighbours.UNBOUNDED, 7))[0] == []
+
+
+def test_a_value_costs_twice_what_presence_costs() -> None:
+    """The promise of `unbounded`: ε for the presence of a rating, and 2ε for its value, which some pair reaches."""
+    sums_alone = {
+        "budget": {"global_averages": 1e-4, "item_averages": 1 - 2e-4, "user_averages": 1e-4},
+        "effects": {"sum_share": 0.9999},
+    }
+    entry = one("pge", Neighbours.UNBOUNDED, Mode.CORRECTED, **sums_alone)
+    users, items = np.array([0, 0, 1, 1, 2], np.int32), np.array([0, 1, 0, 1, 0], np.int32)
+    low, high = (
+        Ratings(users, items, np.array([1, 5, 1, 5, last], np.float32), 3, 2, Scale(1, 5, 1))
+        for last in (1, 5)
+    )
+    absent = low.select(np.arange(len(low)) < 4)
+    assert 1.999 < replay(entry, Pair("value", low, high, 2), 1.0).loss <= 2
+    for present in (low, high):
+        assert replay(entry, Pair("presence", absent, present, 2), 1.0).loss <= 1
+    promise = PROMISES[protection_of(Neighbours.UNBOUNDED)]
+    assert "whether one rating exists" in promise.hides
+    assert promise.besides == "for its value the bound is 2ε"

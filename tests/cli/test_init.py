@@ -66,6 +66,7 @@ def test_odd_files(name: str, tmp_path: Path, session_cache: Path) -> None:
     done = dpmf(tmp_path, session_cache, "init", "r.csv")
     dataset = yaml.safe_load((tmp_path / "r-value.yaml").read_text())["dataset"]
     assert {key: dataset.get(key) for key in expected} == expected
+    assert dataset["scale"].pop("guessed") is True
     assert tuple(dataset["scale"].values()) == pytest.approx(scale)
     assert "the scale is guessed from the ratings" in done.stderr
     spec = load_config(tmp_path / "r-value.yaml").dataset
@@ -79,6 +80,7 @@ def test_the_next_commands_are_said_and_do(tmp_path: Path, session_cache: Path) 
     name = "'my ratings-value.yaml'"
     assert commands == [f"dpmf plan {name}", f"dpmf run {name}", f"dpmf crossings {name} --advise"]
     assert "the scale is guessed from the ratings" not in done.stderr
+    assert "guessed" not in (tmp_path / "my ratings-value.yaml").read_text()
     planned = dpmf(tmp_path, session_cache, "plan", "my ratings-value.yaml")
     assert "270 ratings by 30 users of 18 items" in planned.stdout
 

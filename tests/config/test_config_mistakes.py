@@ -51,6 +51,14 @@ BAD = {
     ),
     "budget sum": (GOOD + BUDGET % 0.6, r"x\.yaml:7:13: algorithms\[1\]\.budget: the fractions sum to 0\.9, not 1"),
     "budget negative": (GOOD + BUDGET % -0.1, r"x\.yaml:7:\d+: algorithms\[1\]\.budget\.factorization: .*greater than 0, not -0\.1"),
+    "budget of noise alone": (
+        GOOD + "    budget: {global_averages: 0.5, item_averages: 0.25, user_averages: 0.25, factorization: 1.0e-300}\n",
+        r"x\.yaml:7:13: algorithms\[1\]\.budget: factorization gets less than 1e-6 of ε, which leaves nothing but noise",
+    ),
+    "a level of noise alone": (
+        GOOD + "  - {algorithm: personalized, base: pge, epsilon_conservative: 1.0e-300}\n",
+        r"x\.yaml:7:\d+: algorithms\[2\]\.epsilon_conservative: an ε or θ below 1e-6 leaves nothing but noise",
+    ),
     "budget key of another method": (GOOD.replace("pge\n", "pge\n" + BUDGET % 0.7), r"x\.yaml:5:\d+: algorithms\[0\]\.budget\.factorization: unknown key"),
     "one fold": (GOOD + "folds: 1\n", r"x\.yaml:7:8: folds: one fold leaves nothing to train on; give 2 or more"),
     "no folds": (GOOD + "folds: 0\n", r"x\.yaml:7:8: folds: .*greater than or equal to 1, not 0"),

@@ -1,5 +1,6 @@
 """Defaults of a config on a user's own ratings, for which no paper chose anything."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +69,26 @@ def test_a_manifest_of_before_there_was_a_choice_is_read_without_one(tmp_path: P
     (entry,) = resolved["baselines"]
     assert "tuned" not in entry
     assert tuned(config_of(resolved)) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (
+            "",
+            [r"not stated, .*: PGE \(neighbours: bounded, mode: published\)$", "^warning: PGE: as published"],
+        ),
+        ("mode: corrected\n", [r"not stated, .*: PGE \(neighbours: bounded\)$"]),
+        ("mode: published\nneighbours: bounded\n", []),
+    ],
+)
+def test_what_a_config_leaves_to_defaults_is_said(tmp_path: Path, more: str, said: list[str]) -> None:
+    """PGE hides a value by default, and another method a user, so one config may mix them unseen."""
+    found = load(tmp_path, OWN + more).left_to_defaults
+    assert len(found) == len(said)
+    assert all(re.search(pattern, line) for pattern, line in zip(said, found, strict=True))
+
+
+def test_on_ratings_of_the_catalog_published_is_no_warning(tmp_path: Path) -> None:
+    (line,) = load(tmp_path, GOOD + "  - own_regression\n").left_to_defaults
+    assert "(neighbours: user, mode: corrected)" in line

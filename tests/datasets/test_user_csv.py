@@ -127,7 +127,12 @@ def test_ids_that_look_missing_or_numeric_stay_what_they_are(tmp_path: Path) -> 
         (
             b"customer,sku,stars,e\nx,a,3,0.5\nx,b,3,0\n",
             {"columns": {"user": "customer", "item": "sku", "rating": "stars", "epsilon": "e"}},
-            "r.csv:3: epsilon is 0.0, not a positive number",
+            "r.csv:3: epsilon is 0.0, not a number from 1e-06 to 1e[+]06; correct the file",
+        ),
+        (
+            b"customer,sku,stars,e\nx,a,3,1e-300\n",
+            {"columns": {"user": "customer", "item": "sku", "rating": "stars", "epsilon": "e"}},
+            "r.csv:2: epsilon is 1e-300, not a number from",
         ),
     ],
 )

@@ -35,19 +35,21 @@ def test_with_hardly_any_noise_it_predicts_what_it_was_fitted_to() -> None:
 
 def test_a_data_frame_is_as_good_as_arrays() -> None:
     frame = pd.DataFrame({"item": ITEMS, "user": USERS, "rating": RATINGS.values})
-    one = dpmf_cli.fit("pge", frame, scale=(1, 5, 1), epsilon=1e9)
-    other = fit(epsilon=1e9)
+    one = dpmf_cli.fit("pge", frame, scale=(1, 5, 1), epsilon=1e6)
+    other = fit(epsilon=1e6)
     assert one.predict(USERS, ITEMS) == pytest.approx(other.predict(USERS, ITEMS), abs=1e-4)
 
 
-@pytest.mark.parametrize("algorithm", ["pge", "pknn", "mm_knn"])
-def test_a_model_of_another_scale_predicts_the_same_on_that_scale(algorithm: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("algorithm", "noise"), [("pge", 0.1), ("pknn", 0.1), ("mm_knn", 4)])
+def test_a_model_of_another_scale_predicts_the_same_on_that_scale(
+    algorithm: str, noise: float, tmp_path: Path
+) -> None:
     """Whole stars from 1 to 5, and the same ratings from −30 to 50. A user's own ratings and the predictions
     are on the latter scale."""
-    stars = fit(algorithm, epsilon=1e9)
-    wide = dpmf_cli.fit(algorithm, USERS, ITEMS, 20 * RATINGS.values - 50, scale=(-30, 50, 20), epsilon=1e9)
+    stars = fit(algorithm, epsilon=1e6)
+    wide = dpmf_cli.fit(algorithm, USERS, ITEMS, 20 * RATINGS.values - 50, scale=(-30, 50, 20), epsilon=1e6)
     expected = 20 * stars.predict(USERS, ITEMS) - 50
-    assert wide.predict(USERS, ITEMS) == pytest.approx(expected, abs=0.1)
+    assert wide.predict(USERS, ITEMS) == pytest.approx(expected, abs=noise)
     wide.save(tmp_path / "wide", ids_are_public=True)
     own = dpmf_cli.own_ratings(USERS, ITEMS, 20 * RATINGS.values - 50)
     loaded = dpmf_cli.load_model(tmp_path / "wide")
@@ -94,7 +96,16 @@ def test_public_lists_have_their_place_in_the_model(tmp_path: Path) -> None:
         ("pge", {"factor": 3}, "factor: unknown key"),
         ("pge", {"neighbours": "user"}, "does not support neighbours user"),
         ("pge", {"scale": (2, 5)}, "is off the scale"),
-        ("pge", {"epsilon": -1}, "epsilon is -1; give a positive"),
+        ("pge", {"epsilon": -1}, "epsilon is -1; give one from 1e-06 to 1e[+]06"),
+        ("isgd", {"epsilon": 1e-300}, "epsilon is 1e-300; give one"),
+        ("isgd", {"epsilon": 1e300}, r"epsilon is 1e\+300; give one"),
+        ("isgd", {"epsilon": float("nan")}, "epsilon is nan; give one"),
+        (
+            "mm_averages",
+            {"delta": 1e-300},
+            "delta: .*should be greater than or equal to",
+        ),
+        ("pge", {"effects": {"sum_share": 1e-300}}, "sum_share: .*greater than or equal to 0.000001"),
     ],
 )
 def test_a_mistake_is_one_message(algorithm: str, keys: dict[str, Any], said: str) -> None:

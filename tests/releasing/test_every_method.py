@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ from dpmf_cli.audit import fits
 from dpmf_cli.audit.pairs import neighbour_of
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import HIDE_IDS
 from dpmf_cli.privacy.release import Numbers, Perturbed, Release, Witness
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.releasing import archive, models
-from dpmf_cli.releasing.publishing import COLUMNS, MODEL, stored
+from dpmf_cli.releasing.publishing import COLUMNS, MODEL, FittedRatings, fitted, stored
 from dpmf_cli.releasing.recommender import OwnRatings, Recommender
 from dpmf_cli.releasing.statement import DataStatement, statement_of
 from dpmf_cli.streams import named_generator
@@ -92,6 +94,21 @@ def test_a_joint_model_holds_no_users_part_but_released_averages(name: str) -> N
     _, arrays = models.published(fit(PROVABLE[name], make_ratings(), [1.0])[0])
     of_users = [each for each in arrays if each.startswith("users")]
     assert of_users == (["users"] if PROVABLE[name].algorithm in ("pknn", "public_knn") else [])
+
+
+@pytest.mark.parametrize("name", PROVABLE)
+def test_no_ratings_are_released_like_some(name: str) -> None:
+    """An exception for no ratings would tell that there are none, which an ε may hide. The lists of ids are public."""
+    entry, some = PROVABLE[name], make_ratings(4, n_users=6, n_items=5)
+    lists = np.arange(some.n_users) + 100, np.arange(some.n_items) + 7000
+    none = replace(some.select(np.zeros(len(some), np.bool_)), n_users=0, n_items=0)
+    with_some = fitted(entry, FittedRatings("made up", some, *lists, *lists), 1.0)
+    made = fitted(entry, FittedRatings("made up", none, lists[0][:0], lists[1][:0], *lists), 1.0)
+    if entry.neighbours in HIDE_IDS:  # otherwise it is public who rated what, and the ledger may use it
+        assert made.statement == with_some.statement
+    assert np.isfinite(made.predict(lists[0][[0, -1]], lists[1][[0, -1]], own(none))).all()
+    with pytest.raises(DpmfError, match="no ratings, and no list of items"):
+        fitted(entry, FittedRatings("made up", none, lists[0][:0], lists[1][:0], lists[0]), 1.0)
 
 
 SAMPLES = 150.0

@@ -181,6 +181,29 @@ def test_the_best_items_of_a_user_leave_out_what_the_user_has_rated(run: Run, tm
     assert values == sorted(values, reverse=True)
 
 
+def test_a_file_without_ratings_is_released_like_one_with_ratings(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "users.txt").write_text("c0\nc1\n")
+    (tmp_path / "items.txt").write_text("a0\na1\n")
+    (tmp_path / "ratings.csv").write_text("customer,sku,stars\n")
+    lists = ("--users", "users.txt", "--items", "items.txt")
+    release(run, "PGE, hidden", *lists, "--to", "out")
+    assert rows(run("predict", "out", "--user", "c1").stdout)
+    assert "no list of items" in release(run, "PGE, hidden", *lists[:2], expect=2).stderr
+    assert "ratings.csv: no ratings in it" in run("run", "my-shop.yaml", expect=2).stderr
+
+
+def test_a_scale_that_was_guessed_is_not_released(run: Run, tmp_path: Path) -> None:
+    """The scale of a release is in its files and in the noise: guessed, it would tell the largest rating."""
+    config = tmp_path / "my-shop.yaml"
+    guessed = config.read_text().replace("maximum: 5, step: 1}", "maximum: 5, step: 1, guessed: true}")
+    config.write_text(guessed)
+    said = release(run, "PGE", expect=2).stderr
+    assert "my-shop.yaml:6:44: the scale is guessed from the ratings" in said
+    assert "write the scale that your site allows, and remove `guessed`" in said
+    config.write_text(guessed.replace(", guessed: true", ""))
+    release(run, "PGE")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -189,7 +212,10 @@ def test_the_best_items_of_a_user_leave_out_what_the_user_has_rated(run: Run, tm
             "name one by its label: PGE, PGE, hidden",
         ),
         (("release", "my-shop.yaml", "--method", "PGF", "--epsilon", "1"), 'did you mean "PGE"?'),
-        (("release", "my-shop.yaml", "--method", "PGE", "--epsilon", "0"), "give a positive, finite ε"),
+        (
+            ("release", "my-shop.yaml", "--method", "PGE", "--epsilon", "0"),
+            "epsilon is 0; give one from 1e-06 to 1e+06",
+        ),
         (
             ("release", "my-shop.yaml", "--method", "PGE", "--epsilon", "1", "--users", "no.txt"),
             "one id in each line",

@@ -26,9 +26,8 @@ def test_a_crossing_with_its_interval_and_its_proof() -> None:
     text = said(crossed("PGE", 2.0))
     assert "the item average (IA) 1.0000, item and user averages together (GE) 0.9000" in text
     assert "Measured on 10 folds, 5 runs each; intervals are 95 %." in text
-    assert (
-        "To hide the value of one rating, but not that it exists (neighbours: bounded), by pure ε-DP:" in text
-    )
+    public = "who rated what is public; neighbours: bounded"
+    assert f"To hide the value of one rating ({public}), by pure ε-DP:" in text
     assert "- PGE is as good as GE from ε = 2.00 on (1.80 to 2.20). This ε can be proved." in text
     assert (
         "- For GE, take PGE: a provable ε of 2.00. No other gets there with an ε both claimed and proved."
@@ -130,28 +129,29 @@ ACROSS = {
     [
         (
             {"neighbours": "unbounded"},
-            "To hide whether one rating exists (neighbours: unbounded), by pure ε-DP:",
+            "To hide whether one rating exists (for its value the bound is 2ε; neighbours: unbounded), by pure ε-DP:",
         ),
         (
             {"neighbours": "user"},
-            "To hide whether a user took part at all, with all ratings (neighbours: user)",
+            "To hide whether one user, with all ratings, took part at all (for the ratings of somebody who did the bound "
+            "is 2ε; neighbours: user)",
         ),
         (
             {"neighbours": "local"},
-            "To hide the value of one rating from the service itself, but not that it exists",
+            "To hide the value of one rating in all messages of its user (who rated what is public",
         ),
         ({"joint": True}, "from everybody but the user who gets the prediction (joint), by pure ε-DP:"),
-        ({"delta": 1e-6}, "(neighbours: bounded), by (ε, δ)-DP with δ = 1e-06:"),
+        ({"delta": 1e-6}, "neighbours: bounded), by (ε, δ)-DP with δ = 1e-06:"),
         (
             {"neighbours": "unbounded"},
-            "an ε for each rating, the largest of which is given (neighbours: unbounded), by pure ε-DP:",
+            "each rating has an ε of its own, often a smaller one; neighbours: unbounded), by pure ε-DP:",
         ),
     ],
 )
 def test_epsilon_is_never_ranked_across_what_it_protects(changed: dict[str, Any], heading: str) -> None:
     other = (
         replace(curve("OTHER"), protects=Protection.PERSONALISED)
-        if "an ε for each rating" in heading
+        if "an ε of its own" in heading
         else curve("OTHER")
     )
     text = said(crossed("PGE", 2.0), crossed("OTHER", 1.0, **changed), of=experiment(curves=(other,)))

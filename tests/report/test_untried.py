@@ -21,7 +21,7 @@ def test_what_was_not_tried() -> None:
         f"{len(PRIVATE) - 2} of the {len(PRIVATE)} private methods of dpmf: isgd, psgd, pals_obj"
     )
     assert "`neighbours: unbounded`, to hide whether one rating exists (pge, isgd," in text
-    assert "`neighbours: user`, to hide whether a user took part at all, with all ratings (mm_knn," in text
+    assert "`neighbours: user`, to hide whether one user, with all ratings, took part at all (mm_knn," in text
     assert "`neighbours: bounded`" not in text
     assert "`mode: corrected`, in which every ε of PALS is provable." in text
     assert "ε below 0.5 or above 8." in text

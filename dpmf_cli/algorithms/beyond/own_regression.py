@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.budget import Delta
 from dpmf_cli.algorithms.shared.item_posteriors import Items
 from dpmf_cli.algorithms.shared.learned_features import Ridges, Rounds, fixed_features, learn, regressed
 from dpmf_cli.algorithms.shared.measured_items import (
@@ -79,7 +80,7 @@ class OwnRegression(PrivateAlgorithm):
         (10.0, 40.0, 60.0, 2.0),
         description="λ of a user's regression: for the mean, popularity, quality and learned features",
     )
-    delta: float = Field(1e-6, ge=1e-15, le=0.01, description="the δ of Gaussian noise")
+    delta: Delta = Field(1e-6, description="the δ of Gaussian noise")
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
         strength = self.strength(train, epsilons)

@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.budget import Delta
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.factors import FactorModel, factor_model
@@ -49,7 +50,7 @@ class MugdhoMF(PrivateAlgorithm):
     )
     clip: float = Field(1.0, ge=1e-6, le=1e6, description="C")
     initial_factors: InitialFactors = InitialFactors(scale=0.01)
-    delta: float = Field(1e-5, ge=1e-15, le=0.01, description="δ of all steps together")
+    delta: Delta = Field(1e-5, description="δ of all steps together")
 
     @property
     def spends_delta(self) -> float:

@@ -1,15 +1,35 @@
 """Budget splits: which fraction of the total ε each part of a method spends."""
 
 import math
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.effects import EffectsBudget
+from dpmf_cli.privacy.accounting import (
+    LEAST_DELTA,
+    LEAST_EPSILON,
+    LEAST_SHARE,
+    MOST_DELTA,
+    MOST_EPSILON,
+)
 from dpmf_cli.strict_model import StrictModel
+
+
+def _not_noise_alone(budget: float) -> float:
+    if budget < LEAST_EPSILON:
+        raise PydanticCustomError("budget", "an ε or θ below 1e-6 leaves nothing but noise")
+    return budget
+
+
+Budget = Annotated[float, Field(gt=0, le=MOST_EPSILON), AfterValidator(_not_noise_alone)]
+"""A value of ε, or of θ."""
+
+Delta = Annotated[float, Field(ge=LEAST_DELTA, le=MOST_DELTA)]
+"""The δ of (ε, δ)."""
 
 
 class Fractions(StrictModel):
@@ -17,6 +37,13 @@ class Fractions(StrictModel):
 
     @model_validator(mode="after")
     def _sum_to_one(self) -> Self:
+        for name, share in self.fractions.items():
+            if share < LEAST_SHARE:
+                raise PydanticCustomError(
+                    "budget",
+                    "{name} gets less than 1e-6 of ε, which leaves nothing but noise",
+                    {"name": name},
+                )
         total = math.fsum(self.fractions.values())
         if abs(total - 1) > 1e-9:
             raise PydanticCustomError(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.privacy.accounting import LEAST_SHARE
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.strict_model import StrictModel, later
 
@@ -59,7 +60,7 @@ class EffectsParameters(StrictModel):
     )
     sum_share: float = later(
         0.5,
-        gt=0,
+        ge=LEAST_SHARE,
         lt=1,
         description="fraction of an average's ε that its sum gets; its count gets the rest. Used if both have "
         "Laplace noise (section 4.1 leaves it open); unbounded only",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
-from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.budget import Delta, Fractions
 from dpmf_cli.algorithms.shared.contributions import origin_of_sums
 from dpmf_cli.algorithms.shared.effects import EffectsParameters, stabilised
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
@@ -98,7 +98,7 @@ class ItemAlternation(PrivateAlgorithm):
     joint: ClassVar[bool] = True
 
     neighbours: Neighbours = Neighbours.USER
-    delta: float = Field(1e-6, ge=1e-15, le=0.01, description="the δ of Gaussian noise")
+    delta: Delta = Field(1e-6, description="the δ of Gaussian noise")
     factors: int = Field(6, ge=1, le=64, description="d")
     iterations: int = Field(4, ge=1, le=1000, description="T")
     initial_factors: InitialFactors = InitialFactors(scale=0.3)

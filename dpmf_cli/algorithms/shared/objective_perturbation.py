@@ -6,6 +6,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.private_factorization import Side
 from dpmf_cli.privacy import sensitivity
+from dpmf_cli.privacy.accounting import LEAST_SHARE
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Entry, Epsilons
 from dpmf_cli.privacy.mechanisms import laplace
@@ -30,10 +31,13 @@ class ObjectivePerturbation(StrictModel):
     )
     passes: int = Field(1, ge=1, description="corrected: how often the items are solved")
     average_share: float = Field(
-        0.05, gt=0, le=0.9, description="corrected: fraction of ε for the global average"
+        0.05, ge=LEAST_SHARE, le=0.9, description="corrected: fraction of ε for the global average"
     )
     jacobian_share: float = Field(
-        0.1, gt=0, le=0.9, description="corrected: fraction of a solution's ε for its determinant; sets w"
+        0.1,
+        ge=LEAST_SHARE,
+        le=0.9,
+        description="corrected: fraction of a solution's ε for its determinant; sets w",
     )
     residual_clamp: float = Field(
         2.0, ge=1e-6, le=1e6, description="corrected: B, the clamp of ratings less their average"

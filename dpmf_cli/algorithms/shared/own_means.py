@@ -12,7 +12,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 from dpmf_cli.algorithms.shared.base import UNUSED_WITHOUT_NOISE, PrivateAlgorithm, Variants, in_both_modes
-from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.budget import Delta, Fractions
 from dpmf_cli.algorithms.shared.contributions import CONTRIBUTIONS, Contributions
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters, Shrinkage, stabilised
 from dpmf_cli.algorithms.shared.item_averages import (
@@ -51,7 +51,7 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
     noise: NoiseKind = Field(
         NoiseKind.GAUSSIAN, description="laplace: pure ε; gaussian: (ε, δ), and far less noise"
     )
-    delta: float = Field(1e-6, ge=1e-15, le=0.01, description="the δ of Gaussian noise")
+    delta: Delta = Field(1e-6, description="the δ of Gaussian noise")
     typical_count: TypicalCount = 100.0
 
     def parameters(self) -> dict[str, Any]:

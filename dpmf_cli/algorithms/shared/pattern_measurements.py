@@ -24,6 +24,7 @@ from dpmf_cli.kernels.als import SideRatings, by_item, by_user
 from dpmf_cli.kernels.clamped_sums import clamped_sums
 from dpmf_cli.kernels.factors import FactorModel, Side
 from dpmf_cli.privacy import residual_sensitivity, sensitivity
+from dpmf_cli.privacy.accounting import LEAST_SHARE
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import laplace, repeated_k_norm
@@ -72,7 +73,9 @@ class PatternAlgorithm(PrivateAlgorithm):
         5, ge=0, le=32, description="how many of these features averages are regressed on"
     )
     clamp: float = Field(1.5, ge=1e-3, le=2, description="B, in stars, to which residuals are clamped")
-    global_share: float = Field(0.02, gt=0, lt=1, description="fraction of ε for the average of all ratings")
+    global_share: float = Field(
+        0.02, ge=LEAST_SHARE, lt=1, description="fraction of ε for the average of all ratings"
+    )
     laws: Laws = Laws()
 
     def overall(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.base import NeededColumn
+from dpmf_cli.algorithms.shared.budget import Budget
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
@@ -73,10 +74,10 @@ class PersonalSampling(StrictModel):
     )
     conservative: float = Field(0.54, ge=0, le=1, description="f_c, section 6.1")
     moderate: float = Field(0.37, ge=0, le=1, description="f_m, section 6.1")
-    epsilon_conservative: float = Field(0.1, gt=0, description="ε_c, section 6.1")
-    epsilon_moderate: float = Field(0.2, gt=0, description="ε_m, section 6.1")
-    epsilon_liberal: float = Field(1.0, gt=0, description="ε_l, section 6.1")
-    threshold: Literal["mean", "max"] | float = Field(
+    epsilon_conservative: Budget = Field(0.1, description="ε_c, section 6.1")
+    epsilon_moderate: Budget = Field(0.2, description="ε_m, section 6.1")
+    epsilon_liberal: Budget = Field(1.0, description="ε_l, section 6.1")
+    threshold: Literal["mean", "max"] | Budget = Field(
         "mean", description="t: the mean or the largest of the records' ε, or a number"
     )
 
@@ -90,8 +91,6 @@ class PersonalSampling(StrictModel):
             raise PydanticCustomError(
                 "levels", "the levels must ascend: epsilon_conservative, epsilon_moderate, epsilon_liberal"
             )
-        if isinstance(self.threshold, float) and not self.threshold > 0:
-            raise PydanticCustomError("threshold", "the threshold must be a positive number, mean or max")
         return self
 
     @property

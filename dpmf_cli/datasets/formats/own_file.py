@@ -11,6 +11,7 @@ from dpmf_cli.datasets.formats.scales import in_words, scale_of
 from dpmf_cli.datasets.raw import Raw
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.privacy.accounting import LEAST_EPSILON, MOST_EPSILON
 
 
 def parse(path: Path, spec: CsvSpec) -> Raw:
@@ -53,9 +54,10 @@ def _check_epsilon(raw: Raw) -> None:
     epsilon = raw.columns.get("epsilon")
     if epsilon is None:
         return
-    good = np.isfinite(epsilon) & (epsilon > 0)  # type: ignore[operator]
+    good = (epsilon >= LEAST_EPSILON) & (epsilon <= MOST_EPSILON)  # type: ignore[operator]
     if not good.all():
         row = int(np.argmin(good))
         raise DpmfError(
-            f"{raw.where(row)}: epsilon is {epsilon[row]}, not a positive number; correct the file"
+            f"{raw.where(row)}: epsilon is {epsilon[row]}, not a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}; "
+            "correct the file"
         )
