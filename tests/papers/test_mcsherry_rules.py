@@ -107,16 +107,16 @@ def test_splits_of_theta() -> None:
 
     assert parts("small-global-part", made(overall=(0.95, 0.89))) == (False, True)
     assert parts("small-global-part", made(overall=(0.999, 0.91))) == (True, True)
-    assert parts("other-splits", made()) == (False,)
-    assert parts("other-splits", made(many=(0.8, 1.0))) == (
-        True,
-    )  # away from where the shipped split meets GE
-    assert parts("other-splits", made(few=(0.95, 0.899))) == (
-        False,
-    )  # it gains only where it is worse than GE
-    assert parts("other-splits", made(few=(1.5, 0.8), many=(0.999, 1.0))) == (True,)
-    assert parts("other-splits", made(shipped=(1.0, 0.95))) == (True,)
-    assert parts("other-splits", made(**dict.fromkeys(("overall", "many", "few"), (1.0, 0.95)))) is None
+    others = ("overall", "many", "few")
+    for more, expected in (
+        ({}, False),
+        ({"many": (0.8, 1.0)}, True),  # away from where the shipped split meets GE
+        ({"shipped": (1.2, 0.89), **dict.fromkeys(others, (1.1, 0.889))}, False),  # they gain only above IA
+        ({"few": (1.5, 0.8), "many": (0.999, 1.0)}, True),
+        ({"shipped": (1.0, 0.95)}, True),
+    ):
+        assert parts("other-splits", made(**more)) == (expected,)
+    assert parts("other-splits", made(**dict.fromkeys(others, (1.1, 1.05)))) is None
 
 
 @pytest.mark.parametrize(("user", "expected"), [(10.0, True), (0.5, False)])

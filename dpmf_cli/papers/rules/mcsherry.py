@@ -137,15 +137,15 @@ def small_global_part(evidence: Evidence) -> Computed:
 
 
 def other_splits(evidence: Evidence) -> Computed:
-    """Another split is better at some ε of the grid at which it is no worse than GE: above GE, all are of no use."""
+    """Another split is better at some ε of the grid at which it is no worse than IA: above IA, all are of no use."""
     name = evidence.named("mcsherry_split_{}")
-    shipped, ge = evidence.curve(name, "shipped"), evidence.baseline(name, "ge")
+    shipped, ia = evidence.curve(name, "shipped"), evidence.baseline(name, "ia")
     curves = {label: evidence.curve(name, label).mean() for label in SPLITS}
-    gains = {label: np.where(rmse <= ge, shipped.mean() - rmse, -np.inf) for label, rmse in curves.items()}
+    gains = {label: np.where(rmse <= ia, shipped.mean() - rmse, -np.inf) for label, rmse in curves.items()}
     best = max(gains, key=lambda label: gains[label].max())
     at = int(gains[best].argmax())
     if not np.isfinite(gains[best][at]):
-        raise MissingEvidence(f"{name}: a split that meets GE")
+        raise MissingEvidence(f"{name}: a split that meets IA")
     told = f"{signed(gains[best][at], 3)} at best ({best}, ε {significant(shipped.epsilons[at])})"
     return Computed((bool(gains[best][at] > TOLERANCES["split"]),), f"RMSE gained by another split: {told}")
 
