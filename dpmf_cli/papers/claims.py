@@ -58,7 +58,8 @@ class Claim(StrictModel):
     statement   what the paper says, in our words
     source      where it says so: "section 5.2", "theorem 4"
     data        keys of the data sets that it is about; each has its own verdict; `ANY` for a theorem
-    remark      how the paper's own figures disagree with each other, if they do
+    remark      what a reader of the verdict must know: how the paper's own figures disagree, what was reconstructed
+    no_test     whether no result can decide it, for the reason in `remark`
     configs     the names of the experiments that measure it
     """
 
@@ -67,7 +68,13 @@ class Claim(StrictModel):
     source: str = ""
     data: tuple[str, ...]
     remark: str = ""
+    no_test: bool = False
     configs: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> str:
+        """The statement, with the remark behind it."""
+        return self.statement + f" ({self.remark})" * bool(self.remark)
 
 
 class Erratum(StrictModel):

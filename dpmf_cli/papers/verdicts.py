@@ -7,7 +7,8 @@ Otherwise the claim turns with the fold, and that setting decides nothing.
 confirmed    the claim holds in at least `MOST` of the settings that decide
 refuted      no part of it holds in any setting
 in part      anything else; also if more settings turn with the fold than decide
-not tested   no setting has a result
+undecided    of a theorem: no replay contradicts it, and nothing here proves it
+not tested   no setting has a result, or no result can decide it
 
 If a paper chose its parameters for each ε, the verdict is that of the best setting for each ε, chosen on one half of
 the folds and measured on the other: all, some or none of the parts hold. A theorem is confirmed if its claim is
@@ -26,7 +27,7 @@ from scipy.stats import f
 from dpmf_cli.papers.record import Explored, Printed, Proved, Tried
 from dpmf_cli.papers.space import Setting
 
-Word = Literal["confirmed", "in part", "refuted", "not tested"]
+Word = Literal["confirmed", "in part", "refuted", "undecided", "not tested"]
 
 MOST = 0.95
 """The fraction of the deciding settings that must agree: one in twenty may be an accident of the folds."""
@@ -52,14 +53,14 @@ def of_parts(held: Sequence[bool]) -> Word:
 
 
 def of_theorem(found: Proved | None) -> Judged:
-    """Returns the verdict on a theorem. If no replay contradicts it and nothing proves it, it is not tested."""
+    """Returns the verdict on a theorem. If no replay contradicts it and nothing proves it, it is undecided."""
     if found is None:
         return Judged("not tested", "")
     if not found.held:
         return Judged("refuted", "by a replay of neighbouring ratings")
     if found.proved:
         return Judged("confirmed", "proved, and no replay contradicts it")
-    return Judged("not tested", "no replay contradicts it, and nothing here proves it")
+    return Judged("undecided", "no replay contradicts it, and nothing here proves it")
 
 
 def judged(explored: Explored, claim: str) -> Judged:

@@ -11,7 +11,6 @@ from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.papers.claims import paper
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.rules import RULES, cells, compute
-from dpmf_cli.papers.rules.friedman_cells import _mean
 from dpmf_cli.papers.rules.friedman_figures import HALVES
 from tests.papers.made import GRID, INFINITE, baseline, curve, evidence, experiment, held
 
@@ -156,8 +155,8 @@ def test_ia_comes_before_ge() -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "expected"), [(0.795, (True, True)), (0.81, (False, True)), (0.7, (True, False))]
-)
+    ("other", "expected"), [(0.795, (True,)), (0.81, (False,)), (0.7, (True,))]
+)  # "not much better" holds of any split that does not help, so it is no part
 def test_a_split_that_helps_slightly(other: float, expected: tuple[bool, ...]) -> None:
     labels = {HALVES: 0.8, "PALS, P 0.7": other, **{f"PALS, P {share}": 0.85 for share in (0.3, 0.4, 0.6)}}
     made = [
@@ -268,8 +267,8 @@ def test_the_best_pair_and_where_iterations_settle() -> None:
     assert held(KEY, "stable-after", drawn, data="ml-100k") == (True, False)
 
 
-def test_cells_are_the_printed_ones_and_means_over_them() -> None:
-    made = both("ml1m", 1, 2)
+def test_cells_are_the_printed_ones_each_once() -> None:
+    made = [*both("ml1m", 1, 2), replace(both("ml1m", 1, 2)[1], name="ml1m_unbounded_table3")]
     made[0] = replace(made[0], baselines=(*made[0].baselines, baseline("ga", 1.1)))
     found = {cell.name: cell for cell in cells(KEY, evidence(*made, data="ml-1m"))}
     assert found["table 3, GA"].printed == 1.1171
@@ -278,20 +277,11 @@ def test_cells_are_the_printed_ones_and_means_over_them() -> None:
     assert found["table 5, PALS, IA"].printed == 2.0
     assert "table 4, PGE, GE" not in found
     assert "table 3, ALS" not in found
-    assert len(found) == 3 + 14 + 2
-    crossings = [cell for name, cell in found.items() if name[:7] in ("table 4", "table 5")]
-    expected = np.exp(np.mean([np.log(cell.measured / cell.printed) for cell in crossings]))
-    assert found["mean ratio to tables 4 and 5"].measured == pytest.approx(expected)
-    assert found["mean ratio, next ε of the grid"].measured > found["mean ratio to tables 4 and 5"].measured
-    assert _mean([(2.0, 1.0), (8.0, 1.0), (np.inf, 1.0), (0.0, 1.0)]) == pytest.approx(4.0)
+    assert len(found) == 3 + 14
     assert list(cells(KEY, evidence(data="ml-1m"))) == []
 
 
-def test_a_second_reading_of_table_5_and_section_5_4_have_cells_of_their_own() -> None:
-    again = replace(both("ml100k", 1, 2)[1], name="ml100k_unbounded_table3")
-    found = {cell.name: cell for cell in cells(KEY, evidence(again, data="ml-100k"))}
-    assert found["table 5, PSGD, GE, λ of table 3"].printed == 60
-    assert len(found) == 7
+def test_section_5_4_has_cells_of_its_own() -> None:
     drawn = experiment("friedman_fig5a", curve("pknn", 0.2), curve("pge", 0.3))
     section = {cell.name: cell for cell in cells(KEY, evidence(drawn, data="ml-1m"))}
     assert {name: cell.printed for name, cell in section.items()} == {

@@ -112,7 +112,7 @@ def test_jester_is_denser_so_that_a_larger_gain_there_is_none_of_sparsity(theirs
     assert both("gains-more-on-jester", (), there) is None
 
 
-@pytest.mark.parametrize(("factor", "expected"), [(6.0, (True, True, False)), (4.0, (True, False, False))])
+@pytest.mark.parametrize(("factor", "expected"), [(6.0, (True, False)), (4.0, (False, False))])
 def test_errors_on_a_wider_scale_are_larger(factor: float, expected: tuple[bool, ...]) -> None:
     here, there = (made("blp_mog_mf", *[level] * 3) for level in (1.0, factor))
     assert both("larger-errors-on-jester", (here,), (there,)) == expected

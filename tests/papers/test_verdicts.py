@@ -64,7 +64,7 @@ def test_what_was_not_tried_is_not_tested() -> None:
     assert judged(explored(always), "another").word == "not tested"
     assert of_theorem(None).word == "not tested"
     assert of_theorem(Proved(held=True, proved=True, measured="")).word == "confirmed"
-    assert of_theorem(Proved(held=True, proved=False, measured="")).word == "not tested"
+    assert of_theorem(Proved(held=True, proved=False, measured="")).word == "undecided"
     assert of_theorem(Proved(held=False, proved=True, measured="")).word == "refuted"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.papers.evidence import Evidence, Proof
-from dpmf_cli.papers.rules import RULES, cells, compute
+from dpmf_cli.papers.rules import RULES, compute
 from dpmf_cli.papers.rules.base import Theorem
 from tests.papers.made import baseline, curve, evidence, experiment, held
 
@@ -173,19 +173,3 @@ def test_theorems_are_held_against_audits(claim: str) -> None:
         seen = evidence(data="", proofs={rule.entry: proof})
         assert rule(seen).held == (holds,)
         assert rule.is_proved(seen) == proved
-
-
-def test_cells_are_those_of_which_words_have_figures() -> None:
-    here = {
-        each.name: each
-        for each in cells("zhang2018", evidence(figure_2(0.9, 1.0, 1.1), figure_3(67, 70, 72), data="ml-1m"))
-    }
-    assert len(here) == 6
-    assert here["figure 2, f_c = 0.3, RMSE"].measured == pytest.approx(1.1)
-    assert here["figure 3, PDP-PMF1, % of errors at most 1"].printed == 70
-    small = [figure_2(0.9, 1.0, 1.1, of="ml100k"), figure_5({0.7: (60, 65, 60), 1.0: (58, 66, 59)})]
-    found = {each.name: each.measured for each in cells("zhang2018", evidence(*small, data="ml-100k"))}
-    assert len(found) == 6
-    assert found["figure 5(b), errors at most 1.5, best t"] == 1.0
-    assert found["figure 5(b), errors at most 1, points lost from t = 0.7 to 1"] == pytest.approx(2)
-    assert cells("zhang2018", evidence(data="netflix")) == []

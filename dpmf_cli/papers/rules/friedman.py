@@ -1,9 +1,8 @@
-"""Claims and printed cells of Friedman, Berkovsky and Kaafar (2016)."""
+"""Claims of Friedman, Berkovsky and Kaafar (2016)."""
 
 from dpmf_cli.papers.rules import friedman_figures as figures
 from dpmf_cli.papers.rules import friedman_tables as tables
-from dpmf_cli.papers.rules.base import Cells, Rule, Theorem
-from dpmf_cli.papers.rules.friedman_cells import cells
+from dpmf_cli.papers.rules.base import Rule, Theorem
 
 RULES: dict[str, Rule] = {
     "input-perturbation-best": tables.input_perturbation_best,
@@ -33,5 +32,3 @@ RULES: dict[str, Rule] = {
     "unbounded-averages": Theorem("pge, unbounded, published"),
     "unbounded-als": Theorem("pals, unbounded, published"),
 }
-
-CELLS: Cells = cells

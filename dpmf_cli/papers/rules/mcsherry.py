@@ -1,7 +1,5 @@
 """Claims of McSherry and Mironov (2009)."""
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +7,7 @@ from dpmf_cli.evaluation.curves import Measured
 from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
 from dpmf_cli.papers.printed import load
-from dpmf_cli.papers.rules.base import Cell, Cells, Computed, Rule, Theorem, epsilon_text
+from dpmf_cli.papers.rules.base import Computed, Rule, Theorem, epsilon_text
 
 METHODS = ("kNN", "SVD")
 PRINTED = load("mcsherry2009")
@@ -38,14 +36,6 @@ def _theta(evidence: Evidence, name: str, label: str, baseline: str) -> float:
 def _cleaned_thetas(evidence: Evidence) -> dict[str, float]:
     """Returns by method the θ at which its cleaned curve crosses Cinematch."""
     return {method: _theta(evidence, PRIZE, f"{method}, cleaned", CINEMATCH) for method in METHODS}
-
-
-def cells(evidence: Evidence) -> Iterator[Cell]:
-    """Yields the one figure that can be read off: where cleaned curves cross Cinematch."""
-    if evidence.data == "netflix":
-        for method, theta in _cleaned_thetas(evidence).items():
-            name = f"figure 1, {method}, cleaned: θ"
-            yield Cell(name, PRINTED["theta"], theta, TOLERANCES["theta"], ratio=True)
 
 
 def cleaned_cross(evidence: Evidence) -> Computed:
@@ -147,19 +137,17 @@ def small_global_part(evidence: Evidence) -> Computed:
 
 
 def other_splits(evidence: Evidence) -> Computed:
-    """Compares splits at the ε of the grid that is nearest to the shipped split's crossing of GE.
-
-    The paper takes the θ at which Cinematch is crossed.
-    """
+    """Another split is better at some ε of the grid at which it is no worse than IA: above IA, all are of no use."""
     name = evidence.named("mcsherry_split_{}")
-    shipped, useful = evidence.curve(name, "shipped"), evidence.crossing(name, "shipped", "GE")
-    if not 0 < useful < np.inf:
-        raise MissingEvidence(name)
-    at = int(np.argmin(np.abs(np.log(shipped.epsilons / useful))))
-    gains = {label: float(shipped.mean()[at] - evidence.curve(name, label).mean()[at]) for label in SPLITS}
-    best = max(gains, key=lambda label: gains[label])
-    told = f"RMSE gained by another split near GE: {signed(gains[best], 3)} at best ({best})"
-    return Computed((gains[best] > TOLERANCES["split"],), told)
+    shipped, ia = evidence.curve(name, "shipped"), evidence.baseline(name, "ia")
+    curves = {label: evidence.curve(name, label).mean() for label in SPLITS}
+    gains = {label: np.where(rmse <= ia, shipped.mean() - rmse, -np.inf) for label, rmse in curves.items()}
+    best = max(gains, key=lambda label: gains[label].max())
+    at = int(gains[best].argmax())
+    if not np.isfinite(gains[best][at]):
+        raise MissingEvidence(f"{name}: a split that meets IA")
+    told = f"{signed(gains[best][at], 3)} at best ({best}, ε {significant(shipped.epsilons[at])})"
+    return Computed((bool(gains[best][at] > TOLERANCES["split"]),), f"RMSE gained by another split: {told}")
 
 
 def per_user(evidence: Evidence) -> Computed:
@@ -207,4 +195,3 @@ RULES: dict[str, Rule] = {
     "theorem-6-l2": Theorem("mm_knn, gaussian, unbounded, published", "weights"),
     "section-4-5": Theorem("mm_knn, laplace, user, published"),
 }
-CELLS: Cells = cells

@@ -31,18 +31,6 @@ def clamp_is_trivial(evidence: Evidence) -> Computed:
     )
 
 
-def rescaling_lowers_noise(evidence: Evidence) -> Computed:
-    """For each β, rescaling lowers the RMSE at some ε by more than what is trivial."""
-    name = evidence.named(_CONFIG)
-    plain = evidence.curve(name, "S as it is").mean()
-    held, told = [], []
-    for beta in PRINTED["grid"]["dpsgd_pnbm"]["beta"]:
-        gain = plain - evidence.curve(name, f"β = {beta}").mean()
-        held.append(bool((gain > PRINTED["tolerances"]["trivial"]).any()))
-        told.append(f"β = {beta}: RMSE lower by {gain.max():.1e} at most")
-    return Computed(tuple(held), ", ".join(told))
-
-
 def _best_iterations(evidence: Evidence, line: str, epsilon: float) -> int:
     """Returns the K with the lowest RMSE at an ε, among all that are swept."""
     points = evidence.line(evidence.named(_CONFIG), line)
@@ -88,7 +76,6 @@ def unbiased_with_h(evidence: Evidence) -> Computed:
 RULES: dict[str, Rule] = {
     "items-rather-than-users": items_rather_than_users,
     "clamp-is-trivial": clamp_is_trivial,
-    "rescaling-lowers-noise": rescaling_lowers_noise,
     "fewer-iterations-for-small-epsilon": fewer_iterations,
     "posterior-sampling-costs-more": posterior_sampling_costs_more,
     "h-makes-it-unbiased": unbiased_with_h,

@@ -7,8 +7,7 @@ from itertools import chain, combinations, pairwise
 import numpy as np
 
 from dpmf_cli.papers.evidence import Evidence
-from dpmf_cli.papers.rules.base import Cells, Computed, Rule, Theorem
-from dpmf_cli.papers.rules.zhang_cells import cells
+from dpmf_cli.papers.rules.base import Computed, Rule, Theorem
 from dpmf_cli.papers.rules.zhang_figures import (
     PRINTED,
     TOLERANCES,
@@ -204,5 +203,3 @@ RULES: dict[str, Rule] = {
     "remark-7-theorem-4": Theorem("dp_pmf, bounded, published"),
     "remark-7-theorem-6": Theorem("personalized, of dp_pmf, bounded, corrected"),
 }
-
-CELLS: Cells = cells

@@ -3,6 +3,8 @@
 After Simonsohn, Simmons and Nelson, Specification curve analysis, Nature Human Behaviour 4, 2020.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -60,16 +62,18 @@ def _scores(explored: Explored) -> tuple[NDArray[np.float64], NDArray[np.float64
                 for tried in explored.tried
             ]
         )
-        return _medians(dots), dots, "cells: tolerances off print\n(line: their median)"
+        return _over(np.median, dots), dots, "cells: tolerances off print\n(line: their median)"
     claims = sorted({claim for tried in explored.tried for claim in tried.claims})
     held = [dict(shares_held(explored, claim)) for claim in claims]
     parts = np.array([[each.get(tried.setting, np.nan) for each in held] for tried in explored.tried])
-    return np.nanmean(parts, axis=1), parts, "parts of claims that hold\n(line: their mean)"
+    return _over(np.mean, parts), parts, "parts of claims that hold\n(line: their mean)"
 
 
-def _medians(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns (S,) the median of each row's numbers; NaN if no curve of that setting could be compared."""
-    return np.array([np.median(row[np.isfinite(row)]) if np.isfinite(row).any() else np.nan for row in rows])
+def _over(
+    score: Callable[[NDArray[np.float64]], np.float64], rows: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Returns (S,) the score of each row's numbers; NaN if no curve of that setting could be compared."""
+    return np.array([score(row[np.isfinite(row)]) if np.isfinite(row).any() else np.nan for row in rows])
 
 
 def _draw_scores(axes: Axes, score: NDArray[np.float64], dots: NDArray[np.float64], name: str) -> None:

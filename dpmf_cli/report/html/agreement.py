@@ -1,13 +1,19 @@
-"""Judges how near measured values are to printed ones. Each verdict has its own word, sign and colour."""
+"""Judges how near measured values are to printed ones. Each verdict has its own word, sign and colour.
+
+The tolerances were fixed on 2026-11-21 in 00cdf1a. Percentages had 5 and 10 points until 2026-11-23.
+"""
 
 from enum import StrEnum
+
+from dpmf_cli.papers.printed import load
 
 RATIOS = (1.3, 1.5)
 """A crossing, or another ratio, agrees within the first factor of the printed one, and is near within the second."""
 DIFFERENCES = (0.005, 0.02)
 """An RMSE agrees within the first distance of the printed one, and is near within the second; rating units."""
-POINTS = (5.0, 10.0)
-"""A percentage agrees within the first distance of the printed one, and is near within the second; points."""
+POINTS = (100 * load("neera2020")["tolerances"]["improvement"], 5.0)
+"""A percentage agrees within the first distance of the printed one, which is that of the paper's claims, and is near
+within the second; points."""
 SHARES = (1.005, 1.05)
 """A count agrees within the first factor of the printed one, and is near within the second."""
 

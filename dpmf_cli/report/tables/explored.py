@@ -28,7 +28,9 @@ NOT_TESTED: Word = "not tested"
 def verdicts(record: Record, claim: Claim) -> Iterator[tuple[str, Judged]]:
     """Yields the verdict on a claim for each data set that it is about; one verdict for a theorem."""
     for data in claim.data:
-        if data == ANY:
+        if claim.no_test:
+            yield data, Judged("not tested", "")
+        elif data == ANY:
             yield "", of_theorem(record.theorems.get(claim.id))
         else:
             found = record.data.get(data)
@@ -39,8 +41,7 @@ def claims_text(record: Record, paper: PaperFindings) -> TextTable:
     """Returns a row for each claim and data set on which it was tried, and one row for its other data sets."""
     rows = []
     for claim in paper.claims:
-        said = claim.statement + f" ({claim.remark})" * bool(claim.remark)
-        said += f" [{claim.source}]" * bool(claim.source)
+        said = claim.told + f" [{claim.source}]" * bool(claim.source)
         for at, row in enumerate(_rows(record, claim)):
             rows.append(("″" if at else said, *row))
     return TextTable(
@@ -59,7 +60,7 @@ def expected_text(record: Record, paper: PaperFindings) -> TextTable:
             "; ".join(
                 f"{data}: {found.word}" if data else found.word for data, found in verdicts(record, claim)
             ),
-            ", ".join(claim.configs) or "dpmf audit",
+            ", ".join(claim.configs) or ("dpmf audit" if ANY in claim.data else "dpmf explore: arithmetic"),
         )
         for claim in paper.claims
     ]

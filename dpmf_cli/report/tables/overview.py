@@ -63,8 +63,8 @@ def _verdicts(records: Records) -> TextTable:
         "ll" + "r" * len(words),
         [(*of, *(str(count[word]) for word in words)) for of, count in counts.items() if count],
         "a claim about several data sets counts once for each",
-        "not tested: nobody ran the claim on that data set; for a theorem: nothing that we ran contradicts it, and "
-        "nothing proves it",
+        "undecided: no replay contradicts the theorem, and nothing here proves it",
+        "not tested: nobody ran the claim on that data set, or no result could decide it",
     )
 
 
@@ -102,7 +102,7 @@ def _refuted(records: Records) -> TextTable:
     rows = [
         (
             each.paper.title,
-            each.claim.statement,
+            each.claim.told,
             each.data,
             each.record.data[each.data].measured.get(each.claim.id, ""),
         )
@@ -115,7 +115,7 @@ def _refuted(records: Records) -> TextTable:
 def _theorems(records: Records) -> TextTable:
     """Returns the theorems that a replay of neighbours refutes, and what can be proved instead."""
     rows = [
-        (each.paper.title, each.claim.statement, each.claim.source, _proved(each.record, each.claim))
+        (each.paper.title, each.claim.told, each.claim.source, _proved(each.record, each.claim))
         for each in _judged(records)
         if not each.data and each.verdict == "refuted"
     ]

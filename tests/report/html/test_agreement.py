@@ -30,7 +30,7 @@ def test_differences_points_and_shares() -> None:
         "near",
         "differs",
     ]
-    assert [of_points(value, 20).value for value in (25, 29, 31)] == ["agrees", "near", "differs"]
+    assert [of_points(value, 20).value for value in (22, 24, 26)] == ["agrees", "near", "differs"]
     assert [of_share(value, 1000).value for value in (1000, 1006, 940)] == ["agrees", "near", "differs"]
 
 

@@ -7,6 +7,7 @@ import pytest
 from dpmf_cli.papers.claims import all_papers, paper
 from dpmf_cli.papers.record import Explored, Printed, Proved, Record, Tried, path_of, read_record
 from dpmf_cli.report.leaders import shipped
+from dpmf_cli.report.tables.explored import expected_text
 from dpmf_cli.report.tables.overview import KINDS, SHOWN, Records
 
 RECORDS = Path(__file__).resolve().parents[3] / "docs" / "papers" / "explored"
@@ -77,12 +78,31 @@ def test_verdicts_are_counted_by_word_and_kind() -> None:
     )
     found = [row[1:] for row in rows("verdicts", records.__getitem__) if row[0] == paper("neera2020").title]
     untested = sum(len(claim.data) for claim in paper("neera2020").claims) - 3
-    assert found == [("figures", "1", "0", "1", str(untested)), ("theorems", "0", "0", "1", "0")]
+    assert found == [("figures", "1", "0", "1", "0", str(untested)), ("theorems", "0", "0", "1", "0", "0")]
     assert rows("theorems", records.__getitem__)[0][-1] == "a"
     (confirmed,) = rows("confirmed", records.__getitem__)
     assert confirmed[2:] == ("ml-100k",)
     (refuted,) = rows("refuted", records.__getitem__)
     assert refuted[2:] == ("ml-100k", "by a figure")
+
+
+def test_a_reader_is_told_what_a_verdict_does_not_rest_on() -> None:
+    """An identity by construction is no test, arithmetic is no audit, and a theorem was reconstructed."""
+    wang = {row[0]: row for row in expected_text(recorded("wang2017"), paper("wang2017")).groups[0].rows}
+    claims = {claim.id: claim.statement for claim in paper("wang2017").claims}
+    assert wang[claims["rescaling-lowers-noise"]][1] == "ml-100k: not tested; ml-1m: not tested"
+    assert "audit" not in wang[claims["h-makes-it-unbiased"]][2]
+    assert wang[claims["theorem-1"]][2] == "dpmf audit"
+    (third,) = (row for row in rows("theorems") if row[2] == "theorem 3" and "McSherry" in row[0])
+    assert "reconstructed" in third[1]
+
+
+def test_only_printed_numbers_are_counted_as_cells() -> None:
+    """No mean over cells, no cell twice, and no phrase ("about 70 %")."""
+    assert {row[0]: row[2] for row in rows("cells") if row[1] == "ml-100k"} == {
+        paper("friedman2016").title: "18",
+        paper("neera2020").title: "2",
+    }
 
 
 def test_printed_figures_are_near_on_both_halves_as_shipped_and_in_some_setting() -> None:
