@@ -12,12 +12,12 @@ can write to. It unpickles the payload only after it has compared the checksum a
 import contextlib
 import functools
 import hashlib
-import multiprocessing
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from dpmf_cli import children
 from dpmf_cli.files import cache_folder, remove, sweep, write_whole
 from dpmf_cli.terminal import say
 
@@ -165,5 +165,5 @@ def _say(text: str) -> None:
 
     The command asks for the `folder` before it starts other processes. So they need not say the text.
     """
-    if multiprocessing.parent_process() is None:
+    if not children.started:
         say(text)

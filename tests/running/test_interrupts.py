@@ -51,7 +51,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, said
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_a_signal_ends_a_command_with_a_line(number: signal.Signals) -> None:
     process = start("time.sleep(60)")
     begun(process)
@@ -111,31 +111,6 @@ def test_who_is_killed_takes_its_work_along() -> None:
         time.sleep(0.01)
     assert not Path(f"/proc/{child}").exists()
     process.communicate()
-
-
-STARTING = "with interrupts.starting_a_process(): print('starting', flush=True); time.sleep({}); print('started', flush=True)\n    time.sleep(60)"
-
-
-def test_a_signal_waits_for_a_process_that_is_being_started() -> None:
-    process = start(STARTING.format(0.3))
-    begun(process)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "starting\n"
-    process.send_signal(signal.SIGTERM)
-    printed, _ = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, printed) == (128 + signal.SIGTERM, "started\n")
-
-
-def test_a_second_signal_waits_for_nothing() -> None:
-    process = start(STARTING.format(60), before="interrupts.SECONDS_TO_START = 60")
-    begun(process)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "starting\n"
-    process.send_signal(signal.SIGINT)
-    process.send_signal(signal.SIGTERM)
-    printed, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130
-    assert "started" not in printed
 
 
 def test_a_signal_ends_a_command_whose_messages_nobody_reads() -> None:
