@@ -101,9 +101,11 @@ def _from_workers(function: Callable[[A], R], items: Iterator[A | None], process
 
 
 def _start(function: Callable[[A], R]) -> tuple[Connection, Popen[bytes]]:
-    ours, theirs = Pipe()
-    command = python(_WORKER, theirs.fileno())
-    process = Popen(command, stdin=DEVNULL, pass_fds=[theirs.fileno()])
+    try:
+        ours, theirs = Pipe()
+        process = Popen(python(_WORKER, theirs.fileno()), stdin=DEVNULL, pass_fds=[theirs.fileno()])
+    except OSError as error:
+        raise DpmfError(f"no process can be started: {error.strerror or error}; try a smaller -j") from None
     theirs.close()  # so that the pipe ends when the process ends
     _send(ours, function)
     return ours, process
