@@ -27,18 +27,18 @@ _UNFLUSHED = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
 
 
 def read_file(path: Path, most: int = -1) -> bytes:
-    """Returns the bytes of a file, or the first `most` of them.
+    """Returns the bytes of a file, or the first `most` of them. Raises OSError as `open_file` does."""
+    with open_file(path) as file:
+        return file.read(most)
 
-    Raises OSError, also for a FIFO or a device: nobody may ever write into it.
-    """
+
+def open_file(path: Path) -> BinaryIO:
+    """Opens a file for reading. Raises OSError, also for a FIFO or a device: nobody may ever write into it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "not a file", str(path))
-        with open(descriptor, "rb", closefd=False) as file:
-            return file.read(most)
-    finally:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a file", str(path))
+    return open(descriptor, "rb")
 
 
 def cache_folder() -> Path:

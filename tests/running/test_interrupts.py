@@ -87,6 +87,23 @@ def test_no_process_outlives_an_interrupted_command() -> None:
     assert not left.exists()
 
 
+@pytest.mark.parametrize("closed", ["0", "1", "2", "02", "12", "012"])
+def test_closed_streams_are_as_dev_null(tmp_path: Path, closed: str) -> None:
+    """No file, pipe or process that comes later gets the number of a standard stream."""
+    code = (
+        "import os, subprocess, sys\nfrom dpmf_cli.running import interrupts\ndef work():\n"
+        "    print('out'); print('err', file=sys.stderr, flush=True); sys.stdin.read()\n"
+        "    subprocess.run([sys.executable, '-c', 'import os; list(map(os.fstat, range(3)))'], check=True)\n"
+        "    with open('said', 'w') as file: file.write(str(file.fileno() > 2))\n"
+        "interrupts.supervised(work)"
+    )
+    closing = " ".join(f"{number}<&-" for number in closed)
+    shell = ["sh", "-c", f'exec "$0" -c "$1" {closing}', sys.executable, code]
+    done = subprocess.run(shell, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    assert (done.returncode, (tmp_path / "said").read_text()) == (0, "True"), done.stderr
+    assert (done.stdout, done.stderr) == (b"out\n" * ("1" not in closed), b"err\n" * ("2" not in closed))
+
+
 def test_a_crash_is_a_line() -> None:
     code, said = ended(start("os.kill(os.getpid(), signal.SIGSEGV)"))
     assert code == 128 + signal.SIGSEGV

@@ -1,5 +1,7 @@
 """A folder that somebody else has made, with modules beside the config: no process of a command runs one of them."""
 
+import ast
+import os
 import shutil
 import subprocess
 import sys
@@ -97,6 +99,17 @@ def test_modules_beside_data_are_not_run(
     )
     assert not [*tmp_path.glob("RAN-*")]
     assert done.returncode == 0, done.stderr
+
+
+def test_where_a_process_looks_for_modules(tmp_path: Path) -> None:
+    """Also if a program in Python calls dpmf: the working directory is left out, and what $PYTHONPATH names is not."""
+    code = (
+        "import subprocess; from dpmf_cli.children import python; subprocess.run(python('print(sys.path)'))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "mine")}
+    told = subprocess.check_output([sys.executable, "-c", code], cwd=tmp_path, env=environment, text=True)
+    assert str(tmp_path / "mine") in ast.literal_eval(told)
+    assert not {"", ".", str(tmp_path)} & set(ast.literal_eval(told))
 
 
 def test_python_is_started_in_one_place() -> None:
