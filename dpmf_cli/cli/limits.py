@@ -15,7 +15,7 @@ LIBRARIES, OF_A_THREAD = 512 << 20, 80 << 20
 (82 MB: buffers and stacks of the two copies of OpenBLAS, one in NumPy and one in SciPy)."""
 
 FILES = 64
-"""Open files that a command may need in one process, in which a run with figures has at most 20 open (measured)."""
+"""Open files that a command may need, with some to spare: a small run needed more than 10, and at most 16."""
 
 
 def check() -> None:
