@@ -26,16 +26,19 @@ _UNFLUSHED = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
 """Errors of file systems that cannot flush a folder, or that let a process write into a folder but not open it."""
 
 
-def read_file(path: Path) -> bytes:
-    """Returns the bytes of a file. Raises OSError, also for a FIFO or a device: nobody may ever write into it."""
+def read_file(path: Path, most: int = -1) -> bytes:
+    """Returns the bytes of a file, or the first `most` of them. Raises OSError as `open_file` does."""
+    with open_file(path) as file:
+        return file.read(most)
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Opens a file for reading. Raises OSError, also for a FIFO or a device: nobody may ever write into it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "not a file", str(path))
-        with open(descriptor, "rb", closefd=False) as file:
-            return file.read()
-    finally:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a file", str(path))
+    return open(descriptor, "rb")
 
 
 NOT_PRIVATE = "it is a link, belongs to another user, or lets others write to it"
@@ -135,9 +138,12 @@ def make_folder(folder: Path, mode: int = 0o777) -> None:
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, mode)
         flush_folder(folder.parent)
-    except OSError:
-        if not folder.is_dir():
-            raise
+    except OSError as error:
+        if folder.is_dir():
+            return
+        if folder.is_symlink():
+            error.strerror = f"{folder} is a link to {os.readlink(folder)}, where nothing is"
+        raise
     else:
         flush_folder(folder.parent)
 

@@ -61,10 +61,8 @@ def _become(
         )  # Python would have read these at its start
         sys.path[:0] = [place for place in places if place and place not in sys.path]
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        import dpmf_cli.__main__ as program
         from dpmf_cli.cli.entry import main
 
-        sys.modules["__main__"] = program  # processes that this one starts import these
         sys.argv = ["dpmf", *arguments]
         main()
         code = 0

@@ -7,17 +7,16 @@ from pathlib import Path
 
 
 def workers(command: int) -> list[int]:
-    """The living worker processes of a run, without the process that Python itself starts to track shared
-    resources."""
+    """The living worker processes of a run."""
     return [
         worker
-        for run in _children(command)
-        for worker in _children(run)
-        if b"spawn_main" in _command_line(worker)
+        for run in children(command)
+        for worker in children(run)
+        if b"processes import work" in _command_line(worker)
     ]
 
 
-def _children(parent: int) -> list[int]:
+def children(parent: int) -> list[int]:
     with contextlib.suppress(OSError):
         return list(map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split()))
     return []

@@ -49,6 +49,9 @@ def test_a_file_in_the_place_of_a_folder_is_an_error(tmp_path: Path) -> None:
         make_folder(tmp_path / "a")
     with pytest.raises(NotADirectoryError):
         make_folder(tmp_path / "a" / "b")
+    (tmp_path / "link").symlink_to("gone")
+    with pytest.raises(FileExistsError, match="link is a link to gone, where nothing is"):
+        make_folder(tmp_path / "link" / "b")
 
 
 def test_both_folders_of_a_rename_are_flushed(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dpmf_cli import __version__, escapes
-from dpmf_cli.cli import address_space
+from dpmf_cli.cli import limits
 from dpmf_cli.cli.advise import advise
 from dpmf_cli.cli.audit import audit
 from dpmf_cli.cli.combined import combined
@@ -81,7 +81,7 @@ def main() -> None:
     escapes.guard()
     try:
         try:
-            address_space.check()
+            limits.check()
             app(prog_name="dpmf")
         finally:
             sys.stdout.flush()  # a failed write is reported here, and not by Python at exit

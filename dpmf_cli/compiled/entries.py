@@ -12,13 +12,12 @@ can write to. It unpickles the payload only after it has compared the checksum a
 import contextlib
 import functools
 import hashlib
-import multiprocessing
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from dpmf_cli import files
+from dpmf_cli import children, files
 from dpmf_cli.files import cache_folder, is_ours, make_folder, remove, sweep, write_whole
 from dpmf_cli.terminal import say
 
@@ -150,5 +149,5 @@ def _say(text: str) -> None:
 
     The command asks for the `folder` before it starts other processes. So they need not say the text.
     """
-    if multiprocessing.parent_process() is None:
+    if not children.started:
         say(text)

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.files import read_file
 
 PLAIN_COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 MAXIMUM_DEPTH = 16
@@ -67,13 +68,13 @@ _Loader.add_implicit_resolver(
 def read(path: Path) -> Document:
     """Parses a YAML file. Raises DpmfError, with the place, for anything but one mapping of plain data."""
     try:
-        with path.open("rb") as file:
-            data = file.read(MAXIMUM_BYTES + 1)
+        data = read_file(path, MAXIMUM_BYTES + 1)
         if len(data) > MAXIMUM_BYTES:
             raise DpmfError(f"{path}:1:1: more than {MAXIMUM_BYTES >> 10} KiB, too large for a config")
         text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise DpmfError(f"{path}: cannot be read as UTF-8 text: {error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise DpmfError(f"{path}: cannot be read as UTF-8 text: {why}") from None
     try:
         loader = _Loader(text)
     except yaml.reader.ReaderError as error:

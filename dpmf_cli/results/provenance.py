@@ -48,6 +48,10 @@ def cpu() -> str:
 def git_state() -> dict[str, Any] | None:
     """The commit that dpmf runs from, and whether the checkout differs from that commit; None outside a checkout."""
     folder = Path(__file__).resolve().parents[1]
+    if not (folder.parent / ".git").exists():
+        return (
+            None  # git would ask the repository around an environment, which may name programs for it to run
+        )
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(folder), *arguments]

@@ -19,7 +19,8 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,17 @@ from dpmf_cli import __version__
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import WRITING, read_file, remove, rename, sweep, write_whole
+from dpmf_cli.files import WRITING, flush_folder, read_file, remove, sweep, write_whole
 from dpmf_cli.results.task import PER_EPSILON, Task, TaskResult, hash_of
 
 FORMAT = 1
 """The format of result files. This number goes up when their meaning changes."""
 
 _RESULT = TypeAdapter(TaskResult)
+
+
+NAMED = 10
+"""The largest number of damaged files that are named one by one."""
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -100,13 +105,14 @@ def _digest(data: bytes) -> str:
 class Store:
     """The results folder.
 
-    warn       called with a message about each damaged file; its task counts as not done
+    warn       called with a message about each damaged file, or about many; their tasks count as not done
     set_aside  whether to also rename damaged files to `….damaged`, so that each is reported only once
     """
 
     root: Path
     warn: Callable[[str], None] = lambda message: None
     set_aside: bool = False
+    _off: list[tuple[Path, str]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def prepare(self, *folders: Path) -> None:
         """Prepares the results folder and its `folders` for writing. Removes half-written files of killed runs.
@@ -136,13 +142,16 @@ class Store:
 
     def read_each(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, dict[float, TaskResult]]]:
         """Each task with its known results."""
-        for task, paths in self.paths_of_each(tasks):
-            known: dict[float, TaskResult] = {}
-            for path in paths:
-                result = self._read_file(path, task)
-                if result is not None:
-                    known.update(dict.fromkeys(result.epsilons, result))
-            yield task, known
+        try:
+            for task, paths in self.paths_of_each(tasks):
+                known: dict[float, TaskResult] = {}
+                for path in paths:
+                    result = self._read_file(path, task)
+                    if result is not None:
+                        known.update(dict.fromkeys(result.epsilons, result))
+                yield task, known
+        finally:
+            self._end_with_damaged()
 
     def missing(self, task: Task) -> Task | None:
         """The task with only those ε that have no result yet, or None where all have one."""
@@ -191,13 +200,30 @@ class Store:
             return None
 
     def _damaged(self, path: Path, why: str) -> None:
-        aside = path.with_suffix(".damaged")
+        self._off.append((path, why))
+
+    def _end_with_damaged(self) -> None:
+        """Sets aside the damaged files that were found, and warns of each, or of many in one line."""
         if self.set_aside:
-            with contextlib.suppress(FileNotFoundError):  # another run was faster
-                rename(path, aside)
-            self.warn(f"{path}: damaged ({why}); set aside as {aside.name}, its task is computed again")
+            for path, _ in self._off:
+                with contextlib.suppress(FileNotFoundError):  # another run was faster
+                    os.replace(path, path.with_suffix(".damaged"))
+            for folder in {path.parent for path, _ in self._off}:
+                flush_folder(folder)
+        if len(self._off) > NAMED:
+            some = ", ".join(path.name for path, _ in self._off[:3])
+            done = "set aside as ….damaged" if self.set_aside else "`dpmf run` sets them aside"
+            what = f"{self._off[0][0].parent}: {len(self._off):,} damaged task files, such as {some}"
+            self.warn(f"{what}; {done}, their tasks are computed again")
         else:
-            self.warn(f"{path}: damaged ({why}); `dpmf run` computes its task again")
+            for path, why in self._off:
+                done = (
+                    f"set aside as {path.stem}.damaged, its task is computed again"
+                    if self.set_aside
+                    else "`dpmf run` computes its task again"
+                )
+                self.warn(f"{path}: damaged ({why}); {done}")
+        self._off.clear()
 
 
 def content(task: Task, result: TaskResult) -> bytes:
@@ -314,6 +340,6 @@ def _of_grid(epsilons: Sequence[float]) -> str:
 def _by_stem(folder: Path) -> dict[str, list[Path]]:
     """The result files in a folder by fold and run, sorted; empty where there is no such folder."""
     found: dict[str, list[Path]] = {}
-    for path in sorted(folder.glob("*.json")):
+    for path in sorted(folder.glob("*.json"), key=attrgetter("name")):
         found.setdefault(path.name.rpartition("-")[0], []).append(path)
     return found

@@ -9,7 +9,6 @@ import json
 import math
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -20,6 +19,7 @@ import numpy as np
 
 from dpmf_cli import __version__
 from dpmf_cli.algorithms.costs.cost import Cost
+from dpmf_cli.children import python
 from dpmf_cli.datasets import storage
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.kernels.factors import factor_model
@@ -37,9 +37,7 @@ _NEAR_ROWS = 256
 _SIZES = tuple(int(size) for size, _ in REFERENCE.lines)
 _STARTS = 2
 _START = """\
-import os, sys, time
-from dpmf_cli.running.interrupts import end_with
-end_with(os.getppid())
+import time
 __import__(sys.argv[1])
 seconds = time.process_time()
 with open("/proc/self/statm") as file:
@@ -112,9 +110,8 @@ def _start(program: str) -> Cost:
 
 def _start_once(program: str) -> tuple[float, float]:
     """CPU seconds and resident pages of one start, from the last line: the environment may print others before it."""
-    command = (sys.executable, "-P", "-c", _START, program)
-    last = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
-    seconds, pages = map(float, last.split())
+    done = subprocess.run(python(_START, program), capture_output=True, text=True, check=True)
+    seconds, pages = map(float, done.stdout.splitlines()[-1].split())
     return seconds, pages
 
 

@@ -9,21 +9,21 @@ lock, which a decomposition by LAPACK holds for seconds.
 """
 
 import os
-import pickle
 import signal
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from select import select
-from threading import Thread
 from typing import NoReturn
+
+from dpmf_cli.children import end_with, prctl
 
 USUAL = {
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
     signal.SIGHUP: signal.SIG_DFL,
+    signal.SIGQUIT: signal.SIG_DFL,
 }
 """The signals that end a command, with their default handlers."""
 
@@ -32,18 +32,8 @@ KILLED = (
     "dpmf: ended by {name} (out of memory, by hand, or a crash); what was finished is kept: run the same command "
     "again, with a smaller -j if memory was short"
 )
-SECONDS_TO_START = 1.0
-"""Longest time that a signal waits while a process is being started. If its parent were killed meanwhile, the process
-would print a traceback."""
-
-_PR_SET_PDEATHSIG = 1
-"""Option of Linux's prctl: sets the signal that this process gets when its parent ends."""
-
 _PR_SET_CHILD_SUBREAPER = 36
 """Option of Linux's prctl: descendants of this process that lose their parent become its children."""
-
-_idle: tuple[int, int] | None = None
-"""A pipe that holds one byte, except while this process starts another."""
 
 
 def supervised(work: Callable[[], None]) -> NoReturn:
@@ -51,16 +41,14 @@ def supervised(work: Callable[[], None]) -> NoReturn:
 
     An ignored signal stays ignored, as `nohup` expects. Must be called before anything else, by the only thread.
     """
-    global _idle
+    _open_closed_streams()
     ours = [number for number, usual in USUAL.items() if signal.getsignal(number) is usual]
     signal.pthread_sigmask(signal.SIG_BLOCK, [*ours, signal.SIGCHLD])
     signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler, some systems drop it
-    read, write = _idle = os.pipe()
-    os.write(write, b".")
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
     supervisor, child = os.getpid(), os.fork()
     if child:
-        _supervise(child, ours, read)
+        _supervise(child, ours)
     for number in ours:
         signal.signal(number, signal.SIG_IGN)  # processes that this one starts inherit this
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -70,53 +58,23 @@ def supervised(work: Callable[[], None]) -> NoReturn:
     sys.exit(0)
 
 
-@contextmanager
-def starting_a_process() -> Iterator[None]:
-    """Makes signals wait until a process has started."""
-    if _idle is None:
-        yield
-        return
-    token = os.read(_idle[0], 1)
-    try:
-        yield
-    finally:
-        os.write(_idle[1], token)
+def _open_closed_streams() -> None:
+    """Opens /dev/null for each standard stream that is closed, as after `2>&-`.
+
+    Otherwise the next file that is opened becomes that stream, and messages are written into it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # gets the lowest free number, this one
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8"))  # noqa: SIM115
 
 
-def end_with(parent: int) -> None:
-    """Makes this process end when its parent, the process with id `parent`, has ended."""
-    if not _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL):
-        Thread(target=_end_after, args=(parent,), daemon=True).start()
-    elif os.getppid() != parent:
-        os._exit(1)
-
-
-def work_for(parent: int, function: bytes, *arguments: object) -> None:
-    """The entry point of a started process. It ends with its parent, even while it still imports `function`."""
-    end_with(parent)
-    pickle.loads(function)(*arguments)
-
-
-def _prctl(option: int, value: int) -> bool:
-    """Calls Linux's prctl, and returns whether it succeeded; False on other systems."""
-    if sys.platform == "linux":
-        import ctypes
-
-        return bool(ctypes.CDLL(None).prctl(option, value) == 0)
-    return False
-
-
-def _end_after(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(0.2)
-    os._exit(1)
-
-
-def _supervise(child: int, ours: list[signal.Signals], idle: int) -> NoReturn:
+def _supervise(child: int, ours: list[signal.Signals]) -> NoReturn:
     while True:
         number = signal.sigwait([*ours, signal.SIGCHLD])
         if number != signal.SIGCHLD:
-            _wait_for_starts(idle)
             _kill_all(child)
             _say(INTERRUPTED)
             os._exit(128 + number)
@@ -138,18 +96,6 @@ def _kill_all(child: int) -> None:
             for process in ours.read_text().split() if ours.exists() else ():
                 with suppress(ProcessLookupError):
                     os.kill(int(process), signal.SIGKILL)
-
-
-def _wait_for_starts(idle: int) -> None:
-    """Waits while the child starts a process, and prevents it from starting another.
-
-    Waits at most `SECONDS_TO_START`, and no longer than until a second signal.
-    """
-    deadline = time.monotonic() + SECONDS_TO_START
-    while not select([idle], [], [], 0.01)[0]:
-        if signal.sigpending() or time.monotonic() > deadline:
-            return
-    os.read(idle, 1)
 
 
 def _say(line: str) -> None:

@@ -4,8 +4,6 @@ Each worker process has a pipe to its parent, and nothing else. The pools of the
 semaphores, which stay in memory when a run is killed. They also give a worker more items than it is working on.
 """
 
-import os
-import pickle
 import signal
 import time
 import traceback
@@ -13,23 +11,24 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import Pipe, get_context
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from subprocess import DEVNULL, Popen
 from typing import Any, TypeVar
 
 from dpmf_cli import escapes
+from dpmf_cli.children import python
 from dpmf_cli.compiled import entries
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results.task import Outcome
 from dpmf_cli.running.batches import run_batch
 from dpmf_cli.running.claims import POLL_SECONDS, Claims
-from dpmf_cli.running.interrupts import starting_a_process, work_for
 
 A = TypeVar("A")
 R = TypeVar("R")
 _END: Any = object()
+_WORKER = "from dpmf_cli.running.processes import work; work(int(sys.argv[1]))"
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def each_of(function: Callable[[A], R], items: Iterable[A | None], processes: in
 
 
 def _from_workers(function: Callable[[A], R], items: Iterator[A | None], processes: int) -> Generator[R]:
-    workers: dict[Connection, SpawnProcess] = {}
+    workers: dict[Connection, Popen[bytes]] = {}
     busy: set[Connection] = set()
     results: list[R] = []
     more = True
@@ -98,28 +97,33 @@ def _from_workers(function: Callable[[A], R], items: Iterator[A | None], process
     finally:
         for process in workers.values():
             process.kill()
-            process.join()
+            process.wait()
 
 
-def _start(function: Callable[[A], R]) -> tuple[Connection, SpawnProcess]:
-    ours, theirs = Pipe()
-    process = get_context("spawn").Process(
-        target=work_for, args=(os.getpid(), pickle.dumps(partial(_work, function)), theirs)
-    )
-    with starting_a_process():
-        process.start()
+def _start(function: Callable[[A], R]) -> tuple[Connection, Popen[bytes]]:
+    try:
+        ours, theirs = Pipe()
+        process = Popen(python(_WORKER, theirs.fileno()), stdin=DEVNULL, pass_fds=[theirs.fileno()])
+    except OSError as error:
+        raise DpmfError(f"no process can be started: {error.strerror or error}; try a smaller -j") from None
     theirs.close()  # so that the pipe ends when the process ends
+    _send(ours, function)
     return ours, process
 
 
-def _work(function: Callable[[A], R], connection: Connection) -> None:
-    """Answers each item with what the function returns or raises, until the parent ends."""
+def work(descriptor: int) -> None:
+    """Answers each item that comes through a pipe with what a function returns or raises, until the parent ends.
+
+    The first message is the function.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     escapes.guard()
+    connection = Connection(descriptor)
     with suppress(EOFError, ConnectionError):
+        function: Callable[[Any], Any] = connection.recv()
         while True:
             item = connection.recv()
-            answer: tuple[R | None, Exception | None]
+            answer: tuple[Any, Exception | None]
             try:
                 answer = function(item), None
             except (DpmfError, MemoryError) as error:

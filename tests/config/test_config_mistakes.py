@@ -1,5 +1,6 @@
 """For each mistake in a config, one message that names the place, the mistake and the fix."""
 
+import os
 import re
 from pathlib import Path
 
@@ -194,6 +195,9 @@ def test_a_missing_file_and_bytes_that_are_no_text(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DpmfError, match="cannot be read as UTF-8"):
         load_config(tmp_path / "x.yaml")
+    os.mkfifo(tmp_path / "fifo.yaml")
+    with pytest.raises(DpmfError, match=r"fifo\.yaml: cannot be read as UTF-8 text: not a file$"):
+        load_config(tmp_path / "fifo.yaml")
 
 
 def test_effects_that_all_inherit_are_no_mistake_of_a_method_without_averages(tmp_path: Path) -> None:

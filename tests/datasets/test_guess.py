@@ -1,5 +1,6 @@
 """What is guessed about a file of ratings: layout, columns and scale, in keys of a config and in words."""
 
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -157,3 +158,9 @@ def test_a_number_that_is_too_large_is_none(tmp_path: Path) -> None:
 )
 def test_scales(values: list[float], scale: tuple[float, float, float]) -> None:
     assert scale_of(np.array(values)) == pytest.approx(scale)
+
+
+def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "r.csv")
+    with pytest.raises(DpmfError, match=r"r\.csv: cannot be read \(not a file\); name a file of ratings"):
+        guess_format(tmp_path / "r.csv")

@@ -216,6 +216,21 @@ def test_a_damaged_file_is_set_aside_once(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("set_aside", [False, True])
+def test_many_damaged_files_are_a_line(tmp_path: Path, *, set_aside: bool) -> None:
+    told: list[str] = []
+    store = Store(tmp_path, warn=told.append, set_aside=set_aside)
+    store.write(task(), result())
+    folder = store.path(task()).parent
+    for number in range(2000):
+        (folder / f"fold003-run001-{number:08x}.json").write_bytes(b"")
+    assert store.missing(task()) is None
+    assert len(told) == 1
+    names = ", ".join(f"fold003-run001-{number:08x}.json" for number in range(3))
+    assert told[0].startswith(f"{folder}: 2,000 damaged task files, such as {names}; ")
+    assert len([*folder.glob("*.damaged")]) == 2000 * set_aside
+
+
 def test_a_result_under_the_name_of_another_is_not_believed(tmp_path: Path) -> None:
     told: list[str] = []
     store, other = Store(tmp_path, warn=told.append), task(cut=Cut(10, 4))

@@ -51,7 +51,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, said
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_a_signal_ends_a_command_with_a_line(number: signal.Signals) -> None:
     process = start("time.sleep(60)")
     begun(process)
@@ -87,6 +87,23 @@ def test_no_process_outlives_an_interrupted_command() -> None:
     assert not left.exists()
 
 
+@pytest.mark.parametrize("closed", ["0", "1", "2", "02", "12", "012"])
+def test_closed_streams_are_as_dev_null(tmp_path: Path, closed: str) -> None:
+    """No file, pipe or process that comes later gets the number of a standard stream."""
+    code = (
+        "import os, subprocess, sys\nfrom dpmf_cli.running import interrupts\ndef work():\n"
+        "    print('out'); print('err', file=sys.stderr, flush=True); sys.stdin.read()\n"
+        "    subprocess.run([sys.executable, '-c', 'import os; list(map(os.fstat, range(3)))'], check=True)\n"
+        "    with open('said', 'w') as file: file.write(str(file.fileno() > 2))\n"
+        "interrupts.supervised(work)"
+    )
+    closing = " ".join(f"{number}<&-" for number in closed)
+    shell = ["sh", "-c", f'exec "$0" -c "$1" {closing}', sys.executable, code]
+    done = subprocess.run(shell, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    assert (done.returncode, (tmp_path / "said").read_text()) == (0, "True"), done.stderr
+    assert (done.stdout, done.stderr) == (b"out\n" * ("1" not in closed), b"err\n" * ("2" not in closed))
+
+
 def test_a_crash_is_a_line() -> None:
     code, said = ended(start("os.kill(os.getpid(), signal.SIGSEGV)"))
     assert code == 128 + signal.SIGSEGV
@@ -111,31 +128,6 @@ def test_who_is_killed_takes_its_work_along() -> None:
         time.sleep(0.01)
     assert not Path(f"/proc/{child}").exists()
     process.communicate()
-
-
-STARTING = "with interrupts.starting_a_process(): print('starting', flush=True); time.sleep({}); print('started', flush=True)\n    time.sleep(60)"
-
-
-def test_a_signal_waits_for_a_process_that_is_being_started() -> None:
-    process = start(STARTING.format(0.3))
-    begun(process)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "starting\n"
-    process.send_signal(signal.SIGTERM)
-    printed, _ = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, printed) == (128 + signal.SIGTERM, "started\n")
-
-
-def test_a_second_signal_waits_for_nothing() -> None:
-    process = start(STARTING.format(60), before="interrupts.SECONDS_TO_START = 60")
-    begun(process)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "starting\n"
-    process.send_signal(signal.SIGINT)
-    process.send_signal(signal.SIGTERM)
-    printed, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130
-    assert "started" not in printed
 
 
 def test_a_signal_ends_a_command_whose_messages_nobody_reads() -> None:

@@ -5,15 +5,14 @@ import signal
 import subprocess
 import sys
 import time
-from multiprocessing import active_children
 from multiprocessing.connection import Connection
 
 import pytest
 
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.running import processes
-from dpmf_cli.running.interrupts import work_for
 from dpmf_cli.running.processes import each_of
+from tests.processes import children
 
 
 def cube(number: int) -> int:
@@ -68,10 +67,12 @@ def test_a_killed_process_is_a_message() -> None:
 
 
 def test_who_stops_iterating_stops_the_work() -> None:
+    before = children(os.getpid())
     answers = each_of(nap, [0, 1], 2)
     assert next(answers) == 0
+    assert len(children(os.getpid())) == len(before) + 2
     answers.close()
-    assert active_children() == []
+    assert children(os.getpid()) == before
 
 
 def test_nothing_is_shared_that_outlives_a_killed_run() -> None:
@@ -96,7 +97,6 @@ def test_a_result_that_comes_beside_an_error_is_given_out(monkeypatch: pytest.Mo
 
 
 def test_a_worker_ends_with_its_parent_while_it_still_imports() -> None:
-    """The function is unpickled, and imported, only after this process is set to end with its parent."""
-    assert work_for.__module__ == "dpmf_cli.running.interrupts"
-    code = "import sys, dpmf_cli.running.interrupts; print(sorted({'numpy', 'numba', 'pydantic'} & sys.modules.keys()))"
+    """What a worker imports before it is set to end with its parent takes a few hundredths of a second."""
+    code = "import sys, dpmf_cli.children; print(sorted({'numpy', 'numba', 'pydantic'} & sys.modules.keys()))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"

@@ -5,11 +5,11 @@ are read by python-calamine, which takes 1 s a sheet where xlrd takes 5, in a pr
 """
 
 import subprocess
-import sys
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.children import python
 from dpmf_cli.datasets.formats import sheet_reader
 from dpmf_cli.datasets.formats.source import Source
 from dpmf_cli.datasets.raw import Raw
@@ -17,6 +17,7 @@ from dpmf_cli.errors import DpmfError
 
 _JOKES = 100
 _NOT_RATED = 99.0
+_READER = "import runpy; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
 _READER_BYTES = 192 << 20
 _READER_SECONDS = 300
 """Limits for the reader of one sheet: memory, beside ten times the sheet's bytes, and processor time. The publisher's
@@ -61,7 +62,7 @@ def parse(source: Source) -> Raw:
 def _cells(label: str, data: bytes, fix: str) -> NDArray[np.float64]:
     """Returns (n_users, 101) the cells of one sheet, read by a process whose memory and time are limited."""
     limits = (10 * len(data) + _READER_BYTES, _READER_SECONDS, _JOKES + 1)
-    command = [sys.executable, "-I", sheet_reader.__file__, *map(str, limits)]
+    command = python(_READER, sheet_reader.__file__, *limits)
     done = subprocess.run(command, input=data, capture_output=True, check=False)
     if done.returncode == sheet_reader.REFUSED:
         raise DpmfError(f"{label}: {done.stdout.decode()}; {fix}")

@@ -13,6 +13,7 @@ from dpmf_cli.datasets.formats.labels import fault_of, labelled
 from dpmf_cli.datasets.formats.times import seconds
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.errors import DpmfError, without_extra
+from dpmf_cli.files import open_file
 
 _MAGIC = b"PAR1"
 _MOST_ROWS_PER_BYTE = 8
@@ -24,7 +25,7 @@ Result = TypeVar("Result")
 def is_parquet(path: Path) -> bool:
     """Whether a file is Parquet; False if it cannot be read."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return file.read(len(_MAGIC)) == _MAGIC
     except OSError:
         return False

@@ -9,6 +9,7 @@ from typing import IO
 
 from dpmf_cli.datasets import archives
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.files import open_file
 
 _GZIP, _ZIP, _ZSTANDARD = b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd"
 _LARGEST_WINDOW = 27
@@ -23,7 +24,7 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
     if the file is damaged or unpacks to far more than ratings do.
     """
     try:
-        file = path.open("rb")
+        file = open_file(path)
     except OSError as error:
         raise DpmfError(
             f"{path}: cannot be read ({error.strerror or error}); name a file of ratings"
@@ -52,7 +53,7 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
 
 def is_packed(path: Path) -> bool:
     """Whether a file must be unpacked before it is read. Raises OSError."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         start = file.read(archives.BLOCK)
     return start.startswith((_GZIP, _ZIP, _ZSTANDARD)) or archives.is_tar(start)
 

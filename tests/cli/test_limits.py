@@ -1,4 +1,4 @@
-"""Too little address space for the libraries is reported as an error at once."""
+"""Too little address space, or too few open files, is reported as an error at once."""
 
 import os
 import resource
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from dpmf_cli.cli.address_space import LIBRARIES, OF_A_THREAD, check
+from dpmf_cli.cli.limits import LIBRARIES, OF_A_THREAD, check
 from dpmf_cli.errors import DpmfError
 
 
@@ -31,6 +31,15 @@ def test_a_small_limit_is_refused() -> None:
         "dpmf: address space is limited to 390 MiB (ulimit -v), but the libraries need 672 MiB with 3 threads; "
         "raise the limit, or set OPENBLAS_NUM_THREADS=1 (512 MiB)\n"
     )
+
+
+def test_few_open_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    unlimited = resource.RLIM_INFINITY
+    monkeypatch.setattr(
+        resource, "getrlimit", lambda kind: (10 if kind == resource.RLIMIT_NOFILE else unlimited,) * 2
+    )
+    with pytest.raises(DpmfError, match=r"^open files are limited to 10 \(ulimit -n\), but dpmf needs 64"):
+        check()
 
 
 @pytest.mark.slow

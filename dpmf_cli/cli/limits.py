@@ -1,6 +1,7 @@
-"""Refuses a limit on address space that is too low for the libraries.
+"""Refuses limits on address space and open files that are too low.
 
-Below that, OpenBLAS would retry for ever, and other libraries would end with a traceback.
+With less address space, OpenBLAS would retry for ever, and other libraries would end with a traceback. With fewer
+open files, a file that cannot be opened would look damaged.
 """
 
 import os
@@ -13,9 +14,17 @@ LIBRARIES, OF_A_THREAD = 512 << 20, 80 << 20
 """Bytes of address space: for all imports with one OpenBLAS thread (497 MB, measured), and for each further thread
 (82 MB: buffers and stacks of the two copies of OpenBLAS, one in NumPy and one in SciPy)."""
 
+FILES = 64
+"""Open files that a command may need, with some to spare: a small run needed more than 10, and at most 16."""
+
 
 def check() -> None:
-    """Raises DpmfError if this process may use less address space than the libraries need."""
+    """Raises DpmfError if this process may open fewer files than commands need, or use less address space."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if resource.RLIM_INFINITY != files < FILES:
+        raise DpmfError(
+            f"open files are limited to {files} (ulimit -n), but dpmf needs {FILES}; raise the limit"
+        )
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     asked = os.environ.get("OPENBLAS_NUM_THREADS", "")
     threads = int(asked) if asked.isdecimal() else available_cores()
