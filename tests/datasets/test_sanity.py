@@ -102,7 +102,9 @@ def test_a_warning_of_item_averages_takes_more_than_chance() -> None:
 
 def test_many_repeats_are_a_warning() -> None:
     (warning,) = look_at(many(60, 20), merged=1200, duplicates="last").warnings()
-    assert warning.startswith("50% of the rows repeat a (user, item) pair; check that `columns` names the users")
+    assert warning.startswith(
+        "50% of the rows repeat a (user, item) pair; check that `columns` names the users"
+    )
     assert look_at(many(60, 20), merged=100, duplicates="last").warnings() == []
 
 
