@@ -179,12 +179,8 @@ def _source(
 
     spec = config.dataset
     loaded = load(spec, Folders.named(data, base=path.parent))
-    names = (
-        {role: str(column) for role, column in spec.columns.by_role.items()}
-        if isinstance(spec, CsvSpec)
-        else {}
-    )
-    columns = {role: names.get(role, role) for role in COLUMNS}
+    given = spec.columns.by_role if isinstance(spec, CsvSpec) else {}
+    columns = {role: name if isinstance(name := given.get(role), str) else role for role in COLUMNS}
     ids, to_stars = (loaded.user_ids, loaded.item_ids), loaded.identity.to_stars
     return FittedRatings(spec.key, loaded.ratings, *ids, users, items, columns, to_stars)
 

@@ -132,15 +132,15 @@ def look_at(ratings: Ratings, *, merged: int = 0, duplicates: str = "error") -> 
         sums += np.bincount(items, off, ratings.n_items)
         squares += np.bincount(items, np.square(off), ratings.n_items)
     rated = ratings.item_counts > 0
-    counts, sums, squares = (each[rated, None] for each in (ratings.item_counts, sums, squares))
+    c, s, d2 = (each[rated, None].astype(np.float64) for each in (ratings.item_counts, sums, squares))
     again = n / (n - 1) if n > 1 else math.nan
     # Of c ratings of an item, whose differences d from the mean of all have the sum s, the damped average of all but
     # one misses that one by ((β·n/(n − 1) + c)·d − s)/(β + c − 1).
-    weights = BETAS * again + counts
-    left = np.maximum(weights**2 * squares - (2 * weights - counts) * sums**2, 0) / (BETAS + counts - 1) ** 2
+    weights = BETAS * again + c
+    left = np.maximum(weights**2 * d2 - (2 * weights - c) * s**2, 0) / (BETAS + c - 1) ** 2
     best = left[:, np.argmin(left.sum(axis=0))]
-    gains = squares[:, 0] * again**2 - best
-    all_squares = squares.sum() * again**2
+    gains = d2[:, 0] * again**2 - best
+    all_squares = float(d2.sum()) * again**2
     most = gains.sum() + 2 * math.sqrt(len(gains)) * gains.std()
     return Sanity(
         users=ratings.n_users,

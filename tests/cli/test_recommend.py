@@ -81,8 +81,11 @@ def test_a_delta_and_the_others_are_asked_for(folder: Path, session_cache: Path)
         (("my.yaml", "--epsilon", "0"), "give one from 0.001 to 10000"),
         (("my.yaml", "--towards", "me"), "choose one of everybody, others"),
         (("my.yaml", "--delta", "2"), "give 0, or one from 1e-15 to 0.01"),
-        (("my.yaml", "--protects", "user"), "no method that was run on public ratings hides whether a user"),
-        (("my.yaml", "--protects", "user", "--by-errors"), "allow a --delta, or --towards others"),
+        (("my.yaml", "--protects", "user"), "; add `--towards others`, or `--towards others --delta 1e-06`"),
+        (
+            ("my.yaml", "--protects", "user", "--by-errors"),
+            "provable ε for these options; add `--towards others`, or `",
+        ),
         (("films.csv",), "films.csv: not a config (.yaml); `dpmf advise` takes a file of ratings"),
         (("none.yaml",), "none.yaml: no such file"),
         (("bare.yaml",), "dataset"),

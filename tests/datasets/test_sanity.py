@@ -133,7 +133,9 @@ WARNINGS = [
         r"no better than the global average, by 1% at most \(median 60 ratings an item\).* add `ga` to `crossings`",
     ),
     (
-        replace(many(60, 20), values=np.resize(np.float32([0, 0, 3, 5, 8]), 1200), scale=Scale(0, 10, 1)),
+        replace(
+            many(60, 20), values=np.resize(np.array([0, 0, 3, 5, 8], np.float32), 1200), scale=Scale(0, 10, 1)
+        ),
         r"^40% of the ratings are 0; if 0 means that there is no rating, remove these rows, and begin the scale above 0$",
     ),
 ]
