@@ -21,7 +21,8 @@ def without_extra(trouble: str, extra: str) -> DpmfError:
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean "x"?` for the nearest known word, or the list of known words where none is near."""
     known = list(known)
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    lower = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
     if near:
-        return f'; did you mean "{near[0]}"?'
+        return f'; did you mean "{lower[near[0]]}"?'
     return f"; known: {', '.join(known)}" if known else ""

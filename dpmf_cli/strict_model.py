@@ -9,6 +9,12 @@ from pydantic_core import PydanticCustomError
 
 from dpmf_cli.errors import did_you_mean
 
+_ELSEWHERE = {
+    "protects": "; write `neighbours: bounded` for what `--protects value` hides, `unbounded` for presence",
+    "seed": "; a config has one `seed`, at its top, and the noise of a release has a secret one: leave it out here",
+}
+"""What to do about keys that a reader may expect where they do not belong, and that resemble none that does."""
+
 
 def later(default: Any, **about: Any) -> Any:
     """Returns a field that was added after results had been named.
@@ -37,7 +43,7 @@ class StrictModel(BaseModel):
             known = {info.alias or name for name, info in cls.model_fields.items()}
             for key in data:
                 if key not in known:
-                    hint = did_you_mean(str(key), sorted(known))
+                    hint = _ELSEWHERE.get(key) or did_you_mean(str(key), sorted(known))
                     raise PydanticCustomError("unknown_key", "unknown key{hint}", {"key": key, "hint": hint})
         return data
 

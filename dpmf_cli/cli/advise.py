@@ -53,7 +53,7 @@ def advise(
     from dpmf_cli.datasets import Folders
 
     said = Said(scale, user, item, rating, separator=separator, header=header, decimal=decimal)
-    config = write_own_config(ratings, said, protects, epsilon, to, force=force)
+    config, _ = write_own_config(ratings, said, protects, epsilon, to, force=force)
     print_answer(config, Folders.named(base=config.parent, results=results), jobs, epsilon)
 
 

@@ -50,8 +50,12 @@ def init(
 
     Example: dpmf init ratings.csv --scale 0.5:5:0.5
     """
+    from dpmf_cli.terminal import say
+
     said = Said(scale, user, item, rating, timestamp, separator, header, decimal)
-    config = write_own_config(ratings, said, protects, epsilon, to, force=force)
+    config, seen = write_own_config(ratings, said, protects, epsilon, to, force=force)
+    for each in seen:
+        say(f"{ratings}: {each}")
     commands = {each.format(shlex.quote(str(config))): why for each, why in NEXT.items()}
     width = max(map(len, commands))
     for command, why in commands.items():

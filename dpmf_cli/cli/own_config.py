@@ -96,15 +96,16 @@ class Said:
 
 def write_own_config(
     ratings: Path, said: Said, protects: str, epsilon: float, to: Path | None, *, force: bool
-) -> Path:
-    """Writes a config with every provable method for a file of ratings, and returns the config's path.
+) -> tuple[Path, list[str]]:
+    """Writes a config with every provable method for a file of ratings. Returns its path, and lines on the ratings.
 
-    Reads the complete file first, and says what it guessed about it.
+    Reads the complete file first, and says what it guessed about it. If (user, item) pairs repeat, the config keeps
+    the last rating of each.
     """
     from pydantic import ValidationError
 
     from dpmf_cli.config.suggested import FOLDS, GUESSED, RUNS, config_text, name_of, provable
-    from dpmf_cli.datasets import Folders, load
+    from dpmf_cli.datasets import Folders, load, look
     from dpmf_cli.datasets.spec import CsvSpec
 
     neighbours = asked_for(protects, epsilon)
@@ -114,18 +115,21 @@ def write_own_config(
         raise DpmfError(f"--to {config}: this is the file of ratings; name another file")
     dataset = {"kind": "csv", "name": name_of(stem), **_dataset(ratings, config, said)}
     try:
-        found = load(CsvSpec(**{**dataset, "path": str(ratings)}), Folders.named()).ratings
+        spec = CsvSpec(**{**dataset, "path": str(ratings), "duplicates": "last"})
+        whole = load(spec, Folders.named())
     except ValidationError as error:
         first = error.errors()[0]
         where = f"--scale {said.scale}" if said.scale and "scale" in first["loc"] else str(ratings)
         raise DpmfError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
-    methods = fitting(provable(neighbours), found, epsilon, str(ratings))
+    if whole.merged:
+        dataset["duplicates"] = spec.duplicates
+    methods = fitting(provable(neighbours), whole.ratings, epsilon, str(ratings))
     asked = ["--protects", protects, "--epsilon", f"{epsilon:g}"]
     command = shlex.join(["dpmf", "init", str(ratings), *asked, *said.words])
     note = GUESSED if said.scale is None else ""
     keys = {"dataset": dataset, "folds": FOLDS, "runs": RUNS}
     write(config, config_text(keys, neighbours, epsilon, methods, command, note=note), methods, force=force)
-    return config
+    return config, look(spec, whole).report()
 
 
 def asked_for(protects: str, epsilon: float) -> "Neighbours":
@@ -202,7 +206,6 @@ def _dataset(ratings: Path, config: Path, said: Said) -> dict[str, Any]:
         "columns": {role: guess.columns[role] for role in wanted},
         "scale": {"minimum": low, "maximum": high, "step": step}
         | ({"guessed": True} if said.scale is None else {}),
-        "duplicates": "last",
     }
 
 

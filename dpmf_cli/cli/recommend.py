@@ -131,15 +131,21 @@ def _keeping(wanted: "Guarantee", neighbours: "Neighbours") -> list[str]:
     A method with a δ suits every guarantee with δ > 0.
     """
     from dpmf_cli.config.suggested import provable
+    from dpmf_cli.privacy.protection import Guarantee
+    from dpmf_cli.report.leaders import options_of
 
+    kept = {
+        key: Guarantee(wanted.protects, entry.joint, entry.spends_delta)
+        for key, entry in provable(neighbours)
+    }
     found = [
         key
-        for key, entry in provable(neighbours)
-        if entry.joint <= wanted.joint and (entry.spends_delta == 0 or wanted.delta > 0)
+        for key, each in kept.items()
+        if each.joint <= wanted.joint and (each.delta == 0 or wanted.delta > 0)
     ]
     if not found:
         raise DpmfError(
-            "dpmf has no method with a provable ε for these options; allow a --delta, or --towards others"
+            f"dpmf has no method with a provable ε for these options; {options_of(kept.values())}"
         )
     return found
 

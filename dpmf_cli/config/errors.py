@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import get_args
+from typing import Any, get_args
 
 from pydantic_core import ErrorDetails
 
@@ -22,6 +22,24 @@ from dpmf_cli.escapes import printable
 
 LONGEST_SHOWN = 100
 
+_SHAPES = ("list_type", "dict_type", "model_type", "model_attributes_type", "string_pattern_mismatch")
+"""The types of mistakes that are mended by writing a value in another way."""
+
+_WRITTEN = {
+    "algorithms": "write a list: `algorithms: [pge, {algorithm: isgd, factors: 3}]`",
+    "baselines": "write a list: `baselines: [ga, ia]`",
+    "epsilons": "write a list: `epsilons: [0.3, 1, 3]`",
+    "thetas": "write a list: `thetas: [0.3, 1, 3]`",
+    "scale": "write `scale: {minimum: 1, maximum: 5, step: 1}`",
+    "columns": "write `columns: {user: customer, item: sku, rating: stars}`",
+    "path": "name a file of ratings, relative to the config: `path: ratings.csv`",
+    "kind": "`kind: csv` is a file of your own, Parquet too; `kind: catalog` is a data set that dpmf knows",
+    "separator": 'write one character in quotes, like `separator: "\\t"` for a tab',
+    "name": "use letters, digits, `.`, `_` and `-`, and begin with a letter or digit",
+    "neighbours": "`bounded` hides the value of a rating, `unbounded` that it exists",
+}
+"""How a key is written."""
+
 
 def mistakes(document: Document, details: Sequence[ErrorDetails], registries: Registries) -> list[str]:
     """Returns a message for each mistake in a config, as `file:line:column: where: what and the fix`, each once."""
@@ -36,13 +54,17 @@ def _mistake(document: Document, detail: ErrorDetails, registries: Registries, o
     location = (*detail["loc"], *context.get("path", ()), *((context["key"],) if about_key else ()))
     path = where_written(document, location, of)
     if kind == "missing":
-        message = f'the key "{detail["loc"][-1]}" is missing'
-        if len(detail["loc"]) == 1:
-            message += "; give it here, or in a file that this one `extends`"
+        key = str(location[-1])
+        fix = _WRITTEN.get(key, "give it here")
+        if len(location) == 1:
+            fix = "give it here, or in a file that this one `extends`"
+        message = f'the key "{key}" is missing; {fix}'
     elif kind in ("union_tag_invalid", "union_tag_not_found"):
         registry = registries.get(str(detail["loc"][0]), {})
         tag = str(context.get("tag", ""))
         hint = did_you_mean(tag, registry)
+        if isinstance(written := detail["input"], dict) and (named := written.keys() & registry.keys()):
+            hint = f", as in `- {{algorithm: {min(named)}, …}}`, with the parameters in the same braces"
         if tag in plugins.available():
             hint = f"; it is a plugin; name it: `plugins: [{tag}]`"
         if nested := _nested_entries(registry, detail["loc"]):
@@ -52,7 +74,10 @@ def _mistake(document: Document, detail: ErrorDetails, registries: Registries, o
             message += f"it is one of {', '.join(nested)}"
             if tag in registry and registry[tag].joint is True:
                 message += f" ({tag} puts a user's own clean ratings into the user's predictions)"
-        elif "dataset" not in path:
+        elif "dataset" in path:
+            path = path_in_file(document, (*path, "kind"))
+            message = (f'unknown kind "{tag}"; ' if tag else "name the `kind`; ") + _WRITTEN["kind"]
+        else:
             path = path_in_file(document, (*path, "algorithm"))
             message = f'unknown algorithm "{tag}"{hint}' if tag else f"name an `algorithm`{hint}"
     elif kind == "value_error":
@@ -60,7 +85,11 @@ def _mistake(document: Document, detail: ErrorDetails, registries: Registries, o
         message = str(context["error"])
     elif isinstance(detail["input"], str | int | float | bool):
         path = choice_in_list(document, path, detail["input"])
-        message = f"{_uncapitalised(message)}, not {_shown(json.dumps(detail['input'], ensure_ascii=False))}"
+        message = f"{_uncapitalised(message)}, not {_shown(detail['input'])}"
+    key = next((step for step in reversed(path) if isinstance(step, str)), "")
+    if kind in (*_SHAPES, "enum") and key in _WRITTEN:
+        what = f"cannot be {_shown(detail['input'])}" if kind in _SHAPES else message
+        message = f"{what}; {_WRITTEN[key]}"
     place = document.place_of(path, key=about_key)
     where = _dotted(path)
     return printable(f"{place}: {where + ': ' if where else ''}{_uncapitalised(message)}")
@@ -82,8 +111,9 @@ def _dotted(path: KeyPath) -> str:
     return text.removeprefix(".")
 
 
-def _shown(value: str) -> str:
-    return value if len(value) <= LONGEST_SHOWN else f"{value[:LONGEST_SHOWN]}…"
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 def _uncapitalised(message: str) -> str:

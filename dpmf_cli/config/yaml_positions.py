@@ -72,9 +72,12 @@ def read(path: Path) -> Document:
         if len(data) > MAXIMUM_BYTES:
             raise DpmfError(f"{path}:1:1: more than {MAXIMUM_BYTES >> 10} KiB, too large for a config")
         text = data.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise DpmfError(f"{path}: cannot be read as UTF-8 text: {why}") from None
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        raise DpmfError(f"{path}:{line}:{column}: is not UTF-8 text; save the file as UTF-8") from None
+    except OSError as error:
+        raise DpmfError(f"{path}: cannot be read: {error.strerror or error}; name a config") from None
     try:
         loader = _Loader(text)
     except yaml.reader.ReaderError as error:

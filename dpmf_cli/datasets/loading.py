@@ -136,7 +136,9 @@ def _csv_path(spec: CsvSpec, folders: Folders) -> Path:
     path = folders.beside_config(spec.path)
     if not path.is_file():
         what = "a folder, not a file" if path.is_dir() else "no such file"
-        raise DpmfError(f"{path}: {what}; `path` of data set {spec.name} is relative to the config file")
+        raise DpmfError(
+            f"{path}: {what}; correct `path` of data set {spec.name}, which is relative to the config file"
+        )
     return path
 
 

@@ -12,6 +12,13 @@ _CHUNK = 1 << 22
 _FEW_RATINGS = 1000
 """With fewer ratings, chance moves an RMSE by more than about 2 %, so that hardly two methods can be told apart."""
 _LEAST_PART_OF_SCALE = 0.5
+_LEAST_GAIN = 0.01
+"""If item averages predict surely no better than the global average by this share, they are no measure."""
+_MANY_REPEATED, _MANY_ZEROS = 0.1, 0.3
+"""Shares of the rows. Repeats are rare where users and items are what the config says, and zeros where they are
+ratings: in the Book-Crossing data 62 % are 0, which means no rating."""
+BETAS = np.array([0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500])
+"""(B,) the β_m that the tuned IA chooses from, too. It cannot be imported: algorithms stand on data sets."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +27,10 @@ class Sanity:
 
     per_user, per_item   ratings of the median user and item, among those that have any
     lowest, highest      the smallest and the largest rating that occurs
-    ga, ia    RMSE of the global average and of the item average. Each rating is predicted from all others (leave one
-              out), an item's only rating by the global average. NaN with fewer than two ratings
+    ga, ia    RMSE of the global average and of the item average, with the β_m of `BETAS` that predicts best. Each
+              rating is predicted from all others (leave one out). NaN with fewer than two ratings
+    gain      largest share by which `ia` may lie below `ga`: the measured one, and two standard errors over items
+    zeros     number of ratings that are 0
     merged    number of rows that repeat a (user, item) pair; `duplicates` says what became of them
     """
 
@@ -35,6 +44,8 @@ class Sanity:
     scale: Scale
     ga: float
     ia: float
+    gain: float
+    zeros: int = 0
     merged: int = 0
     duplicates: str = "error"
 
@@ -53,11 +64,14 @@ class Sanity:
         ]
         if self.merged:
             kept = "averages its ratings" if self.duplicates == "mean" else "keeps its last rating"
-            rows = "1 row repeats" if self.merged == 1 else f"{self.merged:,} rows repeat"
-            found.append(f"{rows} a (user, item) pair; each pair {kept} (`duplicates: {self.duplicates}`)")
+            rows = f"{self.merged:,} of {self.merged + self.ratings:,} rows repeat{'s' * (self.merged == 1)}"
+            found.append(
+                f"{rows} a (user, item) pair; each pair {kept} (`duplicates: {self.duplicates}`), and "
+                f"{self.ratings:,} ratings remain"
+            )
         if not math.isnan(self.ga):
             found.append(
-                f"RMSE where each rating is predicted from all others: GA {self.ga:.3f}, IA {self.ia:.3f}"
+                f"RMSE where each rating is predicted from all others: GA {self.ga:.3f}, tuned IA {self.ia:.3f}"
             )
         return found
 
@@ -84,10 +98,21 @@ class Sanity:
                 f"{self.lowest:g} to {self.highest:g}, and noise grows with the scale; if the site allows no others, "
                 f"set `scale: {{minimum: {self.lowest:g}, maximum: {self.highest:g}, step: {self.scale.step:g}}}`"
             )
-        if self.ia >= self.ga:
+        if self.gain < _LEAST_GAIN:
             found.append(
-                f"item averages predict no better than the global average (median {self.per_item:g} ratings an "
-                "item): crossings with IA say nothing; add `ga` to `crossings`, or keep only items with more ratings"
+                f"item averages predict no better than the global average, by {_LEAST_GAIN:.0%} at most (median "
+                f"{self.per_item:g} ratings an item): crossings with IA say little; add `ga` to `crossings`, or keep "
+                "only items with more ratings"
+            )
+        if self.merged > _MANY_REPEATED * (rows := self.merged + self.ratings):
+            found.append(
+                f"{self.merged / rows:.0%} of the rows repeat a (user, item) pair; check that `columns` names the "
+                "users and the items; if it does, `duplicates: mean` averages what `last` drops"
+            )
+        if self.lowest == 0 and self.highest > self.scale.step and self.zeros > _MANY_ZEROS * self.ratings:
+            found.append(
+                f"{self.zeros / self.ratings:.0%} of the ratings are 0; if 0 means that there is no rating, remove "
+                "these rows, and begin the scale above 0"
             )
         return found
 
@@ -99,31 +124,37 @@ def look_at(ratings: Ratings, *, merged: int = 0, duplicates: str = "error") -> 
     """
     n = len(ratings)
     average = float(ratings.values.mean(dtype=np.float64))
-    sums, squares = np.zeros(ratings.n_items), np.zeros(ratings.n_items)
+    sums, squares, zeros = np.zeros(ratings.n_items), np.zeros(ratings.n_items), 0
     for start in range(0, n, _CHUNK):
-        items = ratings.items[start : start + _CHUNK]
-        off = ratings.values[start : start + _CHUNK].astype(np.float64) - average
+        items, values = (each[start : start + _CHUNK] for each in (ratings.items, ratings.values))
+        zeros += int(np.count_nonzero(values == 0))
+        off = values.astype(np.float64) - average
         sums += np.bincount(items, off, ratings.n_items)
         squares += np.bincount(items, np.square(off), ratings.n_items)
-    counts = ratings.item_counts
-    several = counts > 1
-    # r − mean of the others = (r − mean of all)·c/(c − 1), for c ratings.
-    left = (
-        np.maximum(squares - sums**2 / np.maximum(counts, 1), 0) * (counts / np.maximum(counts - 1, 1)) ** 2
-    )
+    rated = ratings.item_counts > 0
+    c, s, d2 = (each[rated, None].astype(np.float64) for each in (ratings.item_counts, sums, squares))
     again = n / (n - 1) if n > 1 else math.nan
-    alone = squares[~several].sum() * again**2
+    # Of c ratings of an item, whose differences d from the mean of all have the sum s, the damped average of all but
+    # one misses that one by ((β·n/(n − 1) + c)·d − s)/(β + c − 1).
+    weights = BETAS * again + c
+    left = np.maximum(weights**2 * d2 - (2 * weights - c) * s**2, 0) / (BETAS + c - 1) ** 2
+    best = left[:, np.argmin(left.sum(axis=0))]
+    gains = d2[:, 0] * again**2 - best
+    all_squares = float(d2.sum()) * again**2
+    most = gains.sum() + 2 * math.sqrt(len(gains)) * gains.std()
     return Sanity(
         users=ratings.n_users,
         items=ratings.n_items,
         ratings=n,
         per_user=_median(ratings.user_counts),
-        per_item=_median(counts),
+        per_item=_median(ratings.item_counts),
         lowest=float(ratings.values.min()),
         highest=float(ratings.values.max()),
         scale=ratings.scale,
-        ga=math.sqrt(squares.sum() / n) * again,
-        ia=math.sqrt((left[several].sum() + alone) / n),
+        ga=math.sqrt(all_squares / n),
+        ia=math.sqrt(best.sum() / n),
+        gain=1 - math.sqrt(max(1 - most / all_squares, 0)) if all_squares else math.nan,
+        zeros=zeros,
         merged=merged,
         duplicates=duplicates,
     )

@@ -12,6 +12,7 @@ dataset: {kind: catalog, name: netflix, sample: {users: 7128, seed: 1}}
 dataset: {kind: synthetic, like: ml-100k, seed: 1}
 """
 
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -46,6 +47,14 @@ def _catalog_key(name: str) -> str:
         return catalog.entry(name).key
     except DpmfError as error:
         raise ValueError(str(error)) from None
+
+
+def _a_file(path: str) -> str:
+    if "://" in path:
+        raise ValueError("a URL is not read; download the file, and name it here")
+    if path.endswith("/") or Path(path).name in ("", ".."):
+        raise ValueError("this names a folder; name the file of ratings in it")
+    return path
 
 
 _KEYS = {"type": "string", "enum": list(catalog.ENTRIES)}
@@ -176,7 +185,7 @@ class CsvSpec(StrictModel):
 
     kind: Literal["csv"]
     name: Name
-    path: str = Field(min_length=1)
+    path: Annotated[str, Field(min_length=1), AfterValidator(_a_file)]
     columns: CsvColumns
     separator: Annotated[str, StringConstraints(pattern=r'^[^"\r\n]$')] = ","
     header: bool = Field(True, description="in text: whether the first line names the columns")

@@ -87,7 +87,7 @@ def compare(a: Experiment, b: Experiment, *, replicates: int = REPLICATES) -> Co
     """Compares the curves of two experiments. The caller checks that both have the same dataset, seed and folds."""
     all_a, all_b = ((*each.baselines, *each.curves) for each in (a, b))
     pairs = paired(*([(one.label, one.algorithm) for one in every] for every in (all_a, all_b)))
-    differences: list[Difference] = []
+    found: list[Difference] = []
     in_a, in_b = ({pair[side] for pair in pairs} for side in (0, 1))
     left_out = [f"{one.label}: only in A" for at, one in enumerate(all_a) if at not in in_a]
     left_out += [f"{one.label}: only in B" for at, one in enumerate(all_b) if at not in in_b]
@@ -97,8 +97,8 @@ def compare(a: Experiment, b: Experiment, *, replicates: int = REPLICATES) -> Co
         if reason:
             left_out.append(f"{_both(one, other)}: {reason}")
         else:
-            differences += _differences(one, other, a, replicates)
-    return Comparison(tuple(differences), tuple(left_out))
+            found += differences(one, other, a, replicates)
+    return Comparison(tuple(found), tuple(left_out))
 
 
 def _both(a: Measured, b: Measured) -> str:
@@ -129,7 +129,10 @@ def _range(curve: Measured) -> str:
     return f"{curve.epsilons[0]:.4g} to {curve.epsilons[-1]:.4g}"
 
 
-def _differences(a: Measured, b: Measured, experiment: Experiment, replicates: int) -> Iterator[Difference]:
+def differences(
+    a: Measured, b: Measured, experiment: Experiment, replicates: int = REPLICATES
+) -> Iterator[Difference]:
+    """Yields the difference of two curves of one dataset, seed and cut into folds at each ε that both have."""
     common, in_a, in_b = np.intersect1d(a.epsilons, b.epsilons, return_indices=True)
     folds, runs = (min(a.rmse.shape[axis], b.rmse.shape[axis]) for axis in (0, 1))
     ours, theirs = a.rmse[:folds, :runs, in_a], b.rmse[:folds, :runs, in_b]

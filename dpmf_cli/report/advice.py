@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from dpmf_cli.evaluation.crossings import Crossing, End, Status, crossing_targets, target_name
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.numbers import significant
+from dpmf_cli.evaluation.paired_difference import differences
 from dpmf_cli.privacy.protection import Guarantee
 from dpmf_cli.report.guarantees import between, guarantee_of
 from dpmf_cli.report.untried import untried
@@ -133,17 +134,30 @@ SIMPLER = {"ge": ("ia", "ua", "ga"), "ia": ("ga",)}
 
 
 def _weak_targets(experiment: Experiment, targets: dict[str, Measured]) -> Iterator[str]:
-    """Yields a warning for each baseline that a simpler one beats: a method that meets it may still be bad."""
+    """Yields a warning of the baselines that a simpler one surely beats: a method that meets them may still be bad.
+
+    Each is named with the best of those that beat it. Surely means outside the interval of the difference, paired by
+    fold.
+    """
+    weak: dict[str, list[str]] = {}
     for name, target in targets.items():
-        for simpler in map(experiment.baseline, SIMPLER.get(target.algorithm, ())):
-            if simpler is None or simpler.missing or target.missing:
-                continue
-            if simpler.mean()[0] <= target.mean()[0]:
-                yield (
-                    f"Beware: {name} is weak here. {simpler.label} knows less and has an error of "
-                    f"{simpler.mean()[0]:.4f}. A method that is as good as {name} need not be good. On your own "
-                    "ratings, leave out the parameters of baselines: the baselines then choose them."
-                )
+        simpler = map(experiment.baseline, SIMPLER.get(target.algorithm, ()))
+        better = [
+            each
+            for each in simpler
+            if each and not (each.missing or target.missing)
+            if next(differences(each, target, experiment)).verdict == "worse"
+        ]
+        if better:
+            best = min(better, key=lambda each: float(each.mean()[0]))
+            found = f"{best.label} knows less and has an error of {best.mean()[0]:.4f}"
+            weak.setdefault(found, []).append(name)
+    for found, names in weak.items():
+        yield (
+            f"Beware: {' and '.join(names)} {'is' if len(names) == 1 else 'are'} weak here. {found}. A method that "
+            "is as good need not be good. On your own ratings, leave out the parameters of baselines: the baselines "
+            "then choose them."
+        )
 
 
 def _spread(experiment: Experiment) -> str:

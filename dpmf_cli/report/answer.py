@@ -124,8 +124,11 @@ def _against(best: LevelAt, baselines: Sequence[LevelAt]) -> Iterator[str]:
         if (what := AVERAGES.get(level.algorithm)) is None or not _finite(level):
             continue
         better = "better" if (best.value or 0.0) < (level.value or 0.0) else "no better"
-        sure = ", but not surely" if _overlaps(best, level) else ""
-        found.setdefault(f"It is {better} than {{}} without privacy{sure}.", []).append(what)
+        looks, but = "is", ""
+        if _overlaps(best, level):
+            unknown = None in (best.low, level.low)
+            looks, but = "looks", ", but " + ("there is no interval" if unknown else "the intervals overlap")
+        found.setdefault(f"It {looks} {better} than {{}} without privacy{but}.", []).append(what)
     for sentence, names in found.items():
         yield f"- {sentence.format(_listed(names))}"
 

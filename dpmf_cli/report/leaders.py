@@ -6,7 +6,7 @@ their own ratings.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -86,7 +86,7 @@ class Leaders(StrictModel):
     def ranking(self, wanted: Guarantee) -> Ranking:
         """Returns the ranking of the methods that keep a guarantee. All δ > 0 count as equal here.
 
-        Raises `DpmfError` if the table has none; the message lists the guarantees that it has.
+        Raises `DpmfError` if the table has none; the message names the options that ask for what it has.
         """
         may = [
             each
@@ -98,10 +98,19 @@ class Leaders(StrictModel):
         if not may:
             others = [each.guarantee for each in self.rankings if each.protects == wanted.protects]
             raise DpmfError(
-                f"no method that was run on public ratings hides {wanted.in_words}; those that were run hide "
-                + ("; or ".join(each.in_words for each in others) or "nothing of that kind")
+                f"no method that was run on public ratings hides {wanted.in_words}; "
+                + (options_of(others) or "none that was run hides anything of that kind")
             )
         return max(may, key=lambda each: (each.joint, each.delta))
+
+
+def options_of(weaker: Iterable[Guarantee]) -> str:
+    """Returns "add …" with the options of `dpmf recommend` that ask for each of these guarantees; "" for none."""
+    words = [
+        " ".join(["--towards others"] * joint + [f"--delta {delta:g}"] * (delta > 0))
+        for joint, delta in sorted({(each.joint, each.delta) for each in weaker})
+    ]
+    return f"add `{'`, or `'.join(words)}`" if words else ""
 
 
 @cache

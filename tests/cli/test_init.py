@@ -73,6 +73,24 @@ def test_odd_files(name: str, tmp_path: Path, session_cache: Path) -> None:
     assert isinstance(spec, CsvSpec)
 
 
+def test_repeated_rows_are_told_and_only_then_is_there_a_rule_for_them(
+    tmp_path: Path, session_cache: Path
+) -> None:
+    (tmp_path / "r.csv").write_bytes(rows("{u},{i},{r}") + b"1,107,3\n" * 60)
+    done = dpmf(tmp_path, session_cache, "init", "r.csv")
+    told = (
+        "of 330 rows repeat a (user, item) pair; each pair keeps its last rating (`duplicates: last`), and 27"
+    )
+    assert told in done.stderr
+    assert "warning: 18% of the rows repeat a (user, item) pair; check that `columns`" in done.stderr
+    assert yaml.safe_load((tmp_path / "r-value.yaml").read_text())["dataset"]["duplicates"] == "last"
+    (tmp_path / "r.csv").write_bytes(rows("{u},{i},{r}"))
+    done = dpmf(tmp_path, session_cache, "init", "r.csv", "--force")
+    assert "270 ratings by 30 users of 18 items" in done.stderr
+    assert "repeat" not in done.stderr
+    assert "duplicates" not in (tmp_path / "r-value.yaml").read_text()
+
+
 def test_the_next_commands_are_said_and_do(tmp_path: Path, session_cache: Path) -> None:
     (tmp_path / "my ratings.csv").write_bytes(rows("{u},{i},{r}"))
     done = dpmf(tmp_path, session_cache, "init", "my ratings.csv", "--scale", "1:5:1")

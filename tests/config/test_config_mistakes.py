@@ -117,7 +117,7 @@ BAD = {
     "a sweep of no number": (GOOD + "    sweep: {order: [shuffled]}\n", r"x\.yaml:5:5: algorithms\[1\]: order is not a numeric parameter"),
     "a fold too many": (GOOD + "held_out: 11\n", r"x\.yaml:7:11: held_out: only 10 folds can be held out"),
     "no regularization where noise is scaled by it": (GOOD.replace("isgd", "pals") + "    regularization: 0\n", r"x\.yaml:7:21: algorithms\[1\]\.regularization: .*equal to 0.000001"),
-    "a name that is a path": (GOOD + "name: ../../etc\n", r"x\.yaml:7:7: name: .*pattern"),
+    "a name that is a path": (GOOD + "name: ../../etc\n", r"x\.yaml:7:7: name: .*; use letters, digits"),
     "not yaml": (GOOD + "  - [1, 2\n", r"x\.yaml:\d+:\d+: not valid YAML"),
     "a tab": ("dataset:\tml-100k\n\tx: 1\n", r"x\.yaml:1:9: not valid YAML: found character '\\t'"),
     "python tag": (GOOD + "seed: !!python/object/apply:os.system ['true']\n", r"x\.yaml:7:7: not valid YAML"),
@@ -134,8 +134,8 @@ BAD = {
     "an escaped NUL": (GOOD + 'name: "a\\0"\n', r"x\.yaml:7:7: the text holds a character that no file"),
     "a NUL": (GOOD + "name: \0\n", r"x\.yaml:7:7: not valid YAML: special characters"),
     "a long text": (GOOD + f"name: {'a' * 5000}\n", r'x\.yaml:7:7: name: .* at most 80 characters, not "a{99}…$'),
-    "an absolute name": (GOOD + "name: /etc/x\n", r"x\.yaml:7:7: name: .*pattern"),
-    "a name with an end": (GOOD + 'name: "x\\n"\n', r"x\.yaml:7:7: name: .*pattern"),
+    "an absolute name": (GOOD + "name: /etc/x\n", r"x\.yaml:7:7: name: .*; use letters, digits"),
+    "a name with an end": (GOOD + 'name: "x\\n"\n', r"x\.yaml:7:7: name: .*; use letters, digits"),
     "a swept path": (GOOD + "  - {algorithm: isgd, label: x, swept: ../../x}\n", r"\.\./\.\./x is not a numeric parameter and cannot be swept"),
     "a swept class": (GOOD + "  - {algorithm: isgd, label: x, swept: __class__}\n", r"__class__ is not a numeric parameter and cannot be swept"),
     "too many tasks": (GOOD + "folds: 1000\nruns: 10000\n", r"x\.yaml:7:8: folds: 20,003,000 tasks, more than 1,000,000"),
@@ -156,7 +156,21 @@ BAD = {
     "a base of a baseline": (GOOD + "baselines: [{algorithm: sampled, base: isgd}]\n", r'x\.yaml:7:40: baselines\[0\]\.base: "isgd" cannot be the base here; it is one of pmf, als$'),
     "a key of a base": (GOOD + PERSONAL % "{algorithm: isgd, factor: 3}", r'x\.yaml:7:55: algorithms\[2\]\.base\.factor: unknown key; did you mean "factors"'),
     "a twin of what is personalised": (GOOD + PERSONAL % "isgd" + TWINS, r"x\.yaml:7:5: algorithms\[2\]: a personalised algorithm has no twin.*remove `twins`"),
-    "dataset kind": (GOOD.replace("ml-100k", "{kind: cvs}"), r"x\.yaml:1:\d+: dataset"),
+    "dataset kind": (GOOD.replace("ml-100k", "{kind: parquet}"), r'x\.yaml:1:17: dataset\.kind: unknown kind "parquet"; `kind: csv` is .* Parquet too'),
+    "no dataset kind": (GOOD.replace("ml-100k", "{path: a.csv}"), r"x\.yaml:1:10: dataset: name the `kind`; `kind: csv` is a file of your own"),
+    "no path": (GOOD.replace("ml-100k", TIMELESS.replace("path: a.csv, ", "")), r'x\.yaml:1:10: dataset: the key "path" is missing; name a file .*: `path: ratings\.csv`$'),
+    "a path of a folder": (GOOD.replace("ml-100k", TIMELESS.replace("a.csv", ".")), r"x\.yaml:1:40: dataset\.path: this names a folder; name the file of ratings in it$"),
+    "a path in the web": (GOOD.replace("ml-100k", TIMELESS.replace("a.csv", "https://a.org/a.csv")), r"x\.yaml:1:40: dataset\.path: a URL is not read; download the file"),
+    "a separator in words": (GOOD.replace("ml-100k", TIMELESS.replace("scale", "separator: tab, scale")), r'x\.yaml:1:\d+: dataset\.separator: cannot be "tab"; write .* `separator: "\\t"` for a tab$'),
+    "a scale as a list": (GOOD.replace("ml-100k", TIMELESS.replace("{minimum: 1, maximum: 5}", "[1, 5]")), r"x\.yaml:1:\d+: dataset\.scale: cannot be \[1, 5\]; write `scale: \{minimum: 1, maximum: 5, step: 1\}`$"),
+    "a grid of one number": (GOOD.replace("[0.1, 1, 10]", "1"), r"x\.yaml:2:11: epsilons: cannot be 1; write a list: `epsilons: \[0\.3, 1, 3\]`$"),
+    "a dataset's name with dots": (GOOD.replace("ml-100k", TIMELESS.replace("shop", "../shop")), r'x\.yaml:1:28: dataset\.name: cannot be "\.\./shop"; use letters, digits'),
+    "an algorithm in capitals": (GOOD.replace("pge", "PGE"), r'x\.yaml:4:16: algorithms\[0\]\.algorithm: unknown algorithm "PGE"; did you mean "pge"\?$'),
+    "an algorithm as a key": (GOOD + "  - pge: {beta: 1}\n", r"x\.yaml:7:5: algorithms\[2\]: name an `algorithm`, as in `- \{algorithm: pge, …\}`"),
+    "algorithms as a mapping": ("dataset: ml-100k\nepsilons: [1]\nalgorithms: {pge: {}}\n", r'x\.yaml:3:13: algorithms: cannot be \{"pge": \{\}\}; write a list: `algorithms: \[pge, '),
+    "neighbours in the words of advise": (GOOD + "neighbours: value\n", r'x\.yaml:7:13: neighbours: .*, not "value"; `bounded` hides the value of a rating, `unbounded` that it exists$'),
+    "an option of advise": (GOOD + "protects: value\n", r"x\.yaml:7:1: protects: unknown key; write `neighbours: bounded` for what `--protects value` hides"),
+    "a seed of an entry": (GOOD + "    seed: 1\n", r"x\.yaml:7:5: algorithms\[1\]\.seed: unknown key; a config has one `seed`, at its top"),
 }  # fmt: skip
 
 
@@ -193,7 +207,7 @@ def test_a_missing_file_and_bytes_that_are_no_text(tmp_path: Path) -> None:
     with pytest.raises(DpmfError, match="no such file"):
         load_config(tmp_path / "none.yaml")
     (tmp_path / "x.yaml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DpmfError, match="cannot be read as UTF-8"):
+    with pytest.raises(DpmfError, match=r"x\.yaml:1:1: is not UTF-8 text; save the file as UTF-8"):
         load_config(tmp_path / "x.yaml")
     os.mkfifo(tmp_path / "fifo.yaml")
     with pytest.raises(DpmfError, match=r"fifo\.yaml: cannot be read as UTF-8 text: not a file$"):

@@ -13,7 +13,7 @@ from dpmf_cli.datasets.formats.guess import Told, guess_format
 from dpmf_cli.datasets.formats.scales import scale_of
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.errors import DpmfError
-from tests.datasets.building import parquet, zipped
+from tests.datasets.building import parquet, sheet, zipped
 from tests.datasets.test_own_files import ROWS
 
 RNG = random.Random(3)
@@ -116,6 +116,18 @@ def test_what_cannot_be_told_is_left_out(tmp_path: Path) -> None:
     assert "no column looks like the rating" in found.words
 
 
+@pytest.mark.parametrize("data", [b"#user,item,rating\n1,2,3\n", b"#1,a,3\n#2,b,4\n"])
+def test_a_header_or_an_id_with_a_hash_is_no_comment(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "r").write_bytes(data)
+    assert len(guess_format(tmp_path / "r").columns) == 3
+
+
+def test_many_columns_are_no_matrix_if_users_and_items_are_known(tmp_path: Path) -> None:
+    (tmp_path / "r").write_bytes(MATRIX)
+    told = {"user": "0", "item": "1", "rating": "2"}
+    assert guess_format(tmp_path / "r", Told(columns=told)).columns == {"user": 0, "item": 1, "rating": 2}
+
+
 def test_parquet(tmp_path: Path) -> None:
     (tmp_path / "r").write_bytes(parquet(ROWS))
     found = guess_format(tmp_path / "r")
@@ -124,12 +136,36 @@ def test_parquet(tmp_path: Path) -> None:
     assert found.words[0] == "Parquet"
 
 
+MATRIX = b"\n".join(b"%d" % (user % 100) + b",7.5,99" * 50 for user in range(300))
+"""As Jester's sheets: how many items the user rated, then a rating of each, where 99 means none."""
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
         (b"", "the file is empty"),
         (b"\n\n", "the file is empty"),
         (b"x\ny\n", "cannot be cut into three columns by tab, semicolon"),
+        (
+            MATRIX,
+            r"r: its 101 columns look like a matrix, with a row for each user .*; write a line for each rating",
+        ),
+        (b"user" + b",joke 7" * 100 + b"\n" + MATRIX, "r: its 101 columns look like a matrix"),
+        (MATRIX.replace(b"99", b""), "r: its 101 columns look like a matrix"),
+        (
+            b"a,b,c,d,e,f,g,h,i,j\n" * 3,
+            "r: its 10 columns are too many to guess .*; name the columns with --user",
+        ),
+        (
+            b"# of 2024\nuser,item,rating\n1,2,3\n",
+            "r:1: looks like a comment; remove the lines .* begin with #",
+        ),
+        (b"# of May, 7, 2024\nuser,item,rating\n1,2,3\n", "r:1: looks like a comment"),
+        (b"%%MatrixMarket matrix coordinate\n9 9 1\n1 2 3\n", "r:1: looks like a comment; .* begin with %"),
+        (b'{"user": 1, "item": 2, "rating": 3}\n' * 3, "r:1: looks like JSON; write the ratings as CSV"),
+        (b'[\n{"user": 1, "item": 2, "rating": 3}]\n', "r:1: looks like JSON"),
+        (sheet([[1, 2, 3]]), "r: is a spreadsheet; save the sheet of ratings as CSV"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "r: is a spreadsheet"),
     ],
 )
 def test_what_is_no_table(tmp_path: Path, data: bytes, message: str) -> None:

@@ -142,7 +142,9 @@ def test_faults(tmp_path: Path, text: bytes, changed: dict[str, Any], message: s
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(DpmfError, match=r"r.csv: no such file; `path` of data set shop is relative"):
+    with pytest.raises(
+        DpmfError, match=r"r.csv: no such file; correct `path` of data set shop, which is relative"
+    ):
         load(spec(), Folders(tmp_path, tmp_path / "cache", tmp_path))
 
 

@@ -94,6 +94,11 @@ def test_public_lists_have_their_place_in_the_model(tmp_path: Path) -> None:
         ("pgx", {}, 'did you mean "pge"'),
         ("ge", {}, "spends no ε"),
         ("pge", {"factor": 3}, "factor: unknown key"),
+        (
+            "pge",
+            {"seed": 1},
+            "seed: unknown key; a config has one `seed`, at its top, and the noise of a release",
+        ),
         ("pge", {"neighbours": "user"}, "does not support neighbours user"),
         ("pge", {"scale": (2, 5)}, "is off the scale"),
         ("pge", {"epsilon": -1}, "epsilon is -1; give one from 1e-06 to 1e[+]06"),

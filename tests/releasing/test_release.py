@@ -163,6 +163,20 @@ def test_predictions_of_a_file_are_those_of_the_model_and_unknown_ids_have_means
     assert [float(row["prediction"]) for row in found] == pytest.approx(wanted, abs=1e-12)
 
 
+def test_predictions_have_a_header_of_words_where_the_ratings_have_none(run: Run, tmp_path: Path) -> None:
+    text = (tmp_path / "ratings.csv").read_text()
+    (tmp_path / "ratings.csv").write_text(text.partition("\n")[2])
+    config = (tmp_path / "my-shop.yaml").read_text()
+    numbers = "{user: 0, item: 1, rating: 2}\n  header: false"
+    (tmp_path / "my-shop.yaml").write_text(
+        config.replace("{user: customer, item: sku, rating: stars}", numbers)
+    )
+    release(run, "PGE", "--to", "out")
+    (tmp_path / "pairs.csv").write_text("user,item\nc1,a1\n")
+    found = run("predict", "out", "--pairs", "pairs.csv").stdout
+    assert found.startswith("user,item,prediction\nc1,a1,")
+
+
 def test_the_best_items_of_a_user_leave_out_what_the_user_has_rated(run: Run, tmp_path: Path) -> None:
     release(run, "MM averages", "--ids-are-public", "--to", "out")
     cold = run("predict", "out", "--user", "c0", "--top", "40")

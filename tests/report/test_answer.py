@@ -92,6 +92,7 @@ def test_intervals_that_overlap_leave_it_open() -> None:
     )
     said = page(one, other)
     assert "Not surely worse, because the intervals overlap: B (0.960" in said
+    assert "It looks better than the average of each item without privacy, but the intervals overlap." in said
 
 
 def test_a_method_that_diverged_is_not_taken() -> None:

@@ -25,7 +25,11 @@ _SEPARATORS = {"\t": "tab", ";": "semicolon", "|": "bar", ",": "comma", ":": "co
 _ROWS, _BYTES = 1000, 1 << 18
 _AGREEING = 0.9
 """Share of the lines that a separator must cut into the same number of fields."""
+_MOST_UNNAMED = 9
+"""Most columns among which users and items are looked for by content. More are likely a matrix."""
 _COMMA_NUMBER = re.compile(r"\s*[+-]?\d+(,\d+)?\s*")
+_JSON = re.compile(rb'\s*[\[{]\s*["{\[]')
+_COMMENTS = ("#", "%", "//")
 
 
 @dataclass(frozen=True)
@@ -100,11 +104,12 @@ def guess_format(path: Path, told: Told = _NOTHING) -> Guess:
     """Guesses a file's layout from its beginning, and its scale from all of its ratings.
 
     Raises `DpmfError` for a file that cannot be read, is empty, is not text, has lines that cannot be cut into three
-    columns, or lacks a column that `told` names.
+    columns, looks like a matrix of users and items, or lacks a column that `told` names.
     """
     layout = layout_of(path, told)
     given = {role: layout.position(path, role, column) for role, column in told.columns.items()}
     roles = roles_of(layout.columns, given)
+    _refuse_matrix(path, layout.columns, roles)
     values = _ratings(path, layout, roles["rating"][0]) if "rating" in roles else np.empty(0)
     scale = scale_of(values) if len(values) else None
     return Guess(
@@ -124,12 +129,14 @@ def layout_of(path: Path, told: Told = _NOTHING) -> Layout:
         return Layout(",", True, ".", _columns(names, rows, "."))
     with unpacked(path) as stream:
         head = stream.read(_BYTES)
-    _refuse_binary(path, head)
+    _refuse_other_formats(path, head)
     lines = head.decode("utf-8-sig", errors="replace").splitlines()
     lines = [line for line in (lines[:-1] if len(head) == _BYTES else lines) if line.strip()][: _ROWS + 1]
     if not lines:
         raise DpmfError(f"{path}: the file is empty; write a line for each rating, like: user,item,rating")
-    separator, (first, *rest) = _separated(path, lines, [told.separator] if told.separator else _SEPARATORS)
+    separators = [told.separator] if told.separator else list(_SEPARATORS)
+    _refuse_comment(path, lines, separators)
+    separator, (first, *rest) = _separated(path, lines, separators)
     comma = any(
         all(map(_COMMA_NUMBER.fullmatch, cells)) and "," in "".join(cells)
         for cells in zip(*rest, strict=True)
@@ -189,8 +196,41 @@ def _named(separator: str) -> str:
     return _SEPARATORS.get(separator, repr(separator))
 
 
-def _refuse_binary(path: Path, head: bytes) -> None:
-    """Raises `DpmfError` for bytes that are not UTF-8 text."""
+def _refuse_matrix(path: Path, columns: tuple[Column, ...], roles: dict[str, tuple[int, str]]) -> None:
+    """Raises `DpmfError` for many columns of which none is known to be the user's, or the item's."""
+    known = {role for role, (_, why) in roles.items() if why != "by its content"}
+    if len(columns) <= _MOST_UNNAMED or known >= {"user", "item"}:
+        return
+    numeric = sum(len(column.numbers) == sum(map(bool, column.cells)) for column in columns)
+    seems, fix = "are too many to guess which are users and items", ""
+    if numeric >= len(columns) - 1:
+        seems = "look like a matrix, with a row for each user and a column for each item"
+        fix = "write a line for each rating, as user,item,rating, or, if this is no matrix, "
+    raise DpmfError(
+        f"{path}: its {len(columns)} columns {seems}; {fix}name the columns with --user, --item and --rating"
+    )
+
+
+def _refuse_comment(path: Path, lines: list[str], separators: Iterable[str]) -> None:
+    """Raises `DpmfError` for a first line that is a comment. `# user,item,rating` is a header, `#7,a,5` a rating."""
+    mark = next((mark for mark in _COMMENTS if lines[0].startswith(mark)), None)
+    below = [line for line in lines if mark and not line.startswith(mark)]
+    if not below or below != lines[-len(below) :]:
+        return
+    separator, (row, *_) = _separated(path, below, separators)
+    first = lines[0].split(separator)
+    if len(first) != len(row) or not roles_of([Column(name, (), ()) for name in first]):
+        raise DpmfError(
+            f"{path}:1: looks like a comment; remove the lines above the ratings that begin with {mark}"
+        )
+
+
+def _refuse_other_formats(path: Path, head: bytes) -> None:
+    """Raises `DpmfError` for bytes that are not UTF-8 text, and for JSON."""
+    if _JSON.match(head):
+        raise DpmfError(
+            f"{path}:1: looks like JSON; write the ratings as CSV, with a line user,item,rating for each"
+        )
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DpmfError(f"{path}:1: looks like UTF-16; save the file as UTF-8")
     at = head.find(b"\0")

@@ -12,6 +12,7 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import open_file
 
 _GZIP, _ZIP, _ZSTANDARD = b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd"
+_XLS, _IN_SPREADSHEETS = b"\xd0\xcf\x11\xe0", {"xl/workbook.xml", "xl/workbook.bin", "content.xml"}
 _LARGEST_WINDOW = 27
 """Largest window of a Zstandard file, as a power of two: the default limit of the command `zstd`."""
 
@@ -20,8 +21,8 @@ _LARGEST_WINDOW = 27
 def unpacked(path: Path) -> Iterator[IO[bytes]]:
     """Yields the bytes of a file of ratings, or of the only file in an archive. Writes nothing to the disk.
 
-    Raises DpmfError if the archive has no file, or more than one. Raises DpmfError, here or while the stream is read,
-    if the file is damaged or unpacks to far more than ratings do.
+    Raises DpmfError for a spreadsheet, and if the archive has no file, or more than one. Raises DpmfError, here or
+    while the stream is read, if the file is damaged or unpacks to far more than ratings do.
     """
     try:
         file = open_file(path)
@@ -34,6 +35,8 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
         file.seek(0)
         start = file.read(archives.BLOCK)
         file.seek(0)
+        if start.startswith(_XLS):
+            raise _spreadsheet(path)
         if start.startswith(_GZIP):
             inner = archives.unpacking(gzip.GzipFile(fileobj=file), str(path), size)
             if not archives.is_tar(inner.peek(archives.BLOCK)[: archives.BLOCK]):
@@ -60,11 +63,17 @@ def is_packed(path: Path) -> bool:
 
 def _check_only(path: Path, wanted: archives.Wanted) -> None:
     names = [member.label.removeprefix(f"{path}/") for member in archives.members(path, wanted)]
+    if _IN_SPREADSHEETS.intersection(names):
+        raise _spreadsheet(path)
     if len(names) != 1:
         shown = f" ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})" if names else ""
         raise DpmfError(
             f"{path}: holds {len(names)} files{shown}, not one; unpack it and name the file of ratings"
         )
+
+
+def _spreadsheet(path: Path) -> DpmfError:
+    return DpmfError(f"{path}: is a spreadsheet; save the sheet of ratings as CSV, and name that file")
 
 
 class _Zstandard:
