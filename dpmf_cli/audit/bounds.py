@@ -67,6 +67,18 @@ def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[flo
     return float(_lows(count, trials, confidence)[0]), float(_highs(count, trials, confidence)[0])
 
 
+def chance_of_count(count: int, trials: int, least: float, largest: float) -> float:
+    """Returns the probability of a count as small, or as large, as `count`, whichever is smaller.
+
+    The chance of a success lies between `least` and `largest`; the returned probability is the largest for any such
+    chance. A test of many counts at a level α finds a false one with a probability of at most 2α for each count.
+    """
+    _check_count(count, trials)
+    few = special.bdtr(count, trials, least)
+    many = special.bdtrc(count - 1, trials, largest) if count else 1.0
+    return float(min(few, many, 1.0))
+
+
 def _lows(successes: Counts, trials: int, confidence: float) -> Floats:
     """Returns (K,) lower ends of Clopper and Pearson: 0 where there was no success."""
     k = np.maximum(successes, 1)

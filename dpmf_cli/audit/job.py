@@ -21,6 +21,7 @@ from dpmf_cli.audit.canaries import one_run
 from dpmf_cli.audit.distinguish import LowerBound, distinguish
 from dpmf_cli.audit.fits import fitted
 from dpmf_cli.audit.judge import CLOSE, NOISE_OF, Finding, Flaw, StepMoves
+from dpmf_cli.audit.laws import BY_CHANCE, Watch
 from dpmf_cli.audit.pair_files import KeptPair, pair_csv
 from dpmf_cli.audit.pairs import Pair, large_pairs, tiny_pairs
 from dpmf_cli.audit.replay import Replayed, replay
@@ -44,9 +45,6 @@ KEPT = 1000
 
 CLAIMED, PROVABLE = "claimed", "provable"
 """The statements that a finding can contradict."""
-
-BY_CHANCE = 1e-9
-"""The accepted probability of a false finding, for findings that can arise by chance."""
 
 LARGE = (13, 15, 16)
 """The powers of two at which rows of numeric pairs hover: some 12,000, 47,000 and 95,000 ratings of one item."""
@@ -159,7 +157,7 @@ def audit(job: Job) -> Audited:
     alike: Counter[tuple[str, str]] = Counter()
     samples: list[tuple[str, tuple[int, int, float]]] = []
     worst, most, costliest = None, -1.0, None
-    count = 0
+    count, watch = 0, Watch()
     for pair, epsilon in _replays(job):
         seen = replay(algorithm, pair, epsilon, run=count)
         kept = KeptPair(pair, algorithm.neighbours, epsilon, count)
@@ -168,6 +166,7 @@ def audit(job: Job) -> Audited:
         for name, step in seen.steps.items():
             steps[name] = step.worst(steps.get(name, step))
         findings += seen.findings
+        watch.add(*(side.seen for side in seen.sides))
         if shown is None and len(pair.here) < KEPT and any(not each.flaw.of_claims for each in seen.findings):
             shown = kept
         samples += seen.samples.items()
@@ -177,6 +176,7 @@ def audit(job: Job) -> Audited:
         *_merged(findings, provable, corrected=algorithm.mode is Mode.CORRECTED),
         *_stale_samples(samples, provable),
         *_shared_noise(alike, count, provable),
+        *_off_law(watch, count, provable),
     )
     bits: tuple[BitTest, ...] = ()
     bound = canary = None
@@ -286,6 +286,12 @@ def _shared_noise(alike: Counter[tuple[str, str]], pairs: int, provable: float) 
         if binomtest(times, pairs, CLOSE, alternative="greater").pvalue < BY_CHANCE:
             said = f"{NOISE_OF} {other}, on {times} of {pairs} pairs"
             yield Found(Flaw.STEPS.value, step, math.nan, times, "", math.nan, said, _against(provable))
+
+
+def _off_law(watch: Watch, pairs: int, provable: float) -> Iterator[Found]:
+    """Yields what the noise of all replays, and fresh draws of it, show about its law."""
+    for flaw, step, said in itertools.chain(watch.found(), watch.far_draws()):
+        yield Found(flaw, step, math.nan, pairs, "", math.nan, said, _against(provable))
 
 
 def _bound_findings(
