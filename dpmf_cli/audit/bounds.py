@@ -34,6 +34,9 @@ from dpmf_cli.privacy.accounting import epsilon_of_mu
 TRAINING_CONFIDENCE = 0.95
 """The confidence for scores of training values. It decides which event is chosen, not whether its bound holds."""
 
+SURE = 0.9999
+"""The confidence of a second test, on fresh draws, which repeats a first test that has found something."""
+
 LOW_BITS = (4, 8, 12, 16)
 """The numbers of low bits of the mantissa that `bit_event` tries. Of equally good sets, that of fewest bits wins."""
 
@@ -215,6 +218,9 @@ class Event:
         """Returns, for each of `values`, whether the event happened."""
         reached = np.asarray(values) >= self.threshold
         return np.asarray(reached if self.above else ~reached)
+
+    def __str__(self) -> str:
+        return f"{'at least' if self.above else 'below'} {self.threshold:.6g}"
 
 
 def best_threshold(

@@ -17,6 +17,7 @@ from scipy.stats import binomtest
 import dpmf_cli
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit.bits import BitTest, low_bits
+from dpmf_cli.audit.bounds import SURE
 from dpmf_cli.audit.canaries import one_run
 from dpmf_cli.audit.distinguish import LowerBound, distinguish
 from dpmf_cli.audit.fits import fitted
@@ -46,6 +47,9 @@ KEPT = 1000
 CLAIMED, PROVABLE = "claimed", "provable"
 """The statements that a finding can contradict."""
 
+TRIALS = (400, 200, 100, 50)
+"""The numbers of trials on each side that a budget of seconds may buy. The ceiling of 50 trials is 1.8."""
+
 LARGE = (13, 15, 16)
 """The powers of two at which rows of numeric pairs hover: some 12,000, 47,000 and 95,000 ratings of one item."""
 
@@ -56,7 +60,8 @@ class Settings:
 
     pairs     the number of tiny pairs that are replayed
     numeric   whether pairs with up to 10⁵ ratings in a row are replayed too
-    trials    the number of fits on each side, for a lower bound on ε; 0 for none
+    trials    the number of fits on each side, for a lower bound on ε; 0 for as many as `seconds` allow
+    seconds   the CPU seconds for trials, if their number is not given; 0 for none
     draws     the number of releases of a number on each side, for a test of low bits; 0 for none
     canaries  whether one run with a canary at every item is made
     epsilon   the ε of trials, draws and canaries
@@ -70,6 +75,7 @@ class Settings:
     epsilon: float = 1.0
     confidence: float = 0.95
     epsilons: tuple[float, ...] = EPSILONS
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -150,6 +156,7 @@ class Audited:
 def audit(job: Job) -> Audited:
     """Runs an audit."""
     begin, algorithm, settings = time.perf_counter(), job.algorithm, job.settings
+    used = time.process_time()
     provable = _provable(algorithm, settings.epsilon)
     steps: dict[str, StepMoves] = {}
     findings: list[Finding] = []
@@ -172,6 +179,7 @@ def audit(job: Job) -> Audited:
         samples += seen.samples.items()
         if (score := _score(seen)) > most and len(pair.here) < KEPT:
             worst, most, costliest = seen, score, kept
+    of_a_fit = (time.process_time() - used) / max(2 * count, 1)
     found = (
         *_merged(findings, provable, corrected=algorithm.mode is Mode.CORRECTED),
         *_stale_samples(samples, provable),
@@ -182,18 +190,22 @@ def audit(job: Job) -> Audited:
     bound = canary = None
     if worst is not None and settings.draws:
         bits = tuple(low_bits(algorithm, worst.pair, settings.epsilon, settings.draws, settings.confidence))
-    if worst is not None and settings.trials:
+    trials = settings.trials or next((n for n in TRIALS if 2 * n * of_a_fit <= settings.seconds), 0)
+    if worst is not None and trials:
         directions = replay(algorithm, worst.pair, settings.epsilon).directions
         bound = distinguish(
             algorithm,
             worst.pair,
             settings.epsilon,
-            settings.trials,
+            trials,
             confidence=settings.confidence,
+            allowed=settings.epsilon,
             directions=directions,
         )
     if settings.canaries and job.ratings is not None:
         canary = one_run(algorithm, job.ratings, settings.epsilon, confidence=settings.confidence)
+        if canary.epsilon > settings.epsilon:  # a finding must show again
+            canary = one_run(algorithm, job.ratings, settings.epsilon, confidence=SURE, run=1)
     shown = shown or costliest
     losses = _bound_findings(bound, canary, bits, provable, settings)
     return Audited(

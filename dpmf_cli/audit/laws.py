@@ -54,9 +54,9 @@ PAIRS = (
     "at mirrored places",
     "half a release apart",
     "half a release and a place apart",
-    "at one place of this and the last draw",
-    "at one place of this and the last release",
-    "at one place of this and the last fit",
+    "at one place of a step's draw and its next draw",
+    "at one place of two releases",
+    "at one place of a fit and the next fit",
 )
 """The pairs of draws that are tested for dependence."""
 
