@@ -7,7 +7,7 @@ privacy covers, to the byte. The compiled kernels run on both sides, except kern
 instead (`privacy.release`).
 
 A replay can refute a claim. It cannot prove one. It assumes that the noise has the law that its mechanism declares;
-`distinguish` and `bits` test that.
+`laws`, `distinguish` and `bits` test that.
 """
 
 from collections.abc import Mapping

@@ -65,6 +65,18 @@ class SometimesCrashes(AllForUsers):
         return super().users(average)
 
 
+class AntitheticNoise(AllForUsers):
+    """The last users have the negated noise of the first ones, so sums of two users are clean."""
+
+    def release(self, step: str, shape: tuple[int, ...], sensitivity: Sensitivity, share: float) -> Release:
+        entry = self.curator.ledger.spend(step, "Laplace", sensitivity, share * self.epsilons)
+        unit = unit_laplace(shape, self.curator.noise(step))
+        half = len(unit) // 2
+        unit[len(unit) - half :] = -unit[:half]
+        scale = sensitivity.value / (share * self.epsilons) * (1 + 2.0**-12)
+        return self.curator.release(entry, LaneNoise(unit, scale, unit_laplace))
+
+
 def one_rating() -> Pair:
     """One rating, which is the least on one side and the largest on the other."""
     every = tiny_pairs(Neighbours.BOUNDED, 20)
@@ -101,6 +113,26 @@ def test_half_the_noise_is_found() -> None:
     blind = bound_of(HalfTheLaw, directed=False)
     assert blind.epsilon > EPSILON
     assert blind.statistic.startswith("prediction of user")
+
+
+def test_noise_that_other_numbers_give_away_is_found() -> None:
+    """One number moves. The sum with another, which does not move and has the negated noise, tells for certain."""
+    found = bound_of(AntitheticNoise, trials=100)
+    assert found.epsilon == found.ceiling > EPSILON
+
+
+def test_a_finding_must_show_again() -> None:
+    """Fresh fits, twice as many, count the same event at a higher confidence: only a true finding remains."""
+    algorithm = Toy(fits=AllForUsers, neighbours=Neighbours.BOUNDED)
+    pair = one_rating()
+    first = distinguish(algorithm, pair, EPSILON, 100, allowed=EPSILON)
+    again = distinguish(algorithm, pair, EPSILON, 100, allowed=-1)
+    assert (first.trials, first.confidence) == (100, 0.95)
+    assert (again.trials, again.confidence) == (200, bounds.SURE)
+    assert again.ceiling == bounds.ceiling(200, 200, 0.0, bounds.SURE)
+    assert again.epsilon <= EPSILON
+    mistaken = Toy(fits=Forgotten, neighbours=Neighbours.BOUNDED)
+    assert distinguish(mistaken, pair, EPSILON, 100, allowed=EPSILON).epsilon == again.ceiling
 
 
 @pytest.mark.parametrize("fit", [Forgotten, SometimesNothing, SometimesCrashes])
