@@ -1,17 +1,21 @@
 """The black box: what many fits tell about ε, alone and along the moves that a replay has recorded."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 from dpmf_cli.audit import bounds
 from dpmf_cli.audit.distinguish import LowerBound, distinguish
+from dpmf_cli.audit.job import Job, Settings, audit
 from dpmf_cli.audit.pairs import Pair, tiny_pairs
 from dpmf_cli.audit.replay import replay
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise, unit_laplace
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.report.tables.audits import audited_cell
 from tests.audit.planted import DELTA, Fit, Numbers, Toy
 
 TRIALS = 400
@@ -156,6 +160,17 @@ def test_gaussian_noise_has_a_second_bound() -> None:
     assert found.gaussian_ceiling == bounds.gaussian_ceiling(50, 50, DELTA, 0.95)
     assert 0 <= found.epsilon <= 2.0
     assert 0 <= found.gaussian <= 2.0
+
+
+@pytest.mark.parametrize(("seconds", "trials"), [(0.0, None), (1e-6, None), (1e6, TRIALS)])
+def test_a_budget_of_seconds_buys_trials(seconds: float, trials: int | None) -> None:
+    """The table says how many, and that a bound of 0 says nothing above the ceiling."""
+    audited = audit(Job(Toy(neighbours=Neighbours.BOUNDED), Settings(pairs=2, seconds=seconds)))
+    assert (audited.bound and audited.bound.trials) == trials
+    cell = audited_cell(
+        replace(audited, bound=replace(audited.bound, epsilon=0.0)) if audited.bound else audited
+    )
+    assert cell == ("–" if trials is None else f"[0, nothing above 3.98, {trials}]")
 
 
 def test_trials_are_the_same_again() -> None:
