@@ -34,6 +34,9 @@ from dpmf_cli.privacy.accounting import epsilon_of_mu
 TRAINING_CONFIDENCE = 0.95
 """The confidence for scores of training values. It decides which event is chosen, not whether its bound holds."""
 
+SURE = 0.9999
+"""The confidence of a second test, on fresh draws, which repeats a first test that has found something."""
+
 LOW_BITS = (4, 8, 12, 16)
 """The numbers of low bits of the mantissa that `bit_event` tries. Of equally good sets, that of fewest bits wins."""
 
@@ -65,6 +68,18 @@ def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[flo
     _check_confidence(confidence)
     count = np.array([successes])
     return float(_lows(count, trials, confidence)[0]), float(_highs(count, trials, confidence)[0])
+
+
+def chance_of_count(count: int, trials: int, least: float, largest: float) -> float:
+    """Returns the probability of a count as small, or as large, as `count`, whichever is smaller.
+
+    The chance of a success lies between `least` and `largest`; the returned probability is the largest for any such
+    chance. A test of many counts at a level α finds a false one with a probability of at most 2α for each count.
+    """
+    _check_count(count, trials)
+    few = special.bdtr(count, trials, least)
+    many = special.bdtrc(count - 1, trials, largest) if count else 1.0
+    return float(min(few, many, 1.0))
 
 
 def _lows(successes: Counts, trials: int, confidence: float) -> Floats:
@@ -203,6 +218,9 @@ class Event:
         """Returns, for each of `values`, whether the event happened."""
         reached = np.asarray(values) >= self.threshold
         return np.asarray(reached if self.above else ~reached)
+
+    def __str__(self) -> str:
+        return f"{'at least' if self.above else 'below'} {self.threshold:.6g}"
 
 
 def best_threshold(

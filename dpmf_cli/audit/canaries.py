@@ -28,7 +28,7 @@ GUESSED = 0.2
 def one_run(
     algorithm: PrivateAlgorithm, ratings: Ratings, epsilon: float, *, confidence: float = 0.95, run: int = 0
 ) -> LowerBound:
-    """Returns the lower bound that one fit gives, with one canary at every item.
+    """Returns the lower bound that one fit gives, with one canary at every item. Each `run` has coins of its own.
 
     A canary's user has no other rating of its item. Where neighbours differ in a user, each canary is a user of its
     own. Raises DpmfError if the ratings have no room for two canaries.

@@ -1,12 +1,19 @@
 """Black box: a lower bound on ε from many fits on two neighbours, by an event that happens more often on one of them.
 
 Half of the fits choose the event, and the other half count it. So the bound holds at its confidence, however many
-events there were to choose from. The statistics are: the projection of released numbers on the direction in which a
-replay has seen them move, single predictions that privacy covers, and items' mean predictions. A bound is about one
-pair and these statistics. The ceiling beside it is the largest bound that as many fits can show for any method.
+events there were to choose from. The statistics are: a projection of released numbers that tells how far they have
+moved, single predictions that privacy covers, and items' mean predictions. A bound is about one pair and these
+statistics. The ceiling beside it is the largest bound that as many fits can show for any method.
+
+*Projection.* A replay has seen the numbers y of a release move by m. For normal noise of covariance Σ the best
+statistic is mᵀΣ⁻¹y (Fisher 1936). Numbers that do not move count too, if their noise is correlated with that of
+numbers that move: of two numbers with the noise x and −x, the sum is clean. The fits that choose the event estimate Σ
+too. Correlations that so few fits can show by chance are taken to be 0 (Bickel and Levina 2008, "Covariance
+regularization by thresholding").
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +28,22 @@ from dpmf_cli.audit.sides import PASSED_ON, Place
 from dpmf_cli.privacy.release import Numbers, Release, Witness
 from dpmf_cli.ratings import Ratings
 
+Floats = NDArray[np.float64]
+
 PREDICTIONS = 40
 """The number of single predictions that are tried as statistics."""
 
 AVERAGED = 500
 """The approximate number of users over whom mean predictions are taken."""
+
+RELEASES = 8
+"""The number of releases that are used: those that move most."""
+
+NUMBERS = 200
+"""The number of numbers of a release that are used: those that move most, and others beside them."""
+
+LEAST_VARIANCE = 1e-7
+"""What is left of variance 1 in a combination of numbers that is clean, apart from its rounding to the grid."""
 
 NOT_A_NUMBER = 1e300
 """The number that stands for a prediction which is not a number: an event like any other."""
@@ -36,7 +54,8 @@ class LowerBound:
     """A lower bound on ε that trials have shown.
 
     statistic   the statistic that told the two data sets apart
-    trials      the number of fits on each of the two data sets; one half of them chose the event
+    trials      the number of fits on each of the two data sets; one half of them chose the event, unless they repeat
+                an earlier finding
     confidence  the confidence with which `epsilon` holds
     gaussian    the bound that holds if the statistic is normal on both sides, as a sum of Gaussian noise is; nan for
                 pure ε
@@ -52,29 +71,51 @@ class LowerBound:
 
 
 class _Listener(Witness):
-    """A witness that adds up the projections of published numbers on given directions."""
+    """A witness that notes the published numbers of some places."""
 
     offset = 0.0
 
-    def __init__(self, directions: Mapping[Place, NDArray[np.float64]]) -> None:
-        self._directions = directions
-        self._seen: dict[Place, float] = {}
+    def __init__(self, places: Iterable[Place]) -> None:
+        self._places = set(places)
+        self.seen: dict[Place, Floats] = {}
 
-    def published(
-        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def published(self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: Floats) -> Floats:
         place = release.entry.step, release.draw, first
-        direction = self._directions.get(place)
-        if direction is not None and release.leaves and direction.size == noisy.size and direction.any():
-            scale = 1.0 if release.told is not None else float(release.scale[0])
-            along = direction / (scale or 1.0) ** 2
-            self._seen[place] = float(along @ np.nan_to_num(noisy.ravel()))
+        if place in self._places and release.leaves:
+            self.seen[place] = np.nan_to_num(noisy.ravel(), posinf=0, neginf=0)
         return noisy
 
-    def projections(self, places: list[Place]) -> list[float]:
-        """Returns the sum of all projections, weighted as for independent normal noise, and then each projection."""
-        each = [self._seen.get(place, 0.0) for place in places]
-        return [sum(each), *each]
+
+@dataclass(frozen=True)
+class _Watched:
+    """Numbers of one release: (d,) their positions among the numbers of a place, and their moves."""
+
+    place: Place
+    positions: NDArray[np.intp]
+    moves: Floats
+
+    @classmethod
+    def of(cls, place: Place, moves: Floats) -> "_Watched":
+        chosen = np.argsort(-np.abs(moves), kind="stable")[:NUMBERS]
+        return cls(place, chosen, moves[chosen])
+
+    def numbers(self, seen: Mapping[Place, Floats]) -> Floats:
+        """Returns (d,) the published numbers; zeros if nothing was published there."""
+        published = seen.get(self.place, np.zeros(0))
+        return published[self.positions] if self.positions.max() < len(published) else 0 * self.moves
+
+    def weights(self, here: Floats, there: Floats) -> Floats:
+        """Returns (d,) Σ⁻¹m. Training fits on each side, (n, d), estimate Σ."""
+        apart = np.concatenate([here - here.mean(axis=0), there - there.mean(axis=0)])
+        deviations = np.maximum(apart.std(axis=0), 1e-9 * np.abs(self.moves).max())
+        unit = apart / deviations
+        correlations = unit.T @ unit / len(unit)
+        by_chance = 2 * math.sqrt(math.log(1 + len(self.moves)) / len(unit))
+        correlations[np.abs(correlations) < by_chance] = 0
+        np.fill_diagonal(correlations, 1)
+        values, vectors = np.linalg.eigh(correlations)
+        along = vectors.T @ (self.moves / deviations)
+        return np.asarray(vectors @ (along / np.maximum(values, LEAST_VARIANCE)) / deviations)
 
 
 def distinguish(
@@ -84,70 +125,102 @@ def distinguish(
     trials: int,
     *,
     confidence: float = 0.95,
-    directions: Mapping[Place, NDArray[np.float64]] | None = None,
+    allowed: float = math.inf,
+    directions: Mapping[Place, Floats] | None = None,
 ) -> LowerBound:
     """Returns the lower bound that `trials` fits on each side give.
 
+    allowed     a bound above this must show again: 2·`trials` fresh fits on each side then count the same event, and
+                the bound is theirs, at the confidence `bounds.SURE`
     directions  the directions in which a replay has seen releases move; without them only predictions are used as
                 statistics, and the compiled kernels run without their twins
     """
-    strongest = sorted(
-        (place for place, moves in (directions or {}).items() if moves.any()),
-        key=lambda place: -float(np.abs((directions or {})[place]).max()),
-    )[:8]
+    moved = [(place, moves) for place, moves in (directions or {}).items() if moves.any()]
+    moved.sort(key=lambda each: -float(np.abs(each[1]).max()))
+    watched = [_Watched.of(*each) for each in moved[:RELEASES]]
     users, items = _statistics(algorithm, pair)
-    names = ["all releases along their moves", *(f"{step}, draw {draw + 1}" for step, draw, _ in strongest)]
-    names = names if strongest else []
+    names = [
+        "all releases along their moves",
+        *(f"{place[0]}, draw {place[1] + 1}" for place, _ in moved[:RELEASES]),
+    ]
+    names = names if watched else []
     names += [f"prediction of user {u}, item {i}" for u, i in zip(users, items, strict=True)]
     averaged = _averaged(pair)
     names += [f"mean prediction of item {i}" for i in range(len(averaged[1]))]
     names += [f"the same, of item {i} less item 0" for i in range(1, len(averaged[1]))]
+    if not names:
+        half = trials // 2
+        ceiling = bounds.ceiling(half, half, algorithm.spends_delta, confidence)
+        return LowerBound("nothing", 0.0, ceiling, trials, confidence)
 
-    def trial(ratings: Ratings, run: int) -> NDArray[np.float64]:
-        listener = _Listener({place: (directions or {})[place] for place in strongest})
-        try:
-            model, _ = fitted(algorithm, ratings, epsilon, run=run, witness=listener if strongest else None)
-            seen = np.concatenate([predictions(model, users, items), _means(model, *averaged)])
-        except PASSED_ON:
-            raise
-        except Exception:
-            return np.full(len(names), NOT_A_NUMBER)
-        projected = listener.projections(strongest) if strongest else []
-        values = np.concatenate([projected, seen])
-        return np.asarray(np.nan_to_num(values, nan=NOT_A_NUMBER, posinf=1e299, neginf=-1e299))
+    def fits(ratings: Ratings, runs: Iterable[int]) -> tuple[list[Floats], Floats]:
+        """Returns what fits show: (n, d) numbers of each watched release, and (n, s) all other statistics."""
+        released: list[list[Floats]] = [[] for _ in watched]
+        others = []
+        for run in runs:
+            listener = _Listener(each.place for each in watched)
+            try:
+                model, _ = fitted(algorithm, ratings, epsilon, run=run, witness=listener if watched else None)
+                seen = np.concatenate([predictions(model, users, items), _means(model, *averaged)])
+            except PASSED_ON:
+                raise
+            except Exception:
+                seen = np.full(len(names) - len(watched) - bool(watched), NOT_A_NUMBER)
+            others.append(np.nan_to_num(seen, nan=NOT_A_NUMBER, posinf=1e299, neginf=-1e299))
+            for numbers, each in zip(released, watched, strict=True):
+                numbers.append(each.numbers(listener.seen))
+        return [np.array(numbers) for numbers in released], np.array(others, np.float64)
 
-    here = np.array([trial(pair.here, 1 + 2 * number) for number in range(trials)])
-    there = np.array([trial(pair.there, 2 + 2 * number) for number in range(trials)])
-    delta, half = algorithm.spends_delta, trials // 2
-    scored = [
-        (_training_bound(here[:half, column], there[:half, column], delta), column)
-        for column in range(len(names))
+    def both(first: int, after: int) -> list[tuple[list[Floats], Floats]]:
+        """Returns the same on either side, of fits that have noise of their own."""
+        return [
+            fits(ratings, range(side + 2 * first, side + 2 * after, 2))
+            for side, ratings in ((1, pair.here), (2, pair.there))
+        ]
+
+    half, delta = trials // 2, algorithm.spends_delta
+    here, there = both(0, trials)
+    weights = [
+        each.weights(ours[:half], theirs[:half])
+        for each, ours, theirs in zip(watched, here[0], there[0], strict=True)
     ]
-    best = max(scored, default=(0.0, -1))[1]
-    if best < 0:
-        return LowerBound("nothing", 0.0, bounds.ceiling(half, half, delta, confidence), trials, confidence)
-    ours, theirs = here[:half, best], there[:half, best]
-    tested = here[half:, best], there[half:, best]
-    counts = bounds.counts_of(bounds.best_threshold(ours, theirs, delta), *tested)
-    left = trials - half
-    found = LowerBound(
-        names[best],
-        bounds.epsilon_of_event(*counts, delta, confidence),
-        bounds.ceiling(left, left, delta, confidence),
-        trials,
-        confidence,
-    )
-    if not delta:
+
+    def statistics(released: list[Floats], others: Floats) -> Floats:
+        """Returns (n, len(names))."""
+        along = [numbers @ weight for numbers, weight in zip(released, weights, strict=True)]
+        return np.column_stack([np.sum(along, axis=0), *along, others]) if along else others
+
+    ours, theirs = statistics(*here), statistics(*there)
+    scores = [_training_bound(ours[:half, c], theirs[:half, c], delta) for c in range(len(names))]
+    best = max((score, column) for column, score in enumerate(scores))[1]
+    training = ours[:half, best], theirs[:half, best]
+    events = bounds.best_threshold(*training, delta), bounds.best_threshold_for_mu(*training)
+    found = _tested(names[best], events, (ours[half:, best], theirs[half:, best]), trials, delta, confidence)
+    if found.epsilon <= allowed:
         return found
-    counts = bounds.counts_of(bounds.best_threshold_for_mu(ours, theirs), *tested)
+    again = [statistics(*side)[:, best] for side in both(trials, 3 * trials)]
+    return _tested(names[best], events, (again[0], again[1]), 2 * trials, delta, bounds.SURE)
+
+
+def _tested(
+    statistic: str,
+    events: tuple[bounds.Event, bounds.Event],
+    values: tuple[Floats, Floats],
+    trials: int,
+    delta: float,
+    confidence: float,
+) -> LowerBound:
+    """Returns the bound that a statistic's values on both sides give; the second event is for normal statistics."""
+    counts, for_mu = (bounds.counts_of(event, *values) for event in events)
+    many = counts[1], counts[3], delta, confidence
+    normal = bounds.gaussian_epsilon_of_event(*for_mu, delta, confidence), bounds.gaussian_ceiling(*many)
     return LowerBound(
-        found.statistic,
-        found.epsilon,
-        found.ceiling,
+        statistic,
+        bounds.epsilon_of_event(*counts, delta, confidence),
+        bounds.ceiling(*many),
         trials,
         confidence,
-        bounds.gaussian_epsilon_of_event(*counts, delta, confidence),
-        bounds.gaussian_ceiling(left, left, delta, confidence),
+        *(normal if delta else ()),
     )
 
 
@@ -158,7 +231,7 @@ def _averaged(pair: Pair) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     return users[users != pair.changed], np.arange(min(pair.here.n_items, 6), dtype=np.int32)
 
 
-def _means(model: Any, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
+def _means(model: Any, users: NDArray[np.int32], items: NDArray[np.int32]) -> Floats:
     """Returns each item's mean prediction, and its difference from the first item's for each other item."""
     if not len(users):
         return np.zeros(2 * len(items) - 1)
@@ -168,7 +241,7 @@ def _means(model: Any, users: NDArray[np.int32], items: NDArray[np.int32]) -> ND
         return np.asarray(np.append(means, means[1:] - means[0]))
 
 
-def _training_bound(here: NDArray[np.float64], there: NDArray[np.float64], delta: float) -> float:
+def _training_bound(here: Floats, there: Floats, delta: float) -> float:
     """Returns how well a statistic tells training fits apart, as a bound on ε."""
     event = bounds.best_threshold(here, there, delta)
     return bounds.epsilon_of_event(*bounds.counts_of(event, here, there), delta, bounds.TRAINING_CONFIDENCE)

@@ -17,10 +17,12 @@ from scipy.stats import binomtest
 import dpmf_cli
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit.bits import BitTest, low_bits
+from dpmf_cli.audit.bounds import SURE
 from dpmf_cli.audit.canaries import one_run
 from dpmf_cli.audit.distinguish import LowerBound, distinguish
 from dpmf_cli.audit.fits import fitted
 from dpmf_cli.audit.judge import CLOSE, NOISE_OF, Finding, Flaw, StepMoves
+from dpmf_cli.audit.laws import BY_CHANCE, Watch
 from dpmf_cli.audit.pair_files import KeptPair, pair_csv
 from dpmf_cli.audit.pairs import Pair, large_pairs, tiny_pairs
 from dpmf_cli.audit.replay import Replayed, replay
@@ -45,8 +47,8 @@ KEPT = 1000
 CLAIMED, PROVABLE = "claimed", "provable"
 """The statements that a finding can contradict."""
 
-BY_CHANCE = 1e-9
-"""The accepted probability of a false finding, for findings that can arise by chance."""
+TRIALS = (400, 200, 100, 50)
+"""The numbers of trials on each side that a budget of seconds may buy. The ceiling of 50 trials is 1.8."""
 
 LARGE = (13, 15, 16)
 """The powers of two at which rows of numeric pairs hover: some 12,000, 47,000 and 95,000 ratings of one item."""
@@ -58,7 +60,8 @@ class Settings:
 
     pairs     the number of tiny pairs that are replayed
     numeric   whether pairs with up to 10⁵ ratings in a row are replayed too
-    trials    the number of fits on each side, for a lower bound on ε; 0 for none
+    trials    the number of fits on each side, for a lower bound on ε; 0 for as many as `seconds` allow
+    seconds   the CPU seconds for trials, if their number is not given; 0 for none
     draws     the number of releases of a number on each side, for a test of low bits; 0 for none
     canaries  whether one run with a canary at every item is made
     epsilon   the ε of trials, draws and canaries
@@ -72,6 +75,7 @@ class Settings:
     epsilon: float = 1.0
     confidence: float = 0.95
     epsilons: tuple[float, ...] = EPSILONS
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -152,6 +156,7 @@ class Audited:
 def audit(job: Job) -> Audited:
     """Runs an audit."""
     begin, algorithm, settings = time.perf_counter(), job.algorithm, job.settings
+    used = time.process_time()
     provable = _provable(algorithm, settings.epsilon)
     steps: dict[str, StepMoves] = {}
     findings: list[Finding] = []
@@ -159,7 +164,7 @@ def audit(job: Job) -> Audited:
     alike: Counter[tuple[str, str]] = Counter()
     samples: list[tuple[str, tuple[int, int, float]]] = []
     worst, most, costliest = None, -1.0, None
-    count = 0
+    count, watch = 0, Watch()
     for pair, epsilon in _replays(job):
         seen = replay(algorithm, pair, epsilon, run=count)
         kept = KeptPair(pair, algorithm.neighbours, epsilon, count)
@@ -168,32 +173,39 @@ def audit(job: Job) -> Audited:
         for name, step in seen.steps.items():
             steps[name] = step.worst(steps.get(name, step))
         findings += seen.findings
+        watch.add(*(side.seen for side in seen.sides))
         if shown is None and len(pair.here) < KEPT and any(not each.flaw.of_claims for each in seen.findings):
             shown = kept
         samples += seen.samples.items()
         if (score := _score(seen)) > most and len(pair.here) < KEPT:
             worst, most, costliest = seen, score, kept
+    of_a_fit = (time.process_time() - used) / max(2 * count, 1)
     found = (
         *_merged(findings, provable, corrected=algorithm.mode is Mode.CORRECTED),
         *_stale_samples(samples, provable),
         *_shared_noise(alike, count, provable),
+        *_off_law(watch, count, provable),
     )
     bits: tuple[BitTest, ...] = ()
     bound = canary = None
     if worst is not None and settings.draws:
         bits = tuple(low_bits(algorithm, worst.pair, settings.epsilon, settings.draws, settings.confidence))
-    if worst is not None and settings.trials:
+    trials = settings.trials or next((n for n in TRIALS if 2 * n * of_a_fit <= settings.seconds), 0)
+    if worst is not None and trials:
         directions = replay(algorithm, worst.pair, settings.epsilon).directions
         bound = distinguish(
             algorithm,
             worst.pair,
             settings.epsilon,
-            settings.trials,
+            trials,
             confidence=settings.confidence,
+            allowed=settings.epsilon,
             directions=directions,
         )
     if settings.canaries and job.ratings is not None:
         canary = one_run(algorithm, job.ratings, settings.epsilon, confidence=settings.confidence)
+        if canary.epsilon > settings.epsilon:  # a finding must show again
+            canary = one_run(algorithm, job.ratings, settings.epsilon, confidence=SURE, run=1)
     shown = shown or costliest
     losses = _bound_findings(bound, canary, bits, provable, settings)
     return Audited(
@@ -286,6 +298,12 @@ def _shared_noise(alike: Counter[tuple[str, str]], pairs: int, provable: float) 
         if binomtest(times, pairs, CLOSE, alternative="greater").pvalue < BY_CHANCE:
             said = f"{NOISE_OF} {other}, on {times} of {pairs} pairs"
             yield Found(Flaw.STEPS.value, step, math.nan, times, "", math.nan, said, _against(provable))
+
+
+def _off_law(watch: Watch, pairs: int, provable: float) -> Iterator[Found]:
+    """Yields what the noise of all replays, and fresh draws of it, show about its law."""
+    for flaw, step, said in itertools.chain(watch.found(), watch.far_draws()):
+        yield Found(flaw, step, math.nan, pairs, "", math.nan, said, _against(provable))
 
 
 def _bound_findings(

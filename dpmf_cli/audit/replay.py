@@ -7,7 +7,7 @@ privacy covers, to the byte. The compiled kernels run on both sides, except kern
 instead (`privacy.release`).
 
 A replay can refute a claim. It cannot prove one. It assumes that the noise has the law that its mechanism declares;
-`distinguish` and `bits` test that.
+`laws`, `distinguish` and `bits` test that.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit.judge import Finding, Flaw, Judge, StepMoves
 from dpmf_cli.audit.pairs import Pair
-from dpmf_cli.audit.sides import Place, both_sides
+from dpmf_cli.audit.sides import Place, Side, both_sides
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class Replayed:
     """For each sampled step: how many of its draws moved, the number of draws, and the probability that one moves."""
     alike: Mapping[tuple[str, str], int]
     """For two steps whose draws begin with the same noise: the count of the same numbers."""
+    sides: tuple[Side, Side]
+    """What was measured and drawn on both sides."""
 
 
 def replay(algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int = 0) -> Replayed:
@@ -62,4 +64,5 @@ def replay(algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int = 0
         judge.directions,
         judge.samples,
         judge.alike,
+        (here.side, there.side),
     )

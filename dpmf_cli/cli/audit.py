@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 LEAST_TRIALS = 20
 
+SECONDS = 2.0
+"""The CPU seconds that trials of one variant may take, if their number is not given."""
+
 BITS = 100_000
 """How often a test of low bits releases a number on each side."""
 
@@ -40,8 +43,14 @@ def audit(
         bool, typer.Option("--numeric", help="Also replay pairs with up to 95,000 ratings of one item.")
     ] = False,
     trials: Annotated[
-        int, typer.Option(min=0, help="How many fits on each side of the worst pair, for a lower bound on ε.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            min=0,
+            help="How many fits on each side of the worst pair, for a lower bound on ε. Without it as many as "
+            f"{SECONDS:g} s of CPU allow.",
+            show_default=False,
+        ),
+    ] = None,
     bits: Annotated[
         bool,
         typer.Option("--bits", help=f"Test the low bits of released numbers, {BITS:,} times for each step."),
@@ -91,11 +100,12 @@ def audit(
     settings = Settings(
         pairs=pairs,
         numeric=numeric,
-        trials=trials,
+        trials=trials or 0,
         draws=BITS if bits else 0,
         canaries=canaries,
         epsilon=epsilon,
         confidence=confidence,
+        seconds=SECONDS if trials is None and not flaws else 0.0,
     )
     loaded = None if config is None else load_config(config)
     title = algorithm or "audit" if loaded is None else loaded.name
@@ -109,7 +119,7 @@ def audit(
     if pair is not None:
         _replay_one(wanted, pair)
         return
-    if 0 < trials < LEAST_TRIALS:
+    if trials and trials < LEAST_TRIALS:
         raise DpmfError(
             f"--trials {trials}: too few to show anything; give {LEAST_TRIALS} or more fits on each side"
         )

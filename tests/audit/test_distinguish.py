@@ -1,17 +1,21 @@
 """The black box: what many fits tell about ε, alone and along the moves that a replay has recorded."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 from dpmf_cli.audit import bounds
 from dpmf_cli.audit.distinguish import LowerBound, distinguish
+from dpmf_cli.audit.job import Job, Settings, audit
 from dpmf_cli.audit.pairs import Pair, tiny_pairs
 from dpmf_cli.audit.replay import replay
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise, unit_laplace
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.report.tables.audits import audited_cell
 from tests.audit.planted import DELTA, Fit, Numbers, Toy
 
 TRIALS = 400
@@ -65,6 +69,18 @@ class SometimesCrashes(AllForUsers):
         return super().users(average)
 
 
+class AntitheticNoise(AllForUsers):
+    """The last users have the negated noise of the first ones, so sums of two users are clean."""
+
+    def release(self, step: str, shape: tuple[int, ...], sensitivity: Sensitivity, share: float) -> Release:
+        entry = self.curator.ledger.spend(step, "Laplace", sensitivity, share * self.epsilons)
+        unit = unit_laplace(shape, self.curator.noise(step))
+        half = len(unit) // 2
+        unit[len(unit) - half :] = -unit[:half]
+        scale = sensitivity.value / (share * self.epsilons) * (1 + 2.0**-12)
+        return self.curator.release(entry, LaneNoise(unit, scale, unit_laplace))
+
+
 def one_rating() -> Pair:
     """One rating, which is the least on one side and the largest on the other."""
     every = tiny_pairs(Neighbours.BOUNDED, 20)
@@ -103,6 +119,26 @@ def test_half_the_noise_is_found() -> None:
     assert blind.statistic.startswith("prediction of user")
 
 
+def test_noise_that_other_numbers_give_away_is_found() -> None:
+    """One number moves. The sum with another, which does not move and has the negated noise, tells for certain."""
+    found = bound_of(AntitheticNoise, trials=100)
+    assert found.epsilon == found.ceiling > EPSILON
+
+
+def test_a_finding_must_show_again() -> None:
+    """Fresh fits, twice as many, count the same event at a higher confidence: only a true finding remains."""
+    algorithm = Toy(fits=AllForUsers, neighbours=Neighbours.BOUNDED)
+    pair = one_rating()
+    first = distinguish(algorithm, pair, EPSILON, 100, allowed=EPSILON)
+    again = distinguish(algorithm, pair, EPSILON, 100, allowed=-1)
+    assert (first.trials, first.confidence) == (100, 0.95)
+    assert (again.trials, again.confidence) == (200, bounds.SURE)
+    assert again.ceiling == bounds.ceiling(200, 200, 0.0, bounds.SURE)
+    assert again.epsilon <= EPSILON
+    mistaken = Toy(fits=Forgotten, neighbours=Neighbours.BOUNDED)
+    assert distinguish(mistaken, pair, EPSILON, 100, allowed=EPSILON).epsilon == again.ceiling
+
+
 @pytest.mark.parametrize("fit", [Forgotten, SometimesNothing, SometimesCrashes])
 def test_what_tells_for_certain_reaches_the_ceiling(fit: type[Fit]) -> None:
     found = bound_of(fit, trials=100, directed=False)
@@ -124,6 +160,17 @@ def test_gaussian_noise_has_a_second_bound() -> None:
     assert found.gaussian_ceiling == bounds.gaussian_ceiling(50, 50, DELTA, 0.95)
     assert 0 <= found.epsilon <= 2.0
     assert 0 <= found.gaussian <= 2.0
+
+
+@pytest.mark.parametrize(("seconds", "trials"), [(0.0, None), (1e-6, None), (1e6, TRIALS)])
+def test_a_budget_of_seconds_buys_trials(seconds: float, trials: int | None) -> None:
+    """The table says how many, and that a bound of 0 says nothing above the ceiling."""
+    audited = audit(Job(Toy(neighbours=Neighbours.BOUNDED), Settings(pairs=2, seconds=seconds)))
+    assert (audited.bound and audited.bound.trials) == trials
+    cell = audited_cell(
+        replace(audited, bound=replace(audited.bound, epsilon=0.0)) if audited.bound else audited
+    )
+    assert cell == ("–" if trials is None else f"[0, nothing above 3.98, {trials}]")
 
 
 def test_trials_are_the_same_again() -> None:

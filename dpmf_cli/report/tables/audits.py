@@ -67,13 +67,15 @@ def flaws_table(shown: Sequence[tuple[KnownFlaw, Found | None]], form: str = "ta
 def audited_cell(audited: Audited | None) -> str:
     """Returns `[0.61, 4.7, 400]`: the lower bound, the ceiling, and the number of fits on each side.
 
-    For Gaussian noise it adds the bound that assumes a normal statistic.
+    For Gaussian noise it adds the bound that assumes a normal statistic. A bound of 0 says nothing about a larger ε
+    than the ceiling, and the cell says so.
     """
     bound = None if audited is None else audited.bound or audited.canaries
     if bound is None:
         return NONE
     normal = "" if math.isnan(bound.gaussian) else f"; {significant(bound.gaussian)} if normal"
-    return f"[{significant(bound.epsilon)}, {significant(bound.ceiling)}, {bound.trials}{normal}]"
+    most = "" if bound.epsilon else "nothing above "
+    return f"[{significant(bound.epsilon)}, {most}{significant(bound.ceiling)}, {bound.trials}{normal}]"
 
 
 def audited_record(audited: Audited | None) -> dict[str, object]:
@@ -96,8 +98,9 @@ def audited_notes(audits: Sequence[Audited]) -> list[str]:
     at = " or ".join(f"{epsilon:g}" for epsilon in epsilons)
     return [
         f"audited: [lower bound, ceiling, n] of ε from n fits on each side of a pair at ε = {at}, at "
-        f"{100 * bounds[0].confidence:g} % confidence",
-        "ceiling: the largest bound that so many fits can show for any method; a bound below ε proves nothing",
+        f"{100 * audits[0].settings.confidence:g} % confidence",
+        "ceiling: the largest bound that so many fits can show for any method; a bound below ε proves nothing, and a "
+        "bound of 0 says nothing about an ε above the ceiling",
         *(["if normal: a bound for Gaussian noise that holds if the statistic is normal"] if normal else []),
     ]
 
