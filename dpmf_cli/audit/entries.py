@@ -32,8 +32,8 @@ SMALL: dict[str, dict[str, Any]] = {
 
 The published learning rate of DP-PMF is meant for 10⁵ ratings, and diverges on a few."""
 
-PUBLISHED_ONLY = {"dp_pmf": ("epochs", "noisy_epochs", "learning_rate")}
-"""Parameters that the corrected mode refuses."""
+MOST_RATINGS = 4
+"""The bound on a user's ratings, for methods that have one. Users of small pairs have more ratings, and fewer."""
 
 
 def registered(key: str | None = None) -> Iterator[PrivateAlgorithm]:
@@ -45,11 +45,12 @@ def registered(key: str | None = None) -> Iterator[PrivateAlgorithm]:
         if key is not None and name != key:
             continue
         for neighbours, mode in sorted(entry.variants):
-            for more in _options(name, entry.offering(neighbours, mode), mode):
+            offering = entry.offering(neighbours, mode)
+            for more in _options(name, offering, mode):
                 parameters = {
                     field: value
-                    for field, value in SMALL.get(name, {}).items()
-                    if mode is Mode.PUBLISHED or field not in PUBLISHED_ONLY.get(name, ())
+                    for field, value in {"most_ratings": MOST_RATINGS, **SMALL.get(name, {})}.items()
+                    if field in offering.model_fields and field not in offering.of_the_other
                 }
                 with suppress(ValidationError):  # this variant lacks the option
                     yield _made(name, neighbours, mode, {**parameters, **more})
