@@ -143,8 +143,8 @@ class Judge:
         self._compare_totals(here.ledger, Cost.of(spent))
         self._compare_predictions(here.predictions, there.predictions)
         for name in sorted(here.published.keys() | there.published.keys()):
-            one, other = (np.asarray(side.published.get(name, ())) for side in (here, there))
-            if one.shape != other.shape or one.tobytes() != other.tobytes():
+            ours, theirs = (np.asarray(side.published.get(name, ())) for side in (here, there))
+            if ours.shape != theirs.shape or ours.tobytes() != theirs.tobytes():
                 self.find(Flaw.AFTER, f"published {name}")
 
     def loss(self, ledger: Ledger) -> float:

@@ -769,8 +769,7 @@ def no_clip_beyond_64_ratings(patch: pytest.MonkeyPatch) -> None:
 
 def clean_counts_published(patch: pytest.MonkeyPatch) -> None:
     """No prediction needs them."""
-    published = OwnFactors.published.fget
-    assert published is not None
+    published: Any = vars(OwnFactors)["published"].fget
     more = property(lambda self: {**published(self), "counts": self.own.item_counts})
     patch.setattr(OwnFactors, "published", more)
 
