@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.field import dpam
 from dpmf_cli.algorithms.field.dpam import PrivateAlternatingMinimization as DPAM
 from dpmf_cli.algorithms.shared import certified_descent
+from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
+from dpmf_cli.algorithms.shared.own_means import OwnMeansModel
 from dpmf_cli.audit.bits import low_bits
 from dpmf_cli.audit.entries import registered
 from dpmf_cli.audit.job import Job, Settings, audit
@@ -344,6 +347,12 @@ class OwnMean(Fit):
 
     def users(self, average: Numbers) -> Numbers:
         return self.user_sums(average) / np.maximum(self.train.user_counts, 1)[:, None]
+
+    def model(self) -> OwnMeansModel:
+        """A release of this model holds no users."""
+        made, nothing = super().model(), np.zeros_like(self.epsilons)
+        assert isinstance(made, EffectsModel)
+        return OwnMeansModel(Effects(nothing, made.items, made.users, residual=nothing))
 
 
 class OwnMeanOfOthers(OwnMean):
