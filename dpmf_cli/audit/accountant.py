@@ -35,7 +35,7 @@ BEYOND = 9.0
 """The standard deviations beyond which a law is left out."""
 
 
-class Sampled(NamedTuple):
+class OnSamples(NamedTuple):
     """`times` steps on samples: the `move` c/σ of a contribution, and whether it is exchanged, or comes and goes."""
 
     move: float
@@ -45,12 +45,12 @@ class Sampled(NamedTuple):
 
 
 @dataclass
-class Cost:
+class Spent:
     """The cost of steps: the ε of `pure` steps, Σμ² of Gaussian steps, and steps on samples."""
 
     pure: float = 0.0
     squares: float = 0.0
-    sampled: tuple[Sampled, ...] = ()
+    sampled: tuple[OnSamples, ...] = ()
 
     @classmethod
     def of(cls, costs: Iterable[Self]) -> Self:
@@ -72,12 +72,12 @@ def on_a_sample(epsilon: float, rate: float) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _epsilon(squares: float, sampled: tuple[Sampled, ...], delta: float) -> float:
+def _epsilon(squares: float, sampled: tuple[OnSamples, ...], delta: float) -> float:
     full = squares + sum(step.times * (step.move * (1 + step.exchanged)) ** 2 for step in sampled)
     unsampled = _gaussian(math.sqrt(full), delta)
     if not sampled or unsampled == 0:
         return unsampled
-    steps = [*sampled, Sampled(math.sqrt(squares), 1.0, False, 1)]
+    steps = [*sampled, OnSamples(math.sqrt(squares), 1.0, False, 1)]
     width = unsampled / CELLS
     while (found := max(_composed(steps, delta, width, way) for way in (1, -1))) < CELLS * width / 2:
         if width < 1e-6 * unsampled:
@@ -98,7 +98,7 @@ def _gaussian(mu: float, delta: float) -> float:
     return float(brentq(excess, 0, mu * (mu / 2 - float(ndtri(delta)) + 1), rtol=1e-12))
 
 
-def _composed(steps: list[Sampled], delta: float, width: float, way: int) -> float:
+def _composed(steps: list[OnSamples], delta: float, width: float, way: int) -> float:
     """Returns a lower bound on the ε of the laws P against Q, or of Q against P if `way` is −1; `width` is h."""
     rows = [(_losses(step, width, way), step.times) for step in steps if step.move > 0]
     length = sum(count * (len(mass) - 1) for (mass, _), count in rows) + 1
@@ -118,7 +118,7 @@ def _composed(steps: list[Sampled], delta: float, width: float, way: int) -> flo
     return float(brentq(excess, 0, losses[-1], rtol=1e-9))
 
 
-def _losses(step: Sampled, width: float, way: int) -> tuple[NDArray[np.float64], int]:
+def _losses(step: OnSamples, width: float, way: int) -> tuple[NDArray[np.float64], int]:
     """Returns the probabilities of a step's losses on the multiples of `width`, and the least multiple."""
     a, b = step.move, -step.move if step.exchanged else 0.0
     x = np.linspace(b - BEYOND, a + BEYOND, INTERVALS + 1)

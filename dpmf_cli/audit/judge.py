@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.audit.accountant import Cost, Sampled, on_a_sample
+from dpmf_cli.audit.accountant import OnSamples, Spent, on_a_sample
 from dpmf_cli.audit.pairs import Pair
 from dpmf_cli.audit.sides import FittedSide, Place, Seen, Side
 from dpmf_cli.privacy.grid import MARGIN
@@ -116,7 +116,7 @@ class Judge:
     directions: dict[Place, NDArray[np.float64]] = field(default_factory=dict)
     samples: dict[str, tuple[int, int, float]] = field(default_factory=dict)
     alike: dict[tuple[str, str], int] = field(default_factory=dict)
-    _costs: dict[str, Cost] = field(default_factory=dict)
+    _costs: dict[str, Spent] = field(default_factory=dict)
 
     def find(self, flaw: Flaw, step: str, size: float = math.nan, said: str = "") -> None:
         self.findings.append(Finding(flaw, step, size, self.pair.name, self.epsilon, said))
@@ -140,7 +140,7 @@ class Judge:
             self._compare_draw(step, draw, here.side, there.side, places)
         self._compare_grids(here.side)
         spent = [self._compare_cost(entry, here.side, here.ledger.delta) for entry in here.ledger.entries]
-        self._compare_totals(here.ledger, Cost.of(spent))
+        self._compare_totals(here.ledger, Spent.of(spent))
         self._compare_predictions(here.predictions, there.predictions)
         for name in sorted(here.published.keys() | there.published.keys()):
             ours, theirs = (np.asarray(side.published.get(name, ())) for side in (here, there))
@@ -152,7 +152,7 @@ class Judge:
         claimed = float(ledger.claimed[0])
         if not 0 < claimed < math.inf:
             return math.nan
-        return Cost.of(self._costs.values()).epsilon(ledger.delta or GIVEN_DELTA) / claimed
+        return Spent.of(self._costs.values()).epsilon(ledger.delta or GIVEN_DELTA) / claimed
 
     def _compare_ledgers(self, here: Ledger, there: Ledger) -> None:
         for entry in here.entries:
@@ -219,7 +219,7 @@ class Judge:
         allowed = self._changes(paid) * float(paid.provable[0]) / paid.repetitions
         measured = StepMoves(paid.step, paid.mechanism, changed / allowed, changed / allowed)
         self.steps[paid.step] = measured.worst(self.steps.get(paid.step, measured))
-        self._costs.setdefault(paid.step, Cost()).pure += changed
+        self._costs.setdefault(paid.step, Spent()).pure += changed
         self._limit(Flaw.MOVES, paid.step, changed, allowed)
 
     def _changes(self, entry: Entry) -> int:
@@ -232,7 +232,7 @@ class Judge:
 
     def _add(self, entry: Entry, release: Release, moved: float, unit: float) -> None:
         """Adds the cost of one draw's move."""
-        cost = self._costs.setdefault(entry.step, Cost())
+        cost = self._costs.setdefault(entry.step, Spent())
         told = release.told
         if told is not None:
             cost.pure += moved * float(told[0])
@@ -259,14 +259,14 @@ class Judge:
                 if off:
                     self.find(Flaw.GRID, step, said=f"{off} numbers of {seen.out[..., 0].size}")
 
-    def _compare_cost(self, entry: Entry, side: Side, delta: float) -> Cost:
+    def _compare_cost(self, entry: Entry, side: Side, delta: float) -> Spent:
         """Checks that the noise of all draws is as large as the entry's provable ε requires. Returns their cost."""
         draws = {
             each.release.draw: each.release for each in side.seen.values() if each.release.entry is entry
         }
         provable, allowed, used = float(entry.provable[0]), entry.sensitivity.value, entry.calibrated_to.value
         if not draws:
-            return Cost(0.0 if entry.mu is not None or entry.sampled is not None else provable)
+            return Spent(0.0 if entry.mu is not None or entry.sampled is not None else provable)
         if entry.temperature < 1:
             self.find(Flaw.CLAIM, entry.step, 1 / entry.temperature, AT_ITS_LIMIT)
         if entry.rate is not None:
@@ -275,14 +275,14 @@ class Judge:
                 Flaw.CLAIM, entry.step, scaled, float(entry.claimed[0]), f"{AMPLIFIED} {entry.rate:g}"
             )
         if math.isinf(provable) or math.isinf(allowed):
-            return Cost(math.inf)
+            return Spent(math.inf)
         paid = entry.repetitions if entry.sampled is None else entry.sampled.repetitions
         self._limit(Flaw.SPENDS, entry.step, len(draws), paid, f"{len(draws)} draws, paid for {paid}")
         spent = _cost(entry, draws.values(), allowed)
         self._limit(Flaw.SPENDS, entry.step, spent.epsilon(delta), provable)
         return spent
 
-    def _compare_totals(self, ledger: Ledger, spent: Cost) -> None:
+    def _compare_totals(self, ledger: Ledger, spent: Spent) -> None:
         """Adds up the steps once more, and checks the sum against the ledger's total and limit."""
         provable = float(ledger.provable[0])
         self._limit(Flaw.SPENDS, "all steps", spent.epsilon(ledger.delta), provable)
@@ -293,11 +293,11 @@ class Judge:
             if claimed > 0:
                 if proved < math.inf:
                     self._limit(Flaw.CLAIM, entry.step, proved, claimed, "by the accountant")
-                self._together(entry.step, self._costs.get(entry.step, Cost()), claimed, ledger.delta)
+                self._together(entry.step, self._costs.get(entry.step, Spent()), claimed, ledger.delta)
         if 0 < (claimed := float(ledger.claimed[0])) < math.inf:
-            self._together("all steps", Cost.of(self._costs.values()), claimed, ledger.delta)
+            self._together("all steps", Spent.of(self._costs.values()), claimed, ledger.delta)
 
-    def _together(self, step: str, moved: Cost, claimed: float, delta: float) -> None:
+    def _together(self, step: str, moved: Spent, claimed: float, delta: float) -> None:
         """Checks that what was claimed pays for the moves of this pair."""
         given = f", even with δ = {GIVEN_DELTA:g}" if moved.squares and not delta else ""
         self._limit(Flaw.CLAIM, step, moved.epsilon(delta or GIVEN_DELTA), claimed, TOGETHER + given)
@@ -361,26 +361,26 @@ def _scale(release: Release) -> NDArray[np.float64]:
     return release.scale if told is None else told
 
 
-def _cost(entry: Entry, draws: Collection[Release], move: float) -> Cost:
+def _cost(entry: Entry, draws: Collection[Release], move: float) -> Spent:
     """Returns the cost of draws of noise if the numbers of each move by `move`, in the norm of the entry."""
     told = [release.told for release in draws if release.told is not None]
     if told:
-        return Cost(math.fsum(float(each[0]) for each in told) * move / entry.calibrated_to.value)
+        return Spent(math.fsum(float(each[0]) for each in told) * move / entry.calibrated_to.value)
     units = (1.0 if release.unit is None else float(release.unit[0]) for release in draws)
     scales = [float(release.scale[0]) * unit for release, unit in zip(draws, units, strict=True)]
     if 0 in scales:
-        return Cost(math.inf)
+        return Spent(math.inf)
     ratios = [move / scale for scale in scales]
     if entry.sampled is not None and entry.sampled.rate < 1:
         exchanged = entry.sensitivity.neighbours is not Neighbours.USER
         counts = Counter(float(f"{ratio / (1 + exchanged):.12g}") for ratio in ratios)
-        steps = (Sampled(ratio, entry.sampled.rate, exchanged, count) for ratio, count in counts.items())
-        return Cost(sampled=tuple(steps))
+        steps = (OnSamples(ratio, entry.sampled.rate, exchanged, count) for ratio, count in counts.items())
+        return Spent(sampled=tuple(steps))
     if entry.mu is not None:
-        return Cost(squares=math.fsum(ratio**2 for ratio in ratios))
+        return Spent(squares=math.fsum(ratio**2 for ratio in ratios))
     if entry.rate is not None:
-        return Cost(math.fsum(on_a_sample(ratio, entry.rate) for ratio in ratios))
-    return Cost(math.fsum(ratios) * (2 if math.isinf(entry.sensitivity.norm) else 1))
+        return Spent(math.fsum(on_a_sample(ratio, entry.rate) for ratio in ratios))
+    return Spent(math.fsum(ratios) * (2 if math.isinf(entry.sensitivity.norm) else 1))
 
 
 def _distance(moves: NDArray[np.float64], entry: Entry, of: Sensitivity) -> float:
