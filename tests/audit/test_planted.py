@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.field import dpam
 from dpmf_cli.algorithms.field.dpam import PrivateAlternatingMinimization as DPAM
-from dpmf_cli.algorithms.shared import certified_descent
+from dpmf_cli.algorithms.shared import certified_descent, item_alternation
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
@@ -756,11 +756,23 @@ def weights_from_clean_counts(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def kept_by_clean_counts(patch: pytest.MonkeyPatch) -> None:
+    """Which ratings are kept of a user who has too many depends on clean counts."""
+    at_most = item_alternation.at_most
+    patch.setattr(
+        item_alternation,
+        "at_most",
+        lambda train, limit, draws: at_most(
+            train, limit, (0.37 * train.item_counts[train.items] + draws) % 1
+        ),
+    )
+
+
 def rate_from_the_clean_number_of_users(patch: pytest.MonkeyPatch) -> None:
     begin, rates, seen = DPAM.begin, DPAM.rates, [0]
 
     def noting(self: DPAM, train: Ratings, *more: Any) -> Any:
-        seen[0] = int(np.count_nonzero(train.user_counts))
+        seen[0] = max(int(np.count_nonzero(train.user_counts)), 1)
         return begin(self, train, *more)
 
     patch.setattr(DPAM, "begin", noting)
@@ -817,7 +829,7 @@ BROKEN: Sequence[tuple[Callable[[pytest.MonkeyPatch], None], str, Collection[str
         "right sides 1",
         replace(FEW, pairs=49),
     ),
-    (weights_from_clean_counts, "dpam, user, corrected", [Flaw.MOVES], "gradients", replace(FEW, pairs=49)),
+    (kept_by_clean_counts, "dpam, user, corrected", [Flaw.MOVES], "item counts", replace(FEW, pairs=49)),
     (
         rate_from_the_clean_number_of_users,
         "dpam, user, corrected",
