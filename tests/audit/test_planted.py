@@ -19,6 +19,7 @@ from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.own_means import OwnMeansModel
+from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.audit.bits import low_bits
 from dpmf_cli.audit.entries import registered
 from dpmf_cli.audit.job import Job, Settings, audit
@@ -758,7 +759,6 @@ def weights_from_clean_counts(patch: pytest.MonkeyPatch) -> None:
 
 def kept_by_clean_counts(patch: pytest.MonkeyPatch) -> None:
     """Which ratings are kept of a user who has too many depends on clean counts."""
-    at_most = item_alternation.at_most
     patch.setattr(
         item_alternation,
         "at_most",
