@@ -16,6 +16,8 @@ from dpmf_cli.privacy.local_mechanisms import Mechanism
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 SMALL: dict[str, dict[str, Any]] = {
+    "isgd": {"epochs": 3},
+    "isgd_local": {"epochs": 3},
     "dp_pmf": {"epochs": 3, "noisy_epochs": 3, "learning_rate": 0.1},
     "personalized": {
         "epsilon_conservative": 0.5,
@@ -32,8 +34,8 @@ SMALL: dict[str, dict[str, Any]] = {
 
 The published learning rate of DP-PMF is meant for 10⁵ ratings, and diverges on a few."""
 
-PUBLISHED_ONLY = {"dp_pmf": ("epochs", "noisy_epochs", "learning_rate")}
-"""Parameters that the corrected mode refuses."""
+MOST_RATINGS = 4
+"""The bound on a user's ratings, for methods that have one. Users of small pairs have more ratings, and fewer."""
 
 
 def registered(key: str | None = None) -> Iterator[PrivateAlgorithm]:
@@ -45,14 +47,10 @@ def registered(key: str | None = None) -> Iterator[PrivateAlgorithm]:
         if key is not None and name != key:
             continue
         for neighbours, mode in sorted(entry.variants):
-            for more in _options(name, entry.offering(neighbours, mode), mode):
-                parameters = {
-                    field: value
-                    for field, value in SMALL.get(name, {}).items()
-                    if mode is Mode.PUBLISHED or field not in PUBLISHED_ONLY.get(name, ())
-                }
+            offering = entry.offering(neighbours, mode)
+            for more in _options(name, offering, mode):
                 with suppress(ValidationError):  # this variant lacks the option
-                    yield _made(name, neighbours, mode, {**parameters, **more})
+                    yield _made(name, neighbours, mode, {**_small(name, offering), **more})
 
 
 def of_plugin(entry: type[PrivateAlgorithm]) -> Iterator[PrivateAlgorithm]:
@@ -73,6 +71,15 @@ def of_plugin(entry: type[PrivateAlgorithm]) -> Iterator[PrivateAlgorithm]:
             ) from None
 
 
+def _small(key: str, offering: type[PrivateAlgorithm]) -> dict[str, Any]:
+    """Returns the small parameters that a variant has."""
+    return {
+        field: value
+        for field, value in {"most_ratings": MOST_RATINGS, **SMALL.get(key, {})}.items()
+        if field in offering.model_fields and field not in offering.of_the_other
+    }
+
+
 def _made(key: str, neighbours: Neighbours, mode: Mode, parameters: dict[str, Any]) -> PrivateAlgorithm:
     said = [f"of {parameters['base']['algorithm']}"] if "base" in parameters else []
     said += [parameters[field] for field in ("noise", "tuning", "mechanism") if field in parameters]
@@ -89,8 +96,8 @@ def _options(key: str, entry: type[PrivateAlgorithm], mode: Mode) -> Iterator[di
         for base in get_args(PrivateBase):
             (name,) = get_args(base.model_fields["algorithm"].annotation)
             if (Neighbours.UNBOUNDED, mode) in base.variants:
-                fewer = SMALL.get(name, {}) if mode is Mode.PUBLISHED else {}
-                yield {"base": {"algorithm": name, **fewer}}
+                small = _small(name, base.offering(Neighbours.UNBOUNDED, mode))
+                yield {"base": {"algorithm": name, **small}}
         return
     laws: list[dict[str, Any]] = [{}]
     if "noise" in entry.model_fields and "noise" not in entry.of_the_other:

@@ -7,13 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.audit.pairs import Pair
+from dpmf_cli.errors import DpmfError
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.keyed import uniforms_of_cells
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import Witness
 from dpmf_cli.ratings import Ratings, UserMajor
+from dpmf_cli.releasing.models import published
 from dpmf_cli.streams import Streams, named_generator
 
 
@@ -50,6 +53,15 @@ def predictions(model: Any, users: NDArray[np.int32], items: NDArray[np.int32]) 
     """Returns (n,) predictions of a model for one ε."""
     with np.errstate(all="ignore"):
         return np.asarray(model.predict(users, items))[:, 0]
+
+
+def published_arrays(model: Any) -> Arrays:
+    """Returns the arrays that a release of the model would hold; none if it cannot be released."""
+    try:
+        with np.errstate(all="ignore"):
+            return published(model)[1]
+    except DpmfError:
+        return {}
 
 
 def covered(

@@ -24,7 +24,7 @@ from dpmf_cli.audit.fits import fitted
 from dpmf_cli.audit.judge import CLOSE, NOISE_OF, Finding, Flaw, StepMoves
 from dpmf_cli.audit.laws import BY_CHANCE, Watch
 from dpmf_cli.audit.pair_files import KeptPair, pair_csv
-from dpmf_cli.audit.pairs import Pair, large_pairs, tiny_pairs
+from dpmf_cli.audit.pairs import Pair, large_pairs, larger_pairs, tiny_pairs
 from dpmf_cli.audit.replay import Replayed, replay
 from dpmf_cli.audit.sides import PASSED_ON
 from dpmf_cli.privacy.neighbours import Mode
@@ -58,7 +58,8 @@ LARGE = (13, 15, 16)
 class Settings:
     """The tests that an audit makes.
 
-    pairs     the number of tiny pairs that are replayed
+    pairs     the number of tiny pairs that are replayed: 84 are every shape on every scale for every ε
+    larger    whether pairs with a user of 130 ratings, and with 1,001 users, are replayed too
     numeric   whether pairs with up to 10⁵ ratings in a row are replayed too
     trials    the number of fits on each side, for a lower bound on ε; 0 for as many as `seconds` allow
     seconds   the CPU seconds for trials, if their number is not given; 0 for none
@@ -67,7 +68,8 @@ class Settings:
     epsilon   the ε of trials, draws and canaries
     """
 
-    pairs: int = 60
+    pairs: int = 84
+    larger: bool = True
     numeric: bool = False
     trials: int = 0
     draws: int = 0
@@ -234,6 +236,10 @@ def _replays(job: Job) -> Iterator[tuple[Pair, float]]:
     algorithm, settings = job.algorithm, job.settings
     small = itertools.chain(tiny_pairs(algorithm.neighbours, settings.pairs), job.own)
     yield from zip(small, itertools.cycle(settings.epsilons))
+    if settings.larger:
+        yield from zip(
+            larger_pairs(algorithm.neighbours), (settings.epsilon, max(settings.epsilons)), strict=True
+        )
     if settings.numeric:
         fitted_on = getattr(algorithm, "base", algorithm).algorithm
         for pair in large_pairs(algorithm.neighbours, LARGER if fitted_on in BY_RATING else LARGE):

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.audit.accountant import OnSamples, Spent, on_a_sample
 from dpmf_cli.audit.pairs import Pair
 from dpmf_cli.audit.sides import FittedSide, Place, Seen, Side
-from dpmf_cli.privacy.accounting import epsilon_of_mu
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Entry, Ledger
 from dpmf_cli.privacy.neighbours import RECORDS_APART, Mode, Neighbours
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.privacy.subsampling import amplified, moves
 
 COMPARED = 4
 """How many numbers of two noise draws are compared. All are the same by chance once in 2³⁰ times."""
@@ -57,6 +56,7 @@ class Flaw(StrEnum):
     LEDGER = "another ledger on the neighbour"
     SPENDS = "spends more than is provable"
     AFTER = "what follows the releases is not the same"
+    GRID = "numbers off the grid of their noise"
     NAN = "not a number on one side"
     CRASH = "a crash on one side"
     BROKEN = "cannot be fitted on either side"
@@ -105,33 +105,6 @@ class StepMoves:
 
 
 @dataclass
-class _Cost:
-    """The cost of moves: the ε of pure noise, and for Gaussian noise the sum of (move/standard deviation)²."""
-
-    pure: float = 0.0
-    squares: float = 0.0
-
-    @classmethod
-    def of(cls, costs: "Iterable[_Cost]") -> "_Cost":
-        """Returns the sum of several costs."""
-        every = tuple(costs)
-        return cls(sum(each.pure for each in every), sum(each.squares for each in every))
-
-    def epsilon(self, delta: float) -> float:
-        """Returns the ε of the cost; nan if it is no sum over steps."""
-        if not self.squares:
-            return self.pure
-        gaussian = epsilon_of_mu(math.sqrt(self.squares), delta or GIVEN_DELTA)
-        if math.isinf(gaussian):  # beyond the accountant's range: the loss is above μ²/2 half of the time
-            gaussian = self.squares / 2
-        return self.pure + gaussian
-
-    def given(self, delta: float) -> str:
-        """Returns the remark that is needed if the claim is of pure ε and the noise Gaussian."""
-        return f", even with δ = {GIVEN_DELTA:g}" if self.squares and not delta else ""
-
-
-@dataclass
 class Judge:
     """Compares the two sides of a replay, and notes what it finds."""
 
@@ -143,10 +116,15 @@ class Judge:
     directions: dict[Place, NDArray[np.float64]] = field(default_factory=dict)
     samples: dict[str, tuple[int, int, float]] = field(default_factory=dict)
     alike: dict[tuple[str, str], int] = field(default_factory=dict)
-    _costs: dict[str, "_Cost"] = field(default_factory=dict)
+    _costs: dict[str, Spent] = field(default_factory=dict)
 
     def find(self, flaw: Flaw, step: str, size: float = math.nan, said: str = "") -> None:
         self.findings.append(Finding(flaw, step, size, self.pair.name, self.epsilon, said))
+
+    def _limit(self, flaw: Flaw, step: str, amount: float, allowed: float, said: str = "") -> None:
+        """Notes a flaw if an amount is larger than allowed."""
+        if amount > allowed * (1 + SLACK):
+            self.find(flaw, step, amount / allowed if allowed else math.inf, said)
 
     def compare(self, here: FittedSide, there: FittedSide) -> None:
         self._compare_ledgers(here.ledger, there.ledger)
@@ -160,17 +138,21 @@ class Judge:
                 self.find(Flaw.STEPS, step, said=f"{NOISE_OF} {other}")
         for (step, draw), places in draws.items():
             self._compare_draw(step, draw, here.side, there.side, places)
-        for entry in here.ledger.entries:
-            self._compare_cost(entry, here.side)
-        self._compare_totals(here.ledger)
+        self._compare_grids(here.side)
+        spent = [self._compare_cost(entry, here.side, here.ledger.delta) for entry in here.ledger.entries]
+        self._compare_totals(here.ledger, Spent.of(spent))
         self._compare_predictions(here.predictions, there.predictions)
+        for name in sorted(here.published.keys() | there.published.keys()):
+            ours, theirs = (np.asarray(side.published.get(name, ())) for side in (here, there))
+            if ours.shape != theirs.shape or ours.tobytes() != theirs.tobytes():
+                self.find(Flaw.AFTER, f"published {name}")
 
     def loss(self, ledger: Ledger) -> float:
         """Returns the cost of all moves together, in units of the claimed ε."""
         claimed = float(ledger.claimed[0])
         if not 0 < claimed < math.inf:
             return math.nan
-        return _Cost.of(self._costs.values()).epsilon(ledger.delta) / claimed
+        return Spent.of(self._costs.values()).epsilon(ledger.delta or GIVEN_DELTA) / claimed
 
     def _compare_ledgers(self, here: Ledger, there: Ledger) -> None:
         for entry in here.entries:
@@ -216,10 +198,8 @@ class Judge:
         of_noise = claimed / used if 0 < used < math.inf else math.nan
         measured = StepMoves(step, entry.mechanism, of_sensitivity, of_noise)
         self.steps[step] = measured.worst(self.steps.get(step, measured))
-        if of_sensitivity > 1 + SLACK:
-            self.find(Flaw.MOVES, step, of_sensitivity)
-        if of_noise > 1 + SLACK:
-            self.find(Flaw.CLAIM, step, of_noise)
+        self._limit(Flaw.MOVES, step, of_sensitivity, 1)
+        self._limit(Flaw.CLAIM, step, of_noise, 1)
         self._add(entry, release, moved, unit)
         rate = entry.rate if entry.sampled is None else entry.sampled.rate
         if rate is not None and rate < 1:
@@ -239,9 +219,8 @@ class Judge:
         allowed = self._changes(paid) * float(paid.provable[0]) / paid.repetitions
         measured = StepMoves(paid.step, paid.mechanism, changed / allowed, changed / allowed)
         self.steps[paid.step] = measured.worst(self.steps.get(paid.step, measured))
-        self._costs.setdefault(paid.step, _Cost()).pure += changed
-        if changed > allowed * (1 + SLACK):
-            self.find(Flaw.MOVES, paid.step, changed / allowed)
+        self._costs.setdefault(paid.step, Spent()).pure += changed
+        self._limit(Flaw.MOVES, paid.step, changed, allowed)
 
     def _changes(self, entry: Entry) -> int:
         """Returns how many of the changes that a step's entry is about lead from one side to the other.
@@ -253,7 +232,7 @@ class Judge:
 
     def _add(self, entry: Entry, release: Release, moved: float, unit: float) -> None:
         """Adds the cost of one draw's move."""
-        cost = self._costs.setdefault(entry.step, _Cost())
+        cost = self._costs.setdefault(entry.step, Spent())
         told = release.told
         if told is not None:
             cost.pure += moved * float(told[0])
@@ -268,62 +247,60 @@ class Judge:
         else:
             cost.squares += (moved / scale) ** 2
 
-    def _compare_cost(self, entry: Entry, side: Side) -> None:
-        """Checks that the added noise is as large as the entry's provable ε requires."""
-        releases = {
+    def _compare_grids(self, side: Side) -> None:
+        """Checks that released numbers are multiples of a power of two that their noise's scale s alone decides, and
+        that is above s/2048 (`privacy.grid`)."""
+        for (step, _, _), seen in sorted(side.seen.items()):
+            scale = 0.0 if seen.release.told is not None else float(seen.release.scale[0])
+            if seen.noise is not None and seen.release.leaves and scale > 0:
+                off = np.count_nonzero(
+                    np.remainder(seen.out[..., 0], math.ldexp(1.0, math.frexp(scale)[1] - 11))
+                )
+                if off:
+                    self.find(Flaw.GRID, step, said=f"{off} numbers of {seen.out[..., 0].size}")
+
+    def _compare_cost(self, entry: Entry, side: Side, delta: float) -> Spent:
+        """Checks that the noise of all draws is as large as the entry's provable ε requires. Returns their cost."""
+        draws = {
             each.release.draw: each.release for each in side.seen.values() if each.release.entry is entry
         }
-        if not releases:
-            return
+        provable, allowed, used = float(entry.provable[0]), entry.sensitivity.value, entry.calibrated_to.value
+        if not draws:
+            return Spent(0.0 if entry.mu is not None or entry.sampled is not None else provable)
         if entry.temperature < 1:
             self.find(Flaw.CLAIM, entry.step, 1 / entry.temperature, AT_ITS_LIMIT)
-        shares = [_share(entry, release) for release in releases.values()]
         if entry.rate is not None:
-            claimed = float(amplified(np.array([shares[0]]), entry.rate)[0])
-            if claimed > entry.claimed[0] * (1 + SLACK):
-                said = f"{AMPLIFIED} {entry.rate:g}"
-                self.find(Flaw.CLAIM, entry.step, float(claimed / entry.claimed[0]), said)
-        provable, allowed = float(entry.provable[0]), entry.sensitivity.value
+            scaled = _cost(entry, draws.values(), used).epsilon(delta)
+            self._limit(
+                Flaw.CLAIM, entry.step, scaled, float(entry.claimed[0]), f"{AMPLIFIED} {entry.rate:g}"
+            )
         if math.isinf(provable) or math.isinf(allowed):
-            return
-        shares = [share * allowed / entry.calibrated_to.value for share in shares]
-        if entry.mu is not None:
-            spent, limit = math.hypot(*shares), float(entry.mu[0])
-        elif entry.sampled is not None:
-            spent, limit = max(shares), float(1 / entry.sampled.multiplier[0])
-        elif entry.rate is not None:
-            spent, limit = float(amplified(np.array([shares[0]]), entry.rate)[0]), provable
-        else:
-            spent, limit = math.fsum(shares), provable
-        if spent > limit * (1 + SLACK):
-            self.find(Flaw.SPENDS, entry.step, spent / limit)
+            return Spent(math.inf)
+        paid = entry.repetitions if entry.sampled is None else entry.sampled.repetitions
+        self._limit(Flaw.SPENDS, entry.step, len(draws), paid, f"{len(draws)} draws, paid for {paid}")
+        spent = _cost(entry, draws.values(), allowed)
+        self._limit(Flaw.SPENDS, entry.step, spent.epsilon(delta), provable)
+        return spent
 
-    def _compare_totals(self, ledger: Ledger) -> None:
+    def _compare_totals(self, ledger: Ledger, spent: Spent) -> None:
         """Adds up the steps once more, and checks the sum against the ledger's total and limit."""
-        provable, limit = float(ledger.provable[0]), float(ledger.limit[0])
-        if all(entry.mu is None and entry.sampled is None for entry in ledger.entries):
-            total = math.fsum(float(entry.provable[0]) for entry in ledger.entries)
-            if total > provable * (1 + SLACK):
-                self.find(Flaw.SPENDS, "all steps", total / provable)
-        if self.algorithm.mode is Mode.CORRECTED and provable > limit * (1 + SLACK):
-            self.find(Flaw.SPENDS, "all steps", provable / limit)
+        provable = float(ledger.provable[0])
+        self._limit(Flaw.SPENDS, "all steps", spent.epsilon(ledger.delta), provable)
+        if self.algorithm.mode is Mode.CORRECTED:
+            self._limit(Flaw.SPENDS, "all steps", provable, float(ledger.limit[0]))
         for entry in ledger.entries:
-            if math.inf > entry.provable[0] > entry.claimed[0] * (1 + SLACK) and entry.claimed[0] > 0:
-                self.find(
-                    Flaw.CLAIM,
-                    entry.step,
-                    float(entry.provable[0] / entry.claimed[0]),
-                    "by the accountant",
-                )
-        for entry in ledger.entries:
-            cost, claimed = self._costs.get(entry.step, _Cost()), float(entry.claimed[0])
-            if cost.epsilon(ledger.delta) > claimed * (1 + SLACK) and claimed > 0:
-                size = cost.epsilon(ledger.delta) / claimed
-                self.find(Flaw.CLAIM, entry.step, size, TOGETHER + cost.given(ledger.delta))
-        loss = self.loss(ledger)
-        if loss > 1 + SLACK:
-            given = _Cost.of(self._costs.values()).given(ledger.delta)
-            self.find(Flaw.CLAIM, "all steps", loss, TOGETHER + given)
+            proved, claimed = float(entry.provable[0]), float(entry.claimed[0])
+            if claimed > 0:
+                if proved < math.inf:
+                    self._limit(Flaw.CLAIM, entry.step, proved, claimed, "by the accountant")
+                self._together(entry.step, self._costs.get(entry.step, Spent()), claimed, ledger.delta)
+        if 0 < (claimed := float(ledger.claimed[0])) < math.inf:
+            self._together("all steps", Spent.of(self._costs.values()), claimed, ledger.delta)
+
+    def _together(self, step: str, moved: Spent, claimed: float, delta: float) -> None:
+        """Checks that what was claimed pays for the moves of this pair."""
+        given = f", even with δ = {GIVEN_DELTA:g}" if moved.squares and not delta else ""
+        self._limit(Flaw.CLAIM, step, moved.epsilon(delta or GIVEN_DELTA), claimed, TOGETHER + given)
 
     def _compare_predictions(self, one: NDArray[np.floating], other: NDArray[np.floating]) -> None:
         if not np.array_equal(np.isfinite(one), np.isfinite(other)):
@@ -384,18 +361,26 @@ def _scale(release: Release) -> NDArray[np.float64]:
     return release.scale if told is None else told
 
 
-def _share(entry: Entry, release: Release) -> float:
-    """Returns the cost of one draw, in the ε or μ of its mechanism, for the move that its noise is calibrated to."""
-    if release.told is not None:
-        return float(release.told[0])
-    unit = 1.0 if release.unit is None else float(release.unit[0])
-    scale = float(release.scale[0]) * unit
-    if scale == 0:
-        return math.inf
-    if entry.sampled is not None:
-        return entry.calibrated_to.value / moves(entry.sensitivity.neighbours) / scale
-    times = 2 if math.isinf(entry.sensitivity.norm) else 1
-    return times * entry.calibrated_to.value / scale
+def _cost(entry: Entry, draws: Collection[Release], move: float) -> Spent:
+    """Returns the cost of draws of noise if the numbers of each move by `move`, in the norm of the entry."""
+    told = [release.told for release in draws if release.told is not None]
+    if told:
+        return Spent(math.fsum(float(each[0]) for each in told) * move / entry.calibrated_to.value)
+    units = (1.0 if release.unit is None else float(release.unit[0]) for release in draws)
+    scales = [float(release.scale[0]) * unit for release, unit in zip(draws, units, strict=True)]
+    if 0 in scales:
+        return Spent(math.inf)
+    ratios = [move / scale for scale in scales]
+    if entry.sampled is not None and entry.sampled.rate < 1:
+        exchanged = entry.sensitivity.neighbours is not Neighbours.USER
+        counts = Counter(float(f"{ratio / (1 + exchanged):.12g}") for ratio in ratios)
+        steps = (OnSamples(ratio, entry.sampled.rate, exchanged, count) for ratio, count in counts.items())
+        return Spent(sampled=tuple(steps))
+    if entry.mu is not None:
+        return Spent(squares=math.fsum(ratio**2 for ratio in ratios))
+    if entry.rate is not None:
+        return Spent(math.fsum(on_a_sample(ratio, entry.rate) for ratio in ratios))
+    return Spent(math.fsum(ratios) * (2 if math.isinf(entry.sensitivity.norm) else 1))
 
 
 def _distance(moves: NDArray[np.float64], entry: Entry, of: Sensitivity) -> float:

@@ -67,6 +67,32 @@ def large_pairs(neighbours: Neighbours, powers: tuple[int, ...], seed: int = 0) 
         yield hovering_pair(neighbours, power, seed=seed)
 
 
+def larger_pairs(neighbours: Neighbours, seed: int = 0) -> Iterator[Pair]:
+    """Yields pairs that reach what depends on a large number: of a user's ratings, and of users.
+
+    In the first, a user with 129 or 130 ratings of 140 items differs, beside eight others with ten each. In the
+    second, 1,001 others have one rating each, of one of three items, and the user who differs has one or none.
+    """
+    for number, (others, items, each, own) in enumerate(((8, 140, 10, 130), (1001, 3, 1, 1))):
+        rng, scale = np.random.default_rng((seed, 3, number)), SCALES[number]
+        rated = rng.random((others, items)).argsort(axis=1)[:, :each]
+        users, ends = (
+            np.repeat(np.arange(others), each),
+            rng.choice([scale.minimum, scale.maximum], others * each),
+        )
+        base = _ratings(users, rated.ravel(), ends, others + 1, items, scale)
+        values = np.where(np.arange(own) % 2 == 0, scale.maximum, rng.choice(ends, own))
+        whole = with_ratings(base, np.full(own, others), np.arange(own), values)
+        name = f"{own} ratings of a user beside {others}"
+        if neighbours is Neighbours.USER:
+            yield Pair(name, base, whole, others)
+        elif neighbours is Neighbours.UNBOUNDED:
+            without = whole.select((whole.users != others) | (whole.items != 0))
+            yield Pair(name, without, whole, others)
+        else:
+            yield _changed(name, whole, neighbours, others, 0, scale.maximum, scale.minimum, rng)
+
+
 def hovering_pair(
     neighbours: Neighbours,
     power: int,

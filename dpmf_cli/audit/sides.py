@@ -1,13 +1,14 @@
 """The two sides of a replay: fits on neighbouring ratings. The second publishes the numbers of the first."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.audit.fits import covered, fitted, predictions
+from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.audit.fits import covered, fitted, predictions, published_arrays
 from dpmf_cli.audit.pairs import Pair
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.privacy.ledger import Ledger
@@ -83,11 +84,13 @@ class Side(Witness):
 
 @dataclass(frozen=True)
 class FittedSide:
-    """One side of a replay: the seen numbers, the ledger and the predictions (n_pairs,), or the error."""
+    """One side of a replay: the seen numbers, the ledger, the predictions (n_pairs,) and the arrays that a release
+    would hold, or the error."""
 
     side: Side
     ledger: Ledger
     predictions: NDArray[np.floating]
+    published: Arrays = field(default_factory=dict)
     error: str = ""
 
 
@@ -104,8 +107,9 @@ def _fitted(
 ) -> FittedSide:
     try:
         model, ledger = fitted(algorithm, ratings, epsilon, run=run, witness=side)
-        return FittedSide(side, ledger, predictions(model, *covered(algorithm, pair)))
+        predicted = predictions(model, *covered(algorithm, pair))
+        return FittedSide(side, ledger, predicted, published_arrays(model))
     except PASSED_ON:
         raise
     except Exception as error:
-        return FittedSide(side, Ledger([epsilon]), np.zeros(0), f"{type(error).__name__}: {error}")
+        return FittedSide(side, Ledger([epsilon]), np.zeros(0), error=f"{type(error).__name__}: {error}")

@@ -38,7 +38,7 @@ def audit(
     every: Annotated[bool, typer.Option("--all", help="Audit every algorithm in all its variants.")] = False,
     pairs: Annotated[
         int, typer.Option(min=1, help="How many small adversarial pairs to replay for each algorithm.")
-    ] = 60,
+    ] = 84,
     numeric: Annotated[
         bool, typer.Option("--numeric", help="Also replay pairs with up to 95,000 ratings of one item.")
     ] = False,

@@ -70,9 +70,13 @@ class LaneNoise:
         """Returns the noise of the models `lanes`, from the same unit draw."""
         return replace(self, scale=self.scale[lanes])
 
-    def units(self, first: int, count: int) -> NDArray[np.float64]:
-        """Returns (count, …) the unit noise of the numbers from `first` on."""
-        return self.unit[first : first + count]
+    def of_numbers(self, first: int, count: int) -> Self:
+        """Returns the noise of `count` numbers from `first` on."""
+        return replace(self, unit=self.unit[first : first + count])
+
+    def drawn_again(self, count: int, rng: np.random.Generator) -> Self:
+        """Returns fresh noise for `count` single numbers."""
+        return replace(self, unit=self.law((count, *self.shape[1:]), rng).reshape(count, -1)[:, 0])
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -129,9 +133,13 @@ class KeyedNoise:
         """(E,) the power of two, for each ε, whose multiples the released numbers are: `privacy.grid`."""
         return grid_of(self.scale)
 
-    def units(self, first: int, count: int) -> NDArray[np.float64]:
-        """Returns (count,) the unit noise of the numbers from `first` on."""
-        return np.asarray(unit_of_cells(np.uint64(self.key), first, count))
+    def of_numbers(self, first: int, count: int) -> LaneNoise:
+        """Returns the noise of `count` numbers from `first` on."""
+        return LaneNoise(unit_of_cells(np.uint64(self.key), first, count), self.scale)
+
+    def drawn_again(self, count: int, rng: np.random.Generator) -> LaneNoise:
+        """Returns fresh noise for `count` single numbers."""
+        return replace(self, key=int(rng.integers(2**63))).of_numbers(0, count)
 
 
 class Randomiser(Protocol):

@@ -37,8 +37,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmf_cli.lane_groups import Grouped
-from dpmf_cli.privacy.grid import on_grid
-from dpmf_cli.privacy.keyed import unit_of_cells
 from dpmf_cli.privacy.ledger import Entry
 from dpmf_cli.privacy.noise import AnyNoise, DeviceNoise, KeyedNoise, LaneNoise, LaterNoise
 
@@ -202,14 +200,10 @@ class Release:
 
     def again(self, clean: float, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Returns (count,) numbers that this release could have published for `clean` at its first ε: fresh draws."""
-        noise = self._noise
-        if isinstance(noise, DeviceNoise):
-            return replace(noise, rng=rng).perturbed(np.full(count, clean))[:, 0]
-        if isinstance(noise, KeyedNoise):
-            unit = unit_of_cells(np.uint64(rng.integers(2**63)), 0, count)
-        else:
-            unit = noise.law((count, *noise.shape[1:]), rng).reshape(count, -1)[:, 0]
-        return on_grid(clean + unit * noise.scale[0], noise.grid[:1])
+        if isinstance(self._noise, DeviceNoise):
+            return replace(self._noise, rng=rng).perturbed(np.full(count, clean))[:, 0]
+        noise = self._noise.of_models(slice(0, 1))
+        return noise.drawn_again(count, rng).added_to(np.full(count, clean))[:, 0]
 
     def split(self, rows: int) -> tuple["Release", "Release"]:
         """Returns the release of its first `rows` numbers and that of the rest: two parts of one noise draw."""
@@ -268,7 +262,7 @@ class _Publisher:
 
     def __call__(self, clean: Numbers, first: int = 0, /) -> NDArray[np.float64]:
         clean = np.asarray(clean, dtype=np.float64)
-        noisy = on_grid(clean + self._drawn(first, len(clean)), self.noise.grid)
+        noisy = self.noise.of_numbers(first, len(clean)).added_to(clean)
         return self.witness.published(self.release, self.lanes, self.release.first + first, clean, noisy)
 
     def solutions(self, problems: Perturbed) -> NDArray[np.float64]:
@@ -277,11 +271,8 @@ class _Publisher:
     def solved(self, problems: Perturbed) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns solutions, and the noise that gives them."""
         assert isinstance(self.noise, LaneNoise)
-        drawn = self._drawn(0, len(self.noise.unit))
+        drawn = np.asarray(self.noise.unit[..., None] * self.noise.scale)
         return self.witness.solved(self.release, self.lanes, problems, drawn)
-
-    def _drawn(self, first: int, count: int) -> NDArray[np.float64]:
-        return np.asarray(self.noise.units(first, count)[..., None] * self.noise.scale)
 
 
 class _Noted:

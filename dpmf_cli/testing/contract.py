@@ -273,6 +273,6 @@ class PrivateAlgorithmContract(AlgorithmContract):
         self, algorithm: PrivateAlgorithm
     ) -> None:
         """The first tier of `dpmf audit`, on a pair of each kind. A finding may refute a published claim only."""
-        job = Job(algorithm, Settings(pairs=len(SHAPES), epsilons=(1.0,)))
+        job = Job(algorithm, Settings(pairs=len(SHAPES), larger=False, epsilons=(1.0,)))
         found = [f"{each.step}: {each.flaw} ({each.size:.4g}, {each.pair})" for each in audit(job).refuted]
         assert not found

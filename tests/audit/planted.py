@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.audit.judge import Finding, Flaw
 from dpmf_cli.audit.pairs import tiny_pairs
 from dpmf_cli.audit.replay import replay
@@ -109,7 +110,7 @@ class Fit:
 
     descends_by: ClassVar[NoisyKernel] = kernel_that()
 
-    def model(self) -> EffectsModel:
+    def model(self) -> Model:
         average = self.average()
         users = self.users(average)
         items = self.items(average, self.counts())
@@ -257,7 +258,7 @@ class Toy(PrivateAlgorithm):
     def spends_delta(self) -> float:
         return DELTA if self.gaussian else 0.0
 
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> Model:
         return self.fits(self, train, epsilons, streams, curator).model()
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf_cli.audit.pairs import SCALES, SHAPES, Pair, large_pairs, pairs_of, tiny_pairs
-from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.audit.pairs import SCALES, SHAPES, Pair, large_pairs, larger_pairs, pairs_of, tiny_pairs
+from dpmf_cli.privacy.neighbours import HIDE_IDS, Neighbours
 from dpmf_cli.ratings import Ratings, Scale, with_ratings
 
 COUNT = 10 * len(SHAPES)
@@ -66,6 +66,17 @@ def test_tiny_pairs_are_neighbours(neighbours: Neighbours, seed: int) -> None:
         assert_within_scale(pair.here)
         assert_within_scale(pair.there)
         assert len(pair.there) <= 200
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_larger_pairs_have_a_user_of_many_ratings_and_many_users(neighbours: Neighbours) -> None:
+    busy, crowd = larger_pairs(neighbours)
+    for pair in (busy, crowd):
+        assert_neighbours(pair, neighbours)
+        assert_within_scale(pair.there)
+    assert busy.there.user_counts[busy.changed] > 100
+    here, there = (np.count_nonzero(each.user_counts) for each in (crowd.here, crowd.there))
+    assert there > here > 1000 if neighbours in HIDE_IDS else there == here > 1000
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)

@@ -1,26 +1,41 @@
 """Planted mistakes: the toy algorithm with one mistake at a time, each found by the tier that should find it."""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import dp_accounting
 import numpy as np
 import pytest
+from dp_accounting.pld import PLDAccountant
 from numpy.typing import NDArray
 
+from dpmf_cli.algorithms.field import dpam
+from dpmf_cli.algorithms.field.dpam import PrivateAlternatingMinimization as DPAM
+from dpmf_cli.algorithms.shared import certified_descent, item_alternation
+from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.effects import Effects
+from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
+from dpmf_cli.algorithms.shared.own_factors import OwnFactors
+from dpmf_cli.algorithms.shared.own_means import OwnMeansModel
+from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.audit.bits import low_bits
+from dpmf_cli.audit.entries import registered
 from dpmf_cli.audit.job import Job, Settings, audit
 from dpmf_cli.audit.judge import Flaw
 from dpmf_cli.audit.pairs import large_pairs, tiny_pairs
 from dpmf_cli.audit.replay import replay
+from dpmf_cli.kernels.similarity_descent import LearnedRatings
+from dpmf_cli.privacy import mechanisms, subsampling
+from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
 from dpmf_cli.privacy.grid import FINEST, MARGIN, on_grid
 from dpmf_cli.privacy.mechanisms import exponential_choice, repeated_laplace, subsampled_gaussian
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise, unit_laplace
 from dpmf_cli.privacy.release import NoisyKernel, Publish, Release, noisy_kernel
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.privacy.subsampling import noise_multipliers
+from dpmf_cli.privacy.subsampling import SampledSteps, noise_multipliers
 from dpmf_cli.ratings import Ratings
 from tests.audit.planted import (
     DELTA,
@@ -333,6 +348,12 @@ class OwnMean(Fit):
 
     def users(self, average: Numbers) -> Numbers:
         return self.user_sums(average) / np.maximum(self.train.user_counts, 1)[:, None]
+
+    def model(self) -> OwnMeansModel:
+        """A release of this model holds no users."""
+        made, nothing = super().model(), np.zeros_like(self.epsilons)
+        assert isinstance(made, EffectsModel)
+        return OwnMeansModel(Effects(nothing, made.items, made.users, residual=nothing))
 
 
 class OwnMeanOfOthers(OwnMean):
@@ -664,9 +685,10 @@ def test_sums_in_float32_show_on_large_data_alone(neighbours: Neighbours) -> Non
 
 
 def test_low_bits_of_a_law_that_does_not_round() -> None:
-    """A replay finds nothing. The low bits of a single sum tell an extreme value from the other."""
+    """A replay sees numbers that are off the grid. The low bits of a single sum tell an extreme value from the
+    other."""
     mistaken, right = (Toy(fits=fit, neighbours=BOUNDED) for fit in (LowBitsLeft, OwnNoise))
-    assert list(findings(mistaken)) == []
+    assert {(each.flaw, each.step) for each in findings(mistaken)} == {(Flaw.GRID, "user sums")}
     pair = next(each for each in tiny_pairs(BOUNDED, 7) if each.name.startswith("nothing else"))
     for algorithm, leaks in ((mistaken, True), (right, False)):
         (test,) = (each for each in low_bits(algorithm, pair, 0.1, 20_000) if each.step == "user sums")
@@ -694,4 +716,168 @@ def test_a_draw_that_serves_two_steps_shows_over_many_pairs() -> None:
     (found,) = audit(Job(Toy(fits=OneStreamForTwo, neighbours=BOUNDED), Settings())).refuted
     assert (found.flaw, found.step) == (Flaw.STEPS, "user sums")
     assert found.said.startswith("has the noise of all ratings, on ")
-    assert 15 < found.pairs < 45
+    assert 25 < found.pairs < 65
+
+
+# --- mistakes in dpmf's own code, found by what `make audit` runs ---
+
+
+def half_of_the_sampled_steps(patch: pytest.MonkeyPatch) -> None:
+    """Noise and charge are for half of the steps that are made."""
+    patch.setattr(
+        mechanisms, "SampledSteps", lambda noise, rate, times: SampledSteps(noise, rate, times // 2)
+    )
+    patch.setattr(
+        dpam, "noise_multipliers", lambda *a, steps, **more: noise_multipliers(*a, steps=steps // 2, **more)
+    )
+
+
+def no_rounding(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        LaneNoise,
+        "added_to",
+        lambda self, clean: on_grid(_wide(clean, self), np.full_like(self.scale, FINEST)),
+    )
+
+
+def _wide(clean: Any, noise: LaneNoise) -> Numbers:
+    values = np.asarray(clean, np.float64)
+    values = values[..., None] if values.ndim == noise.unit.ndim else values
+    return np.asarray(values + noise.unit[..., None] * noise.scale)
+
+
+def weights_from_clean_counts(patch: pytest.MonkeyPatch) -> None:
+    parts = ItemAlternation.parts
+    patch.setattr(
+        ItemAlternation,
+        "parts",
+        lambda self, train, kept, counts: parts(
+            self, train, kept, np.maximum(kept.item_counts[:, None] + 0 * counts, 1)
+        ),
+    )
+
+
+def kept_by_clean_counts(patch: pytest.MonkeyPatch) -> None:
+    """Which ratings are kept of a user who has too many depends on clean counts."""
+    patch.setattr(
+        item_alternation,
+        "at_most",
+        lambda train, limit, draws: at_most(
+            train, limit, (0.37 * train.item_counts[train.items] + draws) % 1
+        ),
+    )
+
+
+def rate_from_the_clean_number_of_users(patch: pytest.MonkeyPatch) -> None:
+    begin, rates, seen = DPAM.begin, DPAM.rates, [0]
+
+    def noting(self: DPAM, train: Ratings, *more: Any) -> Any:
+        seen[0] = max(int(np.count_nonzero(train.user_counts)), 1)
+        return begin(self, train, *more)
+
+    patch.setattr(DPAM, "begin", noting)
+    patch.setattr(DPAM, "rates", lambda self, multiplier, _: rates(self, multiplier, seen[0]))
+
+
+def no_clip_beyond_64_ratings(patch: pytest.MonkeyPatch) -> None:
+    clipped = LearnedRatings.clipped
+    patch.setattr(
+        LearnedRatings,
+        "clipped",
+        lambda train, limits, norm: clipped(train, np.where(train.user_counts > 64, 1e9, limits), norm),
+    )
+
+
+def clean_counts_published(patch: pytest.MonkeyPatch) -> None:
+    """No prediction needs them."""
+    published: Any = vars(OwnFactors)["published"].fget
+    more = property(lambda self: {**published(self), "counts": self.own.item_counts})
+    patch.setattr(OwnFactors, "published", more)
+
+
+def delta_times_100(patch: pytest.MonkeyPatch) -> None:
+    for name in ("get_epsilon_gaussian", "get_sigma_gaussian"):
+        patch.setattr(dp_accounting, name, _at_a_hundred_times(getattr(dp_accounting, name)))
+
+
+def _at_a_hundred_times(of_gaussian: Callable[..., float]) -> Callable[..., float]:
+    return lambda noise, delta, *more: of_gaussian(noise, 100 * delta, *more)
+
+
+def delta_of_samples_times_100(patch: pytest.MonkeyPatch) -> None:
+    get_epsilon = PLDAccountant.get_epsilon
+    patch.setattr(PLDAccountant, "get_epsilon", lambda self, delta: get_epsilon(self, 100 * delta))
+
+
+def amplification_to_first_order(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(mechanisms, "amplified", lambda epsilon, rate: rate * np.asarray(epsilon))
+    patch.setattr(certified_descent, "before_sampling", lambda epsilon, rate: epsilon / rate)
+
+
+LOW_BITS = "told apart by low bits"
+
+FEW = Settings(pairs=1, larger=False, draws=20_000, epsilons=(1.0,))
+LARGER = replace(FEW, larger=True)
+
+BROKEN: Sequence[tuple[Callable[[pytest.MonkeyPatch], None], str, Collection[str], str, Settings]] = (
+    (half_of_the_sampled_steps, "dpam, samples of 0.3, user, corrected", [Flaw.SPENDS], "gradients", FEW),
+    (no_rounding, "mm_averages, laplace, user, corrected", [Flaw.GRID, LOW_BITS], "item sums", FEW),
+    (
+        weights_from_clean_counts,
+        "dpals, user, corrected",
+        [Flaw.MOVES],
+        "right sides 1",
+        replace(FEW, pairs=49),
+    ),
+    (kept_by_clean_counts, "dpam, user, corrected", [Flaw.MOVES], "item counts", replace(FEW, pairs=49)),
+    (
+        rate_from_the_clean_number_of_users,
+        "dpam, user, corrected",
+        [Flaw.AFTER],
+        "predictions",
+        replace(LARGER, epsilons=(300.0,)),
+    ),
+    (no_clip_beyond_64_ratings, "dpsgd_pnbm, gaussian, user, corrected", [Flaw.MOVES], "gradients", LARGER),
+    (clean_counts_published, "dpals, user, corrected", [Flaw.AFTER], "published counts", FEW),
+    (delta_times_100, "mm_averages, gaussian, user, corrected", [Flaw.SPENDS], "all steps", FEW),
+    (delta_of_samples_times_100, "dpam, samples of 0.3, user, corrected", [Flaw.SPENDS], "gradients", FEW),
+    (
+        amplification_to_first_order,
+        "dpsgd_pnbm, laplace, samples of 0.3, user, corrected",
+        [Flaw.SPENDS],
+        "gradient 1",
+        FEW,
+    ),
+)
+"""The mistake, the variant in which it shows, what is found of which step, and a part of what `make audit` replays that
+is enough to find it."""
+
+
+@pytest.mark.parametrize(("plant", "label", "flaws", "step", "settings"), BROKEN)
+def test_the_audit_of_all_finds_a_mistake_in_dpmf(
+    plant: Callable[[pytest.MonkeyPatch], None],
+    label: str,
+    flaws: Collection[str],
+    step: str,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    uncached: None,
+) -> None:
+    (entry,) = (each for each in registered(label.partition(",")[0]) if each.label == label)
+    job = Job(entry, settings)
+    assert audit(job).refuted == ()
+    for forgotten in ACCOUNTED:
+        forgotten.cache_clear()
+    plant(monkeypatch)
+    assert {(flaw, step) for flaw in flaws} <= {(each.flaw, each.step) for each in audit(job).refuted}
+
+
+ACCOUNTED = epsilon_of_mu, mu_of_epsilon, subsampling._composed_epsilon, subsampling._noise_multiplier
+
+
+@pytest.fixture
+def uncached() -> Iterator[None]:
+    """No number of a wrong accountant is kept for other tests."""
+    yield
+    for each in ACCOUNTED:
+        each.cache_clear()
