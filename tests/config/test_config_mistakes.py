@@ -210,7 +210,7 @@ def test_a_missing_file_and_bytes_that_are_no_text(tmp_path: Path) -> None:
     with pytest.raises(DpmfError, match=r"x\.yaml:1:1: is not UTF-8 text; save the file as UTF-8"):
         load_config(tmp_path / "x.yaml")
     os.mkfifo(tmp_path / "fifo.yaml")
-    with pytest.raises(DpmfError, match=r"fifo\.yaml: cannot be read as UTF-8 text: not a file$"):
+    with pytest.raises(DpmfError, match=r"fifo\.yaml: cannot be read: not a file; name a config$"):
         load_config(tmp_path / "fifo.yaml")
 
 

@@ -17,6 +17,7 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.results.store import Store
 from dpmf_cli.results.task import Task, TaskResult
 from dpmf_cli.running.cutting import arrivals, fold_assignment, portions_of
+from dpmf_cli.streams import OWN
 from tests.command import dpmf, task_files
 
 pytestmark = pytest.mark.usefixtures("reference_machine")
@@ -199,12 +200,12 @@ def test_a_portion_needs_something_to_train_on_and_to_test_in_every_fold_held_ou
     (tmp_path / "shop.csv").write_text(shop(list(range(120))))
     text = SHOP + "held_out: 1\n" + GROWTH.replace("0.3", "0.02")
     outcomes = set()
-    for seed in range(12):
+    for seed in range(24):
         (tmp_path / "x.yaml").write_text(f"{text}seed: {seed}\n")
         config = load_config(tmp_path / "x.yaml")
         dataset = load(config.dataset, Folders(tmp_path, cache, tmp_path))
-        first = arrivals(dataset.ratings, "random", dataset="shop", seed=seed)[:2]
-        folds = fold_assignment("shop", seed, 3, 120)[first].tolist()
+        first = arrivals(dataset.ratings, "random", dataset=OWN, seed=seed)[:2]
+        folds = fold_assignment(OWN, seed, 3, 120)[first].tolist()
         possible = folds.count(0) == 1
         outcomes.add(tuple(folds.count(fold) for fold in range(3)))
         try:
@@ -248,7 +249,7 @@ def test_growth_in_time_uses_the_oldest_ratings(tmp_path: Path, cache: Path) -> 
         ("0.6", "72", "71.0"),
     ]
     loaded = load(load_config(tmp_path / "x.yaml").dataset, Folders(tmp_path, cache, tmp_path))
-    first = arrivals(loaded.ratings, "timestamp", dataset="shop", seed=2016)[:36]
+    first = arrivals(loaded.ratings, "timestamp", dataset=OWN, seed=2016)[:36]
     assert sorted(loaded.ratings.columns["timestamp"][first] // 86_400) == list(range(36))
     assert int(rows[0]["users"]) == len(set(loaded.ratings.users[first].tolist()))
     curves = table(tmp_path, "x/curves.csv")

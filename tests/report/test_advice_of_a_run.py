@@ -44,9 +44,9 @@ def test_a_real_run(shop: Path) -> None:
     )
     assert pge.status == mm.status == Status.CROSSED
     assert f"For IA, take PGE: a provable ε of {pge.provable:.3g}" in text
-    assert "(neighbours: bounded), by pure ε-DP:" in text
+    assert "; neighbours: bounded), by pure ε-DP:" in text
     assert (
-        "(neighbours: unbounded), from everybody but the user who gets the prediction (joint), by pure ε-DP:"
+        "; neighbours: unbounded), from everybody but the user who gets the prediction (joint), by pure ε-DP:"
         in text
     )
     assert "An ε under one heading cannot be compared with an ε under another." in text

@@ -11,6 +11,7 @@ from dpmf_cli.config import load_config
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.results.task import Cut
 from dpmf_cli.running.cutting import cut_ratings
+from dpmf_cli.streams import OWN
 from tests.command import dpmf, task_files
 
 CONFIG = (
@@ -33,7 +34,7 @@ def mean_error(folder: Path, cache: Path, portion: float) -> float:
     """RMSE of the training mean, over both folds."""
     dataset = load(load_config(folder / "x.yaml").dataset, Folders(folder, cache, folder))
     cuts = (
-        cut_ratings(dataset.ratings, Cut(3, fold, portion, test="recent"), dataset="shop", seed=2016)
+        cut_ratings(dataset.ratings, Cut(3, fold, portion, test="recent"), dataset=OWN, seed=2016)
         for fold in range(2)
     )
     errors = [np.sqrt(np.mean((test.values - train.values.mean()) ** 2)) for train, test in cuts]

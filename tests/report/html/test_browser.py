@@ -89,9 +89,9 @@ def test_values_by_pointer_and_by_keyboard(browser: webdriver.Chrome) -> None:
     assert f"●PGE {mean}" in readout.text.splitlines()
     evaluate(browser, f"document.querySelector('{CURVES} .picture').focus()")
     ActionChains(browser).send_keys(Keys.END).perform()
-    assert readout.text.startswith("total ε, as claimed = 30")
+    assert readout.text.startswith("total ε, claimed and provable = 30")
     ActionChains(browser).send_keys(Keys.ARROW_LEFT).perform()
-    assert readout.text.startswith("total ε, as claimed = 8")
+    assert readout.text.startswith("total ε, claimed and provable = 8")
     ActionChains(browser).send_keys(Keys.ESCAPE).perform()
     assert not readout.is_displayed()
 
