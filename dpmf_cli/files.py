@@ -9,6 +9,7 @@ write results and caches.
 import contextlib
 import errno
 import fcntl
+import hashlib
 import os
 import secrets
 import shutil
@@ -189,6 +190,10 @@ def open_for_locks(path: Path) -> int:
     """Opens a file for locks on its bytes, and returns the descriptor. The file stays empty. Raises OSError."""
     make_folder(path.parent)
     return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def sweep(place: Path) -> None:

@@ -1,6 +1,5 @@
 """The pydantic base of all models in a config. They are frozen, and an unknown key is an error with a hint."""
 
-import hashlib
 import json
 from typing import Any, get_args
 
@@ -8,9 +7,15 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.errors import did_you_mean
+from dpmf_cli.files import sha256
+
+NEIGHBOURS_HIDE = (
+    "`bounded` hides the value of a rating, `unbounded` that it exists, `user` a whole user, `local` the value from "
+    "the service too"
+)
 
 _ELSEWHERE = {
-    "protects": "; write `neighbours: bounded` for what `--protects value` hides, `unbounded` for presence",
+    "protects": f"; a config says it by `neighbours`: {NEIGHBOURS_HIDE}",
     "seed": "; a config has one `seed`, at its top, and the noise of a release has a secret one: leave it out here",
 }
 """What to do about keys that a reader may expect where they do not belong, and that resemble none that does."""
@@ -79,10 +84,6 @@ class SealedModel(StrictModel):
         seal = sha256(json.dumps(content, ensure_ascii=False, allow_nan=False).encode())
         sealed = {**content, "seal": seal}
         return f"{json.dumps(sealed, indent=indent, ensure_ascii=False, allow_nan=False)}\n".encode()
-
-
-def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def _takes(annotation: Any, kind: type) -> bool:

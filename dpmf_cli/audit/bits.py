@@ -75,8 +75,8 @@ def _tested(
         return bounds.epsilon_of_event(*counts, delta, bounds.TRAINING_CONFIDENCE)
 
     events: tuple[bounds.Happening, ...] = (
-        bounds.bit_event(ours[:half], theirs[:half], delta),
-        bounds.best_threshold(ours[:SIZES], theirs[:SIZES], delta),
+        bounds.bit_event(ours[:half:2], theirs[:half:2], delta),
+        bounds.best_threshold(ours[: 2 * SIZES : 2], theirs[: 2 * SIZES : 2], delta),
     )
     event = max(events, key=score)
     counts = bounds.counts_of(event, ours[half:], theirs[half:])

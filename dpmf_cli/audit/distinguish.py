@@ -114,6 +114,10 @@ class _Watched:
         correlations[np.abs(correlations) < by_chance] = 0
         np.fill_diagonal(correlations, 1)
         values, vectors = np.linalg.eigh(correlations)
+        if (
+            values[0] < -LEAST_VARIANCE
+        ):  # what was set to 0 left no covariance: the nearest by equal variances
+            values = (values - 2 * values[0]) / (1 - 2 * values[0])
         along = vectors.T @ (self.moves / deviations)
         return np.asarray(vectors @ (along / np.maximum(values, LEAST_VARIANCE)) / deviations)
 

@@ -85,4 +85,6 @@ def print_answer(
     for warning in filter(None, dict.fromkeys(warnings)):
         say(f"warning: {warning}")
     print(f"{experiment.title}: which private method to take at ε = {epsilon:g}\n")
-    print(before + answer(experiment, epsilon, str(config), by_errors=by_errors), end="")
+    guessed = getattr(getattr(loaded.dataset, "scale", None), "guessed", False)
+    page = answer(experiment, epsilon, str(config), by_errors=by_errors, guessed_scale=guessed)
+    print(before + page, end="")

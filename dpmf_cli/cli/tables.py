@@ -205,7 +205,7 @@ def baselines(
     metric: MetricOption = None,
     plugin: PluginOption = None,
 ) -> None:
-    """Show the errors of the baselines: GA, IA, GE, clean MF.
+    """Show the errors of the baselines: GA, IA, GE, clean MF (ALS).
 
     If an experiment reproduces table 3 of Friedman et al. (2016), the printed errors stand beside them.
 

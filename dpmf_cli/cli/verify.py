@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpmf_cli.cli.options import DataOption, PluginOption, ResultsOption
+from dpmf_cli.errors import DpmfError
 
 if TYPE_CHECKING:
     from dpmf_cli.datasets.soundness import Soundness
@@ -56,10 +57,12 @@ def verify(
     from dpmf_cli.terminal import say
 
     releases = [folder for path in of or [Path("released")] for folder in releases_in(path)]
-    default = [] if releases and not results.exists() else [results]
+    default = [] if releases and results == Path("results") and not results.exists() else [results]
     others = [path for path in of or default if not releases_in(path)]
     found = joined([_looked_at(path, results, data) for path in others]) if others else None
     checks = found.checks if found else []
+    if recompute and found is None:
+        raise DpmfError("--recompute: tasks of results are computed again; name a folder of results")
     if releases or not of:
         checks += [check for check in verified(releases) if check.sound or check.off]
     if recompute and found:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dpmf_cli import children, files
-from dpmf_cli.files import cache_folder, is_ours, make_folder, remove, sweep, write_whole
+from dpmf_cli.files import cache_folder, is_ours, make_folder, remove, sha256, sweep, write_whole
 from dpmf_cli.terminal import say
 
 MAGIC = b"dpmf kernel 1\n"
@@ -66,7 +66,7 @@ def is_private() -> bool:
 
 def file_of(kernel: str, signature: str, key: bytes) -> str:
     """Returns the file name of an entry. The names of one kernel and signature have the same beginning."""
-    return f"{kernel}-{_digest(signature.encode())[:16]}-{_digest(key)[:32]}{SUFFIX}"
+    return f"{kernel}-{sha256(signature.encode())[:16]}-{sha256(key)[:32]}{SUFFIX}"
 
 
 def read(path: Path, key: bytes) -> bytes | None:
@@ -97,7 +97,7 @@ def content(path: Path) -> tuple[bytes, bytes]:
             raise Damaged("others may write to it")
         whole = file.read()
     head = len(MAGIC) + hashlib.sha256().digest_size * 2 + 1
-    if whole[:head] != MAGIC + _digest(whole[head:]).encode() + b"\n":
+    if whole[:head] != MAGIC + sha256(whole[head:]).encode() + b"\n":
         raise Damaged("its content does not fit its checksum")
     key, _, payload = whole[head:].partition(b"\n")
     return key, payload
@@ -111,7 +111,7 @@ def write(path: Path, key: bytes, payload: bytes) -> None:
     body = key + b"\n" + payload
     try:
         sweep(path.parent)
-        write_whole(path, MAGIC + _digest(body).encode() + b"\n" + body, mode=0o600)
+        write_whole(path, MAGIC + sha256(body).encode() + b"\n" + body, mode=0o600)
     except OSError as error:
         _not_kept(path.parent, error)
         return
@@ -132,10 +132,6 @@ def _by_age(path: Path) -> list[Path]:
 def entries() -> Iterator[Path]:
     """Returns an iterator over all entries."""
     return iter(sorted(place().glob(f"*{SUFFIX}")))
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def _not_kept(path: Path, error: OSError) -> None:

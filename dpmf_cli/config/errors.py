@@ -19,10 +19,19 @@ from dpmf_cli.config.locations import (
 from dpmf_cli.config.yaml_positions import Document, KeyPath
 from dpmf_cli.errors import did_you_mean
 from dpmf_cli.escapes import printable
+from dpmf_cli.strict_model import NEIGHBOURS_HIDE
 
 LONGEST_SHOWN = 100
 
-_SHAPES = ("list_type", "dict_type", "model_type", "model_attributes_type", "string_pattern_mismatch")
+_SHAPES = (
+    "list_type",
+    "dict_type",
+    "model_type",
+    "model_attributes_type",
+    "string_pattern_mismatch",
+    "string_type",
+    "string_too_short",
+)
 """The types of mistakes that are mended by writing a value in another way."""
 
 _WRITTEN = {
@@ -36,7 +45,7 @@ _WRITTEN = {
     "kind": "`kind: csv` is a file of your own, Parquet too; `kind: catalog` is a data set that dpmf knows",
     "separator": 'write one character in quotes, like `separator: "\\t"` for a tab',
     "name": "use letters, digits, `.`, `_` and `-`, and begin with a letter or digit",
-    "neighbours": "`bounded` hides the value of a rating, `unbounded` that it exists",
+    "neighbours": NEIGHBOURS_HIDE,
 }
 """How a key is written."""
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dpmf_cli.datasets import storage
 from dpmf_cli.datasets.canonical import Canonical, Ids, arrays, checksum
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import NOT_PRIVATE, is_private, new_file, read_file, remove
+from dpmf_cli.files import NOT_PRIVATE, is_private, new_file, read_file, remove, sha256
 from dpmf_cli.ratings import Ratings, Scale
 
 _COLUMN = "column-"
@@ -258,7 +258,7 @@ def _noted(path: Path, folder: Path) -> int | str:
     """What the `meta.json` of a folder notes of a file: its size, or its SHA-256 (hex) if nothing else checks it."""
     if folder.parent.name == "ratings":
         return path.stat().st_size
-    return hashlib.sha256(read_file(path)).hexdigest()
+    return sha256(read_file(path))
 
 
 def _seal(folder: Path, meta: Mapping[str, Any]) -> str:

@@ -100,14 +100,14 @@ class Sanity:
             )
         if self.gain < _LEAST_GAIN:
             found.append(
-                f"item averages predict no better than the global average, by {_LEAST_GAIN:.0%} at most (median "
+                f"item averages predict at most {100 * _LEAST_GAIN:g} % better than the global average (median "
                 f"{self.per_item:g} ratings an item): crossings with IA say little; add `ga` to `crossings`, or keep "
                 "only items with more ratings"
             )
         if self.merged > _MANY_REPEATED * (rows := self.merged + self.ratings):
             found.append(
                 f"{self.merged / rows:.0%} of the rows repeat a (user, item) pair; check that `columns` names the "
-                "users and the items; if it does, `duplicates: mean` averages what `last` drops"
+                "users and the items; `duplicates: last` keeps the last row of each pair, `mean` averages them"
             )
         if self.lowest == 0 and self.highest > self.scale.step and self.zeros > _MANY_ZEROS * self.ratings:
             found.append(

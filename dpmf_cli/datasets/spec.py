@@ -52,7 +52,7 @@ def _catalog_key(name: str) -> str:
 def _a_file(path: str) -> str:
     if "://" in path:
         raise ValueError("a URL is not read; download the file, and name it here")
-    if path.endswith("/") or Path(path).name in ("", ".."):
+    if path.endswith(("/", "/.")) or Path(path).name in ("", ".."):
         raise ValueError("this names a folder; name the file of ratings in it")
     return path
 

@@ -20,15 +20,15 @@ LEAST_EPSILON, MOST_EPSILON = 1e-6, 1e6
 """The ε that a fit may have.
 
 Kernels in single precision square what they add noise to. A unit draw is 37 at most, and its scale is some stars over
-a part of ε. So with the least ε and the least share, 10⁸ squares still add up to less than 3·10³⁸, the largest number
+a part of ε. So with the least ε and one least share, 10⁸ squares still add up to less than 3·10³⁸, the largest number
 in single precision. Beyond the largest ε, the grid of the noise, 2⁻¹¹/ε of a rating, falls below the last bit of a
 double that holds the sum of 10⁶ ratings."""
 
 LEAST_SHARE = 1e-6
-"""The least fraction of ε that a step may have."""
+"""The least of each fraction that a config states. A step may have the product of two, or a part of one."""
 
 LEAST_DELTA, MOST_DELTA = TOLERANCE, 0.01
-"""The δ that noise is calibrated for: the search for σ does not resolve a smaller one, and a larger one protects
+"""The δ that noise is calibrated for: smaller ones are not tested, and a larger one protects
 nothing, since one in a hundred may then be revealed."""
 
 

@@ -72,7 +72,8 @@ class Guarantee:
     def in_words(self) -> str:
         """What is hidden, what is not, under which neighbours, from whom, and with which δ: a part of a sentence."""
         promise = PROMISES[self.protects]
-        words = f"{promise.hides} ({promise.besides}{promise.each}; neighbours: {promise.neighbours.value})"
+        larger = " with (1 + e^ε)·δ for δ" if promise.because and self.delta else ""
+        words = f"{promise.hides} ({promise.besides}{larger}{promise.each}; neighbours: {promise.neighbours.value})"
         if self.joint:
             words += ", from everybody but the user who gets the prediction (joint)"
         return words + (f", by (ε, δ)-DP with δ = {self.delta:g}" if self.delta else ", by pure ε-DP")
@@ -126,7 +127,7 @@ class _Promise(NamedTuple):
 
 _TWICE = f"{RECORDS_APART[Neighbours.BOUNDED]}ε"
 """The bound for a replacement where ε is the bound for presence. A δ becomes (1 + e^ε)·δ."""
-_LARGER = " (with a larger δ, if there is one), because "
+_LARGER = " (where there is a δ, with (1 + e^ε)·δ, which is no bound from 1 on), because "
 _EACH = "; each rating has an ε of its own, often a smaller one"
 _VALUE = _Promise(Neighbours.BOUNDED, "the value of one rating", "who rated what is public")
 _PRESENCE = _Promise(
@@ -140,9 +141,7 @@ PROMISES = {
     Protection.VALUE: _VALUE,
     Protection.PRESENCE: _PRESENCE,
     Protection.PERSONALISED: _PRESENCE._replace(each=_EACH),
-    Protection.PERSONALISED_VALUE: _VALUE._replace(
-        besides="for whether it exists the bound is ε/2", each=_EACH
-    ),
+    Protection.PERSONALISED_VALUE: _VALUE._replace(each=_EACH),
     Protection.USER: _Promise(
         Neighbours.USER,
         "whether one user, with all ratings, took part at all",

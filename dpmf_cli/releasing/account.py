@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import alone, read_file, state_folder, write_whole
+from dpmf_cli.files import alone, make_folder, read_file, state_folder, write_whole
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.strict_model import SealedModel
 
@@ -62,7 +62,10 @@ def account_file() -> Path:
 @contextlib.contextmanager
 def kept_to_oneself() -> Iterator[None]:
     """Keeps other processes from releasing until this ends. Raises DpmfError if the account cannot be written."""
-    with _written(), alone(account_file().with_suffix(".lock")):
+    with contextlib.ExitStack() as held:
+        with _written():
+            make_folder(account_file().parent, 0o755)  # nobody else may put another account in its place
+            held.enter_context(alone(account_file().with_suffix(".lock")))
         yield
 
 

@@ -23,9 +23,8 @@ from pydantic import ValidationError
 
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import make_folder, read_file, remove, rename, sweep, write_whole
+from dpmf_cli.files import make_folder, read_file, remove, rename, sha256, sweep, write_whole
 from dpmf_cli.releasing.statement import FORM, Statement
-from dpmf_cli.strict_model import sha256
 
 ARRAYS, STATEMENT, UNFINISHED = "model.npz", "model.json", ".unfinished"
 AGAIN = "release the model again, or copy its folder again without changes"
@@ -51,11 +50,12 @@ def packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     return stream.getvalue()
 
 
-def unfinished(folder: Path) -> str | None:
-    """Returns the id of the release of which a killed process left both files beside the folder; None without one."""
+def unfinished(folder: Path) -> Statement | None:
+    """Returns the statement that a killed process left beside the folder; None without a sound one."""
+    path = _beside(folder) / STATEMENT
     try:
-        return str(json.loads(read_file(_beside(folder) / STATEMENT))["release"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return _statement(path, read_file(path))
+    except (OSError, DpmfError):
         return None
 
 

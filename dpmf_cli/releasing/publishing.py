@@ -16,6 +16,7 @@ from dpmf_cli.datasets.canonical import Ids, checksum
 from dpmf_cli.datasets.soundness import Soundness
 from dpmf_cli.datasets.stars import Stars
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.files import sha256
 from dpmf_cli.privacy.neighbours import HIDE_IDS
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.releasing import account, archive, models
@@ -23,7 +24,6 @@ from dpmf_cli.releasing.fitting import fit_once
 from dpmf_cli.releasing.ids import within
 from dpmf_cli.releasing.recommender import OwnRatings, Recommender
 from dpmf_cli.releasing.statement import NO_USERS, DataStatement, Lists, Statement, statement_of
-from dpmf_cli.strict_model import sha256
 
 COLUMNS = {"user": "user", "item": "item", "rating": "rating"}
 
@@ -58,7 +58,7 @@ class FittedRecommender(Recommender):
     checksum: str = ""
 
     def __repr__(self) -> str:
-        return f"{super().__repr__()[:-1]}; in no account before save()>"
+        return f"{super().__repr__()[:-1]}; counted by save() alone>"
 
     def save(
         self, folder: Path | str, *, unprovable: bool = False, ids_are_public: bool = False
@@ -90,13 +90,15 @@ class FittedRecommender(Recommender):
         with account.kept_to_oneself():
             archive.refuse_a_release(folder)
             before = account.releases_of(dataset.name, self.checksum)
-            killed = archive.unfinished(folder)
-            for each in before:
-                # The same release was counted, and killed before anybody had its model: this one takes its place.
-                if each.release == killed and each == entered.model_copy(
-                    update=each.model_dump(include={"release", "time", "model", "seal"})
-                ):
-                    entered = entered.model_copy(update={"release": killed})
+            killed, of_one_fit = archive.unfinished(folder), {"release", "sha256", "seal"}
+            if killed and killed.model_dump(exclude=of_one_fit) == self.statement.model_dump(
+                exclude=of_one_fit
+            ):
+                # If it was counted, it was killed before anybody had its model: this one takes its place.
+                taken = entered.model_copy(update={"release": killed.release})
+                same = {"release", "dataset", "checksum", "folder"}
+                if any(each.model_dump(include=same) == taken.model_dump(include=same) for each in before):
+                    entered = taken
             update = {"release": entered.release, "sha256": entered.model}
             archive.write(folder, self.statement.model_copy(update=update), data)
             account.enter(entered)  # first: a release that is there but not entered would never be added up

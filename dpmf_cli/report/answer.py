@@ -31,11 +31,19 @@ _WHO = {
 }
 
 
-def answer(experiment: Experiment, epsilon: float, config: str, *, by_errors: bool = True) -> str:
+def answer(
+    experiment: Experiment,
+    epsilon: float,
+    config: str,
+    *,
+    by_errors: bool = True,
+    guessed_scale: bool = False,
+) -> str:
     """Writes the page for an experiment with one kind of neighbours, all of whose ε are provable.
 
     config      the experiment's file
     by_errors   whether the method is chosen by the errors that this page shows
+    guessed_scale   whether the config's scale is guessed, so that `dpmf release` refuses it
     """
     levels = {level.label: level for level in levels_at(experiment, epsilon)}
     crossings = find_crossings(experiment)
@@ -46,6 +54,10 @@ def answer(experiment: Experiment, epsilon: float, config: str, *, by_errors: bo
     for guarantee in sorted(groups, key=lambda each: each.joint):
         paragraphs += [_WHO[guarantee.joint]]
         paragraphs += _best(experiment, groups[guarantee], levels, crossings, epsilon, config)
+    if guessed_scale:
+        paragraphs += [
+            f"Before you release a model, write the scale that your site allows in {config}, and remove `guessed`."
+        ]
     paragraphs += [f"All methods: `dpmf crossings {shlex.quote(config)} --at {epsilon:g}`."]
     paragraphs += [f"What ε = {epsilon:g} promises", *_promises(groups, epsilon, by_errors)]
     return "".join(map(wrapped, paragraphs)).lstrip("\n")

@@ -259,7 +259,12 @@ def _how_it_went(
         "spent": {
             "tasks": before.get("tasks", 0) + sum(outcome.failure is None for outcome in outcomes),
             "wall_seconds": round(before.get("wall_seconds", 0.0) + seconds, 3),
-            "cpu_seconds": round(before.get("cpu_seconds", 0.0) + sum(by_algorithm.values()), 3),
+            # Older runs did not measure it.
+            **(
+                {"cpu_seconds": round(before.get("cpu_seconds", 0.0) + sum(by_algorithm.values()), 3)}
+                if not before or "cpu_seconds" in before
+                else {}
+            ),
         },
         "failures": [
             {

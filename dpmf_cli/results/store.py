@@ -14,7 +14,6 @@ A file ends in a checksum. It is accepted only if its bytes are exactly those th
 
 import contextlib
 import errno
-import hashlib
 import json
 import math
 import os
@@ -30,7 +29,7 @@ from dpmf_cli import __version__
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import WRITING, flush_folder, read_file, remove, sweep, write_whole
+from dpmf_cli.files import WRITING, flush_folder, read_file, remove, sha256, sweep, write_whole
 from dpmf_cli.results.task import PER_EPSILON, Task, TaskResult, hash_of
 
 FORMAT = 1
@@ -94,11 +93,7 @@ class DamagedError(Exception):
 
 def sealed(body: dict[str, Any]) -> dict[str, Any]:
     """`body` with the checksum of its content."""
-    return {**body, "sha256": _digest(encode(body))}
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+    return {**body, "sha256": sha256(encode(body))}
 
 
 @dataclass(frozen=True)
@@ -200,16 +195,16 @@ class Store:
             return None
 
     def _damaged(self, path: Path, why: str) -> None:
+        """Sets a damaged file aside at once: a run at the same time may soon write a sound one in its place."""
+        if self.set_aside:
+            with contextlib.suppress(FileNotFoundError):  # another run was faster
+                os.replace(path, path.with_suffix(".damaged"))
         self._off.append((path, why))
 
     def _end_with_damaged(self) -> None:
-        """Sets aside the damaged files that were found, and warns of each, or of many in one line."""
-        if self.set_aside:
-            for path, _ in self._off:
-                with contextlib.suppress(FileNotFoundError):  # another run was faster
-                    os.replace(path, path.with_suffix(".damaged"))
-            for folder in {path.parent for path, _ in self._off}:
-                flush_folder(folder)
+        """Warns of each damaged file that was found, or of many in one line."""
+        for folder in {path.parent for path, _ in self._off} if self.set_aside else ():
+            flush_folder(folder)
         if len(self._off) > NAMED:
             some = ", ".join(path.name for path, _ in self._off[:3])
             done = "set aside as ….damaged" if self.set_aside else "`dpmf run` sets them aside"
@@ -255,7 +250,7 @@ def unsealed(data: bytes) -> dict[str, Any] | None:
         end = f', "sha256": "{digest}"}}\n'.encode()
         covered = data.removesuffix(end) + b"}\n" if data.endswith(end) else _canonical(body)
         # The data come from JSON, so an infinity among them was never written by dpmf.
-        sound = _digest(covered) == digest and _canonical({**body, "sha256": digest}) == data
+        sound = sha256(covered) == digest and _canonical({**body, "sha256": digest}) == data
         return body if "format" in body and sound else None
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
@@ -334,7 +329,7 @@ def _stem(fold: int, run: int) -> str:
 
 
 def _of_grid(epsilons: Sequence[float]) -> str:
-    return _digest(encode(epsilons))[:8]
+    return sha256(encode(epsilons))[:8]
 
 
 def _by_stem(folder: Path) -> dict[str, list[Path]]:

@@ -160,7 +160,7 @@ def test_a_planted_mistake_of_noise_is_found(mutation: Mutation, monkeypatch: py
     ],
 )
 def test_the_tails_are_those_of_the_declared_law(kind: str, law: Law, dimension: int) -> None:
-    """Right draws pass. Draws that are too small or too large by 2 % do not, nor do draws from the other end."""
+    """Right draws pass. Draws that are too small or too large by 5 % do not, nor do draws from the other end."""
     tails = tails_of(kind, dimension)
     assert tails is not None
     shape = (FAR_ROWS, dimension) if kind == "K-norm" else (FAR,)

@@ -168,8 +168,8 @@ BAD = {
     "an algorithm in capitals": (GOOD.replace("pge", "PGE"), r'x\.yaml:4:16: algorithms\[0\]\.algorithm: unknown algorithm "PGE"; did you mean "pge"\?$'),
     "an algorithm as a key": (GOOD + "  - pge: {beta: 1}\n", r"x\.yaml:7:5: algorithms\[2\]: name an `algorithm`, as in `- \{algorithm: pge, …\}`"),
     "algorithms as a mapping": ("dataset: ml-100k\nepsilons: [1]\nalgorithms: {pge: {}}\n", r'x\.yaml:3:13: algorithms: cannot be \{"pge": \{\}\}; write a list: `algorithms: \[pge, '),
-    "neighbours in the words of advise": (GOOD + "neighbours: value\n", r'x\.yaml:7:13: neighbours: .*, not "value"; `bounded` hides the value of a rating, `unbounded` that it exists$'),
-    "an option of advise": (GOOD + "protects: value\n", r"x\.yaml:7:1: protects: unknown key; write `neighbours: bounded` for what `--protects value` hides"),
+    "neighbours in the words of advise": (GOOD + "neighbours: value\n", r'x\.yaml:7:13: neighbours: .*, not "value"; `bounded` hides the value of a rating, `unbounded` that it exists, `user` a whole user'),
+    "an option of advise": (GOOD + "protects: value\n", r"x\.yaml:7:1: protects: unknown key; a config says it by `neighbours`: `bounded` hides the value of a rating"),
     "a seed of an entry": (GOOD + "    seed: 1\n", r"x\.yaml:7:5: algorithms\[1\]\.seed: unknown key; a config has one `seed`, at its top"),
 }  # fmt: skip
 

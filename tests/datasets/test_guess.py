@@ -163,6 +163,7 @@ MATRIX = b"\n".join(b"%d" % (user % 100) + b",7.5,99" * 50 for user in range(300
         (b"# of May, 7, 2024\nuser,item,rating\n1,2,3\n", "r:1: looks like a comment"),
         (b"%%MatrixMarket matrix coordinate\n9 9 1\n1 2 3\n", "r:1: looks like a comment; .* begin with %"),
         (b'{"user": 1, "item": 2, "rating": 3}\n' * 3, "r:1: looks like JSON; write the ratings as CSV"),
+        (b'\xef\xbb\xbf{"user": 1, "item": 2, "rating": 3}\n' * 3, "r:1: looks like JSON"),
         (b'[\n{"user": 1, "item": 2, "rating": 3}]\n', "r:1: looks like JSON"),
         (sheet([[1, 2, 3]]), "r: is a spreadsheet; save the sheet of ratings as CSV"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "r: is a spreadsheet"),

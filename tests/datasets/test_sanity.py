@@ -97,7 +97,7 @@ def test_a_warning_of_item_averages_takes_more_than_chance() -> None:
     assert found.gain == pytest.approx(0.0144, abs=1e-4)
     assert found.warnings() == []
     (warning,) = look_at(sparse(0)).warnings()
-    assert "no better than the global average, by 1% at most" in warning
+    assert "at most 1 % better than the global average" in warning
 
 
 def test_many_repeats_are_a_warning() -> None:
@@ -130,7 +130,7 @@ WARNINGS = [
     ),
     (
         many(60, 20, spread=0),
-        r"no better than the global average, by 1% at most \(median 60 ratings an item\).* add `ga` to `crossings`",
+        r"at most 1 % better than the global average \(median 60 ratings an item\).* add `ga` to `crossings`",
     ),
     (
         replace(

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.cli import main as cli
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.files import sha256
 from dpmf_cli.releasing import account, archive
 from dpmf_cli.releasing.publishing import FittedRatings, FittedRecommender, fitted, load_model
-from dpmf_cli.strict_model import sha256
 from tests.conftest import make_ratings
 from tests.faults.power_cut import State, after_each, lay_out
 from tests.faults.recorder import recorded
@@ -152,7 +152,7 @@ def test_one_model_that_is_saved_twice_is_one_release() -> None:
     assert (total.releases, counted()) == (1, [total])
     model().save("c")
     assert [each.releases for each in counted()] == [2]
-    assert "in no account before save()" in repr(one)
+    assert "counted by save() alone" in repr(one)
     assert repr(load_model("a")) == "<PGE of shop, bounded, ε = 1 provable>"
 
 
@@ -248,7 +248,7 @@ def test_a_kind_of_model_is_of_a_method_that_makes_it(of: str, kind: str) -> Non
     load_model("out")
     pge = {"algorithm": "pge", "mode": "corrected"}
     resealed(Path("out"), Path("out/model.npz").read_bytes(), algorithm=pge)
-    with pytest.raises(DpmfError, match=f"model of kind {kind}: its method makes none"):
+    with pytest.raises(DpmfError, match=f"model of kind {kind}: its method makes no such model"):
         load_model("out")
 
 
@@ -262,7 +262,7 @@ def test_a_kind_of_model_is_of_a_method_that_makes_it(of: str, kind: str) -> Non
         ({"algorithm": {"algorithm": "pge", "effects": {"beta_m": -1}}}, "effects.beta_m"),
         ({"kind": "average"}, "no such kind"),
         ({"kind": "neighbourhood"}, "'similarities'"),
-        ({"kind": "covariance"}, "its method makes none"),
+        ({"kind": "covariance"}, "its method makes no such model"),
         ({"kind": "own means"}, "'overall'"),
         ({"kind": "factors"}, "items is float64"),
     ],

@@ -216,6 +216,19 @@ def test_a_damaged_file_is_set_aside_once(tmp_path: Path) -> None:
     ]
 
 
+def test_what_another_run_computes_meanwhile_is_not_set_aside(tmp_path: Path) -> None:
+    store = Store(tmp_path, set_aside=True)
+    finer = task((0.05, 0.1))
+    for each in (task(), finer):
+        store.path(each).parent.mkdir(parents=True, exist_ok=True)
+        store.path(each).write_bytes(b"")
+    reading = store.read_each([task(), replace(finer, cut=Cut(10, 4))])
+    assert next(reading)[1] == {}
+    Store(tmp_path).write(task(), result())
+    assert [known for _, known in reading] == [{}]
+    assert 0.1 in store.read(task())
+
+
 @pytest.mark.parametrize("set_aside", [False, True])
 def test_many_damaged_files_are_a_line(tmp_path: Path, *, set_aside: bool) -> None:
     told: list[str] = []

@@ -169,7 +169,8 @@ class CovarianceModel:
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
         """The model made again from what was `published`, for the users who ask."""
-        assert isinstance(entry, CovarianceAlgorithm), "its method makes none"
+        if not isinstance(entry, CovarianceAlgorithm):
+            raise TypeError("its method makes no such model")
         return cls(
             entry,
             StoredProducts(arrays["covariance"], arrays["weight"], float(arrays["noise"][0])),

@@ -50,7 +50,8 @@ class OwnFactors:
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
         """The model made again from what was `published`, for the users who ask."""
-        assert isinstance(entry, SolvesOwnFactors), "its method makes none"
+        if not isinstance(entry, SolvesOwnFactors):
+            raise TypeError("its method makes no such model")
         factors = arrays["factors"]
         items = FactorModel.restored({"users": factors[:0], "items": factors}).without_users()
         beside = {name: array for name, array in arrays.items() if name != "factors"}

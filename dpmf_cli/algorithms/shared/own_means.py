@@ -141,7 +141,8 @@ def effects_of(arrays: Arrays, entry: PrivateAlgorithm, own: Ratings) -> Effects
     `own` are computed."""
     if "users" in arrays:
         return Effects(arrays["overall"], arrays["items"], arrays["users"])
-    assert isinstance(entry, OwnMeansAlgorithm), "its method makes none"
+    if not isinstance(entry, OwnMeansAlgorithm):
+        raise TypeError("its method makes no such model")
     return entry.own_means(own, CentredAverages(arrays["overall"], arrays["items"], arrays["residual"]))
 
 

@@ -28,7 +28,7 @@ _AGREEING = 0.9
 _MOST_UNNAMED = 9
 """Most columns among which users and items are looked for by content. More are likely a matrix."""
 _COMMA_NUMBER = re.compile(r"\s*[+-]?\d+(,\d+)?\s*")
-_JSON = re.compile(rb'\s*[\[{]\s*["{\[]')
+_JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*[\[{]\s*["{\[]')
 _COMMENTS = ("#", "%", "//")
 
 
