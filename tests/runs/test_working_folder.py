@@ -63,8 +63,8 @@ def furnished(folder: Path) -> Path:
             for words in (
                 "run tiny.yaml -j 1",
                 "run shop.yaml --plugin pia.py -j 2",
-                "audit tiny.yaml --pairs 2 --trials 10 -j 1",
-                "audit tiny.yaml --pairs 2 --trials 10 -j 2",
+                "audit tiny.yaml --pairs 2 --trials 20 -j 1",
+                "audit tiny.yaml --pairs 2 --trials 20 -j 2",
                 "advise ratings.csv -j 1",
                 "advise ratings.csv -j 2",
             )
