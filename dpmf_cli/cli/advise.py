@@ -85,6 +85,6 @@ def print_answer(
     for warning in filter(None, dict.fromkeys(warnings)):
         say(f"warning: {warning}")
     print(f"{experiment.title}: which private method to take at ε = {epsilon:g}\n")
-    guessed = getattr(getattr(loaded.dataset, "scale", None), "guessed", False)
+    guessed = loaded.has_guessed_scale
     page = answer(experiment, epsilon, str(config), by_errors=by_errors, guessed_scale=guessed)
     print(before + page, end="")

@@ -188,6 +188,11 @@ class ExperimentKeys(StrictModel):
         return tuple(self.growth.portions) if self.growth else (1.0,)
 
     @property
+    def has_guessed_scale(self) -> bool:
+        """Whether the scale is a function of the user's ratings, so that no ε covers what it shows of them."""
+        return isinstance(self.dataset, CsvSpec) and self.dataset.scale.guessed
+
+    @property
     def left_to_defaults(self) -> list[str]:
         """Says which neighbours and mode methods have by default, where the config states none."""
         left = {

@@ -10,7 +10,6 @@ of each file, of itself and of the source's key, so that no item gets another's 
 where other users may write.
 """
 
-import hashlib
 import json
 import sys
 from collections.abc import Callable, Mapping
@@ -45,7 +44,7 @@ class Cached:
 
 def source_key(description: Mapping[str, Any]) -> str:
     """Returns the name of a source: a digest of everything that decides what is parsed from it."""
-    return hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
+    return sha256(json.dumps(description, sort_keys=True).encode())
 
 
 def find(key: str, cache: Path) -> Cached | None:
@@ -264,7 +263,7 @@ def _noted(path: Path, folder: Path) -> int | str:
 def _seal(folder: Path, meta: Mapping[str, Any]) -> str:
     """The SHA-256 (hex) of the name of a folder and of its `meta.json`, without the seal itself."""
     rest = {key: value for key, value in meta.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps([folder.name, rest], sort_keys=True).encode()).hexdigest()
+    return sha256(json.dumps([folder.name, rest], sort_keys=True).encode())
 
 
 def _mapped(path: Path) -> NDArray[Any]:

@@ -204,6 +204,22 @@ def verify(
     return int(end.value.code or 0), *capsys.readouterr()
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(("--results", "nope"), "nope"), (("released", "--recompute", "2"), "name a folder of results")],
+)
+def test_what_verify_cannot_look_at_is_not_passed_over(
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    message: str,
+) -> None:
+    model().save("released/one")
+    code, _, said = verify(capsys, monkeypatch, "verify", *words)
+    assert (code, message in said) == (2, True)
+
+
 @pytest.mark.parametrize("named", [(), ("released",), ("released/one", "released/two")])
 def test_verify_names_what_was_changed(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, named: tuple[str, ...]

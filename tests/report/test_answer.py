@@ -28,10 +28,10 @@ def method(label: str, *rmse: float, **changed: Any) -> Measured:
     )
 
 
-def page(*curves: Measured, epsilon: float = 2.0) -> str:
+def page(*curves: Measured, epsilon: float = 2.0, **said: bool) -> str:
     baselines = tuple(baseline(key, level) for key, level in LEVELS.items())
     experiment = Experiment("shop", "shop", "My shop", 5, 5, 2, 1, curves, baselines)
-    return re.sub(r"\s+", " ", answer(experiment, epsilon, "my shop.yaml"))
+    return re.sub(r"\s+", " ", answer(experiment, epsilon, "my shop.yaml", **said))
 
 
 def test_the_least_error_at_the_asked_epsilon_is_taken() -> None:
@@ -40,6 +40,12 @@ def test_the_least_error_at_the_asked_epsilon_is_taken() -> None:
     assert ". - PGE: private global effects. Friedman, Berkovsky, Kaafar 2016" in page(*curves)
     assert "At ε = 0.5 take Early" in page(*curves, epsilon=0.5)
     assert "The next best is Early: 0.940" in page(*curves)
+
+
+def test_a_guessed_scale_is_to_be_written_before_a_release() -> None:
+    said = "write the scale that your site allows in my shop.yaml, and remove `guessed`."
+    assert said in page(method("A", 1, 1, 1), guessed_scale=True)
+    assert said not in page(method("A", 1, 1, 1))
 
 
 def test_what_privacy_costs_is_against_the_best_without_it() -> None:
