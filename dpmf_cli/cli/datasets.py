@@ -12,7 +12,7 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.escapes import printable
 
 if TYPE_CHECKING:
-    from dpmf_cli.datasets.entry import CatalogEntry
+    from dpmf_cli.datasets.catalog import CatalogEntry
 
 app = typer.Typer(help="List, describe, fetch and verify data sets.", no_args_is_help=True)
 
@@ -105,7 +105,7 @@ def info(
 def _counts(entry: "CatalogEntry", data: Path | None) -> dict[str, Any]:
     """Returns all that is known about a data set, as plain data. `counted` is None if its files are not here."""
     from dpmf_cli.datasets import Folders, load, located, look
-    from dpmf_cli.datasets.figures import figures
+    from dpmf_cli.datasets.sanity import figures
     from dpmf_cli.datasets.spec import CatalogSpec
     from dpmf_cli.papers.printed import printed_statistics
 
@@ -214,7 +214,7 @@ def verify(
     Example: dpmf datasets verify ml-100k ml-1m
     """
     from dpmf_cli.datasets import cache_folder, catalog, located
-    from dpmf_cli.datasets import verify as verifying
+    from dpmf_cli.datasets import soundness as verifying
 
     folder = _folder(data)
     entries = [catalog.entry(key) for key in keys or catalog.ENTRIES]

@@ -43,7 +43,7 @@ def _found() -> dict[str, Any]:
 
     from dpmf_cli.compiled import entries, inspection
     from dpmf_cli.datasets import data_folder
-    from dpmf_cli.datasets.presence import present_keys
+    from dpmf_cli.datasets.located import present_keys
     from dpmf_cli.files import cache_folder
     from dpmf_cli.results import provenance
     from dpmf_cli.running.grid_parts import memory

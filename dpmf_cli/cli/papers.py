@@ -86,7 +86,7 @@ def _rows(of: dict[str, str], data: Path | None) -> Iterator[tuple[str, ...]]:
     from dpmf_cli.config import load_config
     from dpmf_cli.config.shipped import FOLDER
     from dpmf_cli.datasets import Folders
-    from dpmf_cli.datasets.presence import what_is_missing
+    from dpmf_cli.datasets.located import what_is_missing
     from dpmf_cli.evaluation.numbers import duration
     from dpmf_cli.running.calibration import calibrated
     from dpmf_cli.running.machine import available_cores

@@ -63,7 +63,7 @@ def run(
     from dpmf_cli.config import load_config
     from dpmf_cli.config.reduced import flags, reduced
     from dpmf_cli.datasets import Folders
-    from dpmf_cli.datasets.presence import what_is_missing
+    from dpmf_cli.datasets.located import what_is_missing
     from dpmf_cli.experiment import run as run_experiment
     from dpmf_cli.running.machine import available_cores
     from dpmf_cli.running.processes import LocalProcesses

@@ -54,7 +54,7 @@ def crossings(
     """
     from dpmf_cli.audit.kept import of_experiment
     from dpmf_cli.datasets import data_folder
-    from dpmf_cli.datasets.presence import present_keys
+    from dpmf_cli.datasets.located import present_keys
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.evaluation.crossings import find_crossings
     from dpmf_cli.evaluation.metrics import RMSE

@@ -9,7 +9,7 @@ from dpmf_cli.config import ExperimentConfig, load_config
 from dpmf_cli.config.reduced import reduced
 from dpmf_cli.config.shipped import FOLDER
 from dpmf_cli.datasets import Folders
-from dpmf_cli.datasets.presence import what_is_missing
+from dpmf_cli.datasets.located import what_is_missing
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.experiment import run

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dpmf_cli.datasets import Folders, archives, load
 from dpmf_cli.datasets.archives import Wanted, members
-from dpmf_cli.datasets.entry import Content
+from dpmf_cli.datasets.catalog import Content
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
 from tests.datasets.building import MakeEntry, tarred, zipped

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.datasets import catalog
-from dpmf_cli.datasets.entry import Download
+from dpmf_cli.datasets.catalog import Download
 from dpmf_cli.datasets.formats import PARSERS
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.datasets import checksums, downloads, fetch, located
-from dpmf_cli.datasets.entry import CatalogEntry, Content, Download, SourcePart
+from dpmf_cli.datasets import fetch, located
+from dpmf_cli.datasets.catalog import CatalogEntry, Content, Download, SourcePart
 from dpmf_cli.errors import DpmfError
 from tests.datasets.building import MakeEntry, zipped
 from tests.datasets.server import cut, serving
@@ -25,7 +25,7 @@ def digest(data: bytes, kind: str = "sha256") -> str:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A server's address; addresses of this machine are treated as if they used https."""
-    monkeypatch.setattr(downloads, "SCHEMES", ("http://127.0.0.1:",))
+    monkeypatch.setattr(fetch, "SCHEMES", ("http://127.0.0.1:",))
     with serving({"/good": GOOD, "/corrupted": GOOD[:-1] + b"x", "/cut": cut(GOOD)}) as address:
         yield address
 
@@ -250,7 +250,5 @@ def test_from_file_finds_its_part(tmp_path: Path, data: Path, cache: Path, make_
 
 
 def test_digest_of_a_stream() -> None:
-    assert (
-        checksums.digest(io.BufferedReader(io.BytesIO(b"")), "md5") == "md5:d41d8cd98f00b204e9800998ecf8427e"
-    )
-    assert checksums.kinds(["md5:1", "sha256:2", "md5:3"]) == ["md5", "sha256"]
+    assert located.digest(io.BufferedReader(io.BytesIO(b"")), "md5") == "md5:d41d8cd98f00b204e9800998ecf8427e"
+    assert located.kinds(["md5:1", "sha256:2", "md5:3"]) == ["md5", "sha256"]

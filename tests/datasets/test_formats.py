@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.datasets.entry import Content
+from dpmf_cli.datasets.catalog import Content
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.ratings import Scale
 from tests.datasets.building import MakeEntry, tarred, zipped

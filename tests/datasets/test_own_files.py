@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from dpmf_cli.datasets import Dataset, Folders, load, sizes
-from dpmf_cli.datasets.formats import unpacked
+from dpmf_cli.datasets import Dataset, Folders, archives, load, sizes
 from dpmf_cli.errors import DpmfError
 from tests.datasets.building import parquet, tarred, zipped, zstandard
 from tests.datasets.test_user_csv import COLUMNS, TEXT, spec
@@ -79,9 +78,9 @@ def test_an_archive_of_several_files_names_them(tmp_path: Path) -> None:
 
 def test_large_packed_files_are_counted_too(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_bytes(gzip.compress(TEXT))
-    assert unpacked.is_packed(tmp_path / "r.csv")
+    assert archives.is_packed(tmp_path / "r.csv")
     (tmp_path / "r.csv").write_bytes(TEXT)
-    assert not unpacked.is_packed(tmp_path / "r.csv")
+    assert not archives.is_packed(tmp_path / "r.csv")
 
 
 def test_dates_are_seconds(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dpmf_cli.datasets import Folders
-from dpmf_cli.datasets.presence import present_keys, what_is_missing
+from dpmf_cli.datasets.located import present_keys, what_is_missing
 from dpmf_cli.datasets.spec import CatalogSpec, CsvSpec, SyntheticSpec
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from dpmf_cli.config import load_config
 from dpmf_cli.datasets import Dataset, Folders, catalog, known, load, open_cached
-from dpmf_cli.datasets.entry import Counts
+from dpmf_cli.datasets.catalog import Counts
 from dpmf_cli.datasets.formats import netflix
 from dpmf_cli.datasets.spec import CatalogSpec, PrizeSet
 from dpmf_cli.errors import DpmfError

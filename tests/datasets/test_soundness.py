@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.datasets import Folders, checksums, load
-from dpmf_cli.datasets.entry import Content
+from dpmf_cli.datasets import Folders, load, located
+from dpmf_cli.datasets.catalog import Content
 from dpmf_cli.datasets.soundness import Soundness, add_source, of_cache
 from dpmf_cli.datasets.spec import CatalogSpec, SampleSpec, SyntheticSpec
 from tests.datasets.building import MakeEntry
@@ -52,7 +52,7 @@ def test_a_remembered_digest_is_not_believed(
     spec = CatalogSpec(name="tiny")
     checksum = load(spec, folders).identity.checksum
     (data / "u.data").write_bytes(U_DATA.replace(b"\t5\t", b"\t4\t"))
-    monkeypatch.setattr(checksums, "_recall", lambda *_: f"sha256:{hashlib.sha256(U_DATA).hexdigest()}")
+    monkeypatch.setattr(located, "_recall", lambda *_: f"sha256:{hashlib.sha256(U_DATA).hexdigest()}")
     assert load(spec, folders).identity.checksum == checksum
     assert len(looked_at(folders, checksum, spec).off) == 1
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dpmf_cli.datasets import Dataset, Folders, load, sizes, sizing
+from dpmf_cli.datasets import Dataset, Folders, load, loading, sizes
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.errors import DpmfError
 
@@ -160,7 +160,7 @@ def test_sizes_of_small_and_large_files(tmp_path: Path, monkeypatch: pytest.Monk
     lines = b"".join(b"%d,3,%d,%d\n" % (n, n % 10, n) for n in range(1000))
     (tmp_path / "r.csv").write_bytes(b"when,stars,sku,customer\n" + lines)
     places = Folders(tmp_path, tmp_path / "cache", tmp_path)
-    monkeypatch.setattr(sizing, "_QUICK_BYTES", 4000)
+    monkeypatch.setattr(loading, "_QUICK_BYTES", 4000)
     estimate = sizes(spec(), places)
     assert estimate.basis == "estimated"
     assert estimate.items == 10

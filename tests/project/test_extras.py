@@ -20,7 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BESIDE = {
     "dpmf_cli/testing/__init__.py": "pytest",
     "dpmf_cli/testing/contract.py": "pytest",
-    "dpmf_cli/datasets/mirrors.py": "pip",
+    "dpmf_cli/datasets/fetch.py": "pip",
 }
 """Packages that may be missing, by the module that imports them: plugins are tested with pytest, and without pip its
 index is not used as a mirror."""

@@ -55,7 +55,7 @@ def test_what_goes_past_is_the_bar_of_progress_a_programs_own_pipe_and_the_last_
         ("escapes.py", "csv.writer"),
         ("escapes.py", "unguarded"),
         ("terminal.py", "unguarded"),
-        ("datasets/downloads.py", "unguarded"),
+        ("datasets/fetch.py", "unguarded"),
         (OWN_PIPE, "sys.stdout.buffer"),
         ("running/interrupts.py", "os.write"),
     }

@@ -9,8 +9,8 @@ import numpy as np
 
 from dpmf_cli.config import load_config
 from dpmf_cli.datasets import Folders, catalog, load, located
-from dpmf_cli.datasets.figures import figures
-from dpmf_cli.datasets.presence import what_is_missing
+from dpmf_cli.datasets.located import what_is_missing
+from dpmf_cli.datasets.sanity import figures
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.numbers import signed

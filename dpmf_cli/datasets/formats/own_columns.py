@@ -1,10 +1,90 @@
-"""Finds the columns of user, item, rating and time in a table, by their names, else by their cells."""
+"""What the columns of a user's own table hold (ids, times, ratings on a scale), and which is which."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from dpmf_cli.datasets.formats.times import seconds
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.errors import DpmfError, did_you_mean
+
+_MOST_NAMES, _LONGEST = 30, 40
+"""How many names of a header are shown, and how many characters of each: another kind of file may have any length."""
+
+
+def not_one(where: str, column: str | int, role: str, names: Sequence[str], fix: str = "") -> DpmfError:
+    """Returns the error about a column that a header lacks, or has twice; the message ends with `fix`."""
+    shown = [name[:_LONGEST] for name in names[:_MOST_NAMES]]
+    more = ", …" if len(names) > len(shown) else ""
+    trouble, hint = "two columns", ""
+    if str(column) not in names:
+        trouble, hint = "no column", did_you_mean(str(column), shown)
+    known = "" if hint.startswith("; known") else f"; it has: {', '.join(shown)}"
+    return DpmfError(f'{where}: {trouble} "{column}" ({role}){hint}{known}{more}{fix}')
+
+
+def labelled(ids: NDArray[np.object_]) -> tuple[NDArray[np.int32], list[str]]:
+    """Returns (n,) positions in the list of distinct ids, and that list.
+
+    (pandas' own categories would read "007" as 7.0.)
+    """
+    import pandas as pd
+
+    codes, labels = pd.factorize(ids)
+    return codes.astype(np.int32), labels.tolist()
+
+
+def fault_of(label: str) -> str | None:
+    """Says in words why a text is not an id; None if it is one."""
+    if not label.strip():
+        return "is empty"
+    return "holds a line end" if "\n" in label or "\0" in label else None
+
+
+def seconds(text: str) -> float:
+    """Returns seconds since 1970-01-01 UTC, from a number of seconds or a date of ISO 8601 (UTC if it has no zone).
+
+    Raises ValueError for any other text.
+    """
+    try:
+        if "_" not in text:
+            return float(text)
+    except ValueError:
+        pass
+    moment = datetime.fromisoformat(text.strip())
+    try:
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except OverflowError as error:  # a zone that leads before the year 1
+        raise ValueError(str(error)) from None
+
+
+_MOST_STEPS = 100
+_PRECISION = 10_000
+
+
+def scale_of(values: NDArray[np.floating]) -> tuple[float, float, float]:
+    """Returns (minimum, maximum, step) of ratings (n,), n ≥ 1; step 0 if there is no regular step, or over 100."""
+    different = np.unique(values[np.isfinite(values)].astype(np.float64))
+    if not len(different):
+        return math.nan, math.nan, 0.0
+    low, high = float(different[0]), float(different[-1])
+    if not high - low < 2**40:
+        return low, high, 0.0
+    steps = np.rint((different - low) * _PRECISION)
+    step = float(np.gcd.reduce(steps.astype(np.int64))) / _PRECISION
+    regular = step > 0 and (high - low) / step <= _MOST_STEPS
+    exact = np.abs(different - low - steps / _PRECISION).max() < 1e-6 * max(1.0, high - low)
+    return low, high, step if regular and exact else 0.0
+
+
+def in_words(scale: tuple[float, float, float]) -> str:
+    """Says in words which ratings occur."""
+    low, high, step = scale
+    return f"{low:g} to {high:g} occur{f' in steps of {step:g}' if step else ''}"
+
 
 _NAMES = {
     "user": "userid user uid customerid customer reviewerid reviewer memberid member accountid account clientid "
