@@ -74,7 +74,7 @@ def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[st
     Raises `DpmfError` if there is no result at all, and for a path that is neither a config nor a results folder.
     """
     from dpmf_cli.config import load_config
-    from dpmf_cli.config.shipped import means_a_config
+    from dpmf_cli.config.documents import means_a_config
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.report.reductions import whole_first
     from dpmf_cli.results.folders import results_of

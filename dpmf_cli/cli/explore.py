@@ -46,7 +46,7 @@ def explore(
 
     Example: dpmf explore friedman2016 --settings 32
     """
-    from dpmf_cli.config.shipped import FOLDER as SHIPPED
+    from dpmf_cli.config.documents import FOLDER as SHIPPED
     from dpmf_cli.datasets import Folders
     from dpmf_cli.exploring.explore import exploration
     from dpmf_cli.papers.record import FOLDER

@@ -112,7 +112,7 @@ def schema(
 
     from dpmf_cli.algorithms import plugins
     from dpmf_cli.config import ExperimentConfig
-    from dpmf_cli.config.schema import file_schema
+    from dpmf_cli.config.loading import file_schema
 
     model = ExperimentConfig.knowing([plugins.plugin(name) for name in names or plugins.given()])
     print(json.dumps(file_schema(model), indent=2, ensure_ascii=False))

@@ -156,7 +156,7 @@ def experiments_table(found: PaperFindings) -> str:
     """Returns a table with a row for each config: what it shows, on which data, and what a run from nothing costs on
     the reference machine."""
     from dpmf_cli.config import load_config
-    from dpmf_cli.config.shipped import FOLDER as CONFIGS
+    from dpmf_cli.config.documents import FOLDER as CONFIGS
     from dpmf_cli.evaluation.numbers import duration
     from dpmf_cli.running.estimates import disk_bytes
     from dpmf_cli.running.machine import REFERENCE_CORES, REFERENCE_MEMORY

@@ -70,9 +70,9 @@ def _listed(data: Path | None) -> "TextTable":
         rows = tuple(_rows({name: ", ".join(dict.fromkeys(names)) for name, names in of.items()}, data))
         groups.append(Group(f"{key}: {findings.title}", rows))
         listed |= of.keys()
-    from dpmf_cli.config.shipped import names
+    from dpmf_cli.config.documents import shipped_names
 
-    others = {name: "" for name in names() if name not in listed}
+    others = {name: "" for name in shipped_names() if name not in listed}
     groups.append(Group("not from a single paper", tuple(_rows(others, data))))
     notes = (
         "time: of a run from nothing on all cores of this machine, as `dpmf plan` estimates it",
@@ -84,7 +84,7 @@ def _listed(data: Path | None) -> "TextTable":
 def _rows(of: dict[str, str], data: Path | None) -> Iterator[tuple[str, ...]]:
     """Yields a row for each config. `of` says what each config shows, by its name."""
     from dpmf_cli.config import load_config
-    from dpmf_cli.config.shipped import FOLDER
+    from dpmf_cli.config.documents import FOLDER
     from dpmf_cli.datasets import Folders
     from dpmf_cli.datasets.located import what_is_missing
     from dpmf_cli.evaluation.numbers import duration

@@ -157,9 +157,8 @@ def _with_methods(
 
     Raises `DpmfError` for a mistake in the user's config, with its place.
     """
-    from dpmf_cli.config.extends import read_whole, relative_to
+    from dpmf_cli.config.documents import means_a_config, read_whole, relative_to
     from dpmf_cli.config.loading import validated
-    from dpmf_cli.config.shipped import means_a_config
     from dpmf_cli.config.suggested import FOLDS, RUNS, grid_with
 
     if not means_a_config(config):

@@ -30,7 +30,7 @@ def report(
 
     Example: dpmf report results/ml100k_bounded
     """
-    from dpmf_cli.config.shipped import FOLDER
+    from dpmf_cli.config.documents import FOLDER
     from dpmf_cli.datasets import Folders
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.report.html.page import experiment_page, overview_page

@@ -53,7 +53,7 @@ def reproduce(
     Example: dpmf reproduce friedman2016 --small
     """
     from dpmf_cli.cli.answers import answer
-    from dpmf_cli.config.shipped import FOLDER
+    from dpmf_cli.config.documents import FOLDER
     from dpmf_cli.datasets import Folders
     from dpmf_cli.papers.parts import parts_named
     from dpmf_cli.report.html.page import overview_page

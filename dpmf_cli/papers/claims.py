@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from dpmf_cli.config.names import is_on_own_data, whole_name
+from dpmf_cli.config.loading import is_on_own_data, whole_name
 from dpmf_cli.papers.printed import paper_file, papers
 from dpmf_cli.strict_model import StrictModel
 

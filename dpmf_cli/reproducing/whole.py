@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpmf_cli.config import ExperimentConfig, load_config
-from dpmf_cli.config.reduced import reduced
-from dpmf_cli.config.shipped import FOLDER
+from dpmf_cli.config.documents import FOLDER
+from dpmf_cli.config.loading import reduced
 from dpmf_cli.datasets import Folders
 from dpmf_cli.datasets.located import what_is_missing
 from dpmf_cli.errors import DpmfError

@@ -382,7 +382,7 @@ def test_a_cache_that_is_read_only_serves_a_copy_of_a_file_that_it_holds(
 
     for module in (kept, located):
         monkeypatch.setattr(module, "write_whole", refuse)
-    monkeypatch.setattr(cache, "make_folder", refuse)
+    monkeypatch.setattr(kept, "make_folder", refuse)
     check_tiny(read(data / "new" / "u.data", cache))
     (data / "new" / "u.data").write_bytes(U_DATA.replace(b"\t5\t", b"\t4\t"))
     with pytest.raises(DpmfError, match=r"ratings: cannot be written \(Read-only file system\).*DPMF_CACHE"):

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dpmf_cli.config import load_config
-from dpmf_cli.config.shipped import FOLDER
+from dpmf_cli.config.documents import FOLDER
 from dpmf_cli.running.estimates import disk_bytes
 from dpmf_cli.running.machine import REFERENCE_CORES
 from dpmf_cli.running.plan import reference_plan

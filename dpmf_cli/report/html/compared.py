@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dpmf_cli.config.names import whole_name
+from dpmf_cli.config.loading import whole_name
 from dpmf_cli.datasets import catalog
 from dpmf_cli.evaluation.crossings import Crossing, Status
 from dpmf_cli.papers.claims import Exhibit

@@ -8,7 +8,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from dpmf_cli.audit.kept import of_experiment
-from dpmf_cli.config.names import whole_name
+from dpmf_cli.config.loading import whole_name
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.papers.printed_cells import beside_print
