@@ -81,7 +81,7 @@ def _print_plan(wanted: "Exploration", folders: "Folders", jobs: int | None) -> 
 def _explore(wanted: "Exploration", folders: "Folders", folder: Path, jobs: int | None) -> None:
     from dpmf_cli import __version__
     from dpmf_cli.exploring.explore import explore as explore_paper
-    from dpmf_cli.exploring.theorems import proved
+    from dpmf_cli.exploring.explore import proved
     from dpmf_cli.papers.record import Record, path_of, read_record, text_of
     from dpmf_cli.report.figures.specification import specification_bytes
     from dpmf_cli.results.store import write_atomically

@@ -55,7 +55,7 @@ def reproduce(
     from dpmf_cli.cli.answers import answer
     from dpmf_cli.config.documents import FOLDER
     from dpmf_cli.datasets import Folders
-    from dpmf_cli.papers.parts import parts_named
+    from dpmf_cli.papers.claims import parts_named
     from dpmf_cli.report.html.page import overview_page
     from dpmf_cli.report.tables.layout import markdown
     from dpmf_cli.reproducing.times import times_text

@@ -1,16 +1,19 @@
-"""The findings of this project about each paper, as data: which config measures which table or figure, and the
-claims.
+"""The findings of this project about each paper, as data: the claims, and which config measures which figure.
 
 There is one YAML file per paper, named by the paper's key; `printed` reads its figures. The file holds no verdicts:
-rules (`rules/`) compute what results say about a claim, and `verdicts` computes what many settings say.
+rules (`rules/`) compute what results say about a claim, and `verdicts` computes what many settings say. The parts of
+the complete reproduction are the papers, and the comparisons of all methods.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
 from pydantic import Field
 
 from dpmf_cli.config.loading import is_on_own_data, whole_name
+from dpmf_cli.errors import DpmfError, did_you_mean
 from dpmf_cli.papers.printed import paper_file, papers
 from dpmf_cli.strict_model import StrictModel
 
@@ -169,3 +172,58 @@ def is_held_against_tables(name: str) -> bool:
     """
     tables = (each for each in paper("friedman2016").exhibits if each.kind in ("baselines", "crossings"))
     return is_on_own_data(name) and any(whole_name(name) in table.configs for table in tables)
+
+
+@dataclass(frozen=True)
+class Reproducible:
+    """One part: the experiments that it runs, and the files that it then writes.
+
+    configs  the names of its experiments, in the order of running
+    large    those whose data have the size of ML-10M or Netflix
+    small    those of the small reproduction
+    """
+
+    key: str
+    title: str
+    configs: tuple[str, ...]
+    large: tuple[str, ...]
+    small: tuple[str, ...]
+    outputs: tuple[Output, ...]
+
+
+COMBINED = Reproducible(
+    "combined",
+    "Every private algorithm in one table",
+    configs=("combined_ml100k", "combined_ml1m"),
+    large=(),
+    small=("combined_ml100k",),
+    outputs=(Output(file="combined.md", command="dpmf combined --format md --figure {folder}/combined.png"),),
+)
+
+FRONTIER = Reproducible(
+    "frontier",
+    "At each ε the best of all methods",
+    configs=("frontier_ml100k", "frontier_ml1m", "frontier_jester", "frontier_netflix_sample"),
+    large=(),
+    small=("frontier_ml100k",),
+    outputs=(Output(file="frontier.md", command="dpmf frontier --format md --figure {folder}/frontier.png"),),
+)
+
+
+def parts() -> Mapping[str, Reproducible]:
+    """Returns each part by its key, in the order of running."""
+    papers = {
+        key: Reproducible(key, each.title, each.configs, each.large, each.small, each.outputs)
+        for key, each in all_papers().items()
+    }
+    return {**papers, COMBINED.key: COMBINED, FRONTIER.key: FRONTIER}
+
+
+def parts_named(what: str) -> tuple[Reproducible, ...]:
+    """Returns one part by its key, or `all` of them. Raises DpmfError for anything else."""
+    known = parts()
+    if what == "all":
+        return tuple(known.values())
+    if what not in known:
+        raise DpmfError(f'there is no "{what}" to reproduce{did_you_mean(what, [*known, "all"])}')
+    return (known[what],)

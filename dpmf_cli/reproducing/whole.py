@@ -13,8 +13,7 @@ from dpmf_cli.datasets.located import what_is_missing
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.experiment import run
-from dpmf_cli.papers.claims import Output
-from dpmf_cli.papers.parts import Reproducible
+from dpmf_cli.papers.claims import Output, Reproducible
 from dpmf_cli.reproducing.times import Took, took
 from dpmf_cli.results.manifest import MANIFEST
 from dpmf_cli.results.store import write_atomically

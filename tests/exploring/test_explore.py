@@ -10,8 +10,7 @@ from dpmf_cli.config.paths import ConfigPath, with_values
 from dpmf_cli.datasets import Folders
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.exploring import explore as module
-from dpmf_cli.exploring.applied import shipped, with_settings
-from dpmf_cli.exploring.explore import Exploration, explore, plan_of
+from dpmf_cli.exploring.explore import Exploration, explore, plan_of, shipped, with_settings
 from dpmf_cli.papers.claims import Claim, PaperFindings
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.record import Explored

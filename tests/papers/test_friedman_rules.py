@@ -11,7 +11,7 @@ from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.papers.claims import paper
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.rules import RULES, cells, compute
-from dpmf_cli.papers.rules.friedman_figures import HALVES
+from dpmf_cli.papers.rules.friedman import HALVES
 from tests.papers.made import GRID, INFINITE, baseline, curve, evidence, experiment, held
 
 KEY = "friedman2016"

@@ -9,7 +9,7 @@ from dpmf_cli.config import load_config
 from dpmf_cli.config.paths import with_values
 from dpmf_cli.datasets import catalog
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.exploring.applied import shipped, with_settings
+from dpmf_cli.exploring.explore import shipped, with_settings
 from dpmf_cli.papers.claims import paper
 from dpmf_cli.papers.space import Space, explored, halves, space, space_of
 from tests.configs import SHIPPED

@@ -10,7 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from dpmf_cli.cli.paper_pages import outside_of_tables
-from dpmf_cli.papers.parts import parts
+from dpmf_cli.papers.claims import parts
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

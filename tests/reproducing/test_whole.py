@@ -14,9 +14,8 @@ from dpmf_cli.config import ExperimentConfig, load_config
 from dpmf_cli.datasets import Folders
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.experiment import run
-from dpmf_cli.papers import parts as known_parts
-from dpmf_cli.papers.claims import Output, all_papers
-from dpmf_cli.papers.parts import Reproducible, parts
+from dpmf_cli.papers import claims as known_parts
+from dpmf_cli.papers.claims import Output, Reproducible, all_papers, parts
 from dpmf_cli.reproducing import expected
 from dpmf_cli.reproducing.expected import Figure, figures_off
 from dpmf_cli.reproducing.times import Took, times_text, took
