@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.cli.doctor import EXTRAS
+from dpmf_cli.cli.health import EXTRAS
 from dpmf_cli.datasets.formats.guess import guess_format
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.running.cluster import cluster_executor

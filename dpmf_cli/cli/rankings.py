@@ -1,4 +1,4 @@
-"""`dpmf combined`: one crossing table over several experiments."""
+"""`dpmf combined` and `dpmf frontier`: several experiments in one table."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -101,3 +101,57 @@ def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[st
             command = commands.get(experiment.name, "`dpmf run` of its config")
             notes.append(f"{experiment.name}: incomplete: {'; '.join(left)}: {command} completes them")
     return experiments, notes, {experiment.name: folder for folder, experiment in found.items()}
+
+
+def frontier(
+    of: ResultsArgument = None,
+    results: ResultsOption = Path("results"),
+    form: FormatOption = "table",
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            "--figure",
+            help="Also draw the frontier, one panel for each guarantee, to this .png, .svg or .pdf file.",
+        ),
+    ] = None,
+    aims: Annotated[
+        Path | None,
+        typer.Option(help="Compare the results with the aims in this YAML file instead.", show_default=False),
+    ] = None,
+    leaders: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write the methods that lead on all these data sets to this file, for `dpmf recommend`.",
+            show_default=False,
+        ),
+    ] = None,
+    plugin: PluginOption = None,
+) -> None:
+    """Show the best method at each ε, of all that were run.
+
+    Compares methods by provable ε, for each data set and each guarantee, with intervals and ties.
+
+    Example: dpmf frontier configs/combined_ml100k.yaml --figure results/frontier.png
+    """
+    from dpmf_cli.report.aims import aims_table
+    from dpmf_cli.report.figures.figure_file import figure_form, write_named
+    from dpmf_cli.report.tables.frontier import frontier_table
+    from dpmf_cli.terminal import say
+
+    experiments, notes, folders = gathered(of or [], results)
+    table = (
+        frontier_table(experiments, form, notes=notes)
+        if aims is None
+        else aims_table(experiments, aims, form, notes=notes)
+    )
+    for note in notes if form in ("csv", "json") else ():
+        say(note)
+    if figure is not None:
+        from dpmf_cli.report.figures.frontier import frontier_figure
+
+        write_named(figure, frontier_figure(experiments, figure_form(figure)))
+    if leaders is not None:
+        from dpmf_cli.report.leaders import leaders_text
+
+        write_named(leaders, leaders_text(experiments, folders).encode())
+    print(table, end="")
