@@ -1,4 +1,4 @@
-"""`dpmf doctor` describes this machine and its caches; `dpmf verify` checks whether files are as they were written."""
+"""`dpmf doctor` describes this machine and its caches; `dpmf verify` checks whether files are as written."""
 
 import json
 import os

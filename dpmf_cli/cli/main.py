@@ -3,12 +3,12 @@
 import os
 import resource
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+import dpmf_cli
 from dpmf_cli import __version__, escapes
 from dpmf_cli.cli.audit import audit
 from dpmf_cli.cli.datasets import app as datasets_app
@@ -21,13 +21,16 @@ from dpmf_cli.cli.recommend import recommend
 from dpmf_cli.cli.release import predict, release
 from dpmf_cli.cli.report import plot, report
 from dpmf_cli.cli.run import plan, run
-from dpmf_cli.cli.tables import baselines, compare, crossings, local_app
+from dpmf_cli.cli.tables import baselines, compare, crossings, explain, levels, local_app
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.running.machine import available_cores
 
 LIBRARIES, OF_A_THREAD = 512 << 20, 80 << 20
 """Bytes of address space: for all imports with one OpenBLAS thread (497 MB, measured), and for each further thread
 (82 MB: buffers and stacks of the two copies of OpenBLAS, one in NumPy and one in SciPy)."""
+
+REFERENCE = Path(dpmf_cli.__file__).with_name("reference.md")
+"""The reference. In the repository it is a link to docs/reference.md, so that a built package has it, too."""
 
 FILES = 64
 """Open files that a command may need, with some to spare: a small run needed more than 10, and at most 16."""
@@ -51,36 +54,29 @@ def check_limits() -> None:
         )
 
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 app.add_typer(datasets_app, name="datasets")
 app.add_typer(local_app, name="local")
-for _command in (
-    combined,
-    frontier,
-    init,
-    advise,
-    recommend,
-    run,
-    plan,
-    release,
-    predict,
-    crossings,
-    compare,
-    baselines,
-    report,
-    plot,
-    configs,
-    reproduce,
-    explore,
-    audit,
-    verify,
-    doctor,
+for _commands in (
+    (
+        combined,
+        frontier,
+        init,
+        advise,
+        recommend,
+        run,
+        plan,
+        release,
+        predict,
+        crossings,
+        levels,
+        explain,
+        compare,
+    ),
+    (baselines, report, plot, configs, reproduce, explore, audit, verify, doctor),
 ):
-    app.command()(_command)
+    for _command in _commands:
+        app.command()(_command)
 
 
 def _version(asked: bool) -> None:
@@ -141,31 +137,9 @@ def schema(
 
 
 @app.command()
-def docs(
-    page: Annotated[
-        Path | None,
-        typer.Argument(help="A page to print with its generated tables updated.", show_default=False),
-    ] = None,
-    results: Annotated[
-        Path | None,
-        typer.Option(
-            "--results",
-            help="Folder of results; also updates what the page shows of results.",
-            show_default=False,
-        ),
-    ] = None,
-) -> None:
+def docs() -> None:
     """Print the reference: commands, keys, algorithms.
 
-    Given a page of the documentation, prints that page with its generated tables updated.
-
-    Example: dpmf docs > docs/reference.md
+    Example: dpmf docs | less
     """
-    from dpmf_cli.cli.answers import answer
-    from dpmf_cli.cli.paper_pages import with_tables
-    from dpmf_cli.cli.reference import reference
-
-    if page is None:
-        print(reference(typer.main.get_command(app)), end="")
-    else:
-        print(with_tables(page, partial(answer, results=results) if results else None, results), end="")
+    print(REFERENCE.read_text(encoding="utf-8"), end="")

@@ -61,7 +61,7 @@ HeaderOption = Annotated[
     ),
 ]
 DecimalOption = Annotated[str | None, typer.Option(help="The decimal mark of numbers: . or ,")]
-ToOption = Annotated[Path | None, typer.Option(help="The config file to write_config.", show_default=False)]
+ToOption = Annotated[Path | None, typer.Option(help="The config file to write.", show_default=False)]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing config that differs.")]
 
 
@@ -237,14 +237,14 @@ def _scale(text: str) -> tuple[float, float, float]:
     try:
         low, high, every = map(float, text.split(":"))
     except ValueError:
-        raise DpmfError(f"--scale {text}: write_config minimum:maximum:step, like 0.5:5:0.5") from None
+        raise DpmfError(f"--scale {text}: write minimum:maximum:step, like 0.5:5:0.5") from None
     return low, high, every
 
 
 NEXT = {
     "dpmf plan {}": "tasks, time and memory; runs nothing",
     "dpmf run {}": "every method, on folds of the ratings",
-    "dpmf crossings {} --advise": "what the results say, in words",
+    "dpmf explain {}": "what the results say, in words",
 }
 """The commands to run on a config, in this order, and what each does or prints."""
 

@@ -1,8 +1,7 @@
 """Commands about the papers: `dpmf configs`, `dpmf explore` and `dpmf reproduce`."""
 
 import time
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,9 +15,10 @@ if TYPE_CHECKING:
     from dpmf_cli.datasets import Folders
     from dpmf_cli.evaluation.curves import Experiment
     from dpmf_cli.exploring.explore import Exploration
+    from dpmf_cli.papers.claims import Output, Table
     from dpmf_cli.papers.record import Record
     from dpmf_cli.report.tables.layout import TextTable
-    from dpmf_cli.reproducing.whole import Reproduction
+    from dpmf_cli.reproducing.whole import Maker, Reproduction
 
 
 def configs(
@@ -226,9 +226,6 @@ def reproduce(
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what would be run and how long it takes; run nothing.")
     ] = False,
-    expect: Annotated[
-        bool, typer.Option("--expect", help="Save the figures found as the expected ones; for dpmf's makers.")
-    ] = False,
     results: Annotated[
         Path | None,
         typer.Option(
@@ -248,7 +245,6 @@ def reproduce(
 
     Example: dpmf reproduce friedman2016 --small
     """
-    from dpmf_cli.cli.answers import answer
     from dpmf_cli.config.documents import FOLDER
     from dpmf_cli.datasets import Folders
     from dpmf_cli.papers.claims import parts_named
@@ -271,7 +267,7 @@ def reproduce(
         raise DpmfError(f"no data of {what} are here: nothing to run")
     began = time.perf_counter()
     found, times = run_all(of, folders, processes)
-    for path in write_outputs(of, folders.results, partial(answer, data=data)):
+    for path in write_outputs(of, folders.results, _outputs(folders.results, data)):
         say(f"wrote {path}")
     page = folders.results / "report.html"
     write_atomically(page, overview_page(folders, FOLDER).encode(errors="backslashreplace"))
@@ -280,7 +276,28 @@ def reproduce(
         took = folders.results / f"times_{what}.md"
         write_atomically(took, markdown(times_text(times, time.perf_counter() - began, processes)).encode())
         say(f"wrote {took}")
-    _end(of, found, expect=expect)
+    _verdict(of, found)
+
+
+def _outputs(results: Path, data: Path | None) -> "Mapping[Table, Maker]":
+    """Returns what makes each kind of output, from the folders of the experiments that were run."""
+    from dpmf_cli.cli import rankings, tables
+    from dpmf_cli.cli.datasets import info_of
+
+    def figure(of: "Output") -> Path | None:
+        return results / of.figure if of.figure else None
+
+    return {
+        "statistics": lambda of, _: info_of(of.data, data),
+        "noise": lambda of, _: tables.noise_of(of.data[0], data, of.form),
+        "traffic": lambda of, _: tables.traffic_of(Path(of.configs[0]), data, of.form),
+        "baselines": lambda of, given: tables.baselines_of(given, results, of.form),
+        "crossings": lambda of, given: tables.crossings_of(given, results, of.form),
+        "printed crossings": lambda of, given: tables.crossings_of(given, results, of.form, printed=True),
+        "improvements": lambda of, given: tables.improvements_of(given, results, of.form),
+        "combined": lambda of, given: rankings.combined_of(given, results, of.form, figure=figure(of)),
+        "frontier": lambda of, given: rankings.frontier_of(given, results, of.form, figure(of)),
+    }
 
 
 def _print_plan(of: "Reproduction", folders: "Folders", processes: int) -> None:
@@ -299,18 +316,12 @@ def _tell_of_missing(of: "Reproduction") -> None:
         say(f"not run: {', '.join(names)}: {lacking}")
 
 
-def _end(of: "Reproduction", found: "list[Experiment]", *, expect: bool) -> None:
-    """Prints which figures are not as expected. With `expect`, saves the figures as the expected ones instead."""
-    from dpmf_cli.reproducing.expected import FOLDER, figures_of, figures_off, read_expected, text_of
-    from dpmf_cli.results.store import write_atomically
+def _verdict(of: "Reproduction", found: "list[Experiment]") -> None:
+    """Prints which figures are not as expected. The exit code is 1 if there are any."""
+    from dpmf_cli.reproducing.expected import figures_of, figures_off, path_of, read_expected
 
-    path = FOLDER / ("small.json" if of.small else "whole.json")
-    expected = read_expected(path)
+    expected = read_expected(path_of(small=of.small))
     now = {each.name: figures_of(each) for each in found}
-    if expect:
-        write_atomically(path, text_of({**expected, **now}).encode())
-        print(f"{path}: {sum(map(len, now.values())):,} figures of {len(now)} experiments")
-        return
     off = [each for name in now for each in figures_off(name, expected.get(name, {}), now[name])]
     unknown = [name for name in now if name not in expected]
     held = sum(len(expected.get(name, {})) for name in now) - len(off)

@@ -41,10 +41,21 @@ def combined(
 
     Example: dpmf combined configs/combined_ml100k.yaml configs/combined_ml1m.yaml
     """
+    print(combined_of(of or [], results, form, bar, rank, figure), end="")
+
+
+def combined_of(
+    of: list[Path],
+    results: Path,
+    form: str,
+    bar: str = "ia",
+    rank: str = "within",
+    figure: Path | None = None,
+) -> str:
+    """Returns what `dpmf combined` prints, and draws the figure that is asked for."""
     from dpmf_cli.errors import DpmfError, did_you_mean
     from dpmf_cli.evaluation.ranking import BARS
     from dpmf_cli.report.tables.combined import combined_table
-    from dpmf_cli.terminal import say
 
     ways = ("within", "across")
     if rank not in ways:
@@ -52,16 +63,15 @@ def combined(
     chosen = next((each for each in BARS if each == bar.lower()), None)
     if chosen is None:
         raise DpmfError(f'--by: unknown baseline "{bar}"{did_you_mean(bar, BARS)}')
-    experiments, notes, _ = gathered(of or [], results)
+    experiments, notes, _ = gathered(of, results)
     table = combined_table(experiments, form, bar=chosen, across=rank == "across", notes=notes)
-    for note in notes if form in ("csv", "json") else ():
-        say(note)
+    _say_notes(form, notes)
     if figure is not None:
         from dpmf_cli.report.figures.combined import combined_figure
         from dpmf_cli.report.figures.figure_file import figure_form, write_named
 
         write_named(figure, combined_figure(experiments, figure_form(figure)))
-    print(table, end="")
+    return table
 
 
 def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[str], dict[str, Path]]:
@@ -114,10 +124,6 @@ def frontier(
             help="Also draw the frontier, one panel for each guarantee, to this .png, .svg or .pdf file.",
         ),
     ] = None,
-    aims: Annotated[
-        Path | None,
-        typer.Option(help="Compare the results with the aims in this YAML file instead.", show_default=False),
-    ] = None,
     leaders: Annotated[
         Path | None,
         typer.Option(
@@ -133,19 +139,19 @@ def frontier(
 
     Example: dpmf frontier configs/combined_ml100k.yaml --figure results/frontier.png
     """
-    from dpmf_cli.report.aims import aims_table
+    print(frontier_of(of or [], results, form, figure, leaders), end="")
+
+
+def frontier_of(
+    of: list[Path], results: Path, form: str, figure: Path | None = None, leaders: Path | None = None
+) -> str:
+    """Returns what `dpmf frontier` prints, and writes the other files that are asked for."""
     from dpmf_cli.report.figures.figure_file import figure_form, write_named
     from dpmf_cli.report.tables.frontier import frontier_table
-    from dpmf_cli.terminal import say
 
-    experiments, notes, folders = gathered(of or [], results)
-    table = (
-        frontier_table(experiments, form, notes=notes)
-        if aims is None
-        else aims_table(experiments, aims, form, notes=notes)
-    )
-    for note in notes if form in ("csv", "json") else ():
-        say(note)
+    experiments, notes, folders = gathered(of, results)
+    table = frontier_table(experiments, form, notes=notes)
+    _say_notes(form, notes)
     if figure is not None:
         from dpmf_cli.report.figures.frontier import frontier_figure
 
@@ -154,4 +160,12 @@ def frontier(
         from dpmf_cli.report.leaders import leaders_text
 
         write_named(leaders, leaders_text(experiments, folders).encode())
-    print(table, end="")
+    return table
+
+
+def _say_notes(form: str, notes: list[str]) -> None:
+    """Says what a table for programs does not hold."""
+    from dpmf_cli.terminal import say
+
+    for note in notes if form in ("csv", "json") else ():
+        say(note)

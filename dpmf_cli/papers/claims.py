@@ -20,6 +20,17 @@ from dpmf_cli.strict_model import StrictModel
 ANY = "any"
 """Stands in place of a data set in the claim of a theorem."""
 
+Table = Literal[
+    "statistics",
+    "baselines",
+    "crossings",
+    "printed crossings",
+    "improvements",
+    "traffic",
+    "noise",
+    "combined",
+    "frontier",
+]
 Kind = Literal["figure", "statistics", "baselines", "crossings", "improvements", "noise", "combined", "file"]
 
 
@@ -29,7 +40,7 @@ class Exhibit(StrictModel):
     configs   the names of the experiments that measure it; a table takes a data set from the first that has it
     neighbours   of a table of crossings, the neighbours of its printed cells; empty if no printed cells are known
     data      data sets of the catalog that it is made from, if it needs no experiment
-    file      one of the paper's outputs, if it needs neither
+    file      one of the paper's outputs, if it needs neither; `command` makes it
     """
 
     name: str
@@ -39,20 +50,33 @@ class Exhibit(StrictModel):
     neighbours: str = ""
     data: tuple[str, ...] = ()
     file: str = ""
+    command: str = ""
+
+    @property
+    def making(self) -> str:
+        """The shell command that makes its file."""
+        return f"{self.command} > results/{self.file}"
 
 
 class Output(StrictModel):
-    """A file in the results folder that is made from results.
+    """A file in the results folder, in the form that its ending names.
 
-    command   makes the file: prints it, or writes it to `{file}`; `{folder}` is the results folder
-    of        the command's arguments: the folders of those `configs` that were run, or nothing
+    table     what it shows: of the results of those `configs` that were run, or of `data`
+    figure    a picture of the same results, drawn beside it
     configs   the names of experiments; the file is made if any of them was run; empty means all of the paper's
+    data      keys of data sets, if it needs no results
     """
 
     file: str
-    command: str
-    of: Literal["results", "nothing"] = "results"
+    table: Table
+    figure: str = ""
     configs: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+
+    @property
+    def form(self) -> str:
+        form = self.file.rpartition(".")[2]
+        return "table" if form == "txt" else form
 
 
 class Claim(StrictModel):
@@ -119,7 +143,7 @@ class PaperFindings(StrictModel):
     large     the configs whose data have the size of ML-10M or Netflix
     small     the configs of the small reproduction, in the order of running
     printed   its figures, for `papers.printed`
-    settings, departures   how the paper ran, and where the configs differ, for `papers.departures`
+    settings, departures   how the paper ran, and where the configs differ, for `docs.makers.departures`
     """
 
     title: str
@@ -153,14 +177,6 @@ def paper(key: str) -> PaperFindings:
 def all_papers() -> dict[str, PaperFindings]:
     """Returns every paper by its key, in the order of the years."""
     return {key: paper(key) for key in sorted(papers(), key=lambda key: (key[-4:], key))}
-
-
-def making(file: str) -> str:
-    """Returns the shell command that makes an output of a paper."""
-    (command,) = (
-        each.command for found in all_papers().values() for each in found.outputs if each.file == file
-    )
-    return f"{command} > results/{file}"
 
 
 def is_held_against_tables(name: str) -> bool:
@@ -197,7 +213,7 @@ COMBINED = Reproducible(
     configs=("combined_ml100k", "combined_ml1m"),
     large=(),
     small=("combined_ml100k",),
-    outputs=(Output(file="combined.md", command="dpmf combined --format md --figure {folder}/combined.png"),),
+    outputs=(Output(file="combined.md", table="combined", figure="combined.png"),),
 )
 
 FRONTIER = Reproducible(
@@ -206,7 +222,7 @@ FRONTIER = Reproducible(
     configs=("frontier_ml100k", "frontier_ml1m", "frontier_jester", "frontier_netflix_sample"),
     large=(),
     small=("frontier_ml100k",),
-    outputs=(Output(file="frontier.md", command="dpmf frontier --format md --figure {folder}/frontier.png"),),
+    outputs=(Output(file="frontier.md", table="frontier", figure="frontier.png"),),
 )
 
 

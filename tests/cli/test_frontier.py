@@ -54,22 +54,10 @@ def test_a_figure_and_the_leaders_are_files(folder: Path) -> None:
     assert "personalised" not in text
 
 
-def test_aims_instead_of_the_table(folder: Path) -> None:
-    title = load_config(folder / "all.yaml").dataset
-    assert title
-    aim = "- {title: MovieLens 1M, protects: user, joint: true, quantity: ia, before: 3, by: x, at_most: 1}\n"
-    (folder / "aims.yaml").write_text(aim)
-    shown = dpmf(folder, folder, "frontier", "all.yaml", "--aims", "aims.yaml").stdout
-    assert "MovieLens 1M: user, towards other users (joint DP)" in shown
-    assert "first, ≤ 1.00" in shown
-    assert "not run" in shown
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["all.yaml", "--format", "xml"], 'unknown table format "xml"'),
-        (["all.yaml", "--aims", "none.yaml"], "none.yaml: cannot be read"),
         (["all.yaml", "--figure", "x.gif"], "x.gif: name a .png, .svg or .pdf file"),
         (["all.yaml", "--leaders", "all.yaml/x"], "all.yaml/x: cannot be written"),
         (["other.yaml"], "other.yaml has no results yet"),

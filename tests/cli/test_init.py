@@ -96,7 +96,7 @@ def test_the_next_commands_are_said_and_do(tmp_path: Path, session_cache: Path) 
     done = dpmf(tmp_path, session_cache, "init", "my ratings.csv", "--scale", "1:5:1")
     commands = [line.partition("  #")[0].strip() for line in done.stdout.splitlines()]
     name = "'my ratings-value.yaml'"
-    assert commands == [f"dpmf plan {name}", f"dpmf run {name}", f"dpmf crossings {name} --advise"]
+    assert commands == [f"dpmf plan {name}", f"dpmf run {name}", f"dpmf explain {name}"]
     assert "the scale is guessed from the ratings" not in done.stderr
     assert "guessed" not in (tmp_path / "my ratings-value.yaml").read_text()
     planned = dpmf(tmp_path, session_cache, "plan", "my ratings-value.yaml")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.datasets import catalog
-from dpmf_cli.papers.claims import ANY, all_papers, making, paper
+from dpmf_cli.papers.claims import ANY, all_papers, paper
 from dpmf_cli.papers.printed import papers
 from dpmf_cli.papers.rules import RULES
 from tests.configs import SHIPPED
@@ -45,7 +45,7 @@ def test_every_exhibit_says_what_it_is_made_of() -> None:
         for exhibit in each.exhibits:
             assert bool(exhibit.configs) != bool(exhibit.data or exhibit.file), exhibit.name
             assert bool(exhibit.file) == (exhibit.kind == "file")
-            assert not exhibit.file or making(exhibit.file).startswith("dpmf ")
+            assert not exhibit.file or exhibit.making.startswith("dpmf ")
             assert all(key in catalog.ENTRIES for key in exhibit.data)
 
 

@@ -14,7 +14,7 @@ from dpmf_cli.datasets.sanity import figures
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.numbers import signed
-from dpmf_cli.papers.claims import Exhibit, making
+from dpmf_cli.papers.claims import Exhibit
 from dpmf_cli.papers.printed import load as load_printed
 from dpmf_cli.papers.printed import printed_reason
 from dpmf_cli.report.figures.combined import combined_figure
@@ -224,7 +224,7 @@ def _file(exhibit: Exhibit, sources: Sources) -> ExhibitView:
         with path.open(encoding="utf-8", newline="") as stream:
             header, *rows = csv.reader(stream)
     except (OSError, ValueError):
-        return ExhibitView(exhibit, absent=(Absent(exhibit.name, "not made yet", (making(exhibit.file),)),))
+        return ExhibitView(exhibit, absent=(Absent(exhibit.name, "not made yet", (exhibit.making,)),))
     titles = list(dict.fromkeys(row[0] for row in rows))
     groups = tuple(
         Group(title, tuple(tuple(map(_rounded, row[1:])) for row in rows if row[0] == title))

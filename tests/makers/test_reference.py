@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import typer
 
+from docs.makers.reference import reference
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.cli.main import app
-from dpmf_cli.cli.reference import reference
 from dpmf_cli.config import ExperimentConfig
 from tests.cli.test_help import ALL
 
@@ -21,7 +21,7 @@ def page() -> str:
 
 
 def test_the_shipped_page_is_that_of_the_code(page: str) -> None:
-    assert PAGE.read_text() == page, "write it anew: dpmf docs > docs/reference.md"
+    assert PAGE.read_text() == page, "write it anew: make format"
 
 
 def test_every_command_key_and_algorithm_has_its_place(page: str) -> None:

@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from docs.makers.paper_tables import KINDS, SHOWN, Records, expected_text
 from dpmf_cli.papers.claims import all_papers, paper
 from dpmf_cli.papers.record import Explored, Printed, Proved, Record, Tried, path_of, read_record
 from dpmf_cli.report.leaders import shipped
-from dpmf_cli.report.tables.explored import expected_text
-from dpmf_cli.report.tables.overview import KINDS, SHOWN, Records
 
-RECORDS = Path(__file__).resolve().parents[3] / "docs" / "papers" / "explored"
+RECORDS = Path(__file__).resolve().parents[2] / "docs" / "papers" / "explored"
 
 
 def recorded(key: str) -> Record:

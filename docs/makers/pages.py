@@ -1,4 +1,4 @@
-"""Writes the generated tables of the documentation.
+"""Writes the generated tables of the documentation: `python -m docs.makers.pages PAGE [--results FOLDER]`.
 
 A table stands between two comments, `<!-- KIND of KEY -->` and `<!-- end -->`. KEY is the key of a paper. The kinds:
 
@@ -10,44 +10,56 @@ cells      the printed cells, from the same record
 open       what the paper leaves open
 errata     the paper's mistakes
 output     `<!-- output of dpmf … -->`: the output of that command
+aims       `<!-- aims of EXPERIMENT -->`: results beside the aims in docs/frontier_aims.yaml
 
 `<!-- results/NAME.md -->` is that file of the results folder, which a command wrote. Without `--results`, such blocks
 and the outputs of commands stay as they are.
-`<!-- KIND of all -->` is a table of all papers: `report.tables.overview` has the kinds.
+`<!-- KIND of all -->` is a table of all papers: `docs.makers.paper_tables` has the kinds.
 `<!-- summary of all -->` is the README's table.
 """
 
+import contextlib
+import io
+import itertools
 import re
 import shlex
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
-from dpmf_cli.cli.reference import markdown_table
+import typer
+
+from docs.makers.aims import aims_table
+from docs.makers.paper_tables import KINDS, Records, expected_text, open_text
+from docs.makers.reference import markdown_table
+from dpmf_cli import escapes
+from dpmf_cli.cli.main import app
+from dpmf_cli.cli.rankings import gathered
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.papers.claims import PaperFindings, all_papers, making, paper
+from dpmf_cli.papers.claims import PaperFindings, all_papers, paper
 from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
 from dpmf_cli.papers.space import space
 from dpmf_cli.papers.verdicts import Word
 from dpmf_cli.report.tables.explored import (
     cells_text,
     claims_text,
-    expected_text,
-    open_text,
     verdicts,
     within_tolerance,
 )
 from dpmf_cli.report.tables.layout import TextTable, markdown
-from dpmf_cli.report.tables.overview import KINDS, Records
+from dpmf_cli.terminal import say
 
 _MARKED = re.compile(
     rf"(<!-- (?:(?P<of_all>summary|{'|'.join(KINDS)}) of all|"
     r"(?P<kind>exhibits|experiments|claims|expected|cells|open|errata) of (?P<key>\w+)|"
-    r"output of dpmf (?P<command>.+?)|results/(?P<file>\w+\.md)) -->\n)"
+    r"aims of (?P<aims>\w+)|output of dpmf (?P<command>.+?)|results/(?P<file>\w+\.md)) -->\n)"
     r"(?P<body>.*?)(?=<!-- end -->)",
     re.DOTALL,
 )
+
+AIMS = Path(__file__).resolve().parents[1] / "frontier_aims.yaml"
 
 Run = Callable[[list[str]], str | None]
 """Returns what a command of dpmf prints, or None if it cannot answer."""
@@ -71,9 +83,11 @@ def with_tables(page: Path, run: Run | None = None, results: Path | None = None)
         said = None
         if found["command"] and run:
             said = run(shlex.split(found["command"]))
+        if found["aims"] and results:
+            said = _aims(found["aims"], results)
         if found["file"] and results and (file := results / found["file"]).is_file():
             said = file.read_text(encoding="utf-8")
-        if found["command"] or found["file"]:
+        if found["command"] or found["file"] or found["aims"]:
             return found[1] + (found["body"] if said is None else f"\n{said}\n")
         if found["of_all"] == "summary":
             return found[1] + summary_table(recorded)
@@ -82,6 +96,16 @@ def with_tables(page: Path, run: Run | None = None, results: Path | None = None)
         return found[1] + _table(found["kind"], found["key"], recorded(found["key"]))
 
     return _MARKED.sub(anew, text)
+
+
+def _aims(name: str, results: Path) -> str | None:
+    """Returns what one experiment reached of the aims; None without its results."""
+    try:
+        experiments, notes, _ = gathered([Path(name)], results)
+        return aims_table(experiments, AIMS, "md", notes=notes)
+    except DpmfError as error:
+        say(f"aims left as they were: {error}")
+        return None
 
 
 def _records(page: Path) -> Path:
@@ -145,7 +169,7 @@ def summary_table(records: Records) -> str:
 def exhibits_table(found: PaperFindings) -> str:
     """Returns a table with a row for each table or figure: what it shows, and the configs that measure it."""
     rows = [
-        (each.name, each.what, ", ".join(f"`{name}`" for name in each.configs) or f"`{making(each.file)}`")
+        (each.name, each.what, ", ".join(f"`{name}`" for name in each.configs) or f"`{each.making}`")
         for each in found.exhibits
         if each.configs or each.file
     ]
@@ -180,3 +204,42 @@ def experiments_table(found: PaperFindings) -> str:
             )
         )
     return markdown_table(("config", "shows", "data", "time", "processes", "memory", "disk"), rows)
+
+
+def answer(words: list[str], results: Path | None = None, data: Path | None = None) -> str | None:
+    """Returns what a command of dpmf prints, or None if it fails, and says why.
+
+    results, data   folders that are given to the command if it has these options
+    """
+    command = typer.main.get_command(app)
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            given = {"results": results, "data": data}
+            of = [
+                [f"--{name}", str(path)]
+                for name, path in given.items()
+                if path and _takes(command, words, name)
+            ]
+            command.main([*words, *itertools.chain(*of)], standalone_mode=False)
+    except DpmfError as error:
+        say(f"output left as it was: {shlex.join(['dpmf', *words])}: {error}")
+        return None
+    return printed.getvalue()
+
+
+def _takes(command: Any, words: list[str], name: str) -> bool:
+    """Whether the command that `words` begin with has an option of that name."""
+    for word in words:
+        command = getattr(command, "commands", {}).get(word, command)
+    return any(option.name == name for option in command.params)
+
+
+def main(page: Path, results: Path | None = None) -> None:
+    """Prints a page with its generated tables updated; with a folder of results, also what it shows of results."""
+    print(with_tables(page, partial(answer, results=results) if results else None, results), end="")
+
+
+if __name__ == "__main__":
+    escapes.guard()
+    typer.run(main)

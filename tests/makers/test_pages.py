@@ -7,8 +7,8 @@ from typing import get_args
 import pytest
 from typer.testing import CliRunner
 
+from docs.makers.pages import main, outside_of_tables, with_tables
 from dpmf_cli.cli.main import app
-from dpmf_cli.cli.paper_pages import outside_of_tables, with_tables
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.papers.claims import all_papers, paper
 from dpmf_cli.papers.printed import papers
@@ -21,7 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_page_of_a_paper_has_its_tables(key: str) -> None:
     page = ROOT / paper(key).page
     text = page.read_text()
-    assert with_tables(page) == text, f"write it anew: make format, or dpmf docs {paper(key).page}"
+    assert with_tables(page) == text, (
+        f"write it anew: make format, or python -m docs.makers.pages {paper(key).page}"
+    )
     claims = text.split(f"<!-- claims of {key} -->\n")[1].split("<!-- end -->")[0]
     rows = [line for line in claims.splitlines() if line.startswith("| ")][2:]
     named = [name for row in rows for name in row.split(" | ")[1].split(", ")]
@@ -36,7 +38,7 @@ def test_the_readme_counts_what_the_pages_of_papers_say() -> None:
     theorems have one."""
     readme = ROOT / "README.md"
     text = readme.read_text()
-    assert with_tables(readme) == text, "write it anew: make format, or dpmf docs README.md"
+    assert with_tables(readme) == text, "write it anew: make format, or python -m docs.makers.pages README.md"
     rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| [")]
     assert len(rows) == len(papers())
     for (title, _, cells, *counts), (key, found) in zip(rows, all_papers().items(), strict=True):
@@ -101,20 +103,29 @@ def test_a_file_of_the_results_is_shown_where_it_is(tmp_path: Path) -> None:
     assert with_tables(page, results=tmp_path) == "<!-- results/times.md -->\n\nnew\n\n<!-- end -->\n"
 
 
-def test_results_that_are_not_there_leave_a_page_as_it_stands(tmp_path: Path) -> None:
+def test_results_that_are_not_there_leave_a_page_as_it_stands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     page = tmp_path / "page.md"
     page.write_text("<!-- output of dpmf crossings configs/quickstart.yaml -->\nold\n<!-- end -->\n")
-    done = CliRunner().invoke(app, ["docs", str(page), "--results", str(tmp_path / "results")])
-    assert (done.exit_code, done.stdout) == (0, page.read_text())
-    assert "output left as it was: dpmf crossings configs/quickstart.yaml" in done.stderr
+    main(page, tmp_path / "results")
+    printed = capsys.readouterr()
+    assert printed.out == page.read_text()
+    assert "output left as it was: dpmf crossings configs/quickstart.yaml" in printed.err
+    page.write_text("<!-- aims of frontier_ml1m -->\nold\n<!-- end -->\n")
+    main(page, tmp_path / "results")
+    printed = capsys.readouterr()
+    assert printed.out == page.read_text()
+    assert "aims left as they were: " in printed.err
 
 
-def test_commands_that_read_no_results_are_run_too(tmp_path: Path) -> None:
+def test_commands_that_read_no_results_are_run_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     page = tmp_path / "page.md"
     page.write_text("<!-- output of dpmf configs neera2020 --small -->\nold\n<!-- end -->\n")
-    done = CliRunner().invoke(app, ["docs", str(page), "--results", str(tmp_path / "results")])
-    assert done.exit_code == 0
-    assert done.stdout.splitlines()[1:-1] == ["", *named("neera2020", "--small"), ""]
+    main(page, tmp_path / "results")
+    assert capsys.readouterr().out.splitlines()[1:-1] == ["", *named("neera2020", "--small"), ""]
 
 
 def named(*words: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Tables over all papers: what each is about, what was tried, which claims hold, and which methods lead today.
+"""Tables of papers for pages: what each is about and leaves open, which claims hold, and which methods lead today.
 
 The tables need only committed files: the papers' YAML, the records of their explorations, and the leaders. They need
 no results.
@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from dpmf_cli.papers.claims import Claim, PaperFindings, all_papers
+from dpmf_cli.papers.claims import ANY, Claim, PaperFindings, all_papers
 from dpmf_cli.papers.record import Record
+from dpmf_cli.papers.space import Space
 from dpmf_cli.papers.verdicts import Word
 from dpmf_cli.report.leaders import Ranking, shipped
 from dpmf_cli.report.tables.explored import verdicts, within_tolerance
@@ -157,6 +158,34 @@ def _leaders(records: Records) -> TextTable:
             f"{each.name} {each.folds}, {each.runs} (seed {each.seed})" for each in found.experiments
         ),
     )
+
+
+def expected_text(record: Record, paper: PaperFindings) -> TextTable:
+    """Returns a row for each claim: the verdict expected of an exploration, and the experiments that measure it."""
+    rows = [
+        (
+            claim.statement,
+            "; ".join(
+                f"{data}: {found.word}" if data else found.word for data, found in verdicts(record, claim)
+            ),
+            ", ".join(claim.configs) or ("dpmf audit" if ANY in claim.data else "dpmf explore: arithmetic"),
+        )
+        for claim in paper.claims
+    ]
+    return TextTable(("claim", "expected", "measured by"), "lll", (Group(paper.title, tuple(rows)),))
+
+
+def open_text(space: Space) -> TextTable:
+    """Returns the choices that a paper leaves open: a row for each value, and why that value is plausible.
+
+    The first value of each choice is shipped.
+    """
+    rows = [
+        (f"{choice.name}: {choice.what}" if not at else "″", value.name, value.why)
+        for choice in space.open
+        for at, value in enumerate(choice.values)
+    ]
+    return TextTable(("open", "value", "why"), "lll", (Group("Open", tuple(rows)),))
 
 
 @dataclass(frozen=True)
