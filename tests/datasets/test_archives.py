@@ -227,14 +227,6 @@ def test_bombs(tmp_path: Path) -> None:
             read_all(path, limit=1 << 30)
 
 
-@pytest.mark.parametrize("wrap", [zipped, tarred])
-def test_more_bytes_than_the_data_set_can_have(tmp_path: Path, wrap: object) -> None:
-    (tmp_path / "a").write_bytes(wrap({"u.data": LINE * 100}))  # type: ignore[operator]
-    assert read_all(tmp_path / "a", limit=800) == [LINE * 100]
-    with pytest.raises(DpmfError, match="far more than"):
-        read_all(tmp_path / "a", limit=799)
-
-
 def test_encrypted_zip(tmp_path: Path) -> None:
     content = bytearray(zipped({"u.data": LINE}))
     for magic, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):

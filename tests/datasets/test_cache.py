@@ -171,30 +171,6 @@ def test_an_altered_cache_is_told_and_made_again(
     )
 
 
-@pytest.mark.parametrize(
-    ("pattern", "whole", "altered"),
-    [
-        ("sources/*/meta.json", b'"checksum": "', b'"checksum": !'),
-        ("sources/*/meta.json", b'"checksum": "', b'"checksun": "'),
-        ("sources/*/user_ids.npy", b"NUMPY", b"NUMPI"),
-        ("ratings/*/users.npy", b"NUMPY", b"NUMPI"),
-        ("ratings/*/meta.json", b'"n_users": ', b'"n_users":x'),
-        ("ratings/*/meta.json", b'"n_users": ', b'"n_users":7'),
-    ],
-)
-def test_altered_files_of_the_right_size_are_made_again(
-    cache: Path, pattern: str, whole: bytes, altered: bytes
-) -> None:
-    expected = small(cache).identity.checksum
-    (path,) = cache.glob(pattern)
-    before = path.read_bytes()
-    path.unlink()
-    path.write_bytes(before.replace(whole, altered))
-    assert path.read_bytes() != before
-    assert small(cache).identity.checksum == expected
-    assert path.read_bytes() == before
-
-
 def content(dataset: Dataset) -> tuple[object, ...]:
     arrays = (dataset.ratings.users, dataset.ratings.items, dataset.ratings.values)
     ids = (dataset.user_ids.tolist(), dataset.item_ids.tolist())
@@ -291,12 +267,6 @@ def test_a_header_with_any_bit_flipped_is_read_or_refused(tmp_path: Path) -> Non
         except (OSError, ValueError):
             refused += 1
     assert refused > 100
-
-
-def test_cache_that_is_a_file(tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("")
-    with pytest.raises(DpmfError, match="cannot be written"):
-        small(tmp_path / "cache")
 
 
 def test_digests_are_remembered_until_the_file_changes(tmp_path: Path, cache: Path) -> None:
