@@ -57,8 +57,8 @@ def combined(
     for note in notes if form in ("csv", "json") else ():
         say(note)
     if figure is not None:
-        from dpmf_cli.report.figures.combined import combined_figure
-        from dpmf_cli.report.figures.figure_file import figure_form, write_named
+        from dpmf_cli.report.figures.panels import combined_figure
+        from dpmf_cli.report.figures.style import figure_form, write_named
 
         write_named(figure, combined_figure(experiments, figure_form(figure)))
     print(table, end="")

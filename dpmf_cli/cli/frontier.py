@@ -40,7 +40,7 @@ def frontier(
     """
     from dpmf_cli.cli.combined import gathered
     from dpmf_cli.report.aims import aims_table
-    from dpmf_cli.report.figures.figure_file import figure_form, write_named
+    from dpmf_cli.report.figures.style import figure_form, write_named
     from dpmf_cli.report.tables.frontier import frontier_table
     from dpmf_cli.terminal import say
 
@@ -53,7 +53,7 @@ def frontier(
     for note in notes if form in ("csv", "json") else ():
         say(note)
     if figure is not None:
-        from dpmf_cli.report.figures.frontier import frontier_figure
+        from dpmf_cli.report.figures.panels import frontier_figure
 
         write_named(figure, frontier_figure(experiments, figure_form(figure)))
     if leaders is not None:

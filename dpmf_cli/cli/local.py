@@ -32,8 +32,8 @@ def noise(
     from dpmf_cli.datasets import Folders, load
     from dpmf_cli.datasets.catalog import entry
     from dpmf_cli.datasets.spec import CatalogSpec
-    from dpmf_cli.report.figures.figure_file import figure_form, write_named
     from dpmf_cli.report.figures.local_noise import noise_figure
+    from dpmf_cli.report.figures.style import figure_form, write_named
 
     form = figure_form(out)
     spec = CatalogSpec(name=entry(dataset).key)
