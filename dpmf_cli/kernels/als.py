@@ -43,9 +43,8 @@ from dpmf_cli.kernels.lanes import (
     zeros,
     zeros_like,
 )
-from dpmf_cli.kernels.order import item_major
-from dpmf_cli.kernels.perturb import store_within, within
-from dpmf_cli.kernels.releasing import noise_lanes, published_rows, release_row
+from dpmf_cli.kernels.releasing import noise_lanes, published_rows, release_row, store_within, within
+from dpmf_cli.kernels.sums import item_major
 from dpmf_cli.lane_groups import on_each_group, pad
 from dpmf_cli.privacy.grid import grid_of
 from dpmf_cli.privacy.noise import LaneNoise

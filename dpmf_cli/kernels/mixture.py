@@ -12,19 +12,20 @@ from numpy.typing import NDArray
 from dpmf_cli.compiled.decorator import compiled
 from dpmf_cli.kernels.als import BLOCK, PART, PREFETCHED, add_products
 from dpmf_cli.kernels.cholesky import cholesky_solve
-from dpmf_cli.kernels.denormals import flush_denormals, restore_denormals
 from dpmf_cli.kernels.examples import RATED, example, mixture_constants, numbers
-from dpmf_cli.kernels.exponential import exponential
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side
 from dpmf_cli.kernels.lanes import (
     add,
     below,
     div,
     doubles,
+    exponential,
+    flush_denormals,
     fma,
     load,
     mul,
     prefetch,
+    restore_denormals,
     splat,
     store,
     sub,

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.kernels.clipping import GUARD
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.examples import ITEM_STARTS, ITEMS, RATED, K, example, numbers
 from dpmf_cli.kernels.lanes import (
@@ -34,7 +33,7 @@ from dpmf_cli.kernels.lanes import (
     zeros,
 )
 from dpmf_cli.kernels.plain_lanes import plain_dot
-from dpmf_cli.kernels.releasing import noise_lanes, published_rows, released
+from dpmf_cli.kernels.releasing import GUARD, noise_lanes, published_rows, released
 from dpmf_cli.kernels.similarities import LEAST_NORM, SimilarityLanes, index_row
 from dpmf_cli.lane_groups import aligned, on_each_group
 from dpmf_cli.privacy.noise import LaneNoise

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.kernels.denormals import flush_denormals, restore_denormals
 from dpmf_cli.kernels.examples import ITEMS, example
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import (
@@ -32,6 +31,7 @@ from dpmf_cli.kernels.lanes import (
     below,
     clamp,
     doubles,
+    flush_denormals,
     fma,
     lanes_where,
     load,
@@ -39,6 +39,7 @@ from dpmf_cli.kernels.lanes import (
     mul,
     narrow,
     prefetch,
+    restore_denormals,
     splat,
     store,
     sub,

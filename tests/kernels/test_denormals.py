@@ -7,10 +7,15 @@ import numpy as np
 import pytest
 
 from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.kernels.denormals import flush_denormals, restore_denormals
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
-from dpmf_cli.kernels.sgd import Visits, descend_clamped_errors, descend_noisy_errors, descend_perturbed
-from dpmf_cli.kernels.sgd_of_values import descend_values
+from dpmf_cli.kernels.lanes import flush_denormals, restore_denormals
+from dpmf_cli.kernels.sgd import (
+    Visits,
+    descend_clamped_errors,
+    descend_noisy_errors,
+    descend_perturbed,
+    descend_values,
+)
 from dpmf_cli.kernels.survivors import descend_survivors
 from dpmf_cli.lane_groups import LaneValues
 from dpmf_cli.privacy.noise import KeyedNoise, LaneNoise

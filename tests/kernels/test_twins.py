@@ -15,10 +15,10 @@ from dpmf_cli.kernels.als import (
     solve_perturbed_items,
     solve_perturbed_users,
 )
-from dpmf_cli.kernels.batch import step_batch
+from dpmf_cli.kernels.clipped_gradients import step_batch
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import sample_bits
-from dpmf_cli.kernels.perturb import perturb_items, perturb_users
+from dpmf_cli.kernels.releasing import perturb_items, perturb_users
 from dpmf_cli.kernels.sgd import Visits, descend_noisy_errors, descend_perturbed
 from dpmf_cli.kernels.survivors import descend_survivors
 from dpmf_cli.lane_groups import MAXIMUM_WIDTH

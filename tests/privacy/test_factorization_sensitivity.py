@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmf_cli.kernels.als import RowProblem, by_user, solve_users
-from dpmf_cli.kernels.batch import step_batch
+from dpmf_cli.kernels.clipped_gradients import step_batch
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
-from dpmf_cli.kernels.perturb import project_items, project_users
+from dpmf_cli.kernels.releasing import project_items, project_users
 from dpmf_cli.kernels.sgd import Visits, descend_clamped_errors
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.neighbours import Neighbours

@@ -14,7 +14,7 @@ from dpmf_cli.kernels.als import (
     solve_items,
     solve_perturbed_items,
 )
-from dpmf_cli.kernels.batch import step_batch
+from dpmf_cli.kernels.clipped_gradients import step_batch
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Numbers, Release, Witness

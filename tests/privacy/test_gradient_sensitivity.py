@@ -21,7 +21,7 @@ from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
 from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import CorrectedDPSGDPNBM, PrivatePNBM
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
-from dpmf_cli.kernels.clipping import GUARD
+from dpmf_cli.kernels.releasing import GUARD
 from dpmf_cli.kernels.similarities import neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import (
     LearnedRatings,

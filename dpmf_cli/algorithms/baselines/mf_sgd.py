@@ -9,7 +9,7 @@ from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors, visiting_order
 from dpmf_cli.algorithms.shared.unit_scale import UnitModel
 from dpmf_cli.kernels.factors import factor_model
-from dpmf_cli.kernels.sgd_of_values import descend_values
+from dpmf_cli.kernels.sgd import descend_values
 from dpmf_cli.lane_groups import LaneValues
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons

@@ -9,7 +9,7 @@ from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import Side, TwoSidedFactorization, in_order
 from dpmf_cli.kernels.factors import FactorModel
-from dpmf_cli.kernels.perturb import perturb_items, perturb_users
+from dpmf_cli.kernels.releasing import perturb_items, perturb_users
 from dpmf_cli.kernels.sgd import descend_clamped_errors, descend_noisy_errors
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator

@@ -8,7 +8,7 @@ from dpmf_cli.algorithms.shared.factorization import visiting_order
 from dpmf_cli.algorithms.shared.local_factorization import LocalFactorization
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.factors import FactorModel
-from dpmf_cli.kernels.sgd_of_values import descend_values
+from dpmf_cli.kernels.sgd import descend_values
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.privacy.local_mechanisms import Mechanism
 from dpmf_cli.streams import Streams

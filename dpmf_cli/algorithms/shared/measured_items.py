@@ -9,8 +9,8 @@ from dpmf_cli.algorithms.shared.item_posteriors import Items, Lanes, averages_of
 from dpmf_cli.algorithms.shared.learned_features import Ridges, fixed_features, regressed
 from dpmf_cli.algorithms.shared.sums_and_counts import sums_and_counts
 from dpmf_cli.kernels.als import by_user
+from dpmf_cli.kernels.clipped_gradients import clipped_item_sums
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
-from dpmf_cli.kernels.user_gradients import clipped_item_sums
 from dpmf_cli.privacy.covariance_sensitivity import user_rating_sums
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions, root_counts

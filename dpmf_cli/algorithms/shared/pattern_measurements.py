@@ -21,8 +21,8 @@ from dpmf_cli.algorithms.shared.predicted_errors import (
 )
 from dpmf_cli.algorithms.shared.shrunk_sums import Law, averages_of, coefficients_of
 from dpmf_cli.kernels.als import SideRatings, by_item, by_user
-from dpmf_cli.kernels.clamped_sums import clamped_sums
 from dpmf_cli.kernels.factors import FactorModel, Side
+from dpmf_cli.kernels.reports import clamped_sums
 from dpmf_cli.privacy import residual_sensitivity, sensitivity
 from dpmf_cli.privacy.accounting import LEAST_SHARE
 from dpmf_cli.privacy.curator import Curator
