@@ -20,7 +20,7 @@ For 10⁵ ratings, d = 10, q_max = 1 and λ ≥ 10⁻⁶ both fractions are belo
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,8 +87,7 @@ class RowProblem:
         return ridge[group.part] if isinstance(ridge, np.ndarray) else np.full(group.lanes, ridge)
 
 
-@dataclass(frozen=True)
-class SideRatings:
+class SideRatings(NamedTuple):
     """The ratings of one side's rows, one row after the other.
 
     starts (rows + 1,); others (n_ratings,) each rating's row of the other side; values (n_ratings,) rating scale
@@ -324,9 +323,7 @@ def _solve_side(
     kind = np.float32 if noise is None else np.float64
     nothing = np.empty(0, kind)
     _solve(
-        ratings.starts,
-        ratings.others,
-        ratings.values,
+        ratings,
         own,
         other,
         pad(problem.weights(group), group.width, kind),
@@ -360,9 +357,7 @@ _ROWS: dict[str, Any] = {
     ),
 )
 def _solve(
-    starts,
-    others,
-    values,
+    ratings,
     P,
     Q,
     regularization,
@@ -384,6 +379,7 @@ def _solve(
     stretch of `sums` of its own, so that it is summed and solved in the nearest cache. `block` holds the factors and
     targets of BLOCK ratings, which are added one after the other. Missing ratings of a block are 0 and add nothing.
     """
+    starts, others, values = ratings
     d, w, part = len(factors_of), len(width_of), zeros_like(regularization, part_of)
     row, like, wide = (d + 1) * w, zeros(width_of), zeros_like(regularization, width_of)
     low, high = splat(-bound, like), splat(bound, like)

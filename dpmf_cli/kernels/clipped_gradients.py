@@ -6,6 +6,8 @@ off by at most n·2⁻⁵³·Σ|terms|, which is at most n²·2⁻⁵³·C. For 
 a bounded L2 norm.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,38 +39,43 @@ LEAST_LENGTH = np.float32(1e-12)
 """Added to ‖p‖ + ‖q‖, which may be 0."""
 
 
+class BatchStep(NamedTuple):
+    """The parameters of one step of `step_batch`: γ, λ, B, C, and the limits of ‖p_u‖₂ and ‖q_i‖₂."""
+
+    learning_rate: float
+    regularization: float
+    bound: float
+    clip: float
+    user_limit: float = np.inf
+    item_limit: float = np.inf
+
+
 def _plain_step(
     group: FactorLanes,
     publish: Publish,
     train: Ratings,
-    *,
-    learning_rate: float,
-    regularization: float,
-    bound: float,
-    clip: float,
-    user_limit: float,
-    item_limit: float,
+    step: BatchStep,
 ) -> None:
     """The plain twin. It measures the sums Σ e·q of all users, then Σ e·p of all items."""
     users, items, n_users = train.users, train.items, train.n_users
     p, q = group.rows("users")[users], group.rows("items")[items]
     error = np.clip(
         train.values[:, None] - group.effects(users, items)[:, : group.lanes],
-        -np.float32(bound),
-        np.float32(bound),
+        -np.float32(step.bound),
+        np.float32(step.bound),
     )
     for f in range(group.factors):
         error -= p[:, f] * q[:, f]
     lengths = _plain_lengths(group.rows("users"))[users] + _plain_lengths(group.rows("items"))[items]
-    most = np.float32(GUARD * np.float32(clip)) / (lengths + LEAST_LENGTH)
+    most = np.float32(GUARD * np.float32(step.clip)) / (lengths + LEAST_LENGTH)
     error = np.clip(error, -most, most).astype(np.float64)[:, None]
     sums = np.zeros((n_users + train.n_items, group.factors, group.lanes))
     np.add.at(sums, users, error * q)
     np.add.at(sums, n_users + items, error * p)
-    noisy, keep = learning_rate * publish(sums), 1 - learning_rate * regularization
+    noisy, keep = step.learning_rate * publish(sums), 1 - step.learning_rate * step.regularization
     for side, moves, limit in (
-        (group.rows("users"), noisy[:n_users], user_limit),
-        (group.rows("items"), noisy[n_users:], item_limit),
+        (group.rows("users"), noisy[:n_users], step.user_limit),
+        (group.rows("items"), noisy[n_users:], step.item_limit),
     ):
         side[:] = within(keep * side.astype(np.float64) + moves, limit)
 
@@ -86,13 +93,7 @@ def step_batch(
     group: FactorLanes,
     noise: LaneNoise,
     train: Ratings,
-    *,
-    learning_rate: float,
-    regularization: float,
-    bound: float,
-    clip: float,
-    user_limit: float,
-    item_limit: float,
+    step: BatchStep,
 ) -> None:
     """Takes one step of batch gradient descent, in place. Ratings in the same order give the same bytes.
 
@@ -108,39 +109,20 @@ def step_batch(
         train.values,
         group.users,
         group.items,
-        np.float32(bound),
-        np.float32(GUARD * np.float32(clip)),
+        BatchStep(*map(float, step)),
         noise.unit.ravel(),
         noise_lanes(noise, group.width),
-        float(learning_rate),
-        1 - learning_rate * regularization,
-        (float(user_limit), float(item_limit)),
         group.factors_of,
         group.width_of,
     )
 
 
-@compiled(example(unit=lambda s: numbers((USERS + ITEMS) * s.d), keep=0.95, limits=(0.7, 0.8)))
-def _step(
-    users,
-    items,
-    values,
-    P,
-    Q,
-    bound,
-    clip,
-    unit,
-    noise,
-    rate,
-    keep,
-    limits,
-    factors_of,
-    width_of,
-):
+@compiled(example(unit=lambda s: numbers((USERS + ITEMS) * s.d), regularization=1.0))
+def _step(users, items, values, P, Q, step, unit, noise, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
-    low, high = splat(-bound, like), splat(bound, like)
-    limit, tiny = splat(clip, like), splat(LEAST_LENGTH, like)
+    low, high = splat(-np.float32(step.bound), like), splat(np.float32(step.bound), like)
+    limit, tiny = splat(GUARD * np.float32(step.clip), like), splat(LEAST_LENGTH, like)
     to_P, to_Q = np.zeros(len(P) // row * d * w), np.zeros(len(Q) // row * d * w)
     of_P, of_Q = _lengths(P, factors_of, width_of), _lengths(Q, factors_of, width_of)
     for x in range(len(values)):
@@ -158,13 +140,14 @@ def _step(
             store(to_P, p_to, fma(move, q, load(to_P, p_to, wide)))
             store(to_Q, q_to, fma(move, p, load(to_Q, q_to, wide)))
     n_users = len(P) // row
-    _release(P, to_P, unit[: n_users * d], noise, rate, keep, limits[0], factors_of, width_of)
-    _release(Q, to_Q, unit[n_users * d :], noise, rate, keep, limits[1], factors_of, width_of)
+    _release(P, to_P, unit[: n_users * d], noise, step, step.user_limit, factors_of, width_of)
+    _release(Q, to_Q, unit[n_users * d :], noise, step, step.item_limit, factors_of, width_of)
 
 
 @compiled()
-def _release(P, sums, unit, noise, rate, keep, limit, factors_of, width_of):
-    """Sets P ← keep·P + rate·(released sums), then projects each row to the L2 norm `limit`."""
+def _release(P, sums, unit, noise, step, limit, factors_of, width_of):
+    """Sets P ← (1 − γλ)·P + γ·(released sums), then projects each row to the L2 norm `limit`."""
+    rate, keep = step.learning_rate, 1 - step.learning_rate * step.regularization
     d, w = len(factors_of), len(width_of)
     like, wide = zeros(width_of), doubles(width_of)
     for r in range(len(unit) // d):

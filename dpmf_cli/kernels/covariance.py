@@ -16,6 +16,7 @@ an element are added one by one in the order of the users.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +45,7 @@ def place(i, j, n_items):
     return low * (2 * n_items - low - 1) // 2 + high
 
 
-@dataclass(frozen=True)
-class Raters:
+class Raters(NamedTuple):
     """The item-major view: item i's ratings are at `positions[starts[i] : starts[i + 1]]`, by user.
 
     starts (n_items + 1,), positions (n_ratings,) int64, places in the user-major ratings.
@@ -73,8 +73,7 @@ def weighted_products(
         ratings.users,
         ratings.items,
         ratings.user_starts,
-        raters.starts,
-        raters.positions,
+        raters,
         values,
         weights,
         out,
@@ -83,7 +82,8 @@ def weighted_products(
 
 
 @compiled(example(weights=[1.0, 0.5, 1.0, 0.25], out=np.zeros(triangle_size(ITEMS))))
-def _weighted_products(users, items, user_starts, item_starts, positions, values, weights, out):
+def _weighted_products(users, items, user_starts, raters, values, weights, out):
+    item_starts, positions = raters
     n_items = len(item_starts) - 1
     for i in range(n_items):
         row = out[place(i, i, n_items) - i :]
@@ -241,8 +241,7 @@ def release_products(products: Products, noise: LaneNoise) -> None:
         ratings.items,
         products.values,
         ratings.user_starts,
-        products.raters.starts,
-        products.raters.positions,
+        products.raters,
         products.weights,
         pad(products.items, width, np.float64).ravel(),
         pad(products.users, width, np.float64).ravel(),
@@ -271,8 +270,7 @@ def _release_products(
     items,
     values,
     user_starts,
-    item_starts,
-    positions,
+    raters,
     weights,
     item_averages,
     user_averages,
@@ -283,6 +281,7 @@ def _release_products(
     out,
     width_of,
 ):
+    item_starts, positions = raters
     n_items, w, like = len(item_starts) - 1, len(width_of), doubles(width_of)
     low, high = splat(-bound, like), splat(bound, like)
     sums = np.zeros(n_items * w)

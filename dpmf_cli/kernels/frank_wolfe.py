@@ -200,8 +200,7 @@ def release_grams(grams: Grams, noise: LaneNoise) -> None:
         train.items,
         train.values,
         train.user_starts,
-        raters.starts,
-        raters.positions,
+        raters,
         grams.predicted.reshape(-1),
         grams.longest,
         noise.unit,
@@ -219,10 +218,9 @@ def release_grams(grams: Grams, noise: LaneNoise) -> None:
         out=lambda s: np.zeros((s.w - 1, triangle_size(ITEMS))),
     )
 )
-def _release_grams(
-    users, items, values, user_starts, item_starts, positions, predicted, longest, unit, noise, out, width_of
-):
+def _release_grams(users, items, values, user_starts, raters, predicted, longest, unit, noise, out, width_of):
     w, wide = len(width_of), doubles(width_of)
+    item_starts, positions = raters
     n_users, n_items = len(user_starts) - 1, len(item_starts) - 1
     weights, sums, noisy = np.empty(n_users * w), np.empty(n_items * w), np.empty(n_items * w, np.float32)
     for u in range(n_users):

@@ -121,7 +121,7 @@ def _sums(
     own, other = (each.reshape(-1, group.factors + 1, group.width) for each in group.own_and_other(side))
     features = np.ascontiguousarray(features)
     sums = np.zeros((len(ratings.starts) - 1, features.shape[1], group.width))
-    _add_clamped(ratings.starts, ratings.others, ratings.values, own, other, features, bound, sums)
+    _add_clamped(ratings, own, other, features, bound, sums)
     return sums
 
 
@@ -134,7 +134,8 @@ def _sums(
         sums=np.zeros((USERS, 2, 8)),
     )
 )
-def _add_clamped(starts, others, values, own, other, features, bound, sums):
+def _add_clamped(ratings, own, other, features, bound, sums):
+    starts, others, values = ratings
     d, w = own.shape[1] - 1, own.shape[2]
     left, mine = np.empty(w), np.empty((d + 1, w))
     for r in range(len(starts) - 1):

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
+from dpmf_cli.kernels.sgd import Sgd
 from dpmf_cli.kernels.survivors import descend_survivors, draw_survivors, skipped_above
 from dpmf_cli.privacy.grid import grid_of, on_grid
 from dpmf_cli.privacy.keyed import minus_log
@@ -114,11 +115,7 @@ def descend(lanes: FactorLanes, order: np.ndarray, shifts: np.ndarray, scales: n
         RATINGS,
         order,
         shifts,
-        learning_rate=RATE,
-        regularization=RIDGE,
-        bound=BOUND,
-        threshold=THRESHOLD,
-        epochs=EPOCHS,
+        Sgd(RATE, RIDGE, BOUND, threshold=THRESHOLD, epochs=EPOCHS),
     )
 
 
