@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.compiled.lane_groups import on_each_group, pad
 from dpmf_cli.kernels.cholesky import cholesky_solve, solve_in_ball
 from dpmf_cli.kernels.examples import USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, Side
@@ -45,7 +46,6 @@ from dpmf_cli.kernels.lanes import (
 )
 from dpmf_cli.kernels.releasing import noise_lanes, published_rows, release_row, store_within, within
 from dpmf_cli.kernels.sums import item_major
-from dpmf_cli.lane_groups import on_each_group, pad
 from dpmf_cli.privacy.grid import grid_of
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Perturbed, Publish, noisy_kernel

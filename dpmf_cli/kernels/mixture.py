@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.compiled.lane_groups import LaneValues, on_each_group, pad
 from dpmf_cli.kernels.als import BLOCK, PART, PREFETCHED, add_products
 from dpmf_cli.kernels.cholesky import cholesky_solve
 from dpmf_cli.kernels.examples import RATED, example, mixture_constants, numbers
@@ -32,7 +33,6 @@ from dpmf_cli.kernels.lanes import (
     widen,
     zeros,
 )
-from dpmf_cli.lane_groups import LaneValues, on_each_group, pad
 from dpmf_cli.ratings import UserMajor
 
 REFERENCE = 1 / 12

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.compiled.lane_groups import Grouped, on_each_group, pad
 from dpmf_cli.kernels.als import BLOCK, PART, PREFETCHED, SideRatings, add_products
 from dpmf_cli.kernels.examples import BY_ITEM, ITEM_STARTS, ITEMS, RATERS, USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes
@@ -37,7 +38,6 @@ from dpmf_cli.kernels.lanes import (
     sub,
     zeros,
 )
-from dpmf_cli.lane_groups import Grouped, on_each_group, pad
 from dpmf_cli.ratings import Ratings
 
 

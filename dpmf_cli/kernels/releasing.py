@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.compiled.lane_groups import on_each_group, pad
 from dpmf_cli.kernels.examples import USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, Side
 from dpmf_cli.kernels.lanes import (
@@ -33,7 +34,6 @@ from dpmf_cli.kernels.lanes import (
     zeros,
     zeros_like,
 )
-from dpmf_cli.lane_groups import on_each_group, pad
 from dpmf_cli.privacy.noise import KeyedNoise, LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 

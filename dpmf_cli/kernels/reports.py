@@ -4,11 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.compiled.lane_groups import Grouped
 from dpmf_cli.kernels.als import SideRatings
 from dpmf_cli.kernels.examples import ITEMS, RATED, USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side
 from dpmf_cli.kernels.lanes import add, div, fma, load, mul, splat, store, sub, zeros
-from dpmf_cli.lane_groups import Grouped
 
 Indices = NDArray[np.integer]
 

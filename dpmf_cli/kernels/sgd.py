@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.compiled.lane_groups import LaneValues, aligned, on_each_group, padded_width
 from dpmf_cli.kernels.examples import RATED, RATERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import (
@@ -26,7 +27,6 @@ from dpmf_cli.kernels.lanes import (
 )
 from dpmf_cli.kernels.plain_lanes import plain_dot, plain_fma
 from dpmf_cli.kernels.releasing import noise_lanes, project, released
-from dpmf_cli.lane_groups import LaneValues, aligned, on_each_group, padded_width
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 

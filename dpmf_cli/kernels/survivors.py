@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.compiled.lane_groups import MAXIMUM_WIDTH, aligned
 from dpmf_cli.kernels.examples import ITEMS, example
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import (
@@ -49,9 +50,7 @@ from dpmf_cli.kernels.lanes import (
 from dpmf_cli.kernels.plain_lanes import plain_dot
 from dpmf_cli.kernels.releasing import noise_lanes, released
 from dpmf_cli.kernels.sgd import Sgd, left_of, plain_clamp, plain_update
-from dpmf_cli.lane_groups import MAXIMUM_WIDTH, aligned
-from dpmf_cli.privacy.keyed import cell_bits, magnitude_uniform, minus_log
-from dpmf_cli.privacy.noise import KeyedNoise
+from dpmf_cli.privacy.noise import KeyedNoise, cell_bits, magnitude_uniform, minus_log
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.compiled.lane_groups import LaneValues
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
 from dpmf_cli.kernels.lanes import flush_denormals, restore_denormals
 from dpmf_cli.kernels.sgd import (
@@ -18,7 +19,6 @@ from dpmf_cli.kernels.sgd import (
     descend_values,
 )
 from dpmf_cli.kernels.survivors import descend_survivors
-from dpmf_cli.lane_groups import LaneValues
 from dpmf_cli.privacy.noise import KeyedNoise, LaneNoise
 from dpmf_cli.ratings import Ratings, Scale
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from dpmf_cli.compiled.lane_groups import padded_width
 from dpmf_cli.kernels import sgd
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
 from dpmf_cli.kernels.sgd import Sgd, Visits, descend_perturbed
 from dpmf_cli.kernels.sums import shuffle_within
-from dpmf_cli.lane_groups import padded_width
 from dpmf_cli.privacy.grid import grid_of, on_grid
 from dpmf_cli.privacy.noise import LaneNoise
 from tests.conftest import make_ratings

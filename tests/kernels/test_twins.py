@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from dpmf_cli.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.kernels.als import (
     RowProblem,
     by_item,
@@ -21,7 +22,6 @@ from dpmf_cli.kernels.gradients import sample_bits
 from dpmf_cli.kernels.releasing import perturb_items, perturb_users
 from dpmf_cli.kernels.sgd import Sgd, Visits, descend_noisy_errors, descend_perturbed
 from dpmf_cli.kernels.survivors import descend_survivors
-from dpmf_cli.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.mechanisms import keyed_laplace, laplace, repeated_k_norm

@@ -29,9 +29,9 @@ from dpmf_cli.kernels.similarity_descent import (
     descend_noisy_similarities,
     descend_similarities,
 )
-from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions, published_similarity_gradients
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.sensitivity import clipped_contributions, published_similarity_gradients
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings

@@ -34,7 +34,7 @@ from dpmf_cli.kernels.normal_equations import (
     shorten_users,
     squared_weights,
 )
-from dpmf_cli.privacy import least_squares_sensitivity as sensitivity
+from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
