@@ -107,18 +107,15 @@ def step_batch(
         train.users,
         train.items,
         train.values,
-        group.users,
-        group.items,
         BatchStep(*map(float, step)),
         noise.unit.ravel(),
         noise_lanes(noise, group.width),
-        group.factors_of,
-        group.width_of,
+        *group.arguments,
     )
 
 
 @compiled(example(unit=lambda s: numbers((USERS + ITEMS) * s.d), regularization=1.0))
-def _step(users, items, values, P, Q, step, unit, noise, factors_of, width_of):
+def _step(users, items, values, step, unit, noise, P, Q, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
     low, high = splat(-np.float32(step.bound), like), splat(np.float32(step.bound), like)

@@ -49,6 +49,11 @@ class FactorLanes:
     def width_of(self) -> tuple[int, ...]:
         return (0,) * self.width
 
+    @property
+    def arguments(self) -> tuple[NDArray[np.float32], NDArray[np.float32], tuple[int, ...], tuple[int, ...]]:
+        """The last arguments of kernels that read or change both sides: P, Q, factors_of, width_of."""
+        return self.users, self.items, self.factors_of, self.width_of
+
     def own_and_other(self, side: Side) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Returns the flat arrays of a side and of the opposite side."""
         return (self.users, self.items) if side == "users" else (self.items, self.users)
@@ -86,7 +91,7 @@ class FactorLanes:
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
         """(n, lanes): IAvg(i) + UAvg(u) + p_u·q_i for each pair and model."""
         out = np.empty(len(users) * self.width, np.float32)
-        _predict(users, items, self.users, self.items, out, self.factors_of, self.width_of)
+        _predict(users, items, out, *self.arguments)
         return out.reshape(len(users), self.width)[:, : self.lanes]
 
 
@@ -218,7 +223,7 @@ def _width(part: slice) -> int:
 
 
 @compiled(example(out=lambda s: np.zeros(len(RATED) * s.w)))
-def _predict(users, items, P, Q, out, factors_of, width_of):
+def _predict(users, items, out, P, Q, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     row, like = (d + 1) * w, zeros(width_of)
     for x in range(len(users)):

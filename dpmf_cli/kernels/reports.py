@@ -36,23 +36,12 @@ def _of_group(
 ) -> NDArray[np.float32]:
     """(n, lanes) the `coordinate_gradients` of one group of models."""
     out = np.empty(len(users) * group.width, np.float32)
-    _gradients(
-        users,
-        items,
-        coordinates,
-        values,
-        group.users,
-        group.items,
-        np.float32(bound),
-        out,
-        group.factors_of,
-        group.width_of,
-    )
+    _gradients(users, items, coordinates, values, np.float32(bound), out, *group.arguments)
     return out.reshape(len(users), group.width)[:, : group.lanes]
 
 
 @compiled(example(coordinates=lambda s: RATED % s.d, out=lambda s: np.zeros(len(RATED) * s.w)))
-def _gradients(users, items, coordinates, values, P, Q, bound, out, factors_of, width_of):
+def _gradients(users, items, coordinates, values, bound, out, P, Q, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     row, like = (d + 1) * w, zeros(width_of)
     for x in range(len(users)):

@@ -118,17 +118,7 @@ def descend_perturbed(group: FactorLanes, noise: LaneNoise, visits: Visits, sgd:
     keeps = sgd.epochs > 1 and kept_bytes(len(visits.values), group.lanes) > 0
     kept = aligned((len(visits.values) if keeps else 0, group.width)).reshape(-1)
     lanes = noise_lanes(noise, group.width)
-    _descend_perturbed(
-        visits,
-        noise.unit,
-        lanes,
-        group.users,
-        group.items,
-        sgd.single(),
-        kept,
-        group.factors_of,
-        group.width_of,
-    )
+    _descend_perturbed(visits, noise.unit, lanes, sgd.single(), kept, *group.arguments)
 
 
 def kept_bytes(n_ratings: int, models: int) -> int:
@@ -160,7 +150,7 @@ def ask_for(Q, at, f, w):
 
 
 @compiled(example(kept=lambda s: np.zeros(len(RATED) * s.w)))
-def _descend_perturbed(visits, unit, noise, P, Q, sgd, kept, factors_of, width_of):
+def _descend_perturbed(visits, unit, noise, sgd, kept, P, Q, factors_of, width_of):
     """kept  room for the perturbed ratings; if it is empty, they are computed again in each epoch."""
     users, items, values = visits
     d, w = len(factors_of), len(width_of)
@@ -242,12 +232,11 @@ def _one_pass(
     sgd: Sgd,
 ) -> None:
     """Runs one pass, with noise or without. The code is compiled separately for each case."""
-    factors = group.users, group.items
-    _descend_noisy_errors(visits, unit, noise, *factors, sgd.single(), group.factors_of, group.width_of)
+    _descend_noisy_errors(visits, unit, noise, sgd.single(), *group.arguments)
 
 
 @compiled(example())
-def _descend_noisy_errors(visits, unit, noise, P, Q, sgd, factors_of, width_of):
+def _descend_noisy_errors(visits, unit, noise, sgd, P, Q, factors_of, width_of):
     users, items, values = visits
     d, w = len(factors_of), len(width_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
@@ -298,12 +287,12 @@ def descend_values(
 
     users, items, order  (n_ratings,)
     """
-    visits, factors = Visits(users, items, values.of(group.part).reshape(-1)), (group.users, group.items)
-    _descend_values(visits, order, *factors, sgd.single(), group.factors_of, group.width_of)
+    visits = Visits(users, items, values.of(group.part).reshape(-1))
+    _descend_values(visits, order, sgd.single(), *group.arguments)
 
 
 @compiled(example(visits=lambda s: (RATERS, RATED, numbers(len(RATED) * s.w))))
-def _descend_values(visits, order, P, Q, sgd, factors_of, width_of):
+def _descend_values(visits, order, sgd, P, Q, factors_of, width_of):
     users, items, values = visits
     d, w = len(factors_of), len(width_of)
     row, like = (d + 1) * w, zeros(width_of)

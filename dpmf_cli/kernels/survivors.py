@@ -151,12 +151,9 @@ def descend_survivors(
         shifts,
         noise_lanes(noise, group.width),
         cut,
-        group.users,
-        group.items,
         aligned((len(group.items),)),
         sgd.single(),
-        group.factors_of,
-        group.width_of,
+        *group.arguments,
     )
 
 
@@ -185,10 +182,10 @@ def _descend_survivors(
     shifts,
     noise,
     cut,
-    P,
-    Q,
     near,
     sgd,
+    P,
+    Q,
     factors_of,
     width_of,
 ):
