@@ -61,7 +61,7 @@ def crossings_of(
     audited: bool = False,
 ) -> str:
     """Returns what `dpmf crossings` prints."""
-    from dpmf_cli.audit.kept import of_experiment
+    from dpmf_cli.audit.job import of_experiment
     from dpmf_cli.datasets import data_folder
     from dpmf_cli.datasets.located import present_keys
     from dpmf_cli.papers.printed_cells import with_printed_cells

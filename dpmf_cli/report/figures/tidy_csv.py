@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.escapes import csv_text, exact
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured, Stage
 from dpmf_cli.evaluation.levels import band
 from dpmf_cli.evaluation.statistics import sd_over_folds, sd_over_runs
 from dpmf_cli.report.figures.charts import error_moments, loss_of
 from dpmf_cli.report.figures.shown import with_twins
+from dpmf_cli.terminal import csv_text, exact
 
 Rows = Iterator[tuple[object, ...]]
 

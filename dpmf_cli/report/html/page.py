@@ -14,7 +14,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from dpmf_cli.datasets import Folders
-from dpmf_cli.escapes import printable
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.report.figures.every import charts_of
 from dpmf_cli.report.html.compared import Agreement
@@ -23,6 +22,7 @@ from dpmf_cli.report.html.overview import NOT_RUN, Verdict, overview
 from dpmf_cli.report.html.svg import Drawn
 from dpmf_cli.report.tables.compare import differences_text, settings_text
 from dpmf_cli.results.compare_folders import Compared
+from dpmf_cli.terminal import printable
 
 VERDICT_SIGNS: dict[Verdict, str] = {"holds here": "✓", "in part here": "≈", "fails here": "✗", NOT_RUN: "–"}
 """The sign of each verdict, beside its colour."""
