@@ -44,6 +44,7 @@ def combined(
     from dpmf_cli.errors import DpmfError, did_you_mean
     from dpmf_cli.evaluation.ranking import BARS
     from dpmf_cli.report.tables.combined import combined_table
+    from dpmf_cli.report.tables.layout import draw
     from dpmf_cli.terminal import say
 
     ways = ("within", "across")
@@ -53,7 +54,7 @@ def combined(
     if chosen is None:
         raise DpmfError(f'--by: unknown baseline "{bar}"{did_you_mean(bar, BARS)}')
     experiments, notes, _ = gathered(of or [], results)
-    table = combined_table(experiments, form, bar=chosen, across=rank == "across", notes=notes)
+    table = draw(combined_table(experiments, bar=chosen, across=rank == "across", notes=notes), form)
     for note in notes if form in ("csv", "json") else ():
         say(note)
     if figure is not None:

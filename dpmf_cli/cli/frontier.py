@@ -42,14 +42,12 @@ def frontier(
     from dpmf_cli.report.aims import aims_table
     from dpmf_cli.report.figures.figure_file import figure_form, write_named
     from dpmf_cli.report.tables.frontier import frontier_table
+    from dpmf_cli.report.tables.layout import draw
     from dpmf_cli.terminal import say
 
     experiments, notes, folders = gathered(of or [], results)
-    table = (
-        frontier_table(experiments, form, notes=notes)
-        if aims is None
-        else aims_table(experiments, aims, form, notes=notes)
-    )
+    table = frontier_table(experiments, notes=notes) if aims is None else aims_table(experiments, aims, notes)
+    drawn = draw(table, form)
     for note in notes if form in ("csv", "json") else ():
         say(note)
     if figure is not None:
@@ -60,4 +58,4 @@ def frontier(
         from dpmf_cli.report.leaders import leaders_text
 
         write_named(leaders, leaders_text(experiments, folders).encode())
-    print(table, end="")
+    print(drawn, end="")

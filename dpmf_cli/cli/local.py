@@ -56,13 +56,15 @@ def traffic(
     """
     from dpmf_cli.config import load_config
     from dpmf_cli.datasets import Folders, load
+    from dpmf_cli.report.tables.layout import draw
     from dpmf_cli.report.tables.local import traffic as traffic_of
     from dpmf_cli.report.tables.local import traffic_table
 
     loaded = load_config(config)
     dataset = load(loaded.dataset, Folders.named(data, base=config.parent))
     ratings, title = dataset.ratings, dataset.identity.title
-    print(traffic_table(traffic_of(loaded.algorithms, ratings, title), ratings, title, form), end="")
+    sent = traffic_of(loaded.algorithms, ratings, title)
+    print(draw(traffic_table(sent, ratings, title), form), end="")
 
 
 @app.command()
@@ -78,8 +80,9 @@ def improvements(
 
     Example: dpmf local improvements configs/neera_fig4_ml100k.yaml
     """
+    from dpmf_cli.report.tables.layout import draw
     from dpmf_cli.report.tables.local import improvements_table
     from dpmf_cli.results.folders import collected_results
 
     experiments = [collected.experiment for collected in collected_results(of or [], results)]
-    print(improvements_table(experiments, form), end="")
+    print(draw(improvements_table(experiments), form), end="")

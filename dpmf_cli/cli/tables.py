@@ -61,6 +61,7 @@ def crossings(
     from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
     from dpmf_cli.report.advice import advice as advice_on
     from dpmf_cli.report.tables.crossings import crossings_table
+    from dpmf_cli.report.tables.layout import draw
     from dpmf_cli.terminal import say
 
     if advise and (printed or audited or metric or form != "table"):
@@ -87,7 +88,7 @@ def crossings(
         rows = with_printed_cells(rows, present=present_keys(data_folder()))
     if audited and not any(audits.values()):
         say("nothing was audited: `dpmf audit` a config, and ask again")
-    print(crossings_table(rows, form, audits if audited else None), end="")
+    print(draw(crossings_table(rows, audits if audited else None), form), end="")
 
 
 def _experiments(
@@ -146,7 +147,8 @@ def _print_levels(
     """
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.evaluation.levels import levels_at
-    from dpmf_cli.report.tables.levels import levels_table
+    from dpmf_cli.report.tables.crossings import levels_table
+    from dpmf_cli.report.tables.layout import draw
     from dpmf_cli.terminal import say
 
     levels = []
@@ -161,7 +163,7 @@ def _print_levels(
         raise DpmfError(f"no result has ε = {epsilon:g} in its grid")
     if len({level.metric for level in levels}) > 1:
         raise DpmfError("these configs show different metrics; ask for one of them with --metric")
-    print(levels_table(levels, epsilon, form), end="")
+    print(draw(levels_table(levels, epsilon), form), end="")
 
 
 def compare(
@@ -212,6 +214,7 @@ def baselines(
     Example: dpmf baselines --format md
     """
     from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
+    from dpmf_cli.report.tables.layout import draw
     from dpmf_cli.results.folders import collected_results
 
     experiments = [
@@ -219,7 +222,5 @@ def baselines(
         for collected in collected_results(of or [], results)
         if (experiment := shown(collected, metric, named=bool(of))) is not None
     ]
-    print(
-        baselines_table([row for experiment in experiments for row in baseline_rows(experiment)], form),
-        end="",
-    )
+    rows = [row for experiment in experiments for row in baseline_rows(experiment)]
+    print(draw(baselines_table(rows), form), end="")

@@ -58,7 +58,7 @@ class Best:
 
 @dataclass(frozen=True)
 class Lead:
-    """The order of the methods at an ε; the first one leads.
+    """The order of the methods that keep a guarantee at an ε; the first one leads.
 
     order      all methods that have an error at this ε, the lowest error first
     low, high  95 % interval of the leader's mean RMSE; None where there is none
@@ -69,6 +69,7 @@ class Lead:
     unpaired   methods that were measured on other folds, so that no difference can be paired
     """
 
+    guarantee: Guarantee
     epsilon: float
     order: tuple[Best, ...]
     low: float | None
@@ -80,6 +81,11 @@ class Lead:
     @property
     def first(self) -> Best:
         return self.order[0]
+
+    @property
+    def standing(self) -> Standing:
+        """The leader's."""
+        return self.first.standing
 
 
 @dataclass(frozen=True)
@@ -188,6 +194,7 @@ def _lead(members: Sequence[Standing], guarantee: Guarantee, epsilon: float) -> 
     over: Over = "none" if not known else "folds" if first.curve.rmse.shape[0] > 1 else "runs"
     paired = [each for each in order[1:] if _same_folds(each.standing.experiment, experiment)]
     return Lead(
+        guarantee,
         epsilon,
         tuple(order),
         low if known else None,

@@ -24,6 +24,7 @@ from dpmf_cli.report.figures.sweeps import swept_lines
 from dpmf_cli.report.html import svg
 from dpmf_cli.report.html.chart import Chart, ChartLine
 from dpmf_cli.report.tables.crossings import crossings_table
+from dpmf_cli.report.tables.layout import draw
 from dpmf_cli.results.compare_folders import different_settings
 from tests.report.conftest import make
 
@@ -91,7 +92,7 @@ def _crossings(count: int) -> list[Crossing]:
 
 def _table(count: int) -> Work:
     crossings = _crossings(count)
-    return lambda: crossings_table(crossings, "table")
+    return lambda: draw(crossings_table(crossings))
 
 
 def _advised(count: int) -> Work:

@@ -10,7 +10,8 @@ import numpy as np
 from dpmf_cli.algorithms.shared.model import RecordCosts
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import DataIdentity
-from dpmf_cli.report.tables.ledgers import records_csv, records_text
+from dpmf_cli.report.tables.layout import draw
+from dpmf_cli.report.tables.ledgers import records_table
 from dpmf_cli.results.collect import collect
 from dpmf_cli.results.manifest import Ran
 from dpmf_cli.results.store import Store
@@ -134,7 +135,10 @@ def test_records_of_results_that_are_not_there_are_left_open(tmp_path: Path) -> 
         costs = RecordCosts((2.0,), (0.5,), (0.1,), (0.2,), (math.inf,))
         store.write(replace(task, epsilons=(2.0,)), TaskResult((2.0,), (1,), (2,), (2,), (), records=costs))
     curves = gather(store).experiment.curves
-    assert records_csv(curves).splitlines()[1:] == ["PGE,1.0,,,,,", "PGE,2.0,2.0,0.5,0.1,0.2,inf"]
-    ((absent, found),) = (group.rows for group in records_text(curves).groups)
+    assert draw(records_table(curves), "csv").splitlines()[1:] == [
+        "PGE,1.0,,,,,",
+        "PGE,2.0,2.0,0.5,0.1,0.2,inf",
+    ]
+    ((absent, found),) = (group.rows for group in records_table(curves).groups)
     assert absent == ("1.00", "–", "–", "–", "–", "–")
     assert found == ("2.00", "2.00", "50.0 %", "0.100", "0.200", "∞")

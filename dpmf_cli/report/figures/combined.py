@@ -21,7 +21,7 @@ from dpmf_cli.report.figures.panel_grid import Panel, draw_grid
 from dpmf_cli.report.figures.rmse_curves import draw_curve, draw_level
 from dpmf_cli.report.figures.shown import is_drawable, level_names, level_of
 from dpmf_cli.report.figures.style import check_form, drawing, file_of
-from dpmf_cli.report.tables.cells import marks
+from dpmf_cli.report.tables.columns import marks
 from dpmf_cli.report.tables.combined import short_label
 
 NOTES = (

@@ -23,8 +23,9 @@ from dpmf_cli.report.figures.panel_grid import LABEL_SIZE, Panel, draw_grid
 from dpmf_cli.report.figures.rmse_curves import draw_level
 from dpmf_cli.report.figures.shown import is_drawable, level_names, level_of
 from dpmf_cli.report.figures.style import COLOURS, MARKER_SIZE, MARKERS, check_form, drawing, file_of
-from dpmf_cli.report.tables.cells import epsilon_cell
-from dpmf_cli.report.tables.frontier import found_in, kind, name_of_best
+from dpmf_cli.report.tables.columns import epsilon_cell
+from dpmf_cli.report.tables.combined import short_marked
+from dpmf_cli.report.tables.frontier import found_in, kind
 
 NOTES = (
     "Strong: at each ε the lowest mean RMSE of all methods with at most that provable ε, with its 95 % interval.",
@@ -105,7 +106,7 @@ def _draw_envelope(axes: Axes, frontier: Frontier) -> None:
             marker=MARKERS[look.marker],
             markersize=1.4 * MARKER_SIZE,
             zorder=3,
-            label=f"{_range(leads)}: {name_of_best(leads[0].first)}",
+            label=f"{_range(leads)}: {short_marked(leads[0].standing)}",
         )
     legend = axes.legend(
         loc="best", fontsize=LABEL_SIZE, framealpha=0.85, edgecolor="none", title="leads at ε"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.report.html.charts import charts_of
 from dpmf_cli.report.html.experiment import Drawn, drawn
-from dpmf_cli.report.tables.compare import differences_text, settings_text
+from dpmf_cli.report.tables.compare import differences_table, settings_table
 from dpmf_cli.report.tables.layout import TextTable
 from dpmf_cli.results.compare_folders import Compared
 
@@ -29,13 +29,13 @@ def together(several: Sequence[Compared]) -> Together:
     return Together(
         names,
         first.title,
-        settings_text(several),
+        settings_table(several),
         tuple(
             drawn(replace(chart, title=f"{each.title}: {chart.title}"))
             for each in _by_method(several, names)
             for chart in charts_of(each)
         ),
-        tuple((compared.names[1], differences_text(compared)) for compared in several),
+        tuple((compared.names[1], differences_table(compared)) for compared in several),
     )
 
 

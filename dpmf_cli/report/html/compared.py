@@ -9,9 +9,9 @@ from dpmf_cli.evaluation.crossings import Crossing, Status
 from dpmf_cli.papers.claims import Exhibit
 from dpmf_cli.papers.printed import CROSSING_TABLES, load, printed_crossings, printed_reason
 from dpmf_cli.report.html.agreement import Agreement, of_difference, of_ratio
-from dpmf_cli.report.tables.baselines import BaselineRow, baseline_cells
-from dpmf_cli.report.tables.cells import NONE, epsilon_cell
-from dpmf_cli.report.tables.crossings import crossing_cells
+from dpmf_cli.report.tables import baselines, crossings
+from dpmf_cli.report.tables.baselines import BaselineRow
+from dpmf_cli.report.tables.columns import NONE, cells_of
 
 NO_DATA = "not measured"
 
@@ -45,18 +45,18 @@ class Row:
 
 def crossing_row(crossing: Crossing) -> Row:
     """Returns the row for the ε at which a curve meets a baseline."""
-    what, at, printed, reproduced, ratio, claimed, provable = crossing_cells(crossing)
+    cell = cells_of(crossing, crossings.COLUMNS)
     return Row(
         of=f"{crossing.dataset}, {crossing.neighbours}, {crossing.mode}",
-        what=what,
-        at=at,
-        printed=printed,
-        reproduced=reproduced,
-        change=ratio if ratio == NONE else f"× {ratio}",
+        what=cell["label"],
+        at=cell["baseline"],
+        printed=cell["printed"],
+        reproduced=cell["reproduced"],
+        change=NONE if crossing.ratio is None else f"× {cell['ratio']}",
         agreement=crossing_agreement(crossing),
-        claimed=claimed,
-        provable=provable,
-        theta=epsilon_cell(crossing.theta),
+        claimed=cell["claimed"],
+        provable=cell["provable"],
+        theta=cell["theta"],
         source=crossing.experiment,
         reason=_reason_of_crossing(crossing),
     )
@@ -90,7 +90,7 @@ def crossing_agreement(crossing: Crossing) -> Agreement:
 
 def baseline_row(row: BaselineRow) -> Row:
     """Returns the row for the RMSE of a baseline."""
-    what, printed, reproduced, difference = baseline_cells(row)
+    cell = cells_of(row, baselines.COLUMNS)
     if row.printed is None:
         agreement = Agreement.UNPRINTED
     elif row.reproduced is None:
@@ -99,7 +99,15 @@ def baseline_row(row: BaselineRow) -> Row:
         agreement = of_difference(row.reproduced, row.printed)
     reason = why(agreement, "", row.experiment)
     return Row(
-        row.title, what, "", printed, reproduced, difference, agreement, source=row.experiment, reason=reason
+        of=row.title,
+        what=cell["baseline"],
+        at="",
+        printed=cell["printed"],
+        reproduced=cell["reproduced"],
+        change=cell["difference"],
+        agreement=agreement,
+        source=row.experiment,
+        reason=reason,
     )
 
 

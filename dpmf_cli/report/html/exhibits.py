@@ -23,7 +23,7 @@ from dpmf_cli.report.figures.shown import is_drawable
 from dpmf_cli.report.html.agreement import Agreement, of_points, of_share
 from dpmf_cli.report.html.compared import NO_DATA, PaperTable, Row, paper_table, printed_rows, why
 from dpmf_cli.report.html.experiment import ExperimentView
-from dpmf_cli.report.tables.cells import NONE
+from dpmf_cli.report.tables.columns import NONE
 from dpmf_cli.report.tables.layout import Group, TextTable
 from dpmf_cli.report.tables.local import PRINTED_AT, lower_by
 

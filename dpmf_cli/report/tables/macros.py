@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dpmf_cli.escapes import printable
 from dpmf_cli.evaluation.crossings import Crossing
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.report.tables.baselines import baseline_cells, baseline_rows
-from dpmf_cli.report.tables.cells import NONE, crossing_cell, epsilon_cell
+from dpmf_cli.report.tables.baselines import baseline_rows, reproduced_cell
+from dpmf_cli.report.tables.columns import NONE, epsilon_cell
+from dpmf_cli.report.tables.crossings import crossing_cell
 from dpmf_cli.report.tables.layout import escape_latex
 
 _HEAD = r"""% The figures of {name}, written by dpmf. \input this file; docs/report.md says how to use it.
@@ -42,8 +43,7 @@ def figure_macros(experiment: Experiment, crossings: Sequence[Crossing]) -> str:
 
 def _figures(experiment: Experiment, crossings: Iterable[Crossing]) -> Iterator[tuple[tuple[str, ...], str]]:
     for row in baseline_rows(experiment):
-        name, value = baseline_cells(row, with_printed=False)
-        yield (experiment.name, name), value.partition(" ±")[0]
+        yield (experiment.name, row.baseline), reproduced_cell(row).partition(" ±")[0]
     for crossing in crossings:
         of = experiment.name, crossing.label, crossing.baseline
         point, bracket, interval = crossing_cell(crossing).partition(" [")

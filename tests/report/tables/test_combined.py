@@ -14,8 +14,8 @@ import pytest
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.privacy.protection import Guarantee, Protection
-from dpmf_cli.report.tables.combined import FIELDS, NOT_PROVABLE, combined_table
-from dpmf_cli.report.tables.formats import FORMATS
+from dpmf_cli.report.tables.combined import NOT_PROVABLE, combined_table
+from dpmf_cli.report.tables.layout import FORMATS, draw
 
 Make = Callable[..., Experiment]
 KINDS = (
@@ -49,7 +49,7 @@ def headings(text: str) -> list[str]:
 
 
 def test_each_group_stands_by_itself_and_what_is_not_provable_below_it(made: Make) -> None:
-    text = combined_table([mixed(made)])
+    text = draw(combined_table([mixed(made)]))
     assert headings(text) == [
         "MovieLens 1M: rating value, towards everybody",
         "MovieLens 1M: rating value, towards everybody, not provable",
@@ -68,7 +68,7 @@ def test_what_is_joint_is_ranked_below_a_sentence_that_is_true_of_it(made: Make)
     """No row made from the user's own clean ratings is under a sentence about what anybody learns, nor the
     reverse."""
     above, sentence = {}, ""
-    for line in combined_table([mixed(made)]).splitlines():
+    for line in draw(combined_table([mixed(made)])).splitlines():
         sentence = line if line.startswith("ε bounds") else sentence
         for label in re.findall(r" (psgd|pknn§|dpals‡) ", line):
             above[label] = sentence
@@ -80,7 +80,7 @@ def test_what_is_joint_is_ranked_below_a_sentence_that_is_true_of_it(made: Make)
 
 
 def test_a_row_in_words(made: Make) -> None:
-    text = combined_table([mixed(made)])
+    text = draw(combined_table([mixed(made)]))
     row = next(line for line in text.splitlines() if " pknn" in line)
     cells = row.split()
     assert cells[:6] == ["2", "–", "pknn§", "Friedman", "2016", "corrected"]
@@ -111,37 +111,36 @@ def test_where_several_deltas_are_ranked_it_says_at_which(
     experiment = mixed(made)
     given = dict(zip((2, 4), deltas, strict=True))
     curves = [replace(each, delta=given.get(rank, 1e-3)) for rank, each in enumerate(experiment.curves)]
-    text = combined_table([replace(experiment, curves=tuple(curves))])
+    text = draw(combined_table([replace(experiment, curves=tuple(curves))]))
     assert ("rank is for the largest δ under its heading" in text) == said
 
 
 def test_without_any_delta_one_rank_says_all(made: Make) -> None:
     experiment = mixed(made)
     pure = replace(experiment, curves=tuple(replace(each, delta=0.0) for each in experiment.curves))
-    text = combined_table([pure])
+    text = draw(combined_table([pure]))
     assert next(line for line in text.splitlines() if " pknn" in line).split()[:2] == ["2", "pknn"]
     assert "§" not in text
     assert "pure" not in text
 
 
 def test_a_label_is_not_told_twice_what_the_heading_and_the_mode_say(made: Make) -> None:
-    text = combined_table([mixed(made)])
+    text = draw(combined_table([mixed(made)]))
     assert "psgd, bounded, published" not in text
     assert " psgd " in text
-    assert "psgd, bounded, published" in combined_table([mixed(made)], "csv")
+    assert "psgd, bounded, published" in draw(combined_table([mixed(made)]), "csv")
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_curve_is_in_every_format(made: Make, form: str) -> None:
-    text = combined_table([mixed(made)], form)
+    text = draw(combined_table([mixed(made)]), form)
     for label in ("pge", "isgd", "psgd", "pals", "pknn", "dpals"):
         assert text.count(label) >= 1
-    assert combined_table([mixed(made)], form) == text
+    assert draw(combined_table([mixed(made)]), form) == text
 
 
 def test_for_programs_the_group_is_a_column_and_the_rank_starts_anew(made: Make) -> None:
-    rows = list(csv.DictReader(io.StringIO(combined_table([mixed(made)], "csv"))))
-    assert tuple(rows[0]) == FIELDS
+    rows = list(csv.DictReader(io.StringIO(draw(combined_table([mixed(made)]), "csv"))))
     columns = ("protects", "towards", "joint", "rank", "rank_pure", "algorithm", "provable")
     assert [tuple(row[column] for column in columns) for row in rows] == [
         # claims more than pknn, and needs less
@@ -153,21 +152,21 @@ def test_for_programs_the_group_is_a_column_and_the_rank_starts_anew(made: Make)
         ("local", "everybody", "False", "", "", "pals", "False"),
     ]
     assert {row["ia_provable"] for row in rows if row["provable"] == "False"} == {"inf"}
-    records = json.loads(combined_table([mixed(made)], "json"))
+    records = json.loads(draw(combined_table([mixed(made)]), "json"))
     assert [record["rank"] for record in records] == [1, 2, None, 1, 1, None]
     assert [record["rank_pure"] for record in records] == [1, None, None, 1, 1, None]
-    assert all(list(record) == list(FIELDS) for record in records)
+    assert {tuple(record) for record in records} == {combined_table([mixed(made)]).fields}
     assert records[0]["seed"] == 7
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_one_ranking_across_groups_is_refused_in_every_format(made: Make, form: str) -> None:
     with pytest.raises(DpmfError, match="no ranking across what is protected"):
-        combined_table([mixed(made)], form, across=True)
+        draw(combined_table([mixed(made)], across=True), form)
     experiment = mixed(made)
     values = tuple(each for each in experiment.curves if each.protects is Protection.VALUE)
     with pytest.raises(DpmfError, match="no ranking across whom an ε protects from"):
-        combined_table([replace(experiment, curves=values)], form, across=True)
+        draw(combined_table([replace(experiment, curves=values)], across=True), form)
 
 
 def test_one_ranking_of_what_protects_the_same_is_the_table(made: Make) -> None:
@@ -176,10 +175,10 @@ def test_one_ranking_of_what_protects_the_same_is_the_table(made: Make) -> None:
         experiment,
         curves=tuple(replace(each, protects=Protection.VALUE, joint=False) for each in experiment.curves),
     )
-    assert combined_table([same], across=True) == combined_table([same])
+    assert draw(combined_table([same], across=True)) == draw(combined_table([same]))
     elsewhere = replace(same, title="MovieLens 100K")
     with pytest.raises(DpmfError, match="no ranking across data sets"):
-        combined_table([same, elsewhere], across=True)
+        draw(combined_table([same, elsewhere], across=True))
 
 
 def test_by_global_effects_another_order(made: Make) -> None:
@@ -193,7 +192,7 @@ def test_by_global_effects_another_order(made: Make) -> None:
 
     def order(bar: str) -> list[str]:
         rows = csv.DictReader(
-            io.StringIO(combined_table([made_over], "csv", bar="ia" if bar == "ia" else "ge"))
+            io.StringIO(draw(combined_table([made_over], bar="ia" if bar == "ia" else "ge"), "csv"))
         )
         return [row["algorithm"] for row in rows]
 
@@ -207,7 +206,7 @@ def test_points_of_sweeps_are_named_as_left_out(made: Make) -> None:
         replace(experiment.curves[0], swept=("factors", 3.0), label="pge, factors 3"),
         *experiment.curves[1:],
     )
-    text = combined_table([replace(experiment, curves=curves)])
+    text = draw(combined_table([replace(experiment, curves=curves)]))
     assert "left out, since points of a sweep are not curves over ε: pge, factors 3" in text
 
 
@@ -216,7 +215,9 @@ def test_incomplete_curves_and_baselines_are_shown_as_such(made: Make) -> None:
     curves = tuple(replace(each, protects=Protection.VALUE, source="x") for each in experiment.curves)
     first, *others = experiment.baselines
     gap = replace(first, rmse=np.full_like(first.rmse, np.nan), missing=1)
-    text = combined_table([replace(experiment, curves=curves, baselines=(gap, *others))], notes=["run it"])
+    text = draw(
+        combined_table([replace(experiment, curves=curves, baselines=(gap, *others))], notes=["run it"])
+    )
     row = next(line for line in text.splitlines() if " isgd " in line)
     assert row.split().count("incomplete") == 2
     assert "RMSE ga incomplete, ia 0.97" in text
@@ -227,20 +228,20 @@ def test_incomplete_curves_and_baselines_are_shown_as_such(made: Make) -> None:
 def test_several_experiments_on_the_same_data_are_ranked_together_and_named(made: Make) -> None:
     one = mixed(made)
     two = replace(one, name="again")
-    text = combined_table([one, two])
+    text = draw(combined_table([one, two]))
     row = next(line for line in text.splitlines() if " pknn" in line)
     assert row.split()[-1] == "made"
     assert len(headings(text)) == 5
-    assert "experiment" not in combined_table([one])
+    assert "experiment" not in draw(combined_table([one]))
     other_data = replace(two, title="MovieLens 100K")
-    assert len(headings(combined_table([one, other_data]))) == 10
+    assert len(headings(draw(combined_table([one, other_data])))) == 10
 
 
 def test_an_unknown_format_is_told(made: Make) -> None:
     with pytest.raises(DpmfError, match='unknown table format "mb"'):
-        combined_table([mixed(made)], "mb")
+        draw(combined_table([mixed(made)]), "mb")
 
 
 def test_nothing_is_no_table() -> None:
-    assert combined_table([]).startswith("nothing to show")
-    assert combined_table([], "json") == "[]\n"
+    assert draw(combined_table([])).startswith("nothing to show")
+    assert draw(combined_table([]), "json") == "[]\n"

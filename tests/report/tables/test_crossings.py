@@ -17,7 +17,7 @@ from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
 from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
 from dpmf_cli.report.tables.crossings import crossings_table
-from dpmf_cli.report.tables.formats import FORMATS
+from dpmf_cli.report.tables.layout import FORMATS, draw
 from tests.report.conftest import of_theta
 
 Make = Callable[..., Experiment]
@@ -47,7 +47,7 @@ CROSSED = Crossing(
 
 
 def test_a_row_in_words() -> None:
-    lines = crossings_table([CROSSED]).splitlines()
+    lines = draw(crossings_table([CROSSED])).splitlines()
     assert lines[0] == "ml-1m, bounded, published"
     assert lines[1].split() == [
         "algorithm",
@@ -66,16 +66,16 @@ def test_a_row_in_words() -> None:
 
 def test_without_a_printed_cell_there_is_no_column_for_one() -> None:
     other = replace(CROSSED, printed=None, experiment="other")
-    drawn = crossings_table([other])
+    drawn = draw(crossings_table([other]))
     assert drawn.splitlines()[1].split() == ["algorithm", "baseline", "reproduced", "claimed", "provable"]
     assert drawn.splitlines()[3].split() == ["isgd", "GE", "2.40†", "[2.10,", ">20]*", "2.40", "∞"]
     assert "Friedman" not in drawn
     for form in ("md", "latex"):
-        assert "printed" not in crossings_table([other], form)
-        assert "ratio" not in crossings_table([other], form)
-    (record,) = json.loads(crossings_table([other], "json"))
+        assert "printed" not in draw(crossings_table([other]), form)
+        assert "ratio" not in draw(crossings_table([other]), form)
+    (record,) = json.loads(draw(crossings_table([other]), "json"))
     assert (record["printed"], record["ratio"]) == (None, None)
-    mixed = crossings_table([CROSSED, other]).splitlines()
+    mixed = draw(crossings_table([CROSSED, other])).splitlines()
     assert any(line.startswith("printed: by Friedman et al. (2016), where their") for line in mixed)
     rows = [line.split() for line in mixed if line.startswith("isgd")]
     assert [row[2] for row in rows] == ["2.7", "–"]
@@ -83,8 +83,8 @@ def test_without_a_printed_cell_there_is_no_column_for_one() -> None:
 
 
 def test_theta_has_a_column_where_a_crossing_has_one() -> None:
-    lines = crossings_table(
-        [replace(CROSSED, theta=0.153), replace(CROSSED, label="x", theta=None)]
+    lines = draw(
+        crossings_table([replace(CROSSED, theta=0.153), replace(CROSSED, label="x", theta=None)])
     ).splitlines()
     assert lines[1].split() == [
         "algorithm", "baseline", "printed", "reproduced", "ratio", "θ", "claimed", "provable",
@@ -92,35 +92,35 @@ def test_theta_has_a_column_where_a_crossing_has_one() -> None:
     assert lines[3].split()[-4:] == ["0.889", "0.153", "2.40", "∞"]
     assert lines[4].split()[-3:] == ["–", "2.40", "∞"]
     assert any(line.startswith("θ: the θ of the crossing") for line in lines)
-    assert "θ" not in crossings_table([CROSSED])
-    assert "$\\theta$" in crossings_table([replace(CROSSED, theta=0.153)], "latex")
+    assert "θ" not in draw(crossings_table([CROSSED]))
+    assert "$\\theta$" in draw(crossings_table([replace(CROSSED, theta=0.153)]), "latex")
 
 
 def test_delta_is_named_in_a_footnote() -> None:
-    drawn = crossings_table([replace(CROSSED, delta=1e-6), replace(CROSSED, label="pure")])
+    drawn = draw(crossings_table([replace(CROSSED, delta=1e-6), replace(CROSSED, label="pure")]))
     lines = drawn.splitlines()
     assert lines[3].startswith("isgd§ ")
     assert lines[4].startswith("pure ")
     assert "§ (ε, δ)-DP with δ = 1e-06\n" in drawn
-    both = crossings_table(
-        [replace(CROSSED, delta=1e-6), replace(CROSSED, label="b", delta=1e-5, joint=True)]
+    both = draw(
+        crossings_table([replace(CROSSED, delta=1e-6), replace(CROSSED, label="b", delta=1e-5, joint=True)])
     )
     assert "\nb‡§ " in both
     assert "§ (ε, δ)-DP with δ = 1e-06: isgd\n" in both
     assert "§ (ε, δ)-DP with δ = 1e-05: b\n" in both
-    assert "§" not in crossings_table([CROSSED])
-    record = json.loads(crossings_table([replace(CROSSED, delta=1e-6, theta=0.153)], "json"))[0]
+    assert "§" not in draw(crossings_table([CROSSED]))
+    record = json.loads(draw(crossings_table([replace(CROSSED, delta=1e-6, theta=0.153)]), "json"))[0]
     assert (record["delta"], record["theta"]) == (1e-6, 0.153)
 
 
 def test_a_printed_reference_says_what_it_is() -> None:
     probe = replace(CROSSED, baseline="Cinematch probe", reference=True)
     quiz = replace(probe, baseline="Cinematch quiz", comparable=False)
-    drawn = crossings_table([probe, quiz])
+    drawn = draw(crossings_table([probe, quiz]))
     assert "Cinematch probe, Cinematch quiz: Netflix's own recommender, as printed" in drawn
     assert "\nCinematch quiz: printed for that set of the complete data; only loosely comparable" in drawn
-    assert "loosely" not in crossings_table([probe])
-    assert "Netflix" not in crossings_table([CROSSED])
+    assert "loosely" not in draw(crossings_table([probe]))
+    assert "Netflix" not in draw(crossings_table([CROSSED]))
 
 
 def test_statuses_stand_where_the_number_would() -> None:
@@ -128,7 +128,7 @@ def test_statuses_stand_where_the_number_would() -> None:
         cell = replace(
             CROSSED, status=status, reproduced=None, low=None, high=None, over="none", recrosses=False
         )
-        line = crossings_table([cell]).splitlines()[3]
+        line = draw(crossings_table([cell])).splitlines()[3]
         assert line.split("  ")[-1].strip()
         assert f"  {status.value}  " in line
         assert "[" not in line
@@ -138,19 +138,19 @@ def test_an_interval_out_of_the_grid_on_one_side_is_shown_even_without_a_crossin
     cell = replace(
         CROSSED, status=Status.NOT_REACHED, reproduced=None, low=15.2, over="folds", recrosses=False
     )
-    assert "not reached in the grid [15.2, >20] " in crossings_table([cell])
+    assert "not reached in the grid [15.2, >20] " in draw(crossings_table([cell]))
     below = replace(
         CROSSED, status=Status.BELOW_GRID, reproduced=None, low=Status.BELOW_GRID, high=0.3, over="folds"
     )
-    assert "below the grid† [<0.1, 0.300] " in crossings_table([below])
+    assert "below the grid† [<0.1, 0.300] " in draw(crossings_table([below]))
     certain = replace(below, high=Status.BELOW_GRID)
-    assert "[<0.1" not in crossings_table([certain])
+    assert "[<0.1" not in draw(crossings_table([certain]))
 
 
 def test_json_has_the_contracts_keys_and_types(made: Make) -> None:
     experiment = replace(made(4, incomplete="psgd"), name="ml1m_bounded")
     crossings = with_printed_cells(beside_print(find_crossings(experiment)))
-    text = crossings_table(crossings, "json")
+    text = draw(crossings_table(crossings), "json")
     records = json.loads(text, parse_constant=lambda constant: pytest.fail(f"{constant} is not JSON"))
     assert len(records) == len(crossings)
     required = (
@@ -196,7 +196,7 @@ def test_the_command_sets_print_beside_what_reproduces_a_table(
 
 def test_csv_reads_back_exactly(made: Make) -> None:
     crossings = beside_print(find_crossings(made()))
-    text = crossings_table(crossings, "csv")
+    text = draw(crossings_table(crossings), "csv")
     assert "\r" not in text
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) == len(crossings)
@@ -210,7 +210,7 @@ def test_csv_reads_back_exactly(made: Make) -> None:
 def test_every_row_is_in_every_drawing(made: Make) -> None:
     crossings = with_printed_cells(beside_print(find_crossings(made(6))))
     count = len(crossings)
-    drawn = {form: crossings_table(crossings, form).splitlines() for form in ("table", "md", "latex")}
+    drawn = {form: draw(crossings_table(crossings), form).splitlines() for form in ("table", "md", "latex")}
     groups = len({(crossing.dataset, crossing.neighbours, crossing.mode) for crossing in crossings})
     assert sum(line.startswith("| ") and "---" not in line for line in drawn["md"]) == count + groups
     assert {line.count("|") for line in drawn["md"] if line.startswith("|")} == {8}
@@ -226,7 +226,7 @@ def test_every_row_is_in_every_drawing(made: Make) -> None:
 
 
 def test_latex_is_balanced_and_ruled(made: Make) -> None:
-    drawn = crossings_table(beside_print(find_crossings(made(6))), "latex")
+    drawn = draw(crossings_table(beside_print(find_crossings(made(6)))), "latex")
     bare = drawn.replace("\\{", "").replace("\\}", "")
     assert bare.count("{") == bare.count("}")
     assert bare.count("$") % 2 == 0
@@ -237,31 +237,31 @@ def test_latex_is_balanced_and_ruled(made: Make) -> None:
 
 def test_latex_has_only_letters_that_it_prints(made: Make) -> None:
     crossings = [*find_crossings(of_theta(made(3))), *find_crossings(made(2))]
-    drawn = crossings_table(with_printed_cells(crossings), "latex") + baselines_table(
-        baseline_rows(made()), "latex"
+    drawn = draw(crossings_table(with_printed_cells(crossings)), "latex") + draw(
+        baselines_table(baseline_rows(made())), "latex"
     )
     assert {letter for letter in drawn if ord(letter) > 127} <= set("–é…")
 
 
 def test_a_table_fits_80_columns_where_its_cells_allow(made: Make) -> None:
     crossed = [cell for cell in beside_print(find_crossings(made())) if cell.status == Status.CROSSED]
-    assert max(map(len, crossings_table(with_printed_cells(crossed)).splitlines()[:12])) <= 80
+    assert max(map(len, draw(crossings_table(with_printed_cells(crossed))).splitlines()[:12])) <= 80
 
 
 def test_rows_of_several_experiments_are_told_apart(made: Make) -> None:
     one = beside_print(find_crossings(made(1)))
     other = [replace(crossing, experiment="other") for crossing in one]
-    drawn = crossings_table([*one, *other])
+    drawn = draw(crossings_table([*one, *other]))
     assert "ml-1m, bounded, published (made)\n" in drawn
     assert "ml-1m, bounded, published (other)\n" in drawn
 
 
 def test_an_unknown_format_is_an_error_with_a_hint() -> None:
     with pytest.raises(DpmfError, match='did you mean "latex"'):
-        crossings_table([], "late")
+        draw(crossings_table([]), "late")
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_no_crossings_give_a_table_all_the_same(form: str) -> None:
-    assert crossings_table([], form).endswith("\n")
-    assert baselines_table([], form).endswith("\n")
+    assert draw(crossings_table([]), form).endswith("\n")
+    assert draw(baselines_table([]), form).endswith("\n")

@@ -14,6 +14,7 @@ from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
 from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
 from dpmf_cli.report.tables.crossings import crossings_table
+from dpmf_cli.report.tables.layout import draw
 from tests.report.conftest import of_theta
 
 Make = Callable[..., Experiment]
@@ -64,11 +65,11 @@ def test_crossings_fit_a_column(made: Make, form: str) -> None:
     crossings = find_crossings(experiment)
     if form == "printed":
         crossings = with_printed_cells(beside_print(crossings))
-    drawn = crossings_table(crossings, "latex")
+    drawn = draw(crossings_table(crossings), "latex")
     assert "not reached in the grid" in drawn
     assert ("printed" in drawn.splitlines()[3]) == (form == "printed")
     assert 120 < least_width(drawn) <= COLUMN
 
 
 def test_baselines_fit_a_column(made: Make) -> None:
-    assert least_width(baselines_table(baseline_rows(made(1)), "latex")) <= COLUMN
+    assert least_width(draw(baselines_table(baseline_rows(made(1))), "latex")) <= COLUMN
