@@ -98,7 +98,6 @@ def _experiments(
 
     Of an interrupted run, yields only the finished folds, and says so.
     """
-    from dpmf_cli.evaluation.partial import of_finished_folds
     from dpmf_cli.results.folders import results_of
     from dpmf_cli.results.manifest import read_manifest
     from dpmf_cli.terminal import say
@@ -109,7 +108,7 @@ def _experiments(
             continue
         if any(each.missing for each in experiment.measured()):
             failed = read_manifest(folder).get("failures")
-            partial = None if failed else of_finished_folds(experiment)
+            partial = None if failed else experiment.of_finished_folds()
             what = (
                 f"only {partial.partial} are finished and shown"
                 if partial
@@ -161,7 +160,7 @@ def _print_levels(
             say(f"passed over: {error}")
     if not levels:
         raise DpmfError(f"no result has ε = {epsilon:g} in its grid")
-    if len({level.metric for level in levels}) > 1:
+    if len({level.curve.metric for level in levels}) > 1:
         raise DpmfError("these configs show different metrics; ask for one of them with --metric")
     print(draw(levels_table(levels, epsilon), form), end="")
 

@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.budget import Budget
-from dpmf_cli.evaluation.portions import Order
+from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.strict_model import StrictModel
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.evaluation.partial import of_folds
 from dpmf_cli.exploring.applied import Configs, distinct, shipped, with_settings
 from dpmf_cli.exploring.tuned import best_of_each
 from dpmf_cli.papers.claims import PaperFindings, paper
@@ -123,7 +122,7 @@ def _halves(under: Mapping[str, Experiments]) -> Iterator[dict[str, Experiments]
     """Yields the experiments of all data sets on the folds to choose by, then on the folds to test by."""
     for half in (0, 1):
         yield {
-            data: {name: of_folds(each, halves(each.folds)[half]) for name, each in experiments.items()}
+            data: {name: each.of_folds(halves(each.folds)[half]) for name, each in experiments.items()}
             for data, experiments in under.items()
         }
 

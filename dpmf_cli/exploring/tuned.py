@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.partial import of_folds
 
 
 def best_of_each(
@@ -18,7 +17,7 @@ def best_of_each(
 
     experiments   the same config under all settings: the same curves over the same ε
     """
-    tested = of_folds(experiments[0], testing)
+    tested = experiments[0].of_folds(testing)
     curves = zip(*(each.curves for each in experiments), strict=True)
     baselines = zip(*(each.baselines for each in experiments), strict=True)
     return replace(
@@ -40,8 +39,5 @@ def _best(settings: Sequence[Measured], choosing: Sequence[int], testing: Sequen
         provable=np.array([settings[at].provable[e] for e, at in enumerate(best)]),
         missing=int(np.isnan(rmse).any(axis=(0, 1)).sum()),
         twin=None,
-        error_cdf=None,
-        twin_cdf=None,
-        records=None,
-        mae=None,
+        others={},
     )

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from dpmf_cli.config import ExperimentConfig, config_of
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.evaluation.portions import Portion
+from dpmf_cli.evaluation.folds import Portion
 from dpmf_cli.files import read_file
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results import provenance

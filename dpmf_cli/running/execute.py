@@ -10,8 +10,7 @@ from dpmf_cli.algorithms.costs.cost import Shape
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.model import AccountsForRecords, Model
 from dpmf_cli.datasets.stars import Stars
-from dpmf_cli.evaluation.error_cdf import error_cdf
-from dpmf_cli.evaluation.metrics import mean_errors
+from dpmf_cli.evaluation.metrics import RMSE, error_cdf, errors_of
 from dpmf_cli.evaluation.top_items import top_items
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
@@ -99,11 +98,11 @@ def _measure(task: Task, model: Model, ledger: Ledger, split: _Split) -> TaskRes
     predictions = model.predict(test.users, test.items)
     if task.algorithm.clip_predictions:
         predictions = np.clip(predictions, test.scale.minimum, test.scale.maximum)
-    rmse, mae = mean_errors(predictions, test.values)
+    errors = {key: tuple((unit * each).tolist()) for key, each in errors_of(predictions, test.values).items()}
     return replace(
         result,
-        rmse=tuple((unit * rmse).tolist()),
-        mae=tuple((unit * mae).tolist()),
+        rmse=errors.pop(RMSE.key),
+        others=errors,
         error_cdf=_distribution(predictions, test, tuple(limit / unit for limit in task.limits)),
     )
 

@@ -60,7 +60,11 @@ def joined(results: Sequence[TaskResult]) -> TaskResult:
     steps = zip(*(result.ledger for result in results), strict=True)
     records = [result.records for result in results if result.records]
     return TaskResult(
-        **_strung(results, ("epsilons", "rmse", "claimed", "provable", "error_cdf", "mae", "ranking")),
+        **_strung(results, ("epsilons", "rmse", "claimed", "provable", "error_cdf", "ranking")),
+        others={
+            key: tuple(value for result in results for value in result.others[key])
+            for key in results[0].others
+        },
         ledger=tuple(map(_joined_step, steps)),
         records=RecordCosts(**_strung(records, [each.name for each in fields(RecordCosts)]))
         if records

@@ -15,7 +15,7 @@ from dpmf_cli.datasets import DataIdentity, Dataset, Folders, Sizes, known, size
 from dpmf_cli.datasets.sizing import expected
 from dpmf_cli.datasets.spec import CsvSpec, SyntheticSpec
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.evaluation.portions import Order
+from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results.store import Store
 from dpmf_cli.results.task import Task, tasks_of

@@ -61,11 +61,11 @@ def test_where_more_is_better_a_curve_crosses_from_below() -> None:
     metric = Metric("ndcg@10", "nDCG@10", larger_is_better=True)
     difference = noisy(3, (6, 2, 4), [0.3, -0.2, 0.1, -0.3])
     grid = [1.0, 2.0, 4.0, 8.0]
-    low = replace(baseline(folds=6), ranked={"ndcg@10": 5 - baseline(folds=6).rmse})
+    low = replace(baseline(folds=6), others={"ndcg@10": 5 - baseline(folds=6).rmse})
     ordering = replace(low, algorithm="popularity", label="Popularity", scores_only=True, metric=metric)
     errors = curve(grid, difference)
     whole = replace(
-        experiment(replace(errors, ranked={"ndcg@10": 5 - errors.rmse}), baselines=(low,)),
+        experiment(replace(errors, others={"ndcg@10": 5 - errors.rmse}), baselines=(low,)),
         metrics=(RMSE, metric),
         aside=(ordering,),
     )

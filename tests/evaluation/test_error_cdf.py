@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmf_cli.evaluation.error_cdf import error_cdf
+from dpmf_cli.evaluation.metrics import error_cdf
 
 
 def test_known_answer() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpmf_cli.evaluation.folds import assign_folds, split, without_pairs
-from dpmf_cli.evaluation.metrics import mean_errors
+from dpmf_cli.evaluation.metrics import errors_of
 from dpmf_cli.ratings import in_ratings
 from tests.conftest import make_ratings
 
@@ -67,7 +67,7 @@ def test_ratings_without_the_pairs_of_others() -> None:
 
 def test_errors_by_hand() -> None:
     predictions = np.array([[1.0, 2.0], [3.0, 3.0]], np.float32)
-    assert mean_errors(predictions, np.array([1.0, 5.0]))[0].tolist() == pytest.approx(
+    assert errors_of(predictions, np.array([1.0, 5.0]))["rmse"].tolist() == pytest.approx(
         [np.sqrt(2), np.sqrt(2.5)]
     )
 
@@ -75,12 +75,12 @@ def test_errors_by_hand() -> None:
 def test_an_error_does_not_depend_on_the_other_columns() -> None:
     rng = np.random.default_rng(0)
     predictions, values = rng.normal(size=(10_001, 17)).astype(np.float32), rng.normal(size=10_001)
-    together, _ = mean_errors(predictions, values)
-    alone = [mean_errors(predictions[:, [column]], values)[0][0] for column in range(17)]
+    together = errors_of(predictions, values)["rmse"]
+    alone = [errors_of(predictions[:, [column]], values)["rmse"][0] for column in range(17)]
     assert together.tolist() == alone
 
 
 @pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
 def test_a_model_that_diverged_has_an_infinite_error(broken: float) -> None:
     predictions = np.array([[broken, 1.0], [1.0, 1.0]])
-    assert mean_errors(predictions, np.ones(2))[0].tolist() == [np.inf, 0.0]
+    assert errors_of(predictions, np.ones(2))["rmse"].tolist() == [np.inf, 0.0]

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 from dpmf_cli.evaluation.folds import assign_folds
-from dpmf_cli.evaluation.metrics import mean_errors
+from dpmf_cli.evaluation.metrics import errors_of
 
 
 def test_rmse_and_mae_by_hand() -> None:
     predictions = np.array([[1.0, 3.0], [2.0, np.nan]], np.float32)
-    rmse, mae = mean_errors(predictions, np.array([1.0, 4.0]))
+    rmse, mae = errors_of(predictions, np.array([1.0, 4.0])).values()
     assert rmse.tolist() == [np.sqrt(2.0), np.inf]
     assert mae.tolist() == [1.0, np.inf]
 
@@ -26,7 +26,7 @@ def test_columns_are_summed_as_rows_of_one_matrix(kind: type[np.floating[Any]]) 
     squares = np.square(predictions.T.astype(np.float64, order="C") - values)
     expected = np.sqrt([np.add.reduce(row) / len(values) for row in squares])
     for part in (slice(None), slice(1, 2)):
-        rmse, mae = mean_errors(predictions[:, part], values)
+        rmse, mae = errors_of(predictions[:, part], values).values()
         assert np.array_equal(rmse, expected[part])
         assert mae == pytest.approx(np.abs(predictions - values[:, None]).mean(axis=0)[part])
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.evaluation.portions import first_share, portion, ranked
+from dpmf_cli.evaluation.folds import first_share, portion, ranked
 from dpmf_cli.ratings import Ratings
 from tests.conftest import make_ratings
 

@@ -26,6 +26,7 @@ from dpmf_cli.report.html.chart import Chart, ChartLine
 from dpmf_cli.report.tables.crossings import crossings_table
 from dpmf_cli.report.tables.layout import draw
 from dpmf_cli.results.compare_folders import different_settings
+from tests.evaluation.made_curves import twin_of
 from tests.report.conftest import make
 
 TIMES, BOUND = 16, 80
@@ -97,7 +98,7 @@ def _table(count: int) -> Work:
 
 def _advised(count: int) -> Work:
     crossings = [replace(crossing, delta=0.0) for crossing in _crossings(count)]
-    experiment = _copies(count, twin=lambda _: np.ones(2))
+    experiment = _copies(count, twin=lambda _: twin_of(np.ones(2)))
     return lambda: advice([experiment], crossings)
 
 

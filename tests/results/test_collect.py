@@ -101,8 +101,12 @@ def test_a_fit_without_noise_is_the_twin_and_no_point_of_the_curve(tmp_path: Pat
     whole, missing = found.curves
     assert whole.twin is not None
     assert missing.twin is not None
-    assert (whole.twin.tolist(), whole.missing, whole.epsilons.tolist()) == ([0.0, 0.1], 0, [1.0, 2.0])
-    assert (missing.missing, np.isnan(missing.twin).tolist()) == (1, [False, True])
+    assert (whole.twin["rmse"].ravel().tolist(), whole.missing, whole.epsilons.tolist()) == (
+        [0.0, 0.1],
+        0,
+        [1.0, 2.0],
+    )
+    assert (missing.missing, np.isnan(missing.twin["rmse"]).ravel().tolist()) == (1, [False, True])
     assert found.baselines[0].twin is None
 
 
@@ -120,13 +124,14 @@ def test_what_records_spent_is_the_worst_of_all_fits_and_what_was_kept_the_mean(
                 task, TaskResult((1.0, 2.0), (1, 1), (1, 2), (1, 2), (), records=RecordCosts(*columns))
             )
     first, second = gather(store).experiment.curves
-    assert first.records is not None
-    assert second.records is None
-    assert first.records.threshold.tolist() == [7, 17]
-    assert first.records.kept.tolist() == [1, 11]
-    assert first.records.least.tolist() == [1, 11]
-    assert first.records.median.tolist() == [3, 13]
-    assert first.records.largest.tolist() == [5, 15]
+    assert not second.records
+    assert {key: values.tolist() for key, values in first.records.items()} == {
+        "threshold": [7, 17],
+        "kept": [1, 11],
+        "least": [1, 11],
+        "median": [3, 13],
+        "largest": [5, 15],
+    }
 
 
 def test_records_of_results_that_are_not_there_are_left_open(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from dpmf_cli.escapes import csv_text
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.levels import band
+from dpmf_cli.evaluation.metrics import BESIDE, Metric
 from dpmf_cli.evaluation.statistics import sd_over_folds, sd_over_runs
 
 COLUMNS = (
@@ -44,29 +45,31 @@ def curves_csv(experiment: Experiment) -> str:
     a result) is left empty.
     """
     everything = (*experiment.curves, *experiment.baselines)
-    measures_mae = not all(np.isnan(each.mean_absolute()).all() for each in everything)
+    beside = [
+        metric for metric in BESIDE if not all(np.isnan(each.mean(metric)).all() for each in everything)
+    ]
     columns = [experiment.metric.key if name == "rmse" else name for name in COLUMNS]
     others = [metric.key for metric in experiment.metrics if metric != experiment.metric]
-    rows: list[Sequence[str]] = [[*columns, *(["mae"] if measures_mae else []), *others]]
+    rows: list[Sequence[str]] = [[*columns, *(metric.key for metric in beside), *others]]
     for measured in everything:
-        rows += _rows(experiment, measured, measures_mae)
+        rows += _rows(experiment, measured, beside)
         twin = measured.without_noise()
         if twin is not None:
-            rows += _rows(experiment, twin, measures_mae)
+            rows += _rows(experiment, twin, beside)
     return csv_text(rows)
 
 
-def _rows(experiment: Experiment, measured: Measured, measures_mae: bool) -> Iterator[list[str]]:
+def _rows(experiment: Experiment, measured: Measured, beside: Sequence[Metric]) -> Iterator[list[str]]:
     folds, runs, points = measured.values.shape
     nothing = np.full(points, np.nan)
-    figures, absolute = np.full((5, points), np.nan), nothing
+    figures, means = np.full((5, points), np.nan), [nothing for _ in beside]
     if is_complete(measured):
         with np.errstate(invalid="ignore"):
             low, high = band(experiment, measured)
             spread = sd_over_folds(measured.values), sd_over_runs(measured.values)
-        figures, absolute = np.stack([measured.mean(), *spread, low, high]), measured.mean_absolute()
+        figures, means = np.stack([measured.mean(), *spread, low, high]), list(map(measured.mean, beside))
     others = [
-        measured.of(metric).mean(axis=(0, 1)) if measured.has(metric) else nothing
+        measured.mean(metric) if measured.has(metric) else nothing
         for metric in experiment.metrics
         if metric != experiment.metric
     ]
@@ -74,7 +77,7 @@ def _rows(experiment: Experiment, measured: Measured, measures_mae: bool) -> Ite
     names.append(str(measured.joint).lower())
     thetas = nothing if measured.thetas is None else measured.thetas
     before = [measured.epsilons, thetas, np.full(points, measured.delta), *figures]
-    spent, last = [measured.claimed, measured.provable], [*([absolute] if measures_mae else []), *others]
+    spent, last = [measured.claimed, measured.provable], [*means, *others]
     for at in range(points):
         numbers, more = ([exact(column[at]) for column in columns] for columns in ([*before, *spent], last))
         yield [*names, *numbers, str(folds), str(runs), *more]

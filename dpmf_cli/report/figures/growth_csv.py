@@ -82,7 +82,7 @@ def _rows(experiment: Experiment, stage: Stage, measured: Measured) -> Iterator[
     if is_complete(measured):
         with np.errstate(invalid="ignore"):
             rmse, sd = measured.mean(), sd_over_folds(measured.rmse)
-    twin = np.nan if measured.twin is None else float(measured.twin.mean())
+    twin = np.nan if measured.twin is None else float(measured.twin["rmse"].mean())
     thetas = np.full(points, np.nan) if measured.thetas is None else measured.thetas
     loss = loss_of(experiment, measured)
     days = "" if portion.days is None else exact(portion.days)

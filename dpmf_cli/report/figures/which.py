@@ -74,9 +74,7 @@ def _as_if_complete(experiment: Experiment) -> Experiment:
 def _filled(measured: Measured) -> Measured:
     if is_complete(measured):
         return measured
-    ones = np.ones_like(measured.rmse)
-    twin = None if measured.twin is None else np.ones_like(measured.twin)
-    return replace(measured, rmse=ones, twin=twin, ranked=dict.fromkeys(measured.ranked, ones), missing=0)
+    return replace(measured.changed(np.ones_like), missing=0)
 
 
 def _drawings(experiment: Experiment) -> dict[str, Draw]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.curves import ERROR_CDF, Experiment, Measured
 from dpmf_cli.report.html.charts import charts_of
 from dpmf_cli.report.html.experiment import Drawn, drawn
 from dpmf_cli.report.tables.compare import differences_table, settings_table
@@ -49,9 +49,9 @@ def _by_method(several: Sequence[Compared], names: Sequence[str]) -> Iterator[Ex
     folds, runs = (min(getattr(each, key) for each in experiments) for key in ("folds", "runs"))
 
     def cut(measured: Measured, label: str = "") -> Measured:
-        twin = None if measured.twin is None else measured.twin[:folds]
-        rmse = measured.rmse[:folds, :runs]
-        return replace(measured, rmse=rmse, twin=twin, label=label or measured.label, error_cdf=None)
+        few = measured.changed(lambda cube: cube[:folds, :runs])
+        others = {key: cube for key, cube in few.others.items() if key != ERROR_CDF}
+        return replace(few, label=label or measured.label, others=others)
 
     baselines = tuple(cut(each) for each in first.baselines if each.swept is None)
     differences = [compared.comparison.differences for compared in several]

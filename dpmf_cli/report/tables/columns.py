@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from dpmf_cli.evaluation.crossings import End
@@ -81,9 +82,10 @@ def cells_of(row: Row, columns: Iterable[Column[Row]]) -> dict[str, str]:
     return {column.name: column.cell(row) for column in columns}
 
 
-def names(spaced: str) -> Iterator[Column[Any]]:
-    """Yields columns that show an attribute as it is."""
-    return map(Column, spaced.split())
+def names(spaced: str, of: str = "") -> Iterator[Column[Any]]:
+    """Yields columns that show an attribute of the row as it is, or of what stands at the path `of`."""
+    for name in spaced.split():
+        yield Column(name, attrgetter(f"{of}.{name}" if of else name))
 
 
 def number(name: str, form: str = ".4f", **more: Any) -> Column[Any]:

@@ -8,12 +8,13 @@ from typing import Any
 
 from dpmf_cli.audit.job import Audited
 from dpmf_cli.evaluation.crossings import Crossing, End, Status
+from dpmf_cli.evaluation.curves import Measured
 from dpmf_cli.evaluation.levels import LevelAt
-from dpmf_cli.evaluation.metrics import RMSE, Metric
+from dpmf_cli.evaluation.metrics import BESIDE, RMSE, Metric
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.papers.printed import REFERENCES, printed_reference
 from dpmf_cli.report.tables.audits import audited_columns, audited_notes
-from dpmf_cli.report.tables.columns import NONE, Column, epsilon, epsilon_cell, marked, names, number, tabled
+from dpmf_cli.report.tables.columns import NONE, Column, epsilon, epsilon_cell, marked, names, tabled
 from dpmf_cli.report.tables.layout import TextTable
 
 Audits = Mapping[str, Mapping[str, Audited]]
@@ -156,7 +157,7 @@ def mark_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
         yield "‖ the grid is coarse here: interpolation may move the crossing more than noise; the interval has both"
 
 
-def _guarantee_notes(rows: Sequence[Crossing | LevelAt]) -> Iterator[str]:
+def _guarantee_notes(rows: Sequence[Crossing | Measured]) -> Iterator[str]:
     """Explains the `marks` that these rows have."""
     if any(row.joint for row in rows):
         yield JOINT
@@ -170,7 +171,7 @@ def _guarantee_notes(rows: Sequence[Crossing | LevelAt]) -> Iterator[str]:
 
 def levels_table(levels: Sequence[LevelAt], at: float) -> TextTable:
     """Returns a row for each curve and baseline at an ε, by experiment."""
-    metric = levels[0].metric if levels else RMSE
+    metric = levels[0].curve.metric if levels else RMSE
 
     def value(level: LevelAt) -> str:
         found = "incomplete" if level.value is None else f"{level.value:.4f}"
@@ -178,30 +179,41 @@ def levels_table(levels: Sequence[LevelAt], at: float) -> TextTable:
             found += f" [{level.low:.4f}, {level.high:.4f}]" + "*" * (level.over == "runs")
         return found + " ≈" * level.interpolated
 
+    def beside(metric: Metric) -> Column[LevelAt]:
+        def text(level: LevelAt) -> str:
+            return f"{level.beside[metric.key]:.4f}" if metric.key in level.beside else NONE
+
+        return Column(metric.key, lambda level: level.beside.get(metric.key), text, metric.title, "r")
+
     def spent(name: str) -> Column[LevelAt]:
-        return Column(
-            name,
-            text=lambda row: NONE if row.neighbours == "none" else epsilon_cell(getattr(row, name)),
-            align="r",
-        )
+        def text(level: LevelAt) -> str:
+            return NONE if level.curve.is_baseline else epsilon_cell(getattr(level, name))
+
+        return Column(name, text=text, align="r")
 
     def title(level: LevelAt) -> str:
-        kind = "without privacy" if level.neighbours == "none" else f"{level.neighbours}, {level.mode}"
-        partial = f" ({level.partial} so far)" if level.partial else ""
-        return f"{level.experiment}: {level.dataset}, {kind}{partial}"
+        curve, of = level.curve, level.experiment
+        kind = "without privacy" if curve.is_baseline else f"{curve.neighbours}, {curve.mode}"
+        return f"{of.name}: {of.dataset}, {kind}" + (f" ({of.partial} so far)" if of.partial else "")
 
     columns: list[Column[LevelAt]] = [
-        *names("experiment dataset neighbours mode algorithm"),
-        LABEL,
+        Column("experiment", lambda level: level.experiment.name),
+        *names("dataset", "experiment"),
+        *names("neighbours mode algorithm", "curve"),
+        Column("label", lambda level: level.curve.label, lambda level: marked(level.curve), "algorithm"),
         *names("epsilon interpolated"),
-        Column(metric.key, lambda row: row.value, value, head=f"{metric.title} at ε = {at:g}"),
-        number("mae", head="MAE"),
+        Column(metric.key, lambda level: level.value, value, f"{metric.title} at ε = {at:g}"),
+        *map(beside, BESIDE),
         *names("low high"),
         spent("claimed"),
         spent("provable"),
-        *names("joint delta over folds runs partial"),
+        *names("joint delta", "curve"),
+        *names("over"),
+        Column("folds", lambda level: level.curve.values.shape[0]),
+        Column("runs", lambda level: level.curve.values.shape[1]),
+        *names("partial", "experiment"),
     ]
-    shown = ("label", metric.key, "mae", "claimed", "provable")
+    shown = ("label", metric.key, *(each.key for each in BESIDE), "claimed", "provable")
     return tabled(levels, columns, shown, title=title, notes=_level_notes(levels, metric))
 
 
@@ -216,4 +228,4 @@ def _level_notes(levels: Sequence[LevelAt], metric: Metric) -> Iterator[str]:
         "claimed: the ε that the method's publication states for what was run; "
         "provable: the ε that can be proved for it (∞: none)"
     )
-    yield from _guarantee_notes(levels)
+    yield from _guarantee_notes([level.curve for level in levels])

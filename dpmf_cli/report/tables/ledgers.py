@@ -4,13 +4,12 @@ Beside it, what personalised privacy cost the records.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from dpmf_cli.audit.job import Audited
-from dpmf_cli.evaluation.curves import Measured, Records
+from dpmf_cli.evaluation.curves import OVER_RECORDS, Measured
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.report.figures.curves_csv import exact
 from dpmf_cli.report.tables.audits import audited_cell, audited_notes
@@ -98,13 +97,11 @@ def records_table(curves: Sequence[Measured]) -> TextTable:
 
     Floats for programs are by `repr`, and absent ones are empty.
     """
-    names = [field.name for field in fields(Records)]
     rows = [
-        {"label": curve.label, "epsilon": curve.epsilons[at]}
-        | {name: getattr(curve.records, name)[at] for name in names}
+        {"label": curve.label, "epsilon": epsilon, **dict(zip(OVER_RECORDS, columns, strict=True))}
         for curve in curves
-        if curve.records
-        for at in range(len(curve.epsilons))
+        if (records := curve.records)
+        for epsilon, *columns in zip(curve.epsilons, *records.values(), strict=True)
     ]
 
     def spent(name: str, head: str) -> Column[Mapping[str, Any]]:

@@ -11,6 +11,7 @@ import pytest
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.levels import band
 from dpmf_cli.report.figures.curves_csv import COLUMNS, curves_csv
+from tests.evaluation.made_curves import twin_of
 from tests.report.conftest import of_theta
 
 Make = Callable[..., Experiment]
@@ -58,8 +59,8 @@ def test_theta_delta_and_a_row_without_noise(made: Make) -> None:
         "inf",
         "1",
     )
-    values = experiment.curves[1].twin
-    assert values is not None
+    assert experiment.curves[1].twin is not None
+    values = experiment.curves[1].twin["rmse"]
     assert float(twin["rmse"]) == values.mean()
     assert float(twin["sd_folds"]) == pytest.approx(values.std(ddof=1))
     assert float(twin["low"]) < values.mean() < float(twin["high"])
@@ -71,7 +72,9 @@ def test_theta_delta_and_a_row_without_noise(made: Make) -> None:
 def test_a_twin_without_its_results_is_empty_and_one_with_them_is_not(made: Make) -> None:
     (curve,) = of_theta(made(1)).curves
     assert curve.twin is not None
-    waiting = replace(curve, twin=np.where(np.arange(10) == 3, np.nan, curve.twin), missing=1)
+    waiting = replace(
+        curve, twin=twin_of(np.where(np.arange(10) == 3, np.nan, curve.twin["rmse"].ravel())), missing=1
+    )
     rows = read(curves_csv(replace(made(1), curves=(waiting,))))
     assert (rows[16]["epsilon"], rows[16]["rmse"]) == ("inf", "")
     unfinished = replace(curve, missing=1)

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from dpmf_cli.evaluation.curves import Experiment, Growth, Stage
-from dpmf_cli.evaluation.portions import Order, Portion
+from dpmf_cli.evaluation.folds import Order, Portion
 from dpmf_cli.report.figures.growth import draw, growth_bytes, growth_lines
 from dpmf_cli.report.figures.growth_csv import COLUMNS, growth_csv, loss_of
 from dpmf_cli.report.figures.style import MARKER_SIZE
+from tests.evaluation.made_curves import twin_of
 from tests.report.conftest import of_theta
 from tests.report.figures.lines import xs, ys
 
@@ -49,7 +50,7 @@ def read(text: str) -> list[dict[str, str]]:
 def test_a_loss_is_paired_by_fold(made: Make) -> None:
     (curve,) = of_theta(made(1)).curves
     levels = np.linspace(0.8, 1.2, 10)
-    paired = replace(curve, twin=levels, rmse=levels[:, None, None] + np.full((10, 5, 16), 0.1))
+    paired = replace(curve, twin=twin_of(levels), rmse=levels[:, None, None] + np.full((10, 5, 16), 0.1))
     loss = loss_of(made(1), paired)
     for figure in (loss.mean, loss.low, loss.high):
         np.testing.assert_allclose(figure, 0.1)
@@ -83,9 +84,9 @@ def test_a_row_for_every_portion_curve_and_baseline(made: Make) -> None:
     assert curve.thetas is not None
     assert curve.twin is not None
     assert (float(isgd["epsilon"]), float(isgd["theta"])) == (curve.epsilons[0], curve.thetas[0])
-    loss = curve.rmse[:, :, 0] - curve.twin[:, None]
+    loss = curve.rmse[:, :, 0] - curve.twin["rmse"][:, :, 0]
     assert float(isgd["rmse"]) == curve.rmse.mean()
-    assert float(isgd["twin_rmse"]) == curve.twin.mean()
+    assert float(isgd["twin_rmse"]) == curve.twin["rmse"].mean()
     assert float(isgd["loss"]) == pytest.approx(loss.mean())
     assert float(isgd["loss_sd"]) == pytest.approx(loss.std(ddof=1))
     assert float(isgd["loss_low"]) < loss.mean() < float(isgd["loss_high"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Stage
-from dpmf_cli.evaluation.portions import Portion
+from dpmf_cli.evaluation.folds import Portion
 from dpmf_cli.evaluation.ranking import standings
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.figures import combined, legible, rmse_curves

@@ -11,7 +11,7 @@ from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import Folders
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Stage
-from dpmf_cli.evaluation.portions import Portion
+from dpmf_cli.evaluation.folds import Portion
 from dpmf_cli.experiment import run
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
 from dpmf_cli.report.figures import which as drawn

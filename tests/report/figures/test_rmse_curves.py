@@ -17,6 +17,7 @@ from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.figures.rmse_curves import draw, rmse_curves_bytes
 from dpmf_cli.report.figures.style import MARKER_SIZE
+from tests.evaluation.made_curves import twin_of
 from tests.report.conftest import of_theta
 from tests.report.figures.lines import xs, ys
 
@@ -122,11 +123,11 @@ def test_twins_are_dashed_and_references_dotted_and_both_explained(made: Make) -
     level = [line for line in figure.axes[0].lines if len(set(ys(line))) == 1 and len(xs(line)) == 2]
     dashed = [line for line in level if line.get_linewidth() == 0.8]
     colours = [line.get_color() for line in figure.axes[0].lines if line.get_markersize() == MARKER_SIZE]
-    twins = [curve.twin.mean() for curve in experiment.curves if curve.twin is not None]
+    twins = [curve.twin["rmse"].mean() for curve in experiment.curves if curve.twin is not None]
     assert [line.get_color() for line in dashed] == colours
     assert [ys(line)[0] for line in dashed] == twins
     assert {line.get_linestyle() for line in dashed} == {"--"}
-    best = replace(experiment.curves[0], twin=np.full(10, 0.7))
+    best = replace(experiment.curves[0], twin=twin_of(np.full(10, 0.7)))
     assert draw(experiment, [best]).axes[0].get_ylim()[0] < 0.7
     words = texts(figure)
     assert {"Cinematch probe 0.947", "Cinematch quiz 0.951"} <= set(words)

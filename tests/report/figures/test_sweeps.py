@@ -9,6 +9,7 @@ import pytest
 from dpmf_cli.evaluation.curves import Axis, Experiment, Measured
 from dpmf_cli.report.figures.style import GREY, Dash
 from dpmf_cli.report.figures.sweeps import sweep_bytes, swept_lines, swept_parameters
+from tests.evaluation.made_curves import twin_of
 
 Make = Callable[..., Experiment]
 
@@ -80,7 +81,9 @@ def test_no_two_lines_of_a_sweep_share_colour_and_marker(made: Make, entries: in
 
 def test_dashes_are_of_what_has_no_noise_alone(made: Make) -> None:
     (curve,) = made(1).curves
-    swept = tuple(replace(each, twin=each.rmse[:, 0, 0]) for each in values_of(curve, "epsilon", "PGE"))
+    swept = tuple(
+        replace(each, twin=twin_of(each.rmse[:, 0, 0])) for each in values_of(curve, "epsilon", "PGE")
+    )
     lines = swept_lines(replace(made(1), curves=swept), "k", mean_of)
     assert [line.name for line in lines if line.dash == Dash.NO_NOISE] == ["PGE, no noise"]
 
@@ -88,7 +91,7 @@ def test_dashes_are_of_what_has_no_noise_alone(made: Make) -> None:
 def test_what_is_not_swept_is_level_and_named(made: Make) -> None:
     curve, other = made(2).curves
     few = replace(other, **{key: getattr(other, key)[:2] for key in ("epsilons", "claimed", "provable")})
-    few = replace(few, rmse=other.rmse[:, :, :2], line="DP", twin=other.rmse[:, 0, 0])
+    few = replace(few, rmse=other.rmse[:, :, :2], line="DP", twin=twin_of(other.rmse[:, 0, 0]))
     experiment = replace(
         made(1), curves=(*values_of(curve, "epsilon", "PGE"), few, replace(other, label="x"))
     )

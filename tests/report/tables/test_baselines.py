@@ -12,6 +12,7 @@ import pytest
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table, twins_table
 from dpmf_cli.report.tables.layout import draw, terminal
+from tests.evaluation.made_curves import twin_of
 from tests.report.conftest import of_theta
 
 Make = Callable[..., Experiment]
@@ -20,8 +21,8 @@ Make = Callable[..., Experiment]
 def test_rmse_without_noise_by_hand(made: Make) -> None:
     experiment = of_theta(made(2))
     assert experiment.curves[1].twin is not None
-    first = replace(experiment.curves[0], label="a", twin=np.array([0.9, 0.92]))
-    second = replace(experiment.curves[1], twin=np.array([0.9, np.nan]), missing=1)
+    first = replace(experiment.curves[0], label="a", twin=twin_of([0.9, 0.92]))
+    second = replace(experiment.curves[1], twin=twin_of([0.9, np.nan]), missing=1)
     plain = replace(experiment.curves[0], label="b", twin=None)
     drawn = terminal(twins_table(replace(experiment, folds=2, curves=(first, second, plain))))
     assert drawn == (
@@ -31,7 +32,7 @@ def test_rmse_without_noise_by_hand(made: Make) -> None:
         "a                       0.9100         0.0141\n"
         "isgd                incomplete              –\n"
     )
-    one_fold = replace(first, twin=np.array([0.9]))
+    one_fold = replace(first, twin=twin_of([0.9]))
     assert terminal(twins_table(replace(experiment, folds=1, curves=(one_fold,)))).splitlines()[
         3
     ].split() == [
