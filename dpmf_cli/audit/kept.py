@@ -7,8 +7,7 @@ from typing import Any
 
 from dpmf_cli.audit.job import Audited, Job, audit, of_record
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.results.contents import add_file
-from dpmf_cli.results.manifest import read_manifest
+from dpmf_cli.results.manifest import add_file, read_manifest
 from dpmf_cli.results.store import encode, sealed, unsealed, write_atomically
 from dpmf_cli.streams import UnaccountedNoiseError
 

@@ -92,7 +92,7 @@ def audit(
     from dpmf_cli.datasets import Folders
     from dpmf_cli.report.tables.audits import audits_table, flaws_table
     from dpmf_cli.report.tables.layout import draw
-    from dpmf_cli.results.contents import add_file
+    from dpmf_cli.results.manifest import add_file
     from dpmf_cli.running.audits import outcomes_of
     from dpmf_cli.running.machine import available_cores
 

@@ -43,8 +43,8 @@ def combined(
     """
     from dpmf_cli.errors import DpmfError, did_you_mean
     from dpmf_cli.evaluation.ranking import BARS
-    from dpmf_cli.report.tables.combined import combined_table
     from dpmf_cli.report.tables.layout import draw
+    from dpmf_cli.report.tables.ranked import combined_table
     from dpmf_cli.terminal import say
 
     ways = ("within", "across")
@@ -77,7 +77,7 @@ def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[st
     from dpmf_cli.config import load_config
     from dpmf_cli.config.shipped import means_a_config
     from dpmf_cli.errors import DpmfError
-    from dpmf_cli.report.reductions import whole_first
+    from dpmf_cli.report.tables.ranked import whole_first
     from dpmf_cli.results.folders import results_of
     from dpmf_cli.results.manifest import MANIFEST
 

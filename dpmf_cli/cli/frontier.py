@@ -41,8 +41,8 @@ def frontier(
     from dpmf_cli.cli.combined import gathered
     from dpmf_cli.report.aims import aims_table
     from dpmf_cli.report.figures.figure_file import figure_form, write_named
-    from dpmf_cli.report.tables.frontier import frontier_table
     from dpmf_cli.report.tables.layout import draw
+    from dpmf_cli.report.tables.ranked import frontier_table
     from dpmf_cli.terminal import say
 
     experiments, notes, folders = gathered(of or [], results)

@@ -34,8 +34,8 @@ def report(
     from dpmf_cli.datasets import Folders
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.report.html.page import experiment_page, overview_page
-    from dpmf_cli.results.contents import add_file
     from dpmf_cli.results.folders import folders_of
+    from dpmf_cli.results.manifest import add_file
     from dpmf_cli.results.store import write_atomically
 
     if everything == bool(of):
@@ -77,8 +77,8 @@ def plot(
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.report.figures.style import check_form
     from dpmf_cli.report.figures.which import drawings
-    from dpmf_cli.results.contents import add_file
     from dpmf_cli.results.folders import all_results, collect_folder, folders_of
+    from dpmf_cli.results.manifest import add_file
     from dpmf_cli.results.store import write_atomically
     from dpmf_cli.terminal import say
 

@@ -16,17 +16,15 @@ from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Status
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.evaluation.frontier import Frontier, best_at
 from dpmf_cli.evaluation.levels import band
 from dpmf_cli.evaluation.numbers import significant
-from dpmf_cli.evaluation.ranking import MODEST, Bar, Standing
+from dpmf_cli.evaluation.ranking import MODEST, Bar, Frontier, Standing, best_at
 from dpmf_cli.files import read_file
 from dpmf_cli.privacy.protection import Guarantee, Protection
 from dpmf_cli.report.advice import attempt_of
 from dpmf_cli.report.tables.columns import NONE
-from dpmf_cli.report.tables.combined import baselines_and_design, short_marked
-from dpmf_cli.report.tables.frontier import CAVEAT, found_in
 from dpmf_cli.report.tables.layout import Group, TextTable
+from dpmf_cli.report.tables.ranked import CAVEAT, baselines_and_design, found_in, short_marked
 from dpmf_cli.strict_model import StrictModel
 
 Quantity = Literal["ia", "ge", "rmse"]

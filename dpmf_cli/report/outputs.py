@@ -19,7 +19,7 @@ from dpmf_cli.report.tables.ledgers import ledger_csv, records_table
 from dpmf_cli.report.tables.local import learned_nothing_table
 from dpmf_cli.report.tables.macros import figure_macros
 from dpmf_cli.results.collect import Collected
-from dpmf_cli.results.contents import Maker
+from dpmf_cli.results.manifest import Maker
 
 FORMS_OF_RUN = ("png", "svg")
 """The formats in which every run draws its figures; `dpmf plot` draws PDF too."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dpmf_cli.datasets import Dataset
-from dpmf_cli.evaluation.refinement import MOST_ROUNDS, epsilons_to_add
+from dpmf_cli.evaluation.crossings import MOST_ROUNDS, epsilons_to_add
 from dpmf_cli.results.collect import Collected, collect
 from dpmf_cli.results.manifest import Ran
 from dpmf_cli.results.store import Store

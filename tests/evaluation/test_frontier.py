@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.frontier import Frontier, best_at, clean_level, frontiers, just_at
-from dpmf_cli.evaluation.ranking import standings
+from dpmf_cli.evaluation.ranking import Frontier, best_at, clean_level, frontiers, just_at, standings
 from dpmf_cli.privacy.protection import Guarantee, Protection
-from dpmf_cli.report.tables.frontier import frontier_table
+from dpmf_cli.report.tables.ranked import frontier_table
 
 GRID = np.array([0.1, 1.0, 10.0])
 INFINITE = np.array([np.inf])

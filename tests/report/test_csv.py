@@ -16,10 +16,10 @@ from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.figures.curves_csv import curves_csv
 from dpmf_cli.report.figures.folds_csv import folds_csv
 from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
-from dpmf_cli.report.tables.combined import combined_table
 from dpmf_cli.report.tables.crossings import crossings_table
 from dpmf_cli.report.tables.layout import draw
 from dpmf_cli.report.tables.local import Sent, improvements_table, traffic_table
+from dpmf_cli.report.tables.ranked import combined_table
 from tests.conftest import make_ratings
 from tests.report.conftest import of_theta
 from tests.report.tables.test_local_reports import curve

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.report.untried import untried
+from dpmf_cli.report.advice import untried
 from tests.report.advised import curve, experiment
 
 

@@ -22,7 +22,7 @@ from dpmf_cli.report.figures.rmse_curves import draw_curve, draw_level
 from dpmf_cli.report.figures.shown import is_drawable, level_names, level_of
 from dpmf_cli.report.figures.style import check_form, drawing, file_of
 from dpmf_cli.report.tables.columns import marks
-from dpmf_cli.report.tables.combined import short_label
+from dpmf_cli.report.tables.ranked import short_label
 
 NOTES = (
     "Each panel has axes of its own: ε of different panels are statements about different things,",

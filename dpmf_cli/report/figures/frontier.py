@@ -12,8 +12,7 @@ from matplotlib.axes import Axes
 
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.frontier import Frontier, Lead
-from dpmf_cli.evaluation.ranking import Standing
+from dpmf_cli.evaluation.ranking import Frontier, Lead, Standing
 from dpmf_cli.privacy.protection import GUARANTEES
 from dpmf_cli.report.figures.axes import scale_axes
 from dpmf_cli.report.figures.combined import levels_of
@@ -24,8 +23,7 @@ from dpmf_cli.report.figures.rmse_curves import draw_level
 from dpmf_cli.report.figures.shown import is_drawable, level_names, level_of
 from dpmf_cli.report.figures.style import COLOURS, MARKER_SIZE, MARKERS, check_form, drawing, file_of
 from dpmf_cli.report.tables.columns import epsilon_cell
-from dpmf_cli.report.tables.combined import short_marked
-from dpmf_cli.report.tables.frontier import found_in, kind
+from dpmf_cli.report.tables.ranked import found_in, kind, short_marked
 
 NOTES = (
     "Strong: at each ε the lowest mean RMSE of all methods with at most that provable ε, with its 95 % interval.",

@@ -21,10 +21,10 @@ from dpmf_cli.report.html.provenance import Provenance, provenance_of
 from dpmf_cli.report.html.svg import draw, place_of
 from dpmf_cli.report.tables.baselines import baseline_rows
 from dpmf_cli.report.tables.crossings import crossing_notes
-from dpmf_cli.report.tables.frontier import found_in, frontier_table
 from dpmf_cli.report.tables.layout import TextTable
 from dpmf_cli.report.tables.ledgers import ledger_table, records_table
 from dpmf_cli.report.tables.local import improvements_table, learned_nothing_table
+from dpmf_cli.report.tables.ranked import found_in, frontier_table
 from dpmf_cli.results.collect import Collected
 from dpmf_cli.results.folders import collect_folder
 from dpmf_cli.results.manifest import read_manifest

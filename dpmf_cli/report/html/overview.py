@@ -18,9 +18,8 @@ from dpmf_cli.papers.verdicts import Word, of_parts
 from dpmf_cli.report.html.agreement import Agreement
 from dpmf_cli.report.html.exhibits import Absent, ExhibitView, Sources, exhibit_view
 from dpmf_cli.report.html.experiment import ExperimentView, advice_on, view_of
-from dpmf_cli.report.reductions import whole_first
-from dpmf_cli.report.tables.combined import combined_table
 from dpmf_cli.report.tables.layout import TextTable
+from dpmf_cli.report.tables.ranked import combined_table, whole_first
 from dpmf_cli.results.manifest import MANIFEST
 from dpmf_cli.terminal import say
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.report.figures.frontier import draw_frontier, frontier_figure
-from dpmf_cli.report.tables.frontier import found_in
+from dpmf_cli.report.tables.ranked import found_in
 from tests.report.figures.lines import xs
 from tests.report.tables.test_frontier import provable
 

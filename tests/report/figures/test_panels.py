@@ -21,9 +21,8 @@ from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.html.charts import charts_of
 from dpmf_cli.report.html.page import experiment_page
 from dpmf_cli.report.outputs import never_made, outputs
-from dpmf_cli.results.contents import write_files
 from dpmf_cli.results.folders import collect_folder
-from dpmf_cli.results.manifest import read_manifest
+from dpmf_cli.results.manifest import read_manifest, write_files
 from tests.report.conftest import of_theta
 from tests.report.results import DATASET
 

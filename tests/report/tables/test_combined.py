@@ -14,8 +14,8 @@ import pytest
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.privacy.protection import Guarantee, Protection
-from dpmf_cli.report.tables.combined import NOT_PROVABLE, combined_table
 from dpmf_cli.report.tables.layout import FORMATS, draw
+from dpmf_cli.report.tables.ranked import NOT_PROVABLE, combined_table
 
 Make = Callable[..., Experiment]
 KINDS = (
