@@ -21,7 +21,7 @@ from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
 from dpmf_cli.report.leaders import MOST, Leaders, _rankings, chosen_in_words, leaders_text, shipped
 from dpmf_cli.report.tables.ranked import found_in
-from tests.report.tables.test_frontier import provable
+from tests.report.tables.test_ranked import provable
 
 Make = Callable[..., Experiment]
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.report.figures.frontier import draw_frontier, frontier_figure
 from dpmf_cli.report.tables.ranked import found_in
 from tests.report.figures.lines import xs
-from tests.report.tables.test_frontier import provable
+from tests.report.tables.test_ranked import provable
 
 Make = Callable[..., Experiment]
 

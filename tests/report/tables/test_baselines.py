@@ -1,7 +1,5 @@
 """The tables of baselines and of fits without noise, read back in every format."""
 
-import csv
-import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,13 +31,8 @@ def test_rmse_without_noise_by_hand(made: Make) -> None:
         "isgd                incomplete              –\n"
     )
     one_fold = replace(first, twin=twin_of([0.9]))
-    assert terminal(twins_table(replace(experiment, folds=1, curves=(one_fold,)))).splitlines()[
-        3
-    ].split() == [
-        "a",
-        "0.9000",
-        "–",
-    ]
+    (group,) = twins_table(replace(experiment, folds=1, curves=(one_fold,))).groups
+    assert group.rows == (("a", "0.9000", "–"),)
 
 
 def test_baselines_by_hand(made: Make) -> None:
@@ -71,11 +64,8 @@ def test_baselines_table(made: Make) -> None:
         "RMSE; ± the standard deviation over folds\n"
         "printed: by Friedman et al. (2016), where their tables are reproduced\n"
     )
-    records = json.loads(draw(baselines_table(rows), "json"))
-    assert [record["reproduced"] for record in records] == [0.975, None, 0.975]
-    read = list(csv.DictReader(io.StringIO(draw(baselines_table(rows), "csv"))))
-    assert read[0]["difference"] == repr(0.975 - 0.9795)
-    assert "CONSTANT\\_\\allowbreak{}S" in draw(baselines_table(rows), "latex")
+    (record, *_) = json.loads(draw(baselines_table(rows), "json"))
+    assert (record["reproduced"], record["difference"]) == (0.975, 0.975 - 0.9795)
 
 
 def test_what_reproduces_no_table_has_no_printed_baselines(made: Make) -> None:
@@ -84,9 +74,5 @@ def test_what_reproduces_no_table_has_no_printed_baselines(made: Make) -> None:
     assert drawn.splitlines()[1].split() == ["baseline", "reproduced"]
     assert drawn.splitlines()[3].split()[:2] == ["GA", f"{rows[0].reproduced:.4f}"]
     assert "Friedman" not in drawn
-    assert "printed" not in draw(baselines_table(rows), "md") + draw(baselines_table(rows), "latex")
-    assert {
-        (row["printed"], row["difference"]) for row in json.loads(draw(baselines_table(rows), "json"))
-    } == {(None, None)}
     both = draw(baselines_table([*rows, *baseline_rows(replace(made(), name="ml1m_bounded"))]))
     assert [line.split()[1] for line in both.splitlines() if line.startswith("IA")] == ["–", "0.9795"]
