@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 from dpmf_cli.audit.distinguish import LowerBound
@@ -10,7 +11,7 @@ from dpmf_cli.audit.job import Audited, Found
 from dpmf_cli.audit.judge import Flaw
 from dpmf_cli.audit.known import KnownFlaw
 from dpmf_cli.evaluation.numbers import significant
-from dpmf_cli.report.tables.columns import NONE, Column, tabled
+from dpmf_cli.report.tables.columns import NONE, Column, names, tabled
 from dpmf_cli.report.tables.layout import TextTable
 
 
@@ -68,26 +69,24 @@ def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _of_found(name: str, of: Callable[[Found], Any] | None = None) -> Column[Any]:
-    """Returns the column of something that was found; the row is a pair with it, or with None."""
-    return Column(name, lambda row: row[1] and (of(row[1]) if of else getattr(row[1], name)))
+_OF_AUDIT = "label algorithm neighbours mode joint delta provable pairs loss"
+OF_FOUND: tuple[Column[Found], ...] = (
+    *names("flaw step"),
+    Column("size", lambda found: _known(found.size), lambda found: _times(found.size), align="r"),
+    Column("on_pairs", lambda found: found.pairs),
+    Column("pair", text=lambda found: f"{found.pair}, ε = {found.epsilon:g}" if found.pair else NONE),
+    *names("epsilon"),
+)
 
 
 def audits_table(audits: Sequence[Audited]) -> TextTable:
     """Returns what was tried and found: a row for each algorithm; for programs, a row for each of its flaws."""
 
-    def whole(name: str) -> Column[Any]:
-        return Column(name, lambda row: getattr(row[0], name))
-
     columns: list[Column[Any]] = [
-        *map(
-            whole, ["label", "algorithm", "neighbours", "mode", "joint", "delta", "provable", "pairs", "loss"]
-        ),
-        *audited_columns(lambda row: row[0]),
-        *map(_of_found, ("flaw", "step")),
-        _of_found("size", lambda found: _known(found.size)),
-        _of_found("on_pairs", lambda found: found.pairs),
-        *map(_of_found, ("pair", "epsilon", "said", "against")),
+        *(column.at(itemgetter(0), column.name) for column in names(_OF_AUDIT)),
+        *audited_columns(itemgetter(0)),
+        *(column.at(itemgetter(1), column.name) for column in OF_FOUND),
+        *(column.at(itemgetter(1), column.name) for column in names("said against")),
     ]
     rows = [(each, found) for each in audits for found in each.found or [None]]
     with_bounds = any(_bound(each) for each in audits)
@@ -132,6 +131,8 @@ def _notes(audits: Sequence[Audited]) -> Iterator[str]:
 def flaws_table(shown: Sequence[tuple[KnownFlaw, Found | None]]) -> TextTable:
     """Returns a row for each known flaw: what a paper gets wrong, and how an audit shows it."""
 
+    of_found = {column.name: column.at(itemgetter(1), column.name) for column in OF_FOUND}
+
     def replayed(row: tuple[KnownFlaw, Found | None]) -> str:
         _, found = row
         if found is None:
@@ -145,21 +146,13 @@ def flaws_table(shown: Sequence[tuple[KnownFlaw, Found | None]]) -> TextTable:
         Column("flaw", lambda row: row[0].what),
         Column("entry", lambda row: row[0].entry, head="shown by"),
         Column("found", lambda row: row[1] and row[1].flaw, replayed, "what a replay finds"),
-        _of_found("step"),
-        Column(
-            "size",
-            lambda row: row[1] and _known(row[1].size),
-            lambda row: _times(row[1].size) if row[1] else NONE,
-            align="r",
+        *(
+            of_found["step"],
+            of_found["size"],
+            of_found["epsilon"],
+            replace(of_found["pair"], head="worst pair"),
         ),
-        _of_found("epsilon"),
-        Column(
-            "pair",
-            lambda row: row[1] and row[1].pair,
-            lambda row: f"{row[1].pair}, ε = {row[1].epsilon:g}" if row[1] and row[1].pair else NONE,
-            "worst pair",
-        ),
-        _of_found("said"),
+        Column("said", lambda row: row[1] and row[1].said),
     ]
     return tabled(
         shown,

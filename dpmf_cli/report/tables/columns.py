@@ -42,6 +42,17 @@ class Column(Generic[Row]):
     def cell(self, row: Row) -> str:
         return self.text(row) if self.text else str(self.of(row))
 
+    def at(self, find: Callable[[Any], Row | None], name: str, head: str | None = None) -> "Column[Any]":
+        """The same column, of what `find` finds for a row; absent where it finds None."""
+
+        def value(row: Any) -> Any:
+            return None if (found := find(row)) is None else self.of(found)
+
+        def text(row: Any) -> str:
+            return NONE if (found := find(row)) is None else self.cell(found)
+
+        return Column(name, value, text, head or self.head or self.name, self.align)
+
 
 def tabled(
     rows: Sequence[Row],

@@ -10,6 +10,7 @@ privacy.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 from dpmf_cli.config.names import is_reduction
@@ -34,18 +35,17 @@ from dpmf_cli.evaluation.ranking import (
 )
 from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.privacy.ledger import TOLERANCE
-from dpmf_cli.report.tables.columns import NONE, Column, epsilon_cell, marks, tabled
-from dpmf_cli.report.tables.crossings import (
-    JOINT,
-    OVER_RUNS,
-    crossing_cell,
-    end_status,
-    end_value,
-    mark_notes,
-)
+from dpmf_cli.report.tables.columns import NONE, Column, epsilon_cell, marks, names, tabled
+from dpmf_cli.report.tables.crossings import COLUMNS, JOINT, OVER_RUNS, mark_notes
 from dpmf_cli.report.tables.layout import TextTable
 
 NOT_PROVABLE = "No ε can be proved for what was run; ordered by the ε that is claimed, and not ranked."
+
+
+LABEL: Column[Any] = Column(
+    "label", attrgetter("standing.curve.label"), lambda row: short_marked(row.standing), "algorithm"
+)
+SOURCE: Column[Any] = Column("source", attrgetter("standing.curve.source"), head="from")
 
 
 def combined_table(
@@ -89,12 +89,10 @@ def combined_table(
             seen=lambda rows: approximate,
         ),
         Column("provable", lambda row: row.standing.provable),
-        of_curve("algorithm"),
-        Column(
-            "label", lambda row: row.standing.curve.label, lambda row: short_marked(row.standing), "algorithm"
-        ),
-        of_curve("source", head="from"),
-        *map(of_curve, ("neighbours", "mode", "joint", "delta")),
+        *names("algorithm", "standing.curve"),
+        LABEL,
+        SOURCE,
+        *names("neighbours mode joint delta", "standing.curve"),
         *(column for each in BARS for column in _of_bar(each)),
         Column(
             "best_rmse",
@@ -104,7 +102,7 @@ def combined_table(
             align="r",
         ),
         Column("experiment", lambda row: row.standing.experiment.name, seen=lambda rows: several),
-        *map(of_experiment, ("dataset", "folds", "partition", "runs", "seed")),
+        *names("dataset folds partition runs seed", "standing.experiment"),
     ]
     bars = (f"{each}_{name}" for each in BARS for name in ("epsilon", "claimed", "provable"))
     shown = ("rank", "rank_pure", "label", "source", "mode", *bars, "best_rmse", "experiment")
@@ -112,48 +110,17 @@ def combined_table(
     return tabled(rows, columns, shown, title=title, notes=lines)
 
 
-def of_curve(name: str, head: str | None = None) -> Column[Any]:
-    """Returns the column of an attribute of a row's curve."""
-    return Column(name, lambda row: getattr(row.standing.curve, name), head=head)
+def _of_bar(bar: Bar) -> Iterator[Column[Any]]:
+    """Yields columns of the crossing with a baseline, as in the table of crossings."""
 
+    def crossing(row: Ranked) -> Crossing | None:
+        return row.standing.crossings.get(bar)
 
-def of_experiment(name: str) -> Column[Any]:
-    return Column(name, lambda row: getattr(row.standing.experiment, name))
-
-
-def _of_bar(bar: Bar) -> Iterator[Column[Ranked]]:
-    """Yields the columns of the crossing with a baseline."""
-
-    def column(
-        name: str,
-        of: Callable[[Crossing], Any],
-        text: Callable[[Crossing], str] = str,
-        head: str | None = None,
-        align: str = "l",
-    ) -> Column[Ranked]:
-        def value(row: Ranked) -> Any:
-            crossing = row.standing.crossings.get(bar)
-            return None if crossing is None else of(crossing)
-
-        def cell(row: Ranked) -> str:
-            crossing = row.standing.crossings.get(bar)
-            return NONE if crossing is None else text(crossing)
-
-        return Column(f"{bar}_{name}", value, cell, head, align)
-
-    yield column("status", lambda each: each.status.value)
-    yield column("epsilon", lambda each: each.reproduced, crossing_cell, f"meets {bar.upper()} at ε")
-    yield column("low", lambda each: end_value(each.low))
-    yield column("high", lambda each: end_value(each.high))
-    yield column("low_status", lambda each: end_status(each.low))
-    yield column("high_status", lambda each: end_status(each.high))
-    yield column("recrosses", lambda each: each.recrosses)
-    yield column(
-        "claimed", lambda each: each.claimed, lambda each: epsilon_cell(each.claimed), "claimed", "r"
-    )
-    yield column(
-        "provable", lambda each: each.provable, lambda each: epsilon_cell(each.provable), "provable", "r"
-    )
+    of_crossing = {column.name: column for column in COLUMNS}
+    yield of_crossing["status"].at(crossing, f"{bar}_status")
+    yield of_crossing["reproduced"].at(crossing, f"{bar}_epsilon", f"meets {bar.upper()} at ε")
+    for name in ("low", "high", "low_status", "high_status", "recrosses", "claimed", "provable"):
+        yield of_crossing[name].at(crossing, f"{bar}_{name}")
 
 
 def short_label(standing: Standing) -> str:
@@ -312,18 +279,17 @@ FRONTIER: tuple[Column[Lead], ...] = (
     Column("towards", lambda lead: lead.guarantee.towards),
     Column("delta", lambda lead: lead.guarantee.delta),
     Column("epsilon", text=lambda lead: epsilon_cell(lead.epsilon), head="ε", align="r"),
-    of_curve("algorithm"),
+    *names("algorithm", "standing.curve"),
     Column(
         "label",
         lambda lead: lead.first.curve.label,
         lambda lead: short_marked(lead.standing) + _spends_less(lead),
         "leads",
     ),
-    of_curve("source", head="from"),
-    of_curve("neighbours"),
-    of_curve("mode"),
+    SOURCE,
+    *names("neighbours mode", "standing.curve"),
     Column("rmse", lambda lead: lead.first.rmse, _rmse, "RMSE"),
-    *map(Column, ("low", "high", "over")),
+    *names("low high over"),
     Column("claimed", lambda lead: float(lead.first.curve.claimed[lead.first.at])),
     Column("provable", lambda lead: lead.first.provable),
     _gap("to_ia", "to IA", lambda experiment: experiment.baseline("ia")),
@@ -335,7 +301,7 @@ FRONTIER: tuple[Column[Lead], ...] = (
     ),
     Column("methods", lambda lead: len(lead.order)),
     Column("experiment", lambda lead: lead.standing.experiment.name),
-    *map(of_experiment, ("dataset", "folds", "partition", "runs", "seed")),
+    *names("dataset folds partition runs seed", "standing.experiment"),
 )
 
 
