@@ -176,47 +176,41 @@ def measure_crossing(
 
     Raises `ValueError` as `differences_between` does.
     """
-    epsilons = curve.epsilons
-    folds, runs, _ = curve.values.shape
+    epsilons, (folds, runs, _) = curve.epsilons, curve.values.shape
+    of_curve = ("neighbours", "mode", "algorithm", "label", "delta", "joint", "metric")
     cell = Crossing(
+        **{key: getattr(curve, key) for key in of_curve},
         dataset=experiment.dataset,
-        neighbours=curve.neighbours,
-        mode=curve.mode,
-        algorithm=curve.algorithm,
-        label=curve.label,
+        experiment=experiment.name,
+        partial=experiment.partial,
         baseline=target_name(target),
-        status=Status.INCOMPLETE,
-        delta=curve.delta,
-        joint=curve.joint,
         reference=isinstance(target, Reference),
         comparable=not isinstance(target, Reference) or target.comparable,
+        status=Status.INCOMPLETE,
         folds=folds,
         runs=runs,
         grid_low=float(epsilons[0]),
         grid_high=float(epsilons[-1]),
-        experiment=experiment.name,
-        partial=experiment.partial,
-        metric=curve.metric,
     )
     differences = differences_between(experiment, curve, target, replicates=replicates)
     if differences is None:
         return cell
     found = float(first_crossing(epsilons, differences.mean))
     low, high = _interval(differences, refines=experiment.refines)
+    worse = differences.mean[(differences.mean <= 0).argmax() :] > 0
     cell = replace(
         cell,
+        status=_outside(found) or Status.CROSSED,
         low=low,
         high=high,
         over=differences.replicates.over,
-        recrosses=_rises_again(differences.mean),
+        recrosses=found < np.inf and bool(worse.any()),
         coarse=experiment.refines and bool(differences.open_gaps),
     )
-    outside = _outside(found)
-    if outside is not None:
-        return replace(cell, status=outside)
+    if cell.status is not Status.CROSSED:
+        return cell
     return replace(
         cell,
-        status=Status.CROSSED,
         reproduced=found,
         claimed=spent_at(found, epsilons, curve.claimed),
         provable=spent_at(found, epsilons, curve.provable),
@@ -288,14 +282,8 @@ def _outside(crossing: float) -> Status | None:
     return Status.BELOW_GRID if crossing < 0 else Status.NOT_REACHED
 
 
-def _rises_again(mean: NDArray[np.float64]) -> bool:
-    """Whether a difference curve (E,) is positive again at a larger ε than the first at which it is not positive."""
-    reached = np.flatnonzero(mean <= 0)
-    return len(reached) > 0 and bool((mean[reached[0] :] > 0).any())
-
-
 def _theta_at(crossing: float, curve: Measured) -> float | None:
-    """θ at the ε of a crossing. Between two grid points log θ is taken as linear in log ε."""
+    """θ at the ε of a crossing, if the grid is of θ. Between two grid points log θ is taken as linear in log ε."""
     if curve.thetas is None:
         return None
     return float(np.exp(np.interp(np.log(crossing), np.log(curve.epsilons), np.log(curve.thetas))))
