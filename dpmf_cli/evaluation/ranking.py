@@ -72,11 +72,8 @@ class Standing:
     @property
     def best(self) -> float | None:
         """The lowest mean RMSE at a provable ε of at most `MODEST`; None where there is none."""
-        if not self.complete:
-            return None
-        mean = self.curve.mean()[self.curve.provable <= MODEST * (1 + TOLERANCE)]
-        finite = mean[np.isfinite(mean)]
-        return float(finite.min()) if len(finite) else None
+        found = best_at(self, MODEST) if self.complete else None
+        return None if found is None else found.rmse
 
     def needs(self, bar: Bar, *, claimed: bool = False) -> float:
         """The provable (or claimed) ε of a run at the crossing with a baseline; ∞ if there is no such ε or crossing.

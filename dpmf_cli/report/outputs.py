@@ -13,11 +13,10 @@ from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.figures.sweeps import swept_parameters
 from dpmf_cli.report.figures.which import drawings, never_drawn
 from dpmf_cli.report.tables.baselines import twins_table
-from dpmf_cli.report.tables.crossings import crossings_table
+from dpmf_cli.report.tables.crossings import crossings_table, figure_macros
 from dpmf_cli.report.tables.layout import draw
 from dpmf_cli.report.tables.ledgers import ledger_csv, records_table
 from dpmf_cli.report.tables.local import learned_nothing_table
-from dpmf_cli.report.tables.macros import figure_macros
 from dpmf_cli.results.collect import Collected
 from dpmf_cli.results.manifest import Maker
 

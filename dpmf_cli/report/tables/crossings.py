@@ -1,21 +1,30 @@
 """The tables of crossings (Friedman et al. 2016, tables 4 and 5), and of RMSE, or another metric, at one ε.
 
 If an experiment reproduces the paper's tables, their printed values stand beside the reproduced ones.
+
+The same numbers and the pictures of an experiment are LaTeX macros too, so that nobody types them:
+
+    \\input{results/my-shop/figures}
+    ISGD meets the averages at $\\varepsilon$ = \\dpmf{my-shop/ISGD/GE} \\dpmf{my-shop/ISGD/GE/interval}.
+    \\dpmffigure{my-shop/curves}
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dpmf_cli.audit.job import Audited
+from dpmf_cli.escapes import printable
 from dpmf_cli.evaluation.crossings import Crossing, End, Status
-from dpmf_cli.evaluation.curves import Measured
+from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.levels import LevelAt
 from dpmf_cli.evaluation.metrics import BESIDE, RMSE, Metric
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.papers.printed import REFERENCES, printed_reference
 from dpmf_cli.report.tables.audits import audited_columns, audited_notes
+from dpmf_cli.report.tables.baselines import baseline_rows, reproduced_cell
 from dpmf_cli.report.tables.columns import NONE, Column, epsilon, epsilon_cell, marked, names, tabled
-from dpmf_cli.report.tables.layout import TextTable
+from dpmf_cli.report.tables.layout import TextTable, escape_latex
 
 Audits = Mapping[str, Mapping[str, Audited]]
 """The audits of each experiment's entries, by their label."""
@@ -229,3 +238,49 @@ def _level_notes(levels: Sequence[LevelAt], metric: Metric) -> Iterator[str]:
         "provable: the ε that can be proved for it (∞: none)"
     )
     yield from _guarantee_notes([level.curve for level in levels])
+
+
+_HEAD = r"""% The figures of {name}, written by dpmf. \input this file; docs/report.md says how to use it.
+\providecommand{{\dpmfresults}}{{results}}
+\providecommand{{\dpmfset}}[2]{{\expandafter\def\csname dpmf@#1\endcsname{{#2}}}}
+\providecommand{{\dpmf}}[1]{{\ifcsname dpmf@#1\endcsname\csname dpmf@#1\endcsname
+  \else\GenericError{{}}{{dpmf: no figure is called #1}}{{}}{{}}\fi}}
+\providecommand{{\dpmffigure}}[1]{{\includegraphics[width=\linewidth]{{\dpmfresults/#1}}}}
+"""
+
+
+def figure_macros(experiment: Experiment, crossings: Sequence[Crossing]) -> str:
+    r"""Defines `\dpmf{NAME/ENTRY/BASELINE}` for crossings, as in tables, and `\dpmf{NAME/BASELINE}` for the RMSE of a
+    baseline, or the metric that is shown.
+
+    `/interval`, `/claimed` and `/provable` after the name of a crossing give its interval and its two ε.
+    """
+    lines, taken = [_HEAD.format(name=printable(experiment.name))], set[str]()
+    for path, text in _figures(experiment, crossings):
+        name = "/".join(map(_plain, path))
+        while name in taken:
+            name += "'"
+        taken.add(name)
+        lines.append(f"\\dpmfset{{{name}}}{{{escape_latex(printable(text))}}}\n")
+    return "".join(lines)
+
+
+def _figures(experiment: Experiment, crossings: Iterable[Crossing]) -> Iterator[tuple[tuple[str, ...], str]]:
+    for row in baseline_rows(experiment):
+        yield (experiment.name, row.baseline), reproduced_cell(row).partition(" ±")[0]
+    for crossing in crossings:
+        of = experiment.name, crossing.label, crossing.baseline
+        point, bracket, interval = crossing_cell(crossing).partition(" [")
+        yield of, point.rstrip("†")
+        yield (*of, "interval"), bracket.strip() + interval.rstrip("*") or NONE
+        yield (*of, "claimed"), epsilon_cell(crossing.claimed)
+        yield (*of, "provable"), epsilon_cell(crossing.provable)
+
+
+def _plain(name: str) -> str:
+    r"""Returns a name in characters that `\csname` takes unchanged: ε becomes `epsilon`, others become a dash."""
+
+    def spelt(found: re.Match[str]) -> str:
+        return re.sub("[^A-Za-z]", "", escape_latex(found[0])).removeprefix("var") or "-"
+
+    return re.sub(r"[^A-Za-z0-9 _.,+()-]", spelt, name)

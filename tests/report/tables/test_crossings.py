@@ -15,9 +15,8 @@ from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
 from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
-from dpmf_cli.report.tables.crossings import crossings_table
+from dpmf_cli.report.tables.crossings import crossings_table, figure_macros
 from dpmf_cli.report.tables.layout import draw
-from dpmf_cli.report.tables.macros import figure_macros
 from tests.report.conftest import of_theta
 
 Make = Callable[..., Experiment]
