@@ -82,7 +82,7 @@ def improvements(
     """
     from dpmf_cli.report.tables.layout import draw
     from dpmf_cli.report.tables.local import improvements_table
-    from dpmf_cli.results.folders import collected_results
+    from dpmf_cli.results.folders import results_of
 
-    experiments = [collected.experiment for collected in collected_results(of or [], results)]
+    experiments = [collected.experiment for _, collected in results_of(of or [], results)]
     print(draw(improvements_table(experiments), form), end="")

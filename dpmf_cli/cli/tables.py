@@ -214,11 +214,11 @@ def baselines(
     """
     from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
     from dpmf_cli.report.tables.layout import draw
-    from dpmf_cli.results.folders import collected_results
+    from dpmf_cli.results.folders import results_of
 
     experiments = [
         experiment
-        for collected in collected_results(of or [], results)
+        for _, collected in results_of(of or [], results)
         if (experiment := shown(collected, metric, named=bool(of))) is not None
     ]
     rows = [row for experiment in experiments for row in baseline_rows(experiment)]
