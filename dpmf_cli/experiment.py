@@ -13,12 +13,13 @@ from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.papers.printed_cells import beside_print
 from dpmf_cli.report.outputs import never_made, outputs
 from dpmf_cli.results.collect import Collected
-from dpmf_cli.results.contents import held, write_files
 from dpmf_cli.results.manifest import (
     Ran,
     has_tables,
+    held,
     manifest_of_run,
     refuse_changed_data,
+    write_files,
     write_manifest,
 )
 from dpmf_cli.results.store import Store

@@ -48,7 +48,7 @@ from dpmf_cli.report.tables.explored import (
     verdicts,
     within_tolerance,
 )
-from dpmf_cli.report.tables.layout import TextTable, markdown
+from dpmf_cli.report.tables.layout import TextTable, draw, markdown
 from dpmf_cli.terminal import say
 
 _MARKED = re.compile(
@@ -102,7 +102,7 @@ def _aims(name: str, results: Path) -> str | None:
     """Returns what one experiment reached of the aims; None without its results."""
     try:
         experiments, notes, _ = gathered([Path(name)], results)
-        return aims_table(experiments, AIMS, "md", notes=notes)
+        return draw(aims_table(experiments, AIMS, notes), "md")
     except DpmfError as error:
         say(f"aims left as they were: {error}")
         return None

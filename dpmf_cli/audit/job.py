@@ -29,8 +29,7 @@ from dpmf_cli.audit.replay import BitTest, Replayed, low_bits, replay
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
-from dpmf_cli.results.contents import add_file
-from dpmf_cli.results.manifest import read_manifest
+from dpmf_cli.results.manifest import add_file, read_manifest
 from dpmf_cli.results.store import encode, sealed, unsealed, write_atomically
 from dpmf_cli.streams import UnaccountedNoiseError
 

@@ -90,7 +90,8 @@ def audit(
     from dpmf_cli.config import load_config
     from dpmf_cli.datasets import Folders
     from dpmf_cli.report.tables.audits import audits_table, flaws_table
-    from dpmf_cli.results.contents import add_file
+    from dpmf_cli.report.tables.layout import draw
+    from dpmf_cli.results.manifest import add_file
     from dpmf_cli.running.machine import available_cores
     from dpmf_cli.running.runner import outcomes_of
 
@@ -126,15 +127,15 @@ def audit(
     _keep_pairs(kept, results)
     outcomes = list(kept.values())
     if flaws:
-        print(flaws_table([(flaw, flaw.shown_by(outcomes)) for flaw in KNOWN], form), end="")
+        print(draw(flaws_table([(flaw, flaw.shown_by(outcomes)) for flaw in KNOWN]), form), end="")
         return
     folder = results if loaded is None else results / title
     if loaded is not None:
         keep_for_experiment(folder, outcomes, loaded.hash)
     if every or loaded is not None:
         for suffix in ("md", "csv"):
-            add_file(folder / f"audit.{suffix}", audits_table(outcomes, suffix).encode())
-    print(audits_table(outcomes, form), end="")
+            add_file(folder / f"audit.{suffix}", draw(audits_table(outcomes), suffix).encode())
+    print(draw(audits_table(outcomes), form), end="")
     if any(outcome.refuted for outcome in outcomes):
         raise typer.Exit(1)
 

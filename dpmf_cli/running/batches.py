@@ -29,8 +29,7 @@ from dpmf_cli.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.datasets import DataIdentity, open_cached
 from dpmf_cli.datasets.stars import Stars
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.evaluation.error_cdf import error_cdf
-from dpmf_cli.evaluation.metrics import mean_errors
+from dpmf_cli.evaluation.metrics import RMSE, error_cdf, errors_of
 from dpmf_cli.evaluation.top_items import top_items
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
@@ -84,7 +83,11 @@ def joined(results: Sequence[TaskResult]) -> TaskResult:
     steps = zip(*(result.ledger for result in results), strict=True)
     records = [result.records for result in results if result.records]
     return TaskResult(
-        **_strung(results, ("epsilons", "rmse", "claimed", "provable", "error_cdf", "mae", "ranking")),
+        **_strung(results, ("epsilons", "rmse", "claimed", "provable", "error_cdf", "ranking")),
+        others={
+            key: tuple(value for result in results for value in result.others[key])
+            for key in results[0].others
+        },
         ledger=tuple(map(_joined_step, steps)),
         records=RecordCosts(**_strung(records, [each.name for each in fields(RecordCosts)]))
         if records
@@ -182,11 +185,11 @@ def _measure(task: Task, model: Model, ledger: Ledger, split: _Split) -> TaskRes
     predictions = model.predict(test.users, test.items)
     if task.algorithm.clip_predictions:
         predictions = np.clip(predictions, test.scale.minimum, test.scale.maximum)
-    rmse, mae = mean_errors(predictions, test.values)
+    errors = {key: tuple((unit * each).tolist()) for key, each in errors_of(predictions, test.values).items()}
     return replace(
         result,
-        rmse=tuple((unit * rmse).tolist()),
-        mae=tuple((unit * mae).tolist()),
+        rmse=errors.pop(RMSE.key),
+        others=errors,
         error_cdf=_distribution(predictions, test, tuple(limit / unit for limit in task.limits)),
     )
 

@@ -21,7 +21,7 @@ from dpmf_cli.datasets import DataIdentity, Dataset, Folders, Sizes, known, size
 from dpmf_cli.datasets.loading import expected
 from dpmf_cli.datasets.spec import CsvSpec, SyntheticSpec
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.evaluation.portions import Order
+from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.evaluation.top_items import users_at_once
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results.store import Store

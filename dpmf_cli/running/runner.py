@@ -16,7 +16,7 @@ from dpmf_cli.audit.job import Audited, Job, audited_and_kept, known
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import Dataset, Folders, load
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.evaluation.refinement import MOST_ROUNDS, epsilons_to_add
+from dpmf_cli.evaluation.crossings import MOST_ROUNDS, epsilons_to_add
 from dpmf_cli.results.collect import Collected, collect
 from dpmf_cli.results.manifest import Ran
 from dpmf_cli.results.store import Store
