@@ -112,6 +112,7 @@ def predict(
     from dpmf_cli.escapes import csv_text
     from dpmf_cli.files import write_whole
     from dpmf_cli.releasing.columns import read_own, read_pairs
+    from dpmf_cli.releasing.ids import places
     from dpmf_cli.releasing.publishing import load_model
     from dpmf_cli.terminal import say
 
@@ -125,7 +126,7 @@ def predict(
         users, items = read_pairs(pairs, names)
         values = loaded.predict(users, items, brought)
         rows = [users.tolist(), items.tolist(), values.tolist()]
-        unknown = int((~_known(loaded, items)).sum())
+        unknown = int((places(loaded.item_ids, items) < 0).sum())
         if unknown:
             say(f"{unknown} of {len(items)} pairs have an item that the model does not know")
     else:
@@ -140,12 +141,6 @@ def predict(
         write_whole(to, text.encode())
     except OSError as error:
         raise DpmfError(f"{to}: cannot be written: {error.strerror or error}; name another file") from None
-
-
-def _known(model: "Recommender", items: Any) -> Any:
-    from dpmf_cli.releasing.ids import places
-
-    return places(model.item_ids, items) >= 0
 
 
 def _check_own(model: "Recommender", own: "OwnRatings | None") -> None:
