@@ -7,6 +7,7 @@ written as escapes like `\\u001b`.
 
 import csv
 import io
+import math
 import os
 import re
 import sys
@@ -42,6 +43,11 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
     stream = io.StringIO()
     csv.writer(stream, lineterminator="\n").writerows(map(_cell, row) for row in rows)
     return stream.getvalue()
+
+
+def exact(value: float) -> str:
+    """Writes a number without loss of digits; "" for NaN."""
+    return "" if math.isnan(value) else repr(float(value))
 
 
 def _cell(value: object) -> object:

@@ -67,8 +67,8 @@ def combined_of(
     table = combined_table(experiments, form, bar=chosen, across=rank == "across", notes=notes)
     _say_notes(form, notes)
     if figure is not None:
-        from dpmf_cli.report.figures.combined import combined_figure
-        from dpmf_cli.report.figures.figure_file import figure_form, write_named
+        from dpmf_cli.report.figures.panels import combined_figure
+        from dpmf_cli.report.figures.style import figure_form, write_named
 
         write_named(figure, combined_figure(experiments, figure_form(figure)))
     return table
@@ -146,14 +146,14 @@ def frontier_of(
     of: list[Path], results: Path, form: str, figure: Path | None = None, leaders: Path | None = None
 ) -> str:
     """Returns what `dpmf frontier` prints, and writes the other files that are asked for."""
-    from dpmf_cli.report.figures.figure_file import figure_form, write_named
+    from dpmf_cli.report.figures.style import figure_form, write_named
     from dpmf_cli.report.tables.frontier import frontier_table
 
     experiments, notes, folders = gathered(of, results)
     table = frontier_table(experiments, form, notes=notes)
     _say_notes(form, notes)
     if figure is not None:
-        from dpmf_cli.report.figures.frontier import frontier_figure
+        from dpmf_cli.report.figures.panels import frontier_figure
 
         write_named(figure, frontier_figure(experiments, figure_form(figure)))
     if leaders is not None:

@@ -260,7 +260,7 @@ def noise(
 
     Example: dpmf local noise results/neera_fig2.png
     """
-    from dpmf_cli.report.figures.figure_file import figure_form, write_named
+    from dpmf_cli.report.figures.style import figure_form, write_named
 
     write_named(out, noise_of(dataset, data, figure_form(out)))
 

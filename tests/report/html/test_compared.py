@@ -1,37 +1,49 @@
 """Verdicts at their bounds, each with its own sign."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from dpmf_cli.evaluation.crossings import Crossing, Status
+from dpmf_cli.papers.printed import printed_reason
 from dpmf_cli.report.html import experiment
-from dpmf_cli.report.html.agreement import Agreement, of_difference, of_points, of_ratio, of_share
-from dpmf_cli.report.html.compared import Row, baseline_row, crossing_agreement, crossing_row
+from dpmf_cli.report.html.compared import (
+    POINTS,
+    SHARES,
+    Agreement,
+    Row,
+    baseline_row,
+    by_difference,
+    by_ratio,
+    crossing_agreement,
+    crossing_row,
+)
 from dpmf_cli.report.html.page import _environment
 from dpmf_cli.report.tables.baselines import BaselineRow
 from dpmf_cli.results.folders import collect_folder
 
+Pairs = list[tuple[float, float]]
+
 
 @pytest.mark.parametrize(
-    ("reproduced", "printed", "expected"),
-    [(1.0, 1.0, "agrees"), (1.3, 1, "agrees"), (1, 1.3, "agrees"), (1.31, 1, "near"), (1, 1.5, "near"), (1.51, 1, "differs")],
-)  # fmt: skip
-def test_ratios(reproduced: float, printed: float, expected: str) -> None:
-    assert of_ratio(reproduced, printed).value == expected
-
-
-def test_differences_points_and_shares() -> None:
-    assert [of_difference(1 + step, 1).value for step in (0.005, -0.005, 0.006, -0.021)] == [
-        "agrees",
-        "agrees",
-        "near",
-        "differs",
-    ]
-    assert [of_points(value, 20).value for value in (22, 24, 26)] == ["agrees", "near", "differs"]
-    assert [of_share(value, 1000).value for value in (1000, 1006, 940)] == ["agrees", "near", "differs"]
+    ("verdict", "agrees", "near", "differs"),
+    [
+        (by_ratio, [(1, 1), (1.3, 1), (1, 1.3)], [(1.31, 1), (1, 1.5)], [(1.51, 1)]),
+        (by_difference, [(1.005, 1), (0.995, 1)], [(1.006, 1)], [(0.979, 1)]),
+        (partial(by_difference, bounds=POINTS), [(22, 20)], [(24, 20)], [(26, 20)]),
+        (partial(by_ratio, bounds=SHARES), [(1000, 1000)], [(1006, 1000)], [(940, 1000)]),
+    ],
+)
+def test_verdicts_at_their_bounds(
+    verdict: Callable[[float, float], Agreement], agrees: Pairs, near: Pairs, differs: Pairs
+) -> None:
+    assert {verdict(*pair) for pair in agrees} == {Agreement.AGREES}
+    assert {verdict(*pair) for pair in near} == {Agreement.NEAR}
+    assert {verdict(*pair) for pair in differs} == {Agreement.DIFFERS}
 
 
 def test_no_verdict_shares_its_sign_or_its_colour() -> None:
@@ -66,6 +78,21 @@ def test_rows_hold_the_cells_of_the_tables() -> None:
     )
     waiting = baseline_row(BaselineRow("d", "D", "x", "IA", 1.0, None, None, 1, 1))
     assert (waiting.agreement, waiting.reproduced) == (Agreement.MISSING, "incomplete")
+
+
+def test_a_cell_that_is_off_has_its_reason_beside_it() -> None:
+    missed = Crossing(
+        "ml-100k", "unbounded", "published", "psgd", "PSGD", "GE", Status.CROSSED, printed=60.0, reproduced=18.2,
+        experiment="ml100k_unbounded",
+    )  # fmt: skip
+    stated = crossing_row(missed).reason
+    assert stated == printed_reason("table5", "psgd", "GE", "ml-100k") != ""
+    assert crossing_row(replace(missed, reproduced=55.0)).reason == ""
+    reduced = replace(missed, experiment="ml100k_unbounded.held-out-1")
+    assert crossing_row(reduced).reason == f"a reduced run; {stated}"
+    assert crossing_row(replace(missed, baseline="IA")).reason == "no reason is known"
+    assert crossing_row(replace(missed, baseline="IA", reproduced=43.0)).reason == ""  # near
+    assert baseline_row(BaselineRow("d", "D", "x", "IA", 1.0, 1.1, None, 1, 1)).reason == "no reason is known"
 
 
 @pytest.mark.parametrize(
