@@ -11,6 +11,12 @@ from dpmf_cli.evaluation.numbers import duration
 from dpmf_cli.report.tables.layout import Group, TextTable, terminal
 from dpmf_cli.running.plan import Plan
 
+_MORE = (
+    f"more may come: ε are added where curves cross a baseline (`refine`), in at most {MOST_ROUNDS} rounds, "
+    "each of which takes at most as long as the private part"
+)
+"""A note on added ε. The plan cannot know how many there are, since that depends on results."""
+
 
 def describe(
     config: ExperimentConfig, plan: Plan, size: Sizes, jobs: int, *, seen: Sequence[str] = (), as_json: bool
@@ -69,24 +75,15 @@ def describe(
             notes=(
                 f"left: {len(plan.left)} of {plan.total} tasks, about {duration(seconds)} in {jobs} "
                 f"process{'es' if jobs > 1 else ''}, up to {peak / 2**30:.2f} GiB of memory in all",
-                *_making(plan),
-                *_refining(config),
+                *(
+                    [f"{duration(plan.made.seconds)} of that is for making up the ratings first"]
+                    if plan.made.seconds
+                    else []
+                ),
+                *([_MORE] if config.refines else []),
                 *config.left_to_defaults,
                 "times are estimates, for this machine when it is idle and kernels are compiled",
                 *seen,
             ),
         )
     )
-
-
-def _refining(config: ExperimentConfig) -> list[str]:
-    """Returns a note on added ε. The plan cannot know how many there are, since that depends on results."""
-    if not config.refines:
-        return []
-    most = f"at most {MOST_ROUNDS} rounds, each of which takes at most as long as the private part"
-    return [f"more may come: ε are added where curves cross a baseline (`refine`), in {most}"]
-
-
-def _making(plan: Plan) -> list[str]:
-    seconds = plan.made.seconds
-    return [f"{duration(seconds)} of that is for making up the ratings first"] if seconds else []

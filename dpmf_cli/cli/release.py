@@ -110,6 +110,8 @@ def predict(
     Example: dpmf predict released/my-shop-pge-bounded-epsilon-1 --user c7 --top 5
     """
     from dpmf_cli.files import write_whole
+    from dpmf_cli.releasing.recommender import read_own, read_pairs
+    from dpmf_cli.releasing.recommender import places
     from dpmf_cli.releasing.publishing import load_model
     from dpmf_cli.releasing.recommender import read_own, read_pairs
     from dpmf_cli.terminal import csv_text, say
@@ -124,7 +126,7 @@ def predict(
         users, items = read_pairs(pairs, names)
         values = loaded.predict(users, items, brought)
         rows = [users.tolist(), items.tolist(), values.tolist()]
-        unknown = int((~_known(loaded, items)).sum())
+        unknown = int((places(loaded.item_ids, items) < 0).sum())
         if unknown:
             say(f"{unknown} of {len(items)} pairs have an item that the model does not know")
     else:
@@ -139,12 +141,6 @@ def predict(
         write_whole(to, text.encode())
     except OSError as error:
         raise DpmfError(f"{to}: cannot be written: {error.strerror or error}; name another file") from None
-
-
-def _known(model: "Recommender", items: Any) -> Any:
-    from dpmf_cli.releasing.recommender import places
-
-    return places(model.item_ids, items) >= 0
 
 
 def _check_own(model: "Recommender", own: "OwnRatings | None") -> None:

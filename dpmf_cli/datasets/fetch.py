@@ -274,7 +274,7 @@ def _part_of(entry: CatalogEntry, path: Path, cache: Path, out: TextIO) -> Sourc
         if located.content_at(entry, part, path) is None:
             continue
         if len(entry.parts) > 1:
-            wrong = _wrong(entry, part, path, cache)
+            wrong = located.fault(located.locate_part(entry, part, path), cache)
             if wrong is None:
                 return part
             continue
@@ -321,10 +321,6 @@ def _count(found: located.Located, cache: Path, out: TextIO) -> None:
         f"{counted.items:,} items, mean {counted.mean:.5f}, variance {counted.variance:.5f}, as in {entry.title}",
         file=out,
     )
-
-
-def _wrong(entry: CatalogEntry, part: SourcePart, place: Path, cache: Path) -> str | None:
-    return located.fault(located.locate_part(entry, part, place), cache)
 
 
 def _name(entry: CatalogEntry, part: SourcePart, path: Path) -> str:

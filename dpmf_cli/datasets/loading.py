@@ -107,8 +107,7 @@ def _source(spec: AnySpec, folders: Folders) -> tuple[dict[str, Any], Callable[[
     """Returns a description that identifies a source, and a function that reads it."""
     common = {"parser": PARSER_VERSION, "kind": spec.kind}
     if isinstance(spec, CatalogSpec):
-        path = None if spec.path is None else folders.beside_config(spec.path)
-        found = located.locate(catalog.entry(spec.name), folders.data, path)
+        found = located.locate_spec(spec, folders)
         digest = located.content_digest(found, folders.cache)
         description = {**common, "key": spec.name, "content": digest}
         if spec.sample is None:
@@ -132,8 +131,7 @@ def parsed(spec: AnySpec, folders: Folders, *, empty: bool = False) -> Canonical
     empty   whether a user's own file without ratings is accepted
     """
     if isinstance(spec, CatalogSpec):
-        path = None if spec.path is None else folders.beside_config(spec.path)
-        whole = read_catalog(located.locate(catalog.entry(spec.name), folders.data, path), None)
+        whole = read_catalog(located.locate_spec(spec, folders), None)
         return whole if spec.sample is None else sampled(whole, spec, spec.sample)
     return (
         _read_csv(_csv_path(spec, folders), spec, empty=empty) if isinstance(spec, CsvSpec) else _make(spec)

@@ -154,6 +154,12 @@ def locate(entry: CatalogEntry, data: Path, path: Path | None = None) -> Located
     return _located(entry, [(part, _place(entry, part, data, path)) for part in entry.parts])
 
 
+def locate_spec(spec: CatalogSpec, folders: Folders) -> Located:
+    """Finds the rating files of a spec: at its path, or in the data folder. Raises like `locate`."""
+    path = None if spec.path is None else folders.beside_config(spec.path)
+    return locate(catalog.entry(spec.name), folders.data, path)
+
+
 def locate_part(entry: CatalogEntry, part: SourcePart, place: Path) -> Located:
     """Finds the rating files of only one part."""
     return _located(entry, [(part, place)])

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.datasets import Dataset, Folders, archives, catalog, loading, located
+from dpmf_cli.datasets import Dataset, Folders, archives, loading, located
 from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets.canonical import Canonical, Ids
 from dpmf_cli.datasets.formats import netflix
@@ -51,8 +51,7 @@ def known_test_set(
 
 def _place(spec: CatalogSpec, which: PrizeSet, folders: Folders) -> Path:
     """Returns the test set's own file or folder, in the data folder or beside the ratings; else the ratings' own."""
-    path = None if spec.path is None else folders.beside_config(spec.path)
-    source = located.locate(catalog.entry(spec.name), folders.data, path).source.paths[0]
+    source = located.locate_spec(spec, folders).source.paths[0]
     places = (folder / name for folder in (folders.data, source, source.parent) for name in _NAMES[which])
     return next((place for place in places if place.exists()), source)
 

@@ -133,8 +133,7 @@ def add_source(found: Soundness, spec: AnySpec, folders: Folders, checksum: str)
 
 def _fault(spec: CatalogSpec | CsvSpec, folders: Folders, checksum: str) -> str | None:
     if isinstance(spec, CatalogSpec):
-        path = None if spec.path is None else folders.beside_config(spec.path)
-        files = located.locate(catalog.entry(spec.name), folders.data, path)
+        files = located.locate_spec(spec, folders)
         if (wrong := located.fault(files, None)) or located.known_by_digest(files, None):
             return wrong
     now = canonical.checksum(loading.parsed(spec, folders).ratings)

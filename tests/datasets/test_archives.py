@@ -261,19 +261,6 @@ def test_cut_off_archives_never_pass(
     assert found != [LINE * 5000]
 
 
-@settings(max_examples=60, deadline=None)
-@given(at=st.floats(0, 1), value=st.integers(0, 255), kind=st.sampled_from(sorted(ARCHIVES)))
-def test_a_changed_byte_raises_nothing_but_the_one_error(
-    tmp_path_factory: pytest.TempPathFactory, at: float, value: int, kind: str
-) -> None:
-    content = bytearray(ARCHIVES[kind])
-    content[int(at * (len(content) - 1))] = value
-    path = tmp_path_factory.mktemp("changed") / "a"
-    path.write_bytes(content)
-    with contextlib.suppress(DpmfError):
-        read_all(path)
-
-
 def test_missing_file_and_folder_without_a_match(tmp_path: Path, cache: Path, make_entry: MakeEntry) -> None:
     make_entry()
     with pytest.raises(DpmfError, match=r"gone.zip: no such file or folder; .*fetch tiny --from-file PATH"):

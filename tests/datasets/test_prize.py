@@ -171,6 +171,15 @@ def test_the_probe_set_may_be_in_the_archive_of_the_training_set(
     assert find("judging", whole, cache)[1] == expected
 
 
+def test_two_lists_of_one_archive_are_two_sets(data: Path, cache: Path, tmp_path: Path) -> None:
+    wanted = [find(which, data, cache)[1] for which in ("probe", "judging")]
+    names = [*(data / "training_set").iterdir(), data / "probe.txt", data / "judging.txt"]
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    (whole / "netflix.tar.gz").write_bytes(tarred({path.name: path.read_bytes() for path in names}, "w:gz"))
+    assert [find(which, whole, cache)[1] for which in ("probe", "judging")] == wanted
+
+
 BAD = {
     "no probe": ("probe", None, r"data: the probe set is not there \(no probe\.txt, and none in .*\); it is in the archive of the training set"),
     "no judging": ("judging", None, r"data: the judging set is not there \(no judging\.txt or grand_prize\.tar\.gz .*\); put grand_prize\.tar\.gz, .* into .*data$"),
