@@ -412,11 +412,7 @@ def test_dropped_cells_leave_even_infinite_factors_alone(epsilon: float, thresho
             RATINGS,
             np.arange(ITEMS, dtype=np.int32),
             np.zeros(USERS, np.int64),
-            learning_rate=0.1,
-            regularization=0.05,
-            bound=0.8,
-            threshold=threshold,
-            epochs=1,
+            Sgd(0.1, 0.05, 0.8, threshold=threshold),
         )
         found.append(model.groups[0].rows("users")[..., 0])
     one, other = found
