@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.kernels.als import (
-    RatingsByRow,
     RowProblem,
-    SideRatings,
-    by_item,
     by_user,
     solve_perturbed,
     solve_rows,
@@ -103,34 +100,6 @@ def test_a_lane_in_the_ball_does_not_depend_on_one_outside() -> None:
         solve_rows(alone, by_user(RATINGS), problem)
         one, of_all = (each.groups[0].users.reshape(15, 4, -1) for each in (alone, together))
         assert np.array_equal(one[:, :, 0], of_all[:, :, lane])
-
-
-def test_items_are_solved_as_users_of_the_transpose() -> None:
-    rng = np.random.default_rng(0)
-    p, q = rng.normal(size=(15, 3)), rng.normal(size=(11, 3))
-    effects = np.zeros((15, 1)), np.full((11, 1), 3.5)
-    order = np.argsort(RATINGS.items, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(RATINGS.item_counts)])
-    transpose = SideRatings("users", RatingsByRow(starts, RATINGS.users[order], RATINGS.values[order]))
-    items_solved = factor_model(p, q, *effects)
-    solve_rows(items_solved, by_item(RATINGS), RowProblem(0.1, 1.0))
-    transposed = factor_model(q, p, effects[1], effects[0])
-    solve_rows(transposed, transpose, RowProblem(0.1, 1.0))
-    assert np.array_equal(items_solved.groups[0].items, transposed.groups[0].users)
-
-
-def test_each_model_of_a_grid_has_its_own_weight() -> None:
-    """Also for a grid of more than one group of lanes."""
-    rng = np.random.default_rng(6)
-    p, q, ridges = rng.normal(size=(15, 3)), rng.normal(size=(11, 3)), np.geomspace(0.1, 10, 20)
-    effects = np.zeros((15, 20)), np.full((11, 20), 3.5)
-    together = factor_model(p, q, *effects)
-    solve_rows(together, by_user(RATINGS), RowProblem(ridges, 1.0))
-    found = np.concatenate([group.rows("users") for group in together.groups], axis=2)
-    for lane in (0, 15, 16, 19):
-        alone = factor_model(p, q, effects[0][:, :1], effects[1][:, :1])
-        solve_rows(alone, by_user(RATINGS), RowProblem(float(ridges[lane]), 1.0))
-        assert np.array_equal(found[..., lane], alone.groups[0].rows("users")[..., 0])
 
 
 def test_residual_sums_by_user() -> None:
