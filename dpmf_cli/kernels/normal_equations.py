@@ -232,7 +232,7 @@ def _sums(
     entries = d * (d + 1) // 2 if with_gram else 0
     out = np.zeros((last - first) * (entries + d) * width)
     _add(
-        parts.by_item,
+        parts.by_item.rows,
         *common,
         kept,
         first,

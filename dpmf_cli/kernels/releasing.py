@@ -8,8 +8,6 @@ the scale of the noise. For larger numbers the result is a multiple of g, and as
 Rows of a factor matrix also get noise here, and are projected to a ball.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -83,55 +81,31 @@ GUARD = np.float32(1 - 2**-11)
 one after the other, is too small by at most m·2⁻²⁴ of itself, and its root by at most half of that."""
 
 
-def _plain_perturb(side: Side) -> Callable[..., None]:
-    """Returns the plain twin. It measures the rows of a side."""
-
-    def twin(group: FactorLanes, publish: Publish, limit: float) -> None:
-        own = group.rows(side)
-        own[:] = within(publish(own), limit)
-
-    return twin
+def _plain_perturb(group: FactorLanes, publish: Publish, side: Side, limit: float) -> None:
+    """The plain twin of `perturb_side`. It measures the rows of a side."""
+    own = group.rows(side)
+    own[:] = within(publish(own), limit)
 
 
-@noisy_kernel(_plain_perturb("users"))
-def perturb_users(group: FactorLanes, noise: LaneNoise, limit: float) -> None:
-    """Sets p_u ← p_u + noise, then projects it to ‖p_u‖₂ ≤ limit, in place; noise unit (n_users, d)."""
-    _perturb(group.users, group, noise, limit)
-
-
-@noisy_kernel(_plain_perturb("items"))
-def perturb_items(group: FactorLanes, noise: LaneNoise, limit: float) -> None:
-    """Sets q_i ← q_i + noise, then projects it to ‖q_i‖₂ ≤ limit, in place; noise unit (n_items, d)."""
-    _perturb(group.items, group, noise, limit)
+@noisy_kernel(_plain_perturb)
+def perturb_side(group: FactorLanes, noise: LaneNoise, side: Side, limit: float) -> None:
+    """Sets each row p of a side to p + noise, then projects it to ‖p‖₂ ≤ limit, in place; noise unit (rows, d)."""
+    own, _ = group.own_and_other(side)
+    lanes = noise_lanes(noise, group.width)
+    _perturb_rows(own, noise.unit.ravel(), lanes, float(limit), group.factors_of, group.width_of)
 
 
 @on_each_group
-def project_users(group: FactorLanes, limit: float) -> None:
-    """Projects every p_u to ‖p_u‖₂ ≤ limit, in place."""
-    _project_rows(group.users, np.float32(limit), group.factors_of, group.width_of)
-
-
-@on_each_group
-def project_items(group: FactorLanes, limit: float) -> None:
-    """Projects every q_i to ‖q_i‖₂ ≤ limit, in place."""
-    _project_rows(group.items, np.float32(limit), group.factors_of, group.width_of)
+def project_side(group: FactorLanes, side: Side, limit: float) -> None:
+    """Projects every row p of a side to ‖p‖₂ ≤ limit, in place."""
+    own, _ = group.own_and_other(side)
+    _project_rows(own, np.float32(limit), group.factors_of, group.width_of)
 
 
 def within(rows: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
     """`rows` (m, d, lanes), each projected to the L2 norm `limit`."""
     lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
     return np.asarray(rows * np.minimum(1, limit / lengths))
-
-
-def _perturb(flat: NDArray[np.float32], group: FactorLanes, noise: LaneNoise, limit: float) -> None:
-    _perturb_rows(
-        flat,
-        noise.unit.ravel(),
-        noise_lanes(noise, group.width),
-        float(limit),
-        group.factors_of,
-        group.width_of,
-    )
 
 
 @compiled(example(unit=lambda s: numbers(USERS * s.d)))

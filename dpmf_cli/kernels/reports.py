@@ -7,7 +7,7 @@ from dpmf_cli.compiled.decorator import compiled
 from dpmf_cli.compiled.lane_groups import Grouped
 from dpmf_cli.kernels.als import SideRatings
 from dpmf_cli.kernels.examples import ITEMS, RATED, USERS, example, numbers
-from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side
+from dpmf_cli.kernels.factors import FactorLanes, FactorModel
 from dpmf_cli.kernels.lanes import add, div, fma, load, mul, splat, store, sub, zeros
 
 Indices = NDArray[np.integer]
@@ -86,31 +86,31 @@ def _add_reports(items, coordinates, weights, reported, sums):
 
 def clamped_sums(
     models: Grouped[FactorLanes],
-    side: Side,
     ratings: SideRatings,
     features: NDArray[np.float64],
     bound: float,
 ) -> NDArray[np.float64]:
     """(rows, k, E) Σ clamp(r − r̂_ui, ±B)/B·z over the ratings of each row of a side; r̂ is a model's prediction.
 
-    ratings   the ratings of the side's rows
     features  (rows of the other side, k) z
 
     Everything from the residual on is in double precision. So each term is at most |z|, to the last bit.
     """
     return np.concatenate(
-        [_sums(group, side, ratings, features, bound)[..., : group.lanes] for group in models.groups], axis=-1
+        [_sums(group, ratings, features, bound)[..., : group.lanes] for group in models.groups], axis=-1
     )
 
 
 def _sums(
-    group: FactorLanes, side: Side, ratings: SideRatings, features: NDArray[np.float64], bound: float
+    group: FactorLanes, ratings: SideRatings, features: NDArray[np.float64], bound: float
 ) -> NDArray[np.float64]:
     """(rows, k, width) the `clamped_sums` of one group of models."""
-    own, other = (each.reshape(-1, group.factors + 1, group.width) for each in group.own_and_other(side))
+    own, other = (
+        each.reshape(-1, group.factors + 1, group.width) for each in group.own_and_other(ratings.side)
+    )
     features = np.ascontiguousarray(features)
-    sums = np.zeros((len(ratings.starts) - 1, features.shape[1], group.width))
-    _add_clamped(ratings, own, other, features, bound, sums)
+    sums = np.zeros((len(ratings.rows.starts) - 1, features.shape[1], group.width))
+    _add_clamped(ratings.rows, own, other, features, bound, sums)
     return sums
 
 

@@ -12,14 +12,7 @@ from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
 from dpmf_cli.algorithms.shared.factorization import KnownModel
 from dpmf_cli.algorithms.shared.probabilistic import make_schedule
 from dpmf_cli.kernels.factors import FactorModel, factor_model
-from dpmf_cli.kernels.gradients import (
-    Descent,
-    SampledVisits,
-    sample_bits,
-    step_noisy_items,
-    step_noisy_users,
-    sum_gradients,
-)
+from dpmf_cli.kernels.gradients import Descent, SampledVisits, sample_bits, step_noisy, sum_gradients
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import grid_of, on_grid
 from dpmf_cli.privacy.ledger import Ledger
@@ -63,8 +56,8 @@ def test_every_lane_descends_its_own_batches(factors: int, momentum: float) -> N
         for at, (first, last) in enumerate(((0, half), (half, N))):
             sum_gradients(descent, visits, first, last)
             for group in descent.groups:
-                step_noisy_users.run(group, LaneNoise(user_unit, scale), rates[at], RIDGE)
-                step_noisy_items.run(group, LaneNoise(unit, scale), rates[at], RIDGE)
+                step_noisy.run(group, LaneNoise(user_unit, scale), "users", rates[at], RIDGE)
+                step_noisy.run(group, LaneNoise(unit, scale), "items", rates[at], RIDGE)
     found_u, found_v = (model.groups[0].rows(side) for side in ("users", "items"))
     for lane in range(3):
         u, v = start_u.copy(), start_v.copy()
@@ -156,8 +149,8 @@ def descended(momentum: float, witness: Noting | None) -> FactorModel:
     for rates, gradients in zip(RATES, releases, strict=True):
         of_users, of_items = gradients.split(12)
         sum_gradients(descent, visits, 0, N)
-        of_users.inside(step_noisy_users, descent, rates, RIDGE)
-        of_items.inside(step_noisy_items, descent, rates, RIDGE)
+        of_users.inside(step_noisy, descent, "users", rates, RIDGE)
+        of_items.inside(step_noisy, descent, "items", rates, RIDGE)
     return model
 
 
@@ -205,5 +198,5 @@ def test_a_group_none_of_whose_models_steps_measures_nothing() -> None:
         epsilon=curator.ledger.limit,
         curator=curator,
     )
-    gradients.inside(step_noisy_items, Descent(model, 0.0), np.where(np.arange(E) < 16, 0, 0.1), RIDGE)
+    gradients.inside(step_noisy, Descent(model, 0.0), "items", np.where(np.arange(E) < 16, 0, 0.1), RIDGE)
     assert [lane for *_, lane in witness.seen] == [16]

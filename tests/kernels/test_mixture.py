@@ -85,18 +85,6 @@ def test_each_row_minimises_its_weighted_ridge_regression(kind: str, side: Side)
             assert found[row, :, lane] == pytest.approx(expected, abs=2e-4)
 
 
-@pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("kind", MIXTURES)
-def test_a_model_alone_is_what_it_is_among_others(kind: str, side: Side) -> None:
-    among, p, q, values = start()
-    mixture = MIXTURES[kind]
-    solve(among, side, values, mixture, np.ones(LANES, np.bool_))
-    alone = factor_model(p, q, np.zeros((15, 1)), np.zeros((11, 1)))
-    first = Mixture(mixture.proportions[:, :1], mixture.variances[:, :1])
-    solve(alone, side, values[:, :1], first, np.ones(1, np.bool_))
-    assert (alone.groups[0].rows(side)[..., 0] == among.groups[0].rows(side)[..., 0]).all()
-
-
 def test_sums_of_the_mixture() -> None:
     model, p, q, values = start()
     mixture, everything = MIXTURES["three components"], np.ones(LANES, np.bool_)

@@ -53,7 +53,7 @@ def model_of(grid: int, factors: int = 3) -> FactorModel:
 def test_each_sum_is_that_of_clamped_residuals_times_features(side: Side, grid: int, bound: float) -> None:
     model, of_users = model_of(grid), side == "users"
     features = np.asfortranarray(np.random.default_rng(1).normal(0, 1, (12 if of_users else 20, 4)))
-    found = clamped_sums(model, side, (by_user if of_users else by_item)(OF_SIDES), features, bound)
+    found = clamped_sums(model, (by_user if of_users else by_item)(OF_SIDES), features, bound)
     left = OF_SIDES.values[:, None] - model.predict(OF_SIDES.users, OF_SIDES.items).astype(np.float64)
     clamped = np.clip(left, -bound, bound) / bound
     own, other = (OF_SIDES.users, OF_SIDES.items) if of_users else (OF_SIDES.items, OF_SIDES.users)

@@ -77,32 +77,6 @@ def test_every_lane_follows_the_paper(factors: int) -> None:
         assert np.abs(predicted[:, lane] - expected).max() < 5e-6
 
 
-def test_a_lane_does_not_depend_on_its_neighbours() -> None:
-    noise = np.random.default_rng(9).laplace(size=len(RATINGS))
-    scale = np.geomspace(0.01, 50, 16)
-    p, q, users, items, together = start(3, 16)
-    descend(together, noise, scale)
-    expected = together.predict(RATINGS.users, RATINGS.items)
-    for lane in (0, 7, 15):
-        alone = factor_model(p, q, users[:, [lane]], items[:, [lane]]).groups[0]
-        descend(alone, noise, scale[[lane]])
-        assert np.array_equal(alone.predict(RATINGS.users, RATINGS.items)[:, 0], expected[:, lane])
-
-
-def test_rows_without_ratings_are_not_touched() -> None:
-    *_, lanes = start(3, 1)
-    before = lanes.users.copy()
-    absent = RATINGS.users != 4
-    descend_perturbed.run(
-        lanes,
-        LaneNoise(np.zeros(absent.sum()), np.zeros(1)),
-        Visits(RATINGS.users[absent], RATINGS.items[absent], RATINGS.values[absent]),
-        Sgd(RATE, RIDGE, BOUND),
-    )
-    changed = (lanes.users != before).reshape(12, -1).any(axis=1)
-    assert changed.tolist() == [user != 4 for user in range(12)]
-
-
 def test_shuffling_within_users_keeps_users_together_and_moves_items() -> None:
     starts = RATINGS.user_starts
     order = shuffle_within(starts, np.random.default_rng(0).random(len(RATINGS)))

@@ -177,21 +177,6 @@ def test_the_gradient_is_the_derivative_of_the_squared_error(regularization: flo
         assert slope[i, a] == pytest.approx((loss(up) - loss(down)) / 2e-5, abs=3e-6, rel=1e-5)
 
 
-def test_a_lane_is_the_model_alone_to_the_bit() -> None:
-    """Twelve models in vectors of sixteen lanes, and three of them alone in vectors of eight."""
-    unit, step, together = unit_noise(), STEPS["all of it"], some_models(12)
-    scale, rates = np.linspace(0, 0.5, 12), np.linspace(0.1, 0.4, 12)
-    alone = []
-    for lane in (0, 5, 11):
-        start = similarities(together, lane).astype(np.float32)
-        one = one_group(together.neighbours, start, averages_of(together, lane)[:, None])
-        descend(one, replace(step, scale=scale[[lane]]), unit, rates[[lane]])
-        alone.append(one)
-    descend(together, replace(step, scale=scale), unit, rates)
-    for lane, one in zip((0, 5, 11), alone, strict=True):
-        assert np.array_equal(similarities(one, 0), similarities(together, lane))
-
-
 def test_neither_the_order_of_neighbours_nor_that_of_questions_matters_to_a_bit() -> None:
     models, unit, step = some_models(), unit_noise(), STEPS["all of it"]
     order = np.array([np.random.default_rng(i).permutation(K) for i in range(ITEMS)])

@@ -11,21 +11,13 @@ import pytest
 
 from dpmf_cli.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.kernels import frank_wolfe as grams
-from dpmf_cli.kernels.als import (
-    RowProblem,
-    by_item,
-    by_user,
-    perturb_solved_items,
-    perturb_solved_users,
-    solve_perturbed_items,
-    solve_perturbed_users,
-)
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, perturb_solved, solve_perturbed
 from dpmf_cli.kernels.clipped_gradients import BatchStep, step_batch
 from dpmf_cli.kernels.covariance import AT_ONCE, Products, Raters, release_products, triangle_size
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.frank_wolfe import released_grams
-from dpmf_cli.kernels.gradients import Descent, sample_bits, step_noisy_users, sum_gradients, visits_of_all
-from dpmf_cli.kernels.releasing import perturb_items, perturb_users
+from dpmf_cli.kernels.gradients import Descent, sample_bits, step_noisy, sum_gradients, visits_of_all
+from dpmf_cli.kernels.releasing import perturb_side
 from dpmf_cli.kernels.sgd import Sgd, Visits, descend_noisy_errors, descend_perturbed
 from dpmf_cli.kernels.similarities import neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
@@ -101,56 +93,60 @@ def rows_of(count: int) -> np.ndarray:
 
 FREE, WITHIN = RowProblem(0.3, 1.0), RowProblem(np.geomspace(0.53, 2, len(GRID)), 1.0, False, 0.3)
 USES = {
-    "perturb_users": Use(perturb_users, k_norm(USERS), USERS, lambda r, k, m: r.inside(k, m, 0.4)),
-    "perturb_items": Use(perturb_items, k_norm(ITEMS), ITEMS, lambda r, k, m: r.inside(k, m, 0.4)),
+    "perturb_side, users": Use(
+        perturb_side, k_norm(USERS), USERS, lambda r, k, m: r.inside(k, m, "users", 0.4)
+    ),
+    "perturb_side, items": Use(
+        perturb_side, k_norm(ITEMS), ITEMS, lambda r, k, m: r.inside(k, m, "items", 0.4)
+    ),
     "step_batch": Use(
         step_batch,
         k_norm(USERS + ITEMS),
         USERS + ITEMS,
         lambda r, k, m: r.inside(k, m, RATINGS, BatchStep(0.1, 0.05, 0.8, 0.3, 0.4, 0.5)),
     ),
-    "perturb_solved_users": Use(
-        perturb_solved_users,
+    "perturb_solved, users": Use(
+        perturb_solved,
         k_norm(USERS),
         USERS,
         lambda r, k, m: r.inside(k, m, by_user(RATINGS), FREE, rows_of(USERS), 0.4),
         (4,),
     ),
-    "perturb_solved_items": Use(
-        perturb_solved_items,
+    "perturb_solved, items": Use(
+        perturb_solved,
         k_norm(ITEMS),
         ITEMS,
         lambda r, k, m: r.inside(k, m, by_item(RATINGS), FREE, rows_of(ITEMS), 0.4),
         (2,),
     ),
-    "perturb_solved_users, within a ball": Use(
-        perturb_solved_users,
+    "perturb_solved, users, within a ball": Use(
+        perturb_solved,
         k_norm(USERS),
         USERS,
         lambda r, k, m: r.inside(k, m, by_user(RATINGS), WITHIN, np.full(USERS, 0.1), 0.4),
     ),
-    "solve_perturbed_users": Use(
-        solve_perturbed_users,
+    "solve_perturbed, users": Use(
+        solve_perturbed,
         k_norm(USERS),
         USERS,
         lambda r, k, m: r.inside(k, m, by_user(RATINGS), FREE, 0.4),
         (4,),
     ),
-    "solve_perturbed_items": Use(
-        solve_perturbed_items,
+    "solve_perturbed, items": Use(
+        solve_perturbed,
         k_norm(ITEMS),
         ITEMS,
         lambda r, k, m: r.inside(k, m, by_item(RATINGS), FREE, 0.5),
         (2,),
     ),
-    "solve_perturbed_users, within a ball": Use(
-        solve_perturbed_users,
+    "solve_perturbed, users, within a ball": Use(
+        solve_perturbed,
         k_norm(USERS),
         USERS,
         lambda r, k, m: r.inside(k, m, by_user(RATINGS), WITHIN, 0.3),
     ),
-    "solve_perturbed_items, within a ball": Use(
-        solve_perturbed_items,
+    "solve_perturbed, items, within a ball": Use(
+        solve_perturbed,
         k_norm(ITEMS),
         ITEMS,
         lambda r, k, m: r.inside(k, m, by_item(RATINGS), WITHIN, 0.3),
@@ -294,7 +290,7 @@ def stepped(momentum: float) -> Callable[[np.ndarray, Witness | None], np.ndarra
         for _ in range(2):
             sum_gradients(descent, visits, 0, len(RATINGS))
             gradients = drawn((USERS, FACTORS), epsilons, witness)
-            gradients.inside(step_noisy_users, descent, np.full(len(epsilons), 0.05), 0.1)
+            gradients.inside(step_noisy, descent, "users", np.full(len(epsilons), 0.05), 0.1)
         return np.concatenate([group.rows("users") for group in model.groups], axis=2)
 
     return step
@@ -352,8 +348,8 @@ def of_twins(name: str) -> Callable[[np.ndarray, Witness | None], np.ndarray]:
 
 RUNS = {
     **{name: of_twins(name) for name in ("descend_perturbed", "descend_noisy_errors")},
-    "step_noisy_users": stepped(0.0),
-    "step_noisy_users, with momentum": stepped(0.8),
+    "step_noisy": stepped(0.0),
+    "step_noisy, with momentum": stepped(0.8),
     "descend_noisy_similarities": similarities(True),
     "descend_noisy_similarities, of a sample": similarities(False),
     "release_grams": gram_matrices,
@@ -412,11 +408,7 @@ def test_dropped_cells_leave_even_infinite_factors_alone(epsilon: float, thresho
             RATINGS,
             np.arange(ITEMS, dtype=np.int32),
             np.zeros(USERS, np.int64),
-            learning_rate=0.1,
-            regularization=0.05,
-            bound=0.8,
-            threshold=threshold,
-            epochs=1,
+            Sgd(0.1, 0.05, 0.8, threshold=threshold),
         )
         found.append(model.groups[0].rows("users")[..., 0])
     one, other = found

@@ -35,7 +35,7 @@ def measured(
     """(rows, k, E)"""
     of_users = side == "users"
     others = np.ones((9 if of_users else 15, 1)) if features is None else features
-    return clamped_sums(model, side, (by_user if of_users else by_item)(ratings), others, bound)
+    return clamped_sums(model, (by_user if of_users else by_item)(ratings), others, bound)
 
 
 anything = {

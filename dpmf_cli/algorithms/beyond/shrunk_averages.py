@@ -75,7 +75,7 @@ class ShrunkAverages(PrivateAlgorithm):
             law, ratings, counts, others = self.of_items, by_item(train), train.item_counts, train.n_users
         else:
             law, ratings, counts, others = self.of_users, by_user(train), train.user_counts, train.n_items
-        sums = clamped_sums(model, side, ratings, np.ones((others, 1)), self.clamp)[:, 0]
+        sums = clamped_sums(model, ratings, np.ones((others, 1)), self.clamp)[:, 0]
         found = sums_and_counts(f"{side[:-1]} averages", halves_of(sums, counts), epsilons, curator)
         star = law.star(self.clamp)
         lanes = zip(found.sums.T, found.counts.T, found.deviation**2, strict=True)

@@ -9,7 +9,7 @@ from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import Side, TwoSidedFactorization, in_order
 from dpmf_cli.kernels.factors import FactorModel
-from dpmf_cli.kernels.releasing import perturb_items, perturb_users
+from dpmf_cli.kernels.releasing import perturb_side
 from dpmf_cli.kernels.sgd import Sgd, descend_clamped_errors, descend_noisy_errors
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -126,8 +126,8 @@ class UnboundedPSGD(PrivateSGD):
                 visits,
                 sgd,
             )
-            user_vectors.inside(perturb_users, model, self.user_norm)  # lines 10 to 13
-            item_vectors.inside(perturb_items, model, self.item_norm)  # lines 14 to 17
+            user_vectors.inside(perturb_side, model, "users", self.user_norm)  # lines 10 to 13
+            item_vectors.inside(perturb_side, model, "items", self.item_norm)  # lines 14 to 17
         return model
 
     def _vector_noise(

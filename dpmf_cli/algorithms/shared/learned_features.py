@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.item_posteriors import LEAST, Items, Lanes, updated
-from dpmf_cli.kernels.als import RowProblem, SideRatings, by_user, solve_users
+from dpmf_cli.kernels.als import RowProblem, SideRatings, by_user, solve_rows
 from dpmf_cli.kernels.clipped_gradients import clipped_item_sums
 from dpmf_cli.kernels.factors import FactorModel, factor_model, set_effects, set_items
 from dpmf_cli.kernels.normal_equations import isometric, whole
@@ -92,7 +92,7 @@ def regressed(model: FactorModel, n_users: int, ratings: SideRatings) -> FactorM
     """The model's items, and users whose own ratings were regressed on them. `ratings` are by user."""
     grid = model.groups[-1].part.stop
     beside = model.with_users(np.zeros((n_users, grid)))
-    solve_users(beside, ratings, OF_A_USER)
+    solve_rows(beside, ratings, OF_A_USER)
     return beside
 
 

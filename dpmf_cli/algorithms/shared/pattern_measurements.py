@@ -197,7 +197,7 @@ class Measurements:
 
     def _sums(self, side: Side, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """(rows, k, E) the clean sums Σ clamp(x)/B·z: see `kernels.clamped_sums`."""
-        return clamped_sums(self.model, side, self._ratings[side], features, self.bound)
+        return clamped_sums(self.model, self._ratings[side], features, self.bound)
 
     @cached_property
     def _ratings(self) -> Mapping[Side, SideRatings]:
