@@ -110,10 +110,8 @@ def predict(
     Example: dpmf predict released/my-shop-pge-bounded-epsilon-1 --user c7 --top 5
     """
     from dpmf_cli.files import write_whole
-    from dpmf_cli.releasing.recommender import read_own, read_pairs
-    from dpmf_cli.releasing.recommender import places
     from dpmf_cli.releasing.publishing import load_model
-    from dpmf_cli.releasing.recommender import read_own, read_pairs
+    from dpmf_cli.releasing.recommender import places, read_own, read_pairs
     from dpmf_cli.terminal import csv_text, say
 
     if (pairs is None) == (user is None):
