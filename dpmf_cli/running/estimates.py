@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from dpmf_cli.algorithms.costs.cost import NOTHING, Cost, Shape
-from dpmf_cli.algorithms.costs.predictions import predictions_cost
+from dpmf_cli.algorithms.shared.cost import NOTHING, Cost, Shape
 from dpmf_cli.evaluation.top_items import users_at_once
 from dpmf_cli.results.task import Task
 from dpmf_cli.running.batches import together
@@ -92,7 +91,7 @@ def _ranking_cost(task: Task, shape: Shape, predicted: float, machine: Machine) 
     grid, users = len(task.epsilons), min(float(shape.users), predicted)
     at_once = users_at_once(shape.items, grid)
     pairs = users * shape.items
-    found = predictions_cost(task.algorithm, shape, grid, pairs, math.ceil(users / at_once))
+    found = task.algorithm.predictions_cost(shape, grid, pairs, math.ceil(users / at_once))
     ordering = machine.passes * RANKED_SECONDS * pairs * grid
     block = RANKED_BYTES * grid * shape.items * min(at_once, users)
     return Cost(machine.seconds(found) + ordering, block + found.bytes)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.costs.cost import Shape
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.algorithms.shared.cost import Shape
 from dpmf_cli.algorithms.shared.model import AccountsForRecords, Model
 from dpmf_cli.datasets.stars import Stars
 from dpmf_cli.evaluation.error_cdf import error_cdf

@@ -11,8 +11,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from dpmf_cli.algorithms.costs.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.model import RecordCosts
 from dpmf_cli.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.results.task import TaskResult

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmf_cli.algorithms.costs.cost import NOTHING, Cost, Shape
 from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.cost import NOTHING, Cost, Shape
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import DataIdentity, Dataset, Folders, Sizes, known, sizes
 from dpmf_cli.datasets.sizing import expected

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dpmf_cli.algorithms.costs.cost import Cost, Shape
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import Dataset, Folders, load
 from dpmf_cli.errors import DpmfError

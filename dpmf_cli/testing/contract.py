@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.costs.cost import Shape
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.cost import Shape
 from dpmf_cli.audit.job import Job, Settings, audit
 from dpmf_cli.audit.pairs import SHAPES
 from dpmf_cli.privacy.curator import Curator

@@ -32,7 +32,7 @@ BASELINE = """\
 from typing import Literal
 import numpy as np
 from dpmf_cli.algorithms.shared.base import Algorithm
-from dpmf_cli.algorithms.costs.cost import Cost
+from dpmf_cli.algorithms.shared.cost import Cost
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 
 class Middle(Algorithm):
@@ -334,7 +334,7 @@ def test_an_instance_travels_to_the_same_version_alone(
 def test_a_plugin_that_extends_an_algorithm_does_not_become_it(tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text(
         "from typing import Literal\n"
-        "from dpmf_cli.algorithms.costs.cost import Cost\n"
+        "from dpmf_cli.algorithms.shared.cost import Cost\n"
         "from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects\n\n"
         "class Mine(PrivateGlobalEffects):\n"
         "    title = 'mine'\n"

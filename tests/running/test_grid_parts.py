@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from dpmf_cli.algorithms.costs.cost import Shape
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.cost import Shape
 from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import SyntheticSpec

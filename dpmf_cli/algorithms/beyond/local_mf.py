@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.cost import SOLVED_ENTRY, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.local_averages import item_and_user_means
 from dpmf_cli.algorithms.shared.local_factorization import LocalFactorization
 from dpmf_cli.algorithms.shared.papers import Paper
@@ -19,6 +20,7 @@ from dpmf_cli.kernels.mixture import (
     residual_variances,
     solve_mixture,
 )
+from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.streams import Streams
 
@@ -61,3 +63,8 @@ class LocalMatrixFactorization(LocalFactorization):
                 solve_mixture(
                     model, side, values, alone, regularization=self.regularization, active=everything
                 )
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        solved = 2 * self.iterations * shape.ratings * gram_entries(self.factors)
+        seconds = solved * SOLVED_ENTRY * len(groups(grid))
+        return super().cost(shape, grid) + Cost(seconds, 12.0 * shape.ratings)

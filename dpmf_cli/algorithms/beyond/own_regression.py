@@ -10,6 +10,16 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import Delta
+from dpmf_cli.algorithms.shared.cost import (
+    CLIPPED_VISIT,
+    LINE,
+    ROW_IN_RATINGS,
+    SOLVED_ENTRY,
+    Cost,
+    Shape,
+    effects_cost,
+    gram_entries,
+)
 from dpmf_cli.algorithms.shared.item_posteriors import Items
 from dpmf_cli.algorithms.shared.learned_features import Ridges, Rounds, fixed_features, learn, regressed
 from dpmf_cli.algorithms.shared.measured_items import (
@@ -22,6 +32,7 @@ from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.als import by_user
 from dpmf_cli.kernels.factors import FactorModel
+from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -150,6 +161,13 @@ class OwnRegression(PrivateAlgorithm):
         """(E,) how many features are learned: 0, or 2 and one more for each doubling of strength from 16 on."""
         more = np.floor(np.log2(np.clip(strength / 16, 1, 2.0**64)))
         return np.where(strength < STRONG, 0, np.minimum(2 + more, self.factors)).astype(np.int64)
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        features, passes = self.factors + 3, (self.iterations + 1) * len(groups(grid))
+        solved = (shape.ratings + ROW_IN_RATINGS * shape.users) * gram_entries(features) * SOLVED_ENTRY
+        summed = shape.ratings * CLIPPED_VISIT * features / 2
+        rows = shape.rows * features * LINE  # coefficients and sums are float64
+        return effects_cost(shape, grid) + Cost(passes * (solved + summed), 8 * rows * len(groups(grid)))
 
 
 class UserOwnRegression(OwnRegression):

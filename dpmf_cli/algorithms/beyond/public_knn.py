@@ -6,8 +6,11 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
+from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape, effects_cost, pairs_cost
+from dpmf_cli.algorithms.shared.covariance_cost import covariance_cost, search_cost
 from dpmf_cli.algorithms.shared.fixed_covariance import AllAlike, NearestAlike, public_weights
 from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.private_averages import averages_of
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Neighbours
@@ -47,6 +50,18 @@ class PublicKNN(PrivateAlgorithm):
         """v + ridge, in units of B²."""
         return self.variance + self.ridge
 
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        sums = Cost(5e-9 * grid * (1 + self.k * ASKED) * shape.ratings, 40.0 * shape.ratings)
+        cost = effects_cost(shape, grid) + sums
+        if self.neighbours is not Neighbours.BOUNDED:
+            return cost
+        search = search_cost(shape, self.k, searches=1)
+        return cost + covariance_cost(shape, 0, private_weights=False) + search
+
+    def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
+        sums = Cost(pairs * grid * self.k * 5e-9, 8.0 * self.k * pairs / calls)
+        return pairs_cost(grid, pairs) + sums
+
 
 class BoundedPublicKNN(PublicKNN):
     """Who rated what is public. The neighbours are the k nearest items by Wgt."""
@@ -54,7 +69,7 @@ class BoundedPublicKNN(PublicKNN):
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> NearestAlike:
-        effects = self.averages(train, self.budget.for_effects(epsilons), curator)
+        effects = averages_of(self, train, self.budget.for_effects(epsilons), curator)
         return NearestAlike(train, effects, self.of_an_item, self.covariance, public_weights(train), self.k)
 
 
@@ -64,5 +79,5 @@ class UnboundedPublicKNN(PublicKNN):
     variants: ClassVar[Variants] = in_both_modes(Neighbours.UNBOUNDED)
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> AllAlike:
-        effects = self.averages(train, self.budget.for_effects(epsilons), curator)
+        effects = averages_of(self, train, self.budget.for_effects(epsilons), curator)
         return AllAlike(train, effects, self.of_an_item, self.covariance)

@@ -9,6 +9,7 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
+from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.pattern import LEAST_SPREAD
 from dpmf_cli.algorithms.shared.shrunk_sums import Law, averages_of
@@ -85,6 +86,9 @@ class ShrunkAverages(PrivateAlgorithm):
                 for own, n, v in lanes
             ]
         )
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        return effects_cost(shape, grid)
 
 
 def halves_of(sums: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -8,11 +8,13 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.cost import Cost, Shape, fetched, gram_entries
 from dpmf_cli.algorithms.shared.entry_checks import refuse_fields_of_the_other_mode
-from dpmf_cli.algorithms.shared.item_alternation import Begun, ItemAlternation
+from dpmf_cli.algorithms.shared.item_alternation import EQUATION_ENTRY, ITEM_ENTRY, Begun, ItemAlternation
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.kernels.factors import set_items
 from dpmf_cli.kernels.normal_equations import HELD, Residuals, isometric, item_equations, whole
+from dpmf_cli.lane_groups import groups, padded_grid
 from dpmf_cli.privacy import least_squares_sensitivity as sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -20,6 +22,9 @@ from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
+
+EIGEN_ENTRY = 4e-9
+"""Seconds per item and ε, times d³, for the eigenvectors of its Gram matrix."""
 
 
 class EquationsBudget(Fractions):
@@ -105,6 +110,14 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
         """(n_items, E) f_i, with mean 1 over the ratings as counted with noise."""
         powers = (counts + 1) ** self.frequency_exponent
         return np.asarray(powers * (counts.sum(axis=0) / (counts * powers).sum(axis=0)))
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        times, parts, d = self.iterations, padded_grid(grid) / 16, self.factors
+        summed = times * parts * shape.ratings * gram_entries(d) * ITEM_ENTRY
+        equations = times * grid * shape.items * (d**3 * EIGEN_ENTRY + gram_entries(d) * EQUATION_ENTRY)
+        held = 24.0 * shape.items * gram_entries(d) + 48.0 * HELD
+        far = (fetched(shape.users, d, times * shape.ratings * len(groups(grid))),)
+        return self.users_cost(shape, grid, times + 1) + Cost(summed + equations, held, far)
 
 
 def solved(

@@ -9,16 +9,18 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.cost import Cost, Shape, fetched
 from dpmf_cli.algorithms.shared.descent_rates import rates_under
 from dpmf_cli.algorithms.shared.entry_checks import (
     refuse_a_delta_beyond_the_accountant,
     refuse_steps_that_diverge,
 )
 from dpmf_cli.algorithms.shared.factorization import InitialFactors
-from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
+from dpmf_cli.algorithms.shared.item_alternation import EQUATION_ENTRY, ITEM_ENTRY, ItemAlternation
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.kernels.normal_equations import Residuals, UserParts, right_sides
 from dpmf_cli.kernels.user_gradients import descend_items
+from dpmf_cli.lane_groups import groups, padded_grid
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
 from dpmf_cli.privacy.ledger import Epsilons
@@ -143,3 +145,11 @@ class PrivateAlternatingMinimization(ItemAlternation):
             return parts
         chosen = rng.random((parts.train.n_users, 1)) < self.sampling_rate
         return replace(parts, weights=replace(parts.weights, users=parts.weights.users * chosen))
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        steps, parts, d = self.iterations * self.steps, padded_grid(grid) / 16, self.factors
+        summed = steps * parts * shape.ratings * 6 * d * ITEM_ENTRY
+        noise = steps * grid * shape.items * d * EQUATION_ENTRY
+        held = 48.0 * shape.items * d * padded_grid(grid)
+        far = (fetched(shape.users, d, steps * shape.ratings * len(groups(grid))),)
+        return self.users_cost(shape, grid, self.iterations + 1) + Cost(summed + noise, held, far)

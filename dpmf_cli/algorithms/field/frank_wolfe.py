@@ -10,6 +10,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters
 from dpmf_cli.algorithms.shared.item_averages import CentredAverages
 from dpmf_cli.algorithms.shared.model import Arrays
@@ -21,9 +22,10 @@ from dpmf_cli.algorithms.shared.theta import NoiseKind
 from dpmf_cli.kernels.covariance import Raters, triangle_size
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors
 from dpmf_cli.kernels.frank_wolfe import step_towards
-from dpmf_cli.kernels.grams import released_grams
+from dpmf_cli.kernels.grams import released_grams, side_by_side
 from dpmf_cli.kernels.sums import sums_by
 from dpmf_cli.kernels.symmetric import leading_eigenpairs
+from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.covariance_sensitivity import user_gram
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -35,6 +37,12 @@ from dpmf_cli.streams import Streams
 
 PUBLISHED_FIELDS = ("most_ratings", "failure")
 CORRECTED_FIELDS = ("budget", "typical_count")
+
+SECONDS_PER_VISIT, SECONDS_PER_ENTRY, SECONDS_PER_NORMAL = 4.5e-9, 4e-9, 1.3e-8
+"""Per product of two ratings of one user, added to all matrices that are held side by side; per pair of items in one
+matrix; per normal number drawn for that pair."""
+SECONDS_PER_FIRST_VECTOR, SECONDS_PER_COEFFICIENT = 2.3e-8, 1e-9
+"""Per pair of items, to find only the first eigenvector; per rating and coefficient of its user, in a step."""
 
 
 class GramBudget(Fractions):
@@ -163,6 +171,20 @@ class FrankWolfe(OwnMeansAlgorithm):
         for step in range(self.iterations):
             self.step(model, own, step, beside["singular"], float(beside["nuclear"][0]))
         return model
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        if self.mode is Mode.PUBLISHED and shape.ratings > self.most_ratings * shape.users:
+            kept = self.most_ratings * shape.users
+            shape = Shape(shape.users, shape.items, kept, float(self.most_ratings * kept))
+        pairs, times, at_once = triangle_size(shape.items), self.iterations * grid, side_by_side(shape.items)
+        visits = self.iterations * math.ceil(grid / at_once) * shape.squares / 2
+        drawn = self.iterations * pairs * SECONDS_PER_NORMAL
+        matrices = times * pairs * (SECONDS_PER_ENTRY + SECONDS_PER_FIRST_VECTOR)
+        steps = times * self.iterations * shape.ratings * SECONDS_PER_COEFFICIENT
+        factors = 64.0 * shape.rows * (self.iterations + 1) * len(groups(grid))
+        held = (4.0 * min(grid, at_once) + 8.0) * pairs + 160.0 * shape.ratings + factors
+        seconds = visits * SECONDS_PER_VISIT + drawn + matrices + steps
+        return effects_cost(shape, grid) + Cost(seconds, held)
 
 
 class PublishedFrankWolfe(FrankWolfe):

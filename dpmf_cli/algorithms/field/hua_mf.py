@@ -7,6 +7,14 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.cost import (
+    PERTURBED_ENTRY,
+    ROW_IN_RATINGS,
+    Cost,
+    Shape,
+    factors_cost,
+    gram_entries,
+)
 from dpmf_cli.algorithms.shared.effects import EffectsParameters, stabilised
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, initial_factors
 from dpmf_cli.algorithms.shared.item_averages import Part, bounded_item_averages
@@ -25,6 +33,7 @@ from dpmf_cli.kernels.als import (
 )
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.sums import residual_sums_by_user
+from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -75,6 +84,13 @@ class HuaMF(PrivateAlgorithm):
     )
     effects: EffectsParameters = EffectsParameters(beta_m=10, beta_u=20, residual_clamp=2)
     budget: ItemFactorsBudget = ItemFactorsBudget()
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        passes = 1.5 if self.mode is Mode.CORRECTED else self.iterations + 0.5
+        d, rows = self.factors, 2 * shape.ratings + ROW_IN_RATINGS * shape.rows
+        work = passes * len(groups(grid)) * rows * gram_entries(d) * PERTURBED_ENTRY
+        seconds = work + 1e-7 * shape.ratings
+        return factors_cost(shape, grid, d, seconds=seconds, held=24.0 * shape.ratings)
 
 
 class PublishedHuaMF(HuaMF):

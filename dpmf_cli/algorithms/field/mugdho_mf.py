@@ -8,11 +8,13 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import Delta
+from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, LINE, Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, step_items, step_noisy_users, sum_gradients, visits_of_all
 from dpmf_cli.kernels.perturb import project_items, project_users
+from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian
@@ -91,3 +93,8 @@ class MugdhoMF(PrivateAlgorithm):
             project_users(model, self.clip)
             project_items(model, self.clip)
         return model
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        passes, rows = self.iterations * len(groups(grid)), shape.rows * self.factors * LINE
+        seconds = passes * (shape.ratings * BATCH_VISIT * self.factors + rows * 3e-10)
+        return Cost(seconds + 1e-7 * shape.ratings, 6 * rows * len(groups(grid)))

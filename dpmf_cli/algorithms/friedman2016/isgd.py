@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
+from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, factors_cost, sgd_fetches
 from dpmf_cli.algorithms.shared.effects import Effects, side_by_side
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization, in_order
@@ -13,8 +14,9 @@ from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.algorithms.shared.sample_fits import one_by_one
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.gradients import sample_bits
-from dpmf_cli.kernels.sgd import descend_perturbed
+from dpmf_cli.kernels.sgd import descend_perturbed, kept_bytes
 from dpmf_cli.kernels.survivors import Samples, descend_survivors
+from dpmf_cli.lane_groups import MAXIMUM_WIDTH, groups
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -22,6 +24,10 @@ from dpmf_cli.privacy.mechanisms import keyed_laplace, laplace
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
+
+VISIT, CELL = 2.75e-9, 5e-9
+"""Seconds per rating, latent factor and group of 16 lanes; and per cell of the perturbed matrix, for its noise and to
+decide whether it survives."""
 
 
 class InputPerturbationSGD(PrivateFactorization):
@@ -43,6 +49,18 @@ class InputPerturbationSGD(PrivateFactorization):
     epochs: int = Field(20, ge=1, description="k, section 5.2")
     order: Literal["user_major", "shuffled"] = "user_major"
     threshold: float = Field(0.6, gt=0, description="α, unbounded only: smaller perturbed values are dropped")
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        passes, visit = self.epochs * len(groups(grid)), self.factors * VISIT
+        if self.neighbours is Neighbours.UNBOUNDED:  # the rows of the cells' items stay near
+            seconds = float(shape.users) * shape.items * passes * (CELL + visit)
+            held = shape.items * (self.factors + 1) * LINE
+            return factors_cost(shape, grid, self.factors, seconds=seconds, held=held)
+        seconds, held = shape.ratings * (passes * visit + 4e-8), 17.0 * shape.ratings
+        if self.epochs > 1:
+            held += kept_bytes(shape.ratings, min(grid, MAXIMUM_WIDTH))
+        fetches = sgd_fetches(shape, self.factors, epochs=passes, by_user=self.order == "user_major")
+        return factors_cost(shape, grid, self.factors, seconds=seconds, held=held) + fetches
 
 
 class BoundedISGD(InputPerturbationSGD):

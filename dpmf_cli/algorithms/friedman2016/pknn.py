@@ -11,11 +11,19 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
+from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape, effects_cost, pairs_cost
+from dpmf_cli.algorithms.shared.covariance_cost import (
+    covariance_cost,
+    nearest_items_cost,
+    search_cost,
+    solve_cost,
+)
 from dpmf_cli.algorithms.shared.covariance_predictors import NearestItems
 from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceAlgorithm, CovarianceModel
 from dpmf_cli.algorithms.shared.item_products import MeasuredProducts, ReleasedProducts, inverse_counts
 from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.private_averages import averages_of
 from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -94,6 +102,18 @@ class PrivateKNN(CovarianceAlgorithm):
             later=True,
         )
 
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        private = self.neighbours is not Neighbours.BOUNDED
+        matrix = covariance_cost(shape, grid, private_weights=private)
+        found = search_cost(shape, self.k, searches=grid if private else 1)
+        solved = solve_cost(shape, self.k, grid * ASKED * shape.ratings)
+        return effects_cost(shape, grid) + matrix + found + solved
+
+    def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
+        private = self.neighbours is not Neighbours.BOUNDED
+        nearest = nearest_items_cost(shape, grid, self.k, pairs, calls, private_weights=private)
+        return pairs_cost(grid, pairs) + nearest + self.matrices_anew(shape, grid, calls)
+
 
 class BoundedKNN(PrivateKNN):
     """Neighbours differ in the value of one rating. Who rated what is public, and so is Wgt: Cov gets all of the
@@ -104,7 +124,7 @@ class BoundedKNN(PrivateKNN):
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> CovarianceModel:
-        effects = self.averages(train, self.budget.for_effects(epsilons), curator)
+        effects = averages_of(self, train, self.budget.for_effects(epsilons), curator)
         epsilon = self.budget.covariance * epsilons
         measured = self.measure(train, effects)
         released = ReleasedProducts(measured, self.release_of_covariance(train, epsilon, curator))
@@ -119,7 +139,7 @@ class UnboundedKNN(PrivateKNN):
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> CovarianceModel:
-        effects = self.averages(train, self.budget.for_effects(epsilons), curator)
+        effects = averages_of(self, train, self.budget.for_effects(epsilons), curator)
         half = self.budget.covariance * epsilons / 2
         measured = self.measure(train, effects)
         released = ReleasedProducts(

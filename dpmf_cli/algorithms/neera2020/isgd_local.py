@@ -4,11 +4,13 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import visiting_order
 from dpmf_cli.algorithms.shared.local_factorization import LocalFactorization
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.sgd_of_values import descend_values
+from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.privacy.local_mechanisms import Mechanism
 from dpmf_cli.streams import Streams
@@ -47,3 +49,7 @@ class LocalSGD(LocalFactorization):
             regularization=self.regularization,
             epochs=self.epochs,
         )
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        visits = self.epochs * shape.ratings * len(groups(grid))
+        return super().cost(shape, grid) + Cost(visits * self.factors * 2.8e-9, 8.0 * shape.ratings)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.local_model import LocalModel
 from dpmf_cli.algorithms.shared.model import Arrays
@@ -22,6 +23,7 @@ from dpmf_cli.algorithms.shared.pg_devices import (
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_items
 from dpmf_cli.kernels.perturb import project_items
 from dpmf_cli.kernels.reports import sums_of_reports
+from dpmf_cli.lane_groups import groups, padded_grid
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.local import (
@@ -38,6 +40,9 @@ from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
+
+SECONDS_PER_REPORT = 1.1e-8
+"""Per report, of a rating or of a coordinate of a gradient, and ε."""
 
 
 class PrivateGradientMF(PrivateAlgorithm):
@@ -157,6 +162,14 @@ class PrivateGradientMF(PrivateAlgorithm):
         return self.kind_of_devices(
             train, self.factors, self.regularization, self.gradient_bound, streams.generator("coordinates")
         )
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        of_each = self.neighbours is Neighbours.LOCAL and self.mode is Mode.PUBLISHED
+        reports = self.iterations * (shape.ratings if of_each else shape.users) + shape.ratings
+        solved = self.iterations * shape.ratings * gram_entries(self.factors) * 2e-9 * len(groups(grid))
+        rows = shape.rows * (self.factors + 1) * LINE * len(groups(grid))
+        held = 4.0 * (grid + (padded_grid(grid) if of_each else 0)) + 40
+        return Cost(reports * grid * SECONDS_PER_REPORT + solved, rows + shape.ratings * held)
 
 
 class PublishedPrivateGradientMF(PrivateGradientMF):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.cost import NOTHING, Cost, Shape, choice_of_averages, effects_cost
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.private_averages import bounded_effects
@@ -60,3 +61,7 @@ class AveragesBaseline(Algorithm):
         """The parameters of the averages: those of the config, unless a subclass chooses them on the training
         ratings."""
         return self.effects
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        chosen = choice_of_averages(shape) if getattr(self, "tuned", False) else NOTHING
+        return effects_cost(shape, grid) + chosen

@@ -11,14 +11,12 @@ from pydantic import AfterValidator, Field, ModelWrapValidatorHandler, field_val
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.costs.cost import Cost, Shape
-from dpmf_cli.algorithms.costs.table import COSTS
 from dpmf_cli.algorithms.shared.by_epsilon import ByEpsilon, pieces_of, refuse_bad_pieces
-from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
+from dpmf_cli.algorithms.shared.cost import Cost, Shape, pairs_cost
+from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.entry_checks import refuse_fields_of_the_other_mode, refuse_what_is_ignored
 from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.algorithms.shared.private_averages import private_effects
 from dpmf_cli.escapes import printable
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -205,11 +203,14 @@ class Algorithm(StrictModel, ABC):
         ]
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        """Estimates the time and memory of one fit for `grid` values of ε, within a factor of about 2.
+        """Estimates the time and memory of one fit for `grid` values of ε, within a factor of about 2."""
+        raise NotImplementedError(f"{self.algorithm} has no `cost`")
 
-        A plugin overrides this. The costs of dpmf's own algorithms are in `algorithms.costs`.
+    def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
+        """Estimates the cost of predicting so many `pairs` in so many `calls` of `predict`, which metrics of ordered
+        items need. A fit's `cost` includes the predictions of a test fold; all pairs are some hundred times as many.
         """
-        return COSTS[self.algorithm](self, shape, grid)
+        return pairs_cost(grid, pairs)
 
 
 def refuse_list(value: Any) -> Any:
@@ -371,14 +372,3 @@ class PrivateAlgorithm(Algorithm):
     def theta_of(self, epsilon: float) -> float:
         """The inverse of `epsilon_of`."""
         return epsilon
-
-    def averages(self, train: Ratings, budget: EffectsBudget, curator: Curator) -> Effects:
-        """Measures the averages under this entry's neighbours and mode."""
-        return private_effects(
-            train,
-            self.effects,
-            budget,
-            neighbours=self.neighbours,
-            mode=self.mode,
-            curator=curator,
-        )

@@ -57,3 +57,7 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
         more than the change of one clipped gradient into another.
         """
         return at_least(train, self.least_ratings)
+
+    @property
+    def steps_of_learning(self) -> int:
+        return self.iterations

@@ -14,6 +14,7 @@ from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 from dpmf_cli.algorithms.shared.base import UNUSED_WITHOUT_NOISE, PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import Delta, Fractions
 from dpmf_cli.algorithms.shared.contributions import CONTRIBUTIONS, Contributions
+from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters, Shrinkage, stabilised
 from dpmf_cli.algorithms.shared.item_averages import (
     CentredAverages,
@@ -134,6 +135,9 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
             stabilised(sums, counts, self.effects.beta_u, centre),
             averages.residual,
         )
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        return effects_cost(shape, grid)
 
 
 def effects_of(arrays: Arrays, entry: PrivateAlgorithm, own: Ratings) -> Effects:

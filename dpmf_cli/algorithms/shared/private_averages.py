@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters, stabilised
 from dpmf_cli.algorithms.shared.item_averages import (
     Moves,
@@ -39,6 +40,13 @@ def private_effects(
         moves = UNBOUNDED_MOVES[mode](train.scale)
         return unbounded_effects(train, parameters, budget, moves, curator=curator)
     raise ValueError(f"user averages cannot be released with neighbours {neighbours.value}")
+
+
+def averages_of(entry: PrivateAlgorithm, train: Ratings, budget: EffectsBudget, curator: Curator) -> Effects:
+    """Measures the averages under an entry's neighbours and mode."""
+    return private_effects(
+        train, entry.effects, budget, neighbours=entry.neighbours, mode=entry.mode, curator=curator
+    )
 
 
 def published_moves(scale: Scale) -> Moves:

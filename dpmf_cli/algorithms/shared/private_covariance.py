@@ -8,6 +8,8 @@ from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.contributions import TriangleMoves
+from dpmf_cli.algorithms.shared.cost import ASKED, NOTHING, Cost, Shape, effects_cost
+from dpmf_cli.algorithms.shared.covariance_cost import SECONDS_PER_ENTRY, covariance_cost, spectra_cost
 from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_averages import ItemAverages
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceAlgorithm, CovarianceModel
@@ -180,3 +182,29 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
     def eigenpairs(self) -> int | None:
         """How many eigenpairs of a covariance are computed at each ε; None if none are."""
         return self.k if self.cleaning else None
+
+    def cost_with(self, shape: Shape, grid: int, search: Cost, predictions: Cost) -> Cost:
+        """The cost of averages, the covariance and its eigenvectors, then of `search` and `predictions` of a fold.
+
+        With refitting, each candidate also predicts the validation ratings, and a triangle is copied and shrunk for
+        each shrinkage. The triangle before is held too.
+        """
+        cost = effects_cost(shape, grid) + covariance_cost(shape, grid, private_weights=True)
+        cost += search + predictions
+        if self.eigenpairs is not None:
+            cost += spectra_cost(shape, grid * max(self.shrinkages, 1), cleaned=self.cleaning)
+        if not self.candidates:
+            return cost + NOTHING
+        part, pairs = self.validation / ASKED, triangle_size(shape.items)
+        trials = Cost(
+            part * (search.seconds + self.candidates * predictions.seconds),
+            0.0,
+            tuple((part * self.candidates * count, within) for count, within in predictions.far),
+        )
+        return cost + trials + Cost(self.shrinkages * grid * pairs * SECONDS_PER_ENTRY, 8.0 * pairs)
+
+    def matrices_anew(self, shape: Shape, grid: int, calls: int) -> Cost:
+        once = covariance_cost(shape, grid, private_weights=True).seconds
+        if self.eigenpairs is not None:
+            once += spectra_cost(shape, grid, cleaned=self.cleaning).seconds
+        return Cost(calls * once, 0.0)

@@ -14,6 +14,7 @@ from dpmf_cli.algorithms.shared.factorization import (
     shuffled_blocks,
     visiting_order,
 )
+from dpmf_cli.algorithms.shared.private_averages import averages_of
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.perturb import project_items, project_users
 from dpmf_cli.kernels.sgd import Visits
@@ -51,7 +52,7 @@ class PrivateFactorization(PrivateAlgorithm):
         if not self.preprocessing:
             grid = len(epsilons)
             return Effects(np.zeros(grid), np.zeros((train.n_items, grid)), np.zeros((train.n_users, grid)))
-        return self.averages(train, self.budget.for_effects(epsilons), curator)
+        return averages_of(self, train, self.budget.for_effects(epsilons), curator)
 
     def for_factors(self, epsilons: Epsilons) -> Epsilons:
         """(E,) the ε for the factors, which the averages leave."""

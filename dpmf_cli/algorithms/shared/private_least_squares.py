@@ -5,8 +5,18 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.cost import (
+    ROW_IN_RATINGS,
+    Cost,
+    Shape,
+    factors_cost,
+    fetched,
+    gram_entries,
+    noise_on_rows,
+)
 from dpmf_cli.algorithms.shared.private_factorization import Side, TwoSidedFactorization
 from dpmf_cli.kernels.als import RowProblem
+from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import repeated_k_norm
@@ -55,3 +65,11 @@ class PrivateLeastSquares(TwoSidedFactorization):
             epsilon=self.for_side(side, epsilons),
             curator=curator,
         )
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        passes, d = self.iterations * len(groups(grid)), self.factors
+        solved = passes * (2 * shape.ratings + ROW_IN_RATINGS * shape.rows) * gram_entries(d) * 7.5e-10
+        seconds = solved + 3e-8 * shape.ratings
+        whole = factors_cost(shape, grid, d, seconds=seconds, held=8.0 * shape.ratings)
+        far = tuple(fetched(side, d, passes * shape.ratings) for side in (shape.items, shape.users))
+        return whole + noise_on_rows(shape, d, self.iterations) + Cost(0.0, 0.0, far)

@@ -8,6 +8,14 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.base import Variants
+from dpmf_cli.algorithms.shared.cost import (
+    Cost,
+    Shape,
+    effects_cost,
+    met_cost,
+    neighbourhood_cost,
+    pairs_cost,
+)
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.item_averages import Part, bounded_item_averages
 from dpmf_cli.algorithms.shared.neighbourhood import all_others, most_co_rated
@@ -65,6 +73,19 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
         if self.chooses_neighbours:
             return most_co_rated(train, self.neighbourhood)
         return all_others(train.n_items)
+
+    @property
+    def steps_of_learning(self) -> int:
+        """How many steps learn similarities."""
+        return 0
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        k = self.neighbourhood if self.chooses_neighbours else shape.items
+        return effects_cost(shape, grid) + neighbourhood_cost(shape, grid, k, steps=self.steps_of_learning)
+
+    def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
+        k = self.neighbourhood if self.chooses_neighbours else shape.items
+        return pairs_cost(grid, pairs) + met_cost(shape, grid, pairs, k)
 
 
 class PublishedNeighbourhood(PrivateNeighbourhood, UnchargedAverages):

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, CLIPPED_VISIT, LINE, Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.descent_rates import rates_under
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.entry_checks import (
@@ -33,6 +34,7 @@ from dpmf_cli.kernels.gradients import (
     visits_of_all,
 )
 from dpmf_cli.kernels.user_gradients import clipped_item_gradients, descend_items
+from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
 from dpmf_cli.privacy.ledger import Epsilons
@@ -130,6 +132,12 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
         """Returns random factors with effects (n_users, E) and (n_items, E)."""
         users, items = initial_factors(train, self.initial_factors, self.factors, streams)
         return factor_model(users, items, user_effects, item_effects)
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        passes, rows = self.iterations * len(groups(grid)), shape.rows * self.factors * LINE
+        visit = BATCH_VISIT if self.mode is Mode.PUBLISHED else CLIPPED_VISIT
+        seconds = passes * (shape.ratings * visit * self.factors + rows * 3e-10)
+        return effects_cost(shape, grid) + Cost(seconds, 6 * rows * len(groups(grid)))
 
 
 class PublishedDPPSMF(PosteriorSamplingMF, UnchargedAverages):

@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.cost import LINE, PERTURBED_ENTRY, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.factorization import KnownModel
 from dpmf_cli.algorithms.shared.objective_perturbation import ObjectivePerturbation, private_global_average
 from dpmf_cli.algorithms.shared.papers import Paper
@@ -15,6 +16,7 @@ from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, s
 from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed_items, solve_perturbed_users
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, step_noisy_items, sum_item_gradients
+from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -40,6 +42,16 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
 
     algorithm: Literal["dp_pmf"]
     noisy_epochs: int = Field(50, ge=1, description="k₂, published; the paper does not give it")
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        d, parts = self.factors, len(groups(grid))
+        if self.mode is Mode.PUBLISHED:
+            descent = self.descent_cost(shape, grid, self.epochs + self.noisy_epochs)
+            steps = self.noisy_epochs * self.batches_of(shape.ratings)
+            return Cost(descent.seconds + steps * shape.items * d * 2e-8, descent.bytes)
+        work = (shape.ratings + 20 * d * shape.rows) * gram_entries(d) * PERTURBED_ENTRY
+        seconds = (2 * self.passes - 1) * parts * work + 1e-7 * shape.ratings
+        return Cost(seconds, shape.rows * (d + 1) * LINE * parts + 40.0 * shape.ratings)
 
 
 class PublishedDPPMF(PrivatePMF):

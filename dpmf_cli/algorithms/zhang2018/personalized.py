@@ -15,6 +15,7 @@ from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.algorithms.friedman2016.psgd import PrivateSGD
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.entry_checks import refuse_what_a_base_ignores
 from dpmf_cli.algorithms.shared.model import Model, RecordCosts
 from dpmf_cli.algorithms.shared.papers import Paper
@@ -238,6 +239,12 @@ class Personalized(AroundABase, PrivateAlgorithm):
         spent = of_a_record(draw.probability, ledger.provable / self.changes)
         records = RecordEpsilons(*np.quantile(spent, (0, 0.5, 1), axis=0, method="nearest"))
         return PersonalModel(model, records, draw.thresholds, draw.kept.mean(axis=0))
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        together = grid if self.base.shares_lanes else 1
+        base, times = self.base.cost(shape, together), grid // together
+        sampling = 1e-7 * shape.ratings * grid
+        return Cost(times * base.seconds + sampling, times * base.bytes + 40.0 * shape.ratings * grid)
 
 
 class JointlyPersonalized(Personalized):
