@@ -1,6 +1,6 @@
 """The registry: every algorithm that a config can name."""
 
-from typing import Any, get_args
+from typing import Any
 
 from dpmf_cli.algorithms.baselines.als import AlternatingLeastSquares
 from dpmf_cli.algorithms.baselines.constant_nbm import ConstantNeighbourhood
@@ -50,12 +50,11 @@ from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
 from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import PrivatePNBM
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
 from dpmf_cli.algorithms.zhang2018.personalized import Personalized
-from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 
 def _by_key(*classes: Any) -> dict[str, Any]:
     """Classes by their name in a config."""
-    return {get_args(each.model_fields["algorithm"].annotation)[0]: each for each in classes}
+    return {each.key(): each for each in classes}
 
 
 BASELINES: dict[str, type[Algorithm]] = _by_key(
@@ -111,8 +110,3 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
     ShrunkAverages,
 )
 """The class with the parameters of each key. It validates an entry of a config."""
-
-VARIANTS: dict[tuple[str, Neighbours, Mode], type[PrivateAlgorithm]] = {
-    (key, *variant): entry.offering(*variant) for key, entry in PRIVATE.items() for variant in entry.variants
-}
-"""The class that runs, by key, neighbours and mode: the algorithm itself."""

@@ -1,15 +1,16 @@
 """Matrix factorisation of perturbed ratings by unweighted ALS."""
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.algorithms.shared.cost import SOLVED_ENTRY, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.local_averages import item_and_user_means
 from dpmf_cli.algorithms.shared.local_factorization import LocalFactorization
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.mixture import (
     LEAST_VARIANCE,
@@ -22,6 +23,8 @@ from dpmf_cli.kernels.mixture import (
 )
 from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.local import PerturbedRatings
+from dpmf_cli.privacy.local_mechanisms import Mechanism
+from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.streams import Streams
 
 
@@ -40,6 +43,7 @@ class LocalMatrixFactorization(LocalFactorization):
     title: ClassVar[str] = "MF of perturbed ratings"
     paper: ClassVar[Paper] = Paper.DPMF
     revision: ClassVar[int] = 2
+    by_rating: ClassVar[bool] = True
 
     algorithm: Literal["local_mf"]
     means: bool = Field(
@@ -47,6 +51,10 @@ class LocalMatrixFactorization(LocalFactorization):
         description="factorise the residuals of shrunk item and user means, with λ in units of their variance",
     )
     iterations: int = Field(20, ge=1, description="how often users, then items, are solved")
+
+    @classmethod
+    def choices(cls, mode: Mode) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+        return (tuple({"mechanism": kind.value} for kind in Mechanism),)
 
     def averages_of(self, received: PerturbedRatings) -> EffectsModel:
         return item_and_user_means(received) if self.means else super().averages_of(received)

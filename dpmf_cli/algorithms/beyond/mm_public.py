@@ -4,11 +4,11 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.fixed_covariance import AllAlike
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings

@@ -4,9 +4,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import Paper, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, effects_cost
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import NormBoundedFactorization
 from dpmf_cli.kernels.batch import step_batch
 from dpmf_cli.kernels.factors import FactorModel

@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.pattern import LEAST_SPREAD
 from dpmf_cli.algorithms.shared.shrunk_sums import Law, averages_of
 from dpmf_cli.algorithms.shared.sums_and_counts import sums_and_counts
@@ -39,7 +38,7 @@ class ShrunkAverages(PrivateAlgorithm):
 
     title: ClassVar[str] = "Shrunk averages"
     paper: ClassVar[Paper] = Paper.DPMF
-    variants: ClassVar[Variants] = frozenset({(Neighbours.UNBOUNDED, Mode.CORRECTED)})
+    variants: ClassVar[Variants] = {(Neighbours.UNBOUNDED, Mode.CORRECTED): None}
     averaged: ClassVar[bool] = False
 
     algorithm: Literal["shrunk_averages"]

@@ -1,15 +1,14 @@
 """DPALS: private alternating least squares. Chien, Jain, Krichene, Rendle, Song, Thakurta and Zhang 2021."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, fetched, gram_entries
-from dpmf_cli.algorithms.shared.entry_checks import refuse_fields_of_the_other_mode
 from dpmf_cli.algorithms.shared.item_alternation import EQUATION_ENTRY, ITEM_ENTRY, Begun, ItemAlternation
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.kernels.factors import set_items
@@ -49,6 +48,8 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
     """
 
     title: ClassVar[str] = "DPALS"
+    small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4}
+    only: ClassVar[Mapping[Mode, tuple[str, ...]]] = {Mode.CORRECTED: ("rating_clip",)}
 
     algorithm: Literal["dpals"]
     rating_clip: float = Field(0.85, ge=1e-6, le=1e6, description="Γ_M, corrected")
@@ -61,11 +62,6 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
     )
     noise_ridge: float = Field(1.0, ge=0, le=1e6, description="κ")
     budget: EquationsBudget = EquationsBudget()
-
-    @model_validator(mode="after")
-    def _refuse_a_clip_that_is_not_published(self) -> Self:
-        refuse_fields_of_the_other_mode(self, () if self.mode is Mode.CORRECTED else ("rating_clip",))
-        return self
 
     @property
     def measurements(self) -> Mapping[str, int]:

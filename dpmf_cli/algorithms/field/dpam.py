@@ -3,18 +3,19 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from dpmf_cli.algorithms.shared.budget import Fractions
-from dpmf_cli.algorithms.shared.cost import Cost, Shape, fetched
-from dpmf_cli.algorithms.shared.descent_rates import rates_under
-from dpmf_cli.algorithms.shared.entry_checks import (
+from dpmf_cli.algorithms.shared.base import (
+    SAMPLED,
     refuse_a_delta_beyond_the_accountant,
     refuse_steps_that_diverge,
 )
+from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.cost import Cost, Shape, fetched
+from dpmf_cli.algorithms.shared.descent_rates import rates_under
 from dpmf_cli.algorithms.shared.factorization import InitialFactors
 from dpmf_cli.algorithms.shared.item_alternation import EQUATION_ENTRY, ITEM_ENTRY, ItemAlternation
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
@@ -25,6 +26,7 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian
+from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.subsampling import noise_multipliers
 from dpmf_cli.ratings import Ratings, Scale
@@ -56,6 +58,7 @@ class PrivateAlternatingMinimization(ItemAlternation):
 
     title: ClassVar[str] = "DPAM"
     counts_users: ClassVar[bool] = True
+    small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4, "iterations": 2, "steps": 3}
 
     algorithm: Literal["dpam"]
     iterations: int = Field(12, ge=1, le=1000, description="T")
@@ -79,13 +82,13 @@ class PrivateAlternatingMinimization(ItemAlternation):
     )
     budget: ItemGradientsBudget = ItemGradientsBudget()
 
-    @model_validator(mode="after")
-    def _refuse_a_delta_beyond_the_accountant(self) -> Self:
-        refuse_a_delta_beyond_the_accountant(self.sampling_rate, self.delta)
-        return self
+    @classmethod
+    def choices(cls, mode: Mode) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+        return (SAMPLED,)
 
     @model_validator(mode="after")
-    def _refuse_steps_that_diverge(self) -> Self:
+    def _refuse_what_cannot_be_certified(self) -> Self:
+        refuse_a_delta_beyond_the_accountant(self.sampling_rate, self.delta)
         refuse_steps_that_diverge(self.learning_rate, "item_ridge", self.item_ridge)
         return self
 

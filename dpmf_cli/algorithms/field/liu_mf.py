@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model
 from dpmf_cli.kernels.langevin import Round, langevin_round, visits_between
@@ -58,8 +57,9 @@ class LiuMF(PrivateAlgorithm):
 
     title: ClassVar[str] = "SGLD"
     paper: ClassVar[Paper] = Paper.LIU
-    variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.PUBLISHED)})
+    variants: ClassVar[Variants] = {(Neighbours.USER, Mode.PUBLISHED): None}
     averaged: ClassVar[bool] = False
+    small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4}
 
     algorithm: Literal["liu_mf"]
     neighbours: Neighbours = Neighbours.USER

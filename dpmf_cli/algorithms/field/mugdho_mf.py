@@ -6,11 +6,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import Delta
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, LINE, Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, step_items, step_noisy_users, sum_gradients, visits_of_all
 from dpmf_cli.kernels.perturb import project_items, project_users
@@ -40,7 +39,7 @@ class MugdhoMF(PrivateAlgorithm):
 
     title: ClassVar[str] = "Noise on users' gradients"
     paper: ClassVar[Paper] = Paper.MUGDHO
-    variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.PUBLISHED)})
+    variants: ClassVar[Variants] = {(Neighbours.BOUNDED, Mode.PUBLISHED): None}
     averaged: ClassVar[bool] = False
 
     algorithm: Literal["mugdho_mf"]

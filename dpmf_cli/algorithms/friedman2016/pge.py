@@ -3,10 +3,9 @@
 from typing import ClassVar, Literal
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_averages import averages_of
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons

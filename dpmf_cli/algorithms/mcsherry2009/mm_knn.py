@@ -5,10 +5,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape, pairs_cost
 from dpmf_cli.algorithms.shared.covariance_cost import nearest_items_cost, search_cost, solve_cost
 from dpmf_cli.algorithms.shared.covariance_predictors import NearestItems
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_covariance import PrivateCovariance
 from dpmf_cli.ratings import Ratings
 

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.algorithms.shared.cost import ASKED, NOTHING, Cost, Shape, pairs_cost
 from dpmf_cli.algorithms.shared.covariance_predictors import Subspace
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_covariance import PrivateCovariance
 from dpmf_cli.ratings import Ratings
 

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.algorithms.shared.cost import LINE, SOLVED_ENTRY, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.local_factorization import LocalFactorization
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.mixture import (
     LEAST_VARIANCE,
@@ -59,6 +59,7 @@ class MixtureFactorization(LocalFactorization):
     title: ClassVar[str] = "BLP-MoG-MF"
     paper: ClassVar[Paper] = Paper.NEERA
     revision: ClassVar[int] = 2
+    by_rating: ClassVar[bool] = True
 
     algorithm: Literal["blp_mog_mf"]
     regularization: float = Field(0.04, gt=0, description="λ; the paper has no ridge")

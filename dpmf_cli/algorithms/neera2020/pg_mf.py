@@ -1,19 +1,19 @@
 """PG-MF: devices keep their users' factors and report perturbed gradients of the items'. Shin et al. 2018."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.local_model import LocalModel
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.pg_devices import (
     Devices,
     DevicesOfOneReport,
@@ -30,14 +30,8 @@ from dpmf_cli.privacy.local import (
     PerturbedSigns,
     SignChannel,
     Traffic,
-    gradient_of_each_rating,
-    gradient_of_one_rating,
-    report_of_a_user,
-    value_towards_the_aggregator,
 )
-from dpmf_cli.privacy.local_mechanisms import Duchi
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -73,11 +67,11 @@ class PrivateGradientMF(PrivateAlgorithm):
 
     title: ClassVar[str] = "PG-MF"
     paper: ClassVar[Paper] = Paper.NEERA
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.LOCAL, Neighbours.USER)
     averaged: ClassVar[bool] = False
     joint: ClassVar[bool] = True
     revision: ClassVar[int] = 3
-    kind_of_devices: ClassVar[type[Devices]] = Devices
+    small: ClassVar[Mapping[str, Any]] = {"iterations": 3}
+    by_rating: ClassVar[bool] = True
 
     algorithm: Literal["pg_mf"]
     neighbours: Neighbours = Neighbours.LOCAL
@@ -101,11 +95,12 @@ class PrivateGradientMF(PrivateAlgorithm):
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=1.0)
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> LocalModel:
+        devices = self.devices(train, streams)
         ratings = SignChannel(
             "mean of ratings",
             repetitions=1,
             epsilon=self.average * epsilons,
-            sensitivity=self.mean_moves(train.user_counts),
+            sensitivity=devices.mean_moves,
             n_items=train.n_items,
             curator=curator,
         )
@@ -113,22 +108,20 @@ class PrivateGradientMF(PrivateAlgorithm):
             "gradients",
             repetitions=self.iterations,
             epsilon=(1 - self.average) * epsilons,
-            sensitivity=self.moves(train.user_counts),
+            sensitivity=devices.moves,
             n_items=train.n_items,
             curator=curator,
         )
-        devices = self.devices(train, streams)
         mean = shrunk_mean(devices.report_ratings(ratings))
         model = self.start(train, mean, streams)
-        raters = self.raters(train)
-        aggregator = Aggregator(model.without_users(), raters, self)
+        aggregator = Aggregator(model.without_users(), devices.raters, self)
         for _ in range(self.iterations):
             devices.solve_users(model)
             aggregator.move_items(devices.report_gradients(model, gradients))
         messages = ratings.messages + gradients.messages
         down = train.n_items * self.factors * 4 * self.iterations * train.n_users
         traffic = Traffic(ratings.bytes + gradients.bytes, down, messages, train.n_users)
-        known = train.user_counts > 0, raters > 0
+        known = train.user_counts > 0, devices.raters > 0
         on_devices = OwnFactors(self, model.without_users(), {"mean": mean}, train)
         return LocalModel(on_devices, train.scale, *known, mean, traffic)
 
@@ -145,23 +138,18 @@ class PrivateGradientMF(PrivateAlgorithm):
             users, items, np.tile(mean, (train.n_users, 1)), np.zeros((train.n_items, len(mean)))
         )
 
-    def mean_moves(self, counts: NDArray[np.int64]) -> Sensitivity:
-        """Returns how many reports for m change with the value of one rating. counts is (n_users,)."""
-        return value_towards_the_aggregator(Duchi.source, counts)
-
-    def moves(self, counts: NDArray[np.int64]) -> Sensitivity:
-        """Returns how many reports of an iteration change with the value of one rating. counts is (n_users,)."""
-        raise NotImplementedError(f"{type(self).__name__}: no class implements this mode")
-
-    def raters(self, train: Ratings) -> NDArray[np.int64]:
-        """(n_items,) over how many users an item's reports are averaged. The number is public."""
-        return train.item_counts
-
     def devices(self, train: Ratings, streams: Streams) -> Devices:
-        """Returns all users' devices."""
-        return self.kind_of_devices(
+        """All users' devices."""
+        made: Devices = self.variant(
             train, self.factors, self.regularization, self.gradient_bound, streams.generator("coordinates")
         )
+        return made
+
+    variants: ClassVar[Variants] = {
+        (Neighbours.LOCAL, Mode.PUBLISHED): Devices,
+        (Neighbours.LOCAL, Mode.CORRECTED): DevicesOfOneReport,
+        **in_both_modes(Neighbours.USER, run=DevicesOfWholeUsers),
+    }
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         of_each = self.neighbours is Neighbours.LOCAL and self.mode is Mode.PUBLISHED
@@ -170,50 +158,6 @@ class PrivateGradientMF(PrivateAlgorithm):
         rows = shape.rows * (self.factors + 1) * LINE * len(groups(grid))
         held = 4.0 * (grid + (padded_grid(grid) if of_each else 0)) + 40
         return Cost(reports * grid * SECONDS_PER_REPORT + solved, rows + shape.ratings * held)
-
-
-class PublishedPrivateGradientMF(PrivateGradientMF):
-    """Each rating is reported in each iteration. The provable ε is n_u·ε for a rating of a user with n_u ratings."""
-
-    variants: ClassVar[Variants] = frozenset({(Neighbours.LOCAL, Mode.PUBLISHED)})
-
-    def moves(self, counts: NDArray[np.int64]) -> Sensitivity:
-        return gradient_of_each_rating(counts)
-
-
-class CorrectedPrivateGradientMF(PrivateGradientMF):
-    """In each iteration, one rating of each user, drawn uniformly, is reported and stands for all of the user's."""
-
-    variants: ClassVar[Variants] = frozenset({(Neighbours.LOCAL, Mode.CORRECTED)})
-    kind_of_devices: ClassVar[type[Devices]] = DevicesOfOneReport
-
-    def moves(self, counts: NDArray[np.int64]) -> Sensitivity:
-        return gradient_of_one_rating()
-
-
-class PrivateGradientMFOfUsers(PrivateGradientMF):
-    """Shin et al. 2018: each user reports a coordinate of one item in each iteration, both drawn uniformly.
-
-        report 0 where the user has not rated the item
-        q_ic ← q_ic + γ·d·G·(n_items·the reports' sum over n_users)
-
-    m comes from one report of each user's mean. ε protects all of a user's ratings, against the aggregator too: it
-    holds for any two sets of ratings that the user may have. Both modes are the same. A device reports whether or not
-    its user has rated anything, so the number of devices is public. The paper's random projection of the items'
-    matrix is left out.
-    """
-
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.USER)
-    kind_of_devices: ClassVar[type[Devices]] = DevicesOfWholeUsers
-
-    def mean_moves(self, counts: NDArray[np.int64]) -> Sensitivity:
-        return report_of_a_user()
-
-    def moves(self, counts: NDArray[np.int64]) -> Sensitivity:
-        return report_of_a_user()
-
-    def raters(self, train: Ratings) -> NDArray[np.int64]:
-        return np.full(train.n_items, train.n_users)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import Delta, Fractions
 from dpmf_cli.algorithms.shared.contributions import origin_of_sums
 from dpmf_cli.algorithms.shared.cost import (
@@ -30,7 +30,6 @@ from dpmf_cli.algorithms.shared.effects import EffectsParameters, stabilised
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.algorithms.shared.theta import CorrectedGaussianAccounting, Measurer
 from dpmf_cli.kernels.als import RowProblem, SideRatings, by_item, by_user, solve_users

@@ -3,6 +3,7 @@
 McSherry and Mironov 2009, sections 4.2 and 4.3.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -31,7 +32,7 @@ from dpmf_cli.privacy.covariance_sensitivity import residual_range
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import without_noise
-from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings, Scale
@@ -64,7 +65,16 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
 
     @property
     def spends_delta(self) -> float:
-        return self.delta if self.noise is NoiseKind.GAUSSIAN else 0.0
+        return self.delta if self.noise is NoiseKind.GAUSSIAN and self.charges_averages else 0.0
+
+    @property
+    def charges_averages(self) -> bool:
+        """Whether item averages have noise and are paid for. Otherwise the method claims ε with δ = 0."""
+        return True
+
+    @classmethod
+    def choices(cls, mode: Mode) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+        return (tuple({"noise": kind.value} for kind in NoiseKind),)
 
     @property
     def ignored(self) -> frozenset[str]:
@@ -86,10 +96,10 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         return CONTRIBUTIONS[self.neighbours](self.noise.norm)
 
     def epsilon_of(self, theta: float) -> float:
-        return self.accounting.epsilon_of(theta)
+        return self.accounting.epsilon_of(theta) if self.charges_averages else theta
 
     def theta_of(self, epsilon: float) -> float:
-        return self.accounting.theta_of(epsilon)
+        return self.accounting.theta_of(epsilon) if self.charges_averages else epsilon
 
     def measurer(self, epsilons: Epsilons, curator: Curator, **pieces: int) -> Measurer:
         """The source of noise. Both global averages have a sum and a count each, and item averages have sums and
@@ -114,6 +124,26 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
             weights=self.contributions.sum_weights(train.user_counts),
         )
         return replace(averages, counts=averages.counts / unit)
+
+    def uncharged_averages(
+        self, train: Ratings, grid: int, curator: Curator, beta_m: float
+    ) -> NDArray[np.float64]:
+        """(n_items, E) r̄_i without noise, the same for all E = `grid` ε. No ε can then be proved for the fit."""
+        unknown = sensitivity.no_bound_known(1, self.neighbours, "item averages without noise")
+        as_they_are = without_noise("item averages", sensitivity=unknown, grid=grid, curator=curator)
+
+        def release(
+            part: Part,
+            step: str,
+            shape: tuple[int, ...],
+            moves: Sensitivity,
+            calibrated_to: Sensitivity | None = None,
+        ) -> Release:
+            return as_they_are(shape)
+
+        return bounded_item_averages(
+            train, release, sensitivity.rating_sums(train.scale), shrinkage=Shrinkage(beta_m)
+        )[1]
 
     def own_means(self, train: Ratings, averages: CentredAverages) -> Effects:
         """Adds r̄_u = (Σ_i x_ui + β_p·G)/(c_u + β_p) to the averages; x_ui = r_ui − MAvg_i and G are within ±α/2.
@@ -168,37 +198,3 @@ class OwnMeansModel:
     def restored(cls, arrays: Arrays, entry: PrivateAlgorithm, own: Ratings) -> Self:
         """The model made again from what was `published`, for the users who ask."""
         return cls(effects_of(arrays, entry, own))
-
-
-class UnchargedAverages(OwnMeansAlgorithm):
-    """A published method that uses item averages without noise, does not charge for them, and claims ε with δ = 0."""
-
-    @property
-    def spends_delta(self) -> float:
-        return 0.0
-
-    def epsilon_of(self, theta: float) -> float:
-        return theta
-
-    def theta_of(self, epsilon: float) -> float:
-        return epsilon
-
-    def uncharged_averages(
-        self, train: Ratings, grid: int, curator: Curator, beta_m: float
-    ) -> NDArray[np.float64]:
-        """(n_items, E) r̄_i without noise, the same for all E = `grid` ε. No ε can then be proved for the fit."""
-        unknown = sensitivity.no_bound_known(1, self.neighbours, "item averages without noise")
-        as_they_are = without_noise("item averages", sensitivity=unknown, grid=grid, curator=curator)
-
-        def release(
-            part: Part,
-            step: str,
-            shape: tuple[int, ...],
-            moves: Sensitivity,
-            calibrated_to: Sensitivity | None = None,
-        ) -> Release:
-            return as_they_are(shape)
-
-        return bounded_item_averages(
-            train, release, sensitivity.rating_sums(train.scale), shrinkage=Shrinkage(beta_m)
-        )[1]

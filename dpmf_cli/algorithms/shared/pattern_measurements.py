@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.pattern import Pattern, Spectrum
 from dpmf_cli.algorithms.shared.predicted_errors import (
     Predicted,
@@ -67,7 +66,7 @@ class PatternAlgorithm(PrivateAlgorithm):
     """
 
     paper: ClassVar[Paper] = Paper.DPMF
-    variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.CORRECTED)})
+    variants: ClassVar[Variants] = {(Neighbours.BOUNDED, Mode.CORRECTED): None}
     averaged: ClassVar[bool] = False
     measured: ClassVar[tuple[str, ...]]
 

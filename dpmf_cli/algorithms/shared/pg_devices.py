@@ -9,7 +9,16 @@ from numpy.typing import NDArray
 from dpmf_cli.kernels.als import RowProblem, SideRatings, solve_users
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.reports import coordinate_gradients
-from dpmf_cli.privacy.local import PerturbedSigns, SignChannel
+from dpmf_cli.privacy.local import (
+    PerturbedSigns,
+    SignChannel,
+    gradient_of_each_rating,
+    gradient_of_one_rating,
+    report_of_a_user,
+    value_towards_the_aggregator,
+)
+from dpmf_cli.privacy.local_mechanisms import Duchi
+from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings
 
 
@@ -27,8 +36,9 @@ def unit_values(ratings: Ratings) -> NDArray[np.float32]:
 
 @dataclass(frozen=True)
 class Devices:
-    """All users' devices. No other code sees ratings, which leave this code only through a channel. Each rating is
-    reported.
+    """All users' devices. No other code sees ratings, which leave this code only through a channel.
+
+    Each rating is reported in each iteration. The provable ε is n_u·ε for a rating of a user with n_u ratings.
 
     factors      d
     bound        G, to which the coordinates of gradients are clipped
@@ -40,6 +50,21 @@ class Devices:
     regularization: float
     bound: float
     coordinates: np.random.Generator
+
+    @property
+    def mean_moves(self) -> Sensitivity:
+        """How many reports for m change with the value of one rating."""
+        return value_towards_the_aggregator(Duchi.source, self.ratings.user_counts)
+
+    @property
+    def moves(self) -> Sensitivity:
+        """How many reports of an iteration change with the value of one rating."""
+        return gradient_of_each_rating(self.ratings.user_counts)
+
+    @property
+    def raters(self) -> NDArray[np.int64]:
+        """(n_items,) over how many users an item's reports are averaged. The number is public."""
+        return self.ratings.item_counts
 
     @cached_property
     def values(self) -> NDArray[np.float32]:
@@ -79,7 +104,11 @@ class Devices:
 
 
 class DevicesOfOneReport(Devices):
-    """Devices that report one rating of their user in each iteration."""
+    """In each iteration, one rating of each user, drawn uniformly, is reported and stands for all of the user's."""
+
+    @property
+    def moves(self) -> Sensitivity:
+        return gradient_of_one_rating()
 
     def reported(self) -> tuple[slice | NDArray[np.int64], NDArray[np.int64]]:
         """One rating of each user who has any. It is drawn uniformly and stands for all ratings of that user."""
@@ -91,10 +120,28 @@ class DevicesOfOneReport(Devices):
 
 
 class DevicesOfWholeUsers(Devices):
-    """Devices that report once in each iteration, on any item, rated or not. This hides what the user has rated.
+    """Shin et al. 2018: each user reports a coordinate of one item in each iteration, both drawn uniformly.
 
-    Shin et al. 2018, section 4.
+        report 0 where the user has not rated the item
+        q_ic ← q_ic + γ·d·G·(n_items·the reports' sum over n_users)
+
+    m comes from one report of each user's mean. ε protects all of a user's ratings, against the aggregator too: it
+    holds for any two sets of ratings that the user may have. Both modes are the same. A device reports whether or not
+    its user has rated anything, so the number of devices is public. The paper's random projection of the items'
+    matrix is left out.
     """
+
+    @property
+    def mean_moves(self) -> Sensitivity:
+        return report_of_a_user()
+
+    @property
+    def moves(self) -> Sensitivity:
+        return report_of_a_user()
+
+    @property
+    def raters(self) -> NDArray[np.int64]:
+        return np.full(self.ratings.n_items, self.ratings.n_users)
 
     def report_ratings(self, channel: SignChannel) -> PerturbedSigns:
         """Reports each user's mean of 2r − 1; 0 for a user without ratings."""

@@ -1,6 +1,7 @@
 """The private item-item covariance of McSherry and Mironov 2009, from which `mm_knn` and `mm_svd` predict."""
 
-from typing import Literal, Self
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -83,6 +84,10 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
     validation: float = Field(
         0.05, gt=0, lt=0.5, description="fraction of the ratings that refitting predicts"
     )
+
+    @classmethod
+    def choices(cls, mode: Mode) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+        return (*super().choices(mode), ({}, {"tuning": "refitted", "validation": 0.2}))
 
     @model_validator(mode="after")
     def _alpha_saves_noise(self) -> Self:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.model import Model
@@ -55,6 +56,13 @@ class AroundABase(PersonalSampling, Algorithm):
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> Model:
         return self.fit_together([self], train, [epsilons], streams=streams, curators=[curator])[0]
+
+
+def refuse_what_a_base_ignores(base: Algorithm) -> None:
+    """Raises PydanticCustomError if an entry's `base` sets a key that is only read from the entry itself."""
+    for key in ("label", "clip_predictions", "by_epsilon"):
+        if getattr(base, key, None):
+            raise PydanticCustomError("base", "set `{key}` on the entry, not on its `base`", {"key": key})
 
 
 def sample(train: Ratings, probability: NDArray[np.float64], streams: Streams) -> Kept:

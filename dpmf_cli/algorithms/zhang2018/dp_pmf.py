@@ -1,16 +1,15 @@
 """DP-PMF: PMF by objective perturbation. Zhang, Liu, Chen and Zhong 2018, section 4, algorithm 2."""
 
-from collections.abc import Iterator
-from typing import ClassVar, Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import IN_PUBLISHED_MODE, Paper, PrivateAlgorithm, Variants, Where
 from dpmf_cli.algorithms.shared.cost import LINE, PERTURBED_ENTRY, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.factorization import KnownModel
 from dpmf_cli.algorithms.shared.objective_perturbation import ObjectivePerturbation, private_global_average
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import Side
 from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, sampled_model
 from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed_items, solve_perturbed_users
@@ -35,45 +34,34 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
 
     title: ClassVar[str] = "DP-PMF"
     paper: ClassVar[Paper] = Paper.ZHANG
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     averaged: ClassVar[bool] = False
+    joint: ClassVar[bool | Where] = IN_PUBLISHED_MODE
+    shares_lanes: ClassVar[bool | Where] = IN_PUBLISHED_MODE
 
     revision: ClassVar[int] = 2
+    small: ClassVar[Mapping[str, Any]] = {"epochs": 3, "noisy_epochs": 3, "learning_rate": 0.1}
+    """The published learning rate is meant for 10⁵ ratings, and diverges on a few."""
+    only: ClassVar[Mapping[Mode, tuple[str, ...]]] = {
+        Mode.PUBLISHED: (*(set(GradientDescentPMF.model_fields) - {"factors"}), "noisy_epochs"),
+        Mode.CORRECTED: tuple(ObjectivePerturbation.model_fields),
+    }
 
     algorithm: Literal["dp_pmf"]
     noisy_epochs: int = Field(50, ge=1, description="k₂, published; the paper does not give it")
 
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        d, parts = self.factors, len(groups(grid))
-        if self.mode is Mode.PUBLISHED:
-            descent = self.descent_cost(shape, grid, self.epochs + self.noisy_epochs)
-            steps = self.noisy_epochs * self.batches_of(shape.ratings)
-            return Cost(descent.seconds + steps * shape.items * d * 2e-8, descent.bytes)
-        work = (shape.ratings + 20 * d * shape.rows) * gram_entries(d) * PERTURBED_ENTRY
-        seconds = (2 * self.passes - 1) * parts * work + 1e-7 * shape.ratings
-        return Cost(seconds, shape.rows * (d + 1) * LINE * parts + 40.0 * shape.ratings)
+    def published(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> KnownModel:
+        """Algorithm 2, by batches of b ratings:
 
+            U, V = PMF without noise, k₁ epochs                                                lines 1 to 13
+            for k₂ epochs:  v_j ← v_j − γ/b·(−Σ_i (r_ij − u_i·v_j)·u_i + η_j + λ·v_j)          from line 14
+                            ‖η_j‖ ~ Gamma(d, r_max/ε), drawn anew every time                   line 17
 
-class PublishedDPPMF(PrivatePMF):
-    """Algorithm 2, by batches of b ratings:
-
-        U, V = PMF without noise, k₁ epochs                                                lines 1 to 13
-        for k₂ epochs:  v_j ← v_j − γ/b·(−Σ_i (r_ij − u_i·v_j)·u_i + η_j + λ·v_j)          from line 14
-                        ‖η_j‖ ~ Gamma(d, r_max/ε), drawn anew every time                   line 17
-
-    Lines 14 and 17 undo what theorem 4 proves: V starts from the data, and the noise of many draws averages out. U is
-    fitted on the ratings too, and neither ‖u‖ ≤ 1 nor |r − u·v| ≤ r_max holds. Nothing is provable. Only V is
-    released: a prediction u_i·v_j uses the user's own u_i, fitted to that user's clean ratings (‡).
-    """
-
-    variants: ClassVar[Variants] = frozenset(
-        (kind, Mode.PUBLISHED) for kind in (Neighbours.BOUNDED, Neighbours.UNBOUNDED)
-    )
-    joint: ClassVar[bool] = True
-    shares_lanes: ClassVar[bool] = True
-    of_the_other: ClassVar[tuple[str, ...]] = tuple(ObjectivePerturbation.model_fields)
-
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> KnownModel:
+        Lines 14 and 17 undo what theorem 4 proves: V starts from the data, and the noise of many draws averages out.
+        U is fitted on the ratings too, and neither ‖u‖ ≤ 1 nor |r − u·v| ≤ r_max holds. Nothing is provable. Only V
+        is released: a prediction u_i·v_j uses the user's own u_i, fitted to that user's clean ratings (‡).
+        """
         kept = np.ones((len(train), len(epsilons)), np.bool_)
         return self.fit_samples(train, kept, epsilons, streams=streams, curator=curator)
 
@@ -101,29 +89,21 @@ class PublishedDPPMF(PrivatePMF):
                 )
         return sampled_model(train, kept, model)
 
+    def corrected(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> FactorModel:
+        """Objective perturbation as theorem 4 means it: η is drawn once, and U is not taken from the ratings.
 
-class CorrectedDPPMF(PrivatePMF):
-    """Objective perturbation as theorem 4 means it: η is drawn once, and U is not taken from the ratings.
+            m = the average rating, noisy;    r̃_ij = clamp(r_ij − m, ±B)
+            u_i = a public unit row of a constant and a random direction, so that it may be treated as constant
+            v_j = argmin over ‖v‖ ≤ R of ½Σ_i (r̃_ij − u_i·v)² + ½w‖v‖² + η_j·v,   η_j drawn once
+            `passes` − 1 times:  u_i likewise given the released V, over ‖u‖ ≤ 1;  then v_j again
+            r̂_ij = m + u_i·v_j
 
-        m = the average rating, noisy;    r̃_ij = clamp(r_ij − m, ±B)
-        u_i = a public unit row of a constant and a random direction, so that it may be treated as constant
-        v_j = argmin over ‖v‖ ≤ R of ½Σ_i (r̃_ij − u_i·v)² + ½w‖v‖² + η_j·v,   η_j drawn once
-        `passes` − 1 times:  u_i likewise given the released V, over ‖u‖ ≤ 1;  then v_j again
-        r̂_ij = m + u_i·v_j
-
-    Each solution gets an equal part of ε, and gives every row noise, rated or not. It is solved in float64 and put on
-    a grid of 2⁻¹⁰·R. Bounded, the release is the noisy vector Σ r̃·u, on the grid of its noise. Unbounded, the
-    release is the solution, on its own grid (`privacy.grid`).
-    """
-
-    variants: ClassVar[Variants] = frozenset(
-        (kind, Mode.CORRECTED) for kind in (Neighbours.BOUNDED, Neighbours.UNBOUNDED)
-    )
-    of_the_other: ClassVar[tuple[str, ...]] = tuple(
-        {*GradientDescentPMF.model_fields, "noisy_epochs"} - {"factors"}
-    )
-
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
+        Each solution gets an equal part of ε, and gives every row noise, rated or not. It is solved in float64 and
+        put on a grid of 2⁻¹⁰·R. Bounded, the release is the noisy vector Σ r̃·u, on the grid of its noise. Unbounded,
+        the release is the solution, on its own grid (`privacy.grid`).
+        """
         share = self.average_share
         average = private_global_average(train, share * epsilons, self.neighbours, curator=curator)
         each = (1 - share) * epsilons / (2 * self.passes - 1)
@@ -145,7 +125,7 @@ class CorrectedDPPMF(PrivatePMF):
         return model
 
     def problem(self, side: Side, each: Epsilons) -> RowProblem:
-        """Returns the problem to solve for each row of a side, with ε `each` (E,)."""
+        """The problem to solve for each row of a side, with ε `each` (E,)."""
         own, other = self.norms(side)
         return RowProblem(
             self.ridge(other, each),
@@ -158,7 +138,7 @@ class CorrectedDPPMF(PrivatePMF):
     def noises(
         self, side: Side, train: Ratings, count: int, each: Epsilons, curator: Curator
     ) -> Iterator[Release]:
-        """Yields η for `count` solutions of one side, each with ε `each` (E,). Unbounded, the determinant gets a part
+        """η for `count` solutions of one side, each with ε `each` (E,). Unbounded, the determinant gets a part
         of this ε."""
         if count == 0:
             return iter(())
@@ -186,3 +166,20 @@ class CorrectedDPPMF(PrivatePMF):
             rounded=False,
         )
         return (release.paid_for_volume(determinants) for release in drawn)
+
+    variants: ClassVar[Variants] = {
+        (Neighbours.BOUNDED, Mode.PUBLISHED): published,
+        (Neighbours.BOUNDED, Mode.CORRECTED): corrected,
+        (Neighbours.UNBOUNDED, Mode.PUBLISHED): published,
+        (Neighbours.UNBOUNDED, Mode.CORRECTED): corrected,
+    }
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        d, parts = self.factors, len(groups(grid))
+        if self.mode is Mode.PUBLISHED:
+            descent = self.descent_cost(shape, grid, self.epochs + self.noisy_epochs)
+            steps = self.noisy_epochs * self.batches_of(shape.ratings)
+            return Cost(descent.seconds + steps * shape.items * d * 2e-8, descent.bytes)
+        work = (shape.ratings + 20 * d * shape.rows) * gram_entries(d) * PERTURBED_ENTRY
+        seconds = (2 * self.passes - 1) * parts * work + 1e-7 * shape.ratings
+        return Cost(seconds, shape.rows * (d + 1) * LINE * parts + 40.0 * shape.ratings)
