@@ -90,7 +90,9 @@ def _algorithms(registry: Mapping[str, type[Algorithm]]) -> Iterator[str]:
             yield f"\n{_hides(algorithm, algorithm.variants)} {_defaults(algorithm)}\n"
             for run in dict.fromkeys(each for each in algorithm.variants.values() if each is not None):
                 offered = [variant for variant, each in algorithm.variants.items() if each is run]
-                yield f"\n**{run.__name__}.** {inspect.cleandoc(run.__doc__ or '')}\n\n{_hides(algorithm, offered)}\n"
+                name = run.__name__.replace("_", " ")
+                yield f"\n**{name[0].upper()}{name[1:]}.** {inspect.cleandoc(run.__doc__ or '')}\n\n"
+                yield _hides(algorithm, offered) + "\n"
         own = {key: value for key, value in schema["properties"].items() if key not in SHARED}
         if own:
             yield "\n" + _keys(own, schema.get("$defs", {}), set(schema.get("required", ())))

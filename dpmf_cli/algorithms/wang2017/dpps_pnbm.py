@@ -86,18 +86,23 @@ class PosteriorPNBM(LearnedNeighbourhood):
             langevin.noise.in_units_of(rates).inside(descend_noisy_similarities, model, learned, step)
         return model
 
-    def rates(self, t: int, deviation: Epsilons) -> Epsilons:
-        """`CertifiedDescent` with the noise of SGLD, and as much of its drift as that noise certifies for users of
-        norm c:
+    def corrected(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> NeighbourhoodModel:
+        """`LearnedNeighbourhood.certified` with the noise of SGLD, and as much of its drift as that noise certifies
+        for users of norm c:
 
             (η_t/2)·s = √(ρη_t)/σ, s ≤ 1,   σ: the deviation of the noise of one coordinate of the gradient, public
 
         It is noisy gradient descent, and no posterior is sampled.
         """
+        return self.certified(train, epsilons, streams=streams, curator=curator)
+
+    def rates(self, t: int, deviation: Epsilons) -> Epsilons:
         schedule = self.schedule
         return np.minimum(schedule.rate(t) / 2, schedule.deviation(t) / np.maximum(deviation, 1e-300))
 
     variants: ClassVar[Variants] = {
         (Neighbours.USER, Mode.PUBLISHED): published,
-        (Neighbours.USER, Mode.CORRECTED): LearnedNeighbourhood.certified,
+        (Neighbours.USER, Mode.CORRECTED): corrected,
     }

@@ -108,16 +108,21 @@ class PrivatePNBM(LearnedNeighbourhood):
             curator=curator,
         )
 
-    def rates(self, t: int, deviation: Epsilons) -> Epsilons:
-        """`CertifiedDescent` with the rate η, or less where the noise of all K steps together would have a standard
-        deviation of more than `step_noise`·s₀ in a similarity.
+    def corrected(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> NeighbourhoodModel:
+        """`LearnedNeighbourhood.certified` with the rate η, or less where the noise of all K steps together would
+        have a standard deviation of more than `step_noise`·s₀ in a similarity.
 
             η_t = min(η, step_noise·s₀/(σ·√K)),   σ: the deviation of the noise of one coordinate, public
         """
+        return self.certified(train, epsilons, streams=streams, curator=curator)
+
+    def rates(self, t: int, deviation: Epsilons) -> Epsilons:
         whole = np.maximum(deviation * np.sqrt(self.iterations), 1e-300)
         return np.asarray(np.minimum(self.learning_rate, self.step_noise * self.initial_similarity / whole))
 
     variants: ClassVar[Variants] = {
         (Neighbours.BOUNDED, Mode.PUBLISHED): published,
-        **in_mode(Mode.CORRECTED, *CERTIFIED, run=LearnedNeighbourhood.certified),
+        **in_mode(Mode.CORRECTED, *CERTIFIED, run=corrected),
     }
