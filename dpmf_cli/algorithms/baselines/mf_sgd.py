@@ -8,7 +8,7 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors, visiting_order
-from dpmf_cli.algorithms.shared.unit_scale import UnitModel
+from dpmf_cli.algorithms.shared.model import UnitModel
 from dpmf_cli.kernels.factors import factor_model
 from dpmf_cli.kernels.sgd_of_values import descend_values
 from dpmf_cli.lane_groups import LaneValues

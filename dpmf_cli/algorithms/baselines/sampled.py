@@ -11,13 +11,13 @@ from dpmf_cli.algorithms.baselines.als import AlternatingLeastSquares
 from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.model import Model
-from dpmf_cli.algorithms.shared.personal_sampling import sampling_probability
 from dpmf_cli.algorithms.shared.sample_fits import (
     AroundABase,
     Columns,
     fit_samples,
     refuse_what_a_base_ignores,
     sample,
+    sampling_probability,
 )
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons

@@ -3,8 +3,7 @@
 from typing import ClassVar, Literal
 
 from dpmf_cli.algorithms.shared.base import Paper, Variants, in_both_modes
-from dpmf_cli.algorithms.shared.private_factorization import Side
-from dpmf_cli.algorithms.shared.private_least_squares import PrivateLeastSquares, RowMoves
+from dpmf_cli.algorithms.shared.private_factorization import PrivateLeastSquares, RowMoves, Side
 from dpmf_cli.kernels.als import by_item, by_user, solve_perturbed_items, solve_perturbed_users
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.privacy import sensitivity

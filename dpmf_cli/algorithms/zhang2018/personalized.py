@@ -17,18 +17,16 @@ from dpmf_cli.algorithms.friedman2016.psgd import PrivateSGD
 from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants, Where, in_both_modes
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.model import Model, RecordCosts
-from dpmf_cli.algorithms.shared.personal_sampling import (
-    replaced_epsilon,
-    sampled_epsilon,
-    sampling_probability,
-)
 from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.algorithms.shared.sample_fits import (
     AroundABase,
     Columns,
     fit_samples,
     refuse_what_a_base_ignores,
+    replaced_epsilon,
     sample,
+    sampled_epsilon,
+    sampling_probability,
 )
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
 from dpmf_cli.privacy.curator import Curator
