@@ -250,11 +250,6 @@ def test_what_the_public_code_forgets_is_proved_by_the_scale() -> None:
     assert 8 < ledger.provable[1] < math.inf
 
 
-def test_published_mode_has_no_clip() -> None:
-    with pytest.raises(ValidationError, match="published mode of dpals would ignore it"):
-        dpals("published", rating_clip=1.0)
-
-
 def test_a_step_that_diverges_is_refused() -> None:
     with pytest.raises(ValidationError, match="must be at most 10"):
         dpam("corrected", learning_rate=0.1, item_ridge=10.5)

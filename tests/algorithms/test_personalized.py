@@ -195,19 +195,6 @@ def test_a_witness_sees_the_measurements_of_the_base_in_every_model() -> None:
         assert {lane for name, *_, lane in witness.seen if name == step} == lanes
 
 
-def test_what_is_around_a_joint_base_is_joint() -> None:
-    """Published DP-PMF, which takes a user's own factors. An entry has the same class when it is read again."""
-    for base, mode, joint in (
-        ("dp_pmf", "published", True),
-        ("dp_pmf", "corrected", False),
-        ("pals", "published", False),
-    ):
-        entry = Personalized.model_validate({"algorithm": "personalized", "base": base, "mode": mode})
-        assert entry.joint is entry.base.joint is joint
-        assert type(Personalized.model_validate(entry.model_dump())) is type(entry)
-        assert (type(entry) is Personalized) is not joint
-
-
 def test_the_clean_twin_has_the_same_sample() -> None:
     """A base with negligible noise, on the sample of an ε of 1, predicts the same as the clean twin."""
     ratings = make_ratings()

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike
-from pydantic import ValidationError
 from scipy.optimize import brentq
 
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
@@ -81,18 +80,6 @@ def test_published_is_algorithm_2_by_batches(neighbours: str, delta: float, mome
     )
     users, items = PAIRS
     assert predicted(algorithm, epsilon) == pytest.approx(np.sum(u[users] * v[items], axis=1), abs=3e-5)
-
-
-def test_what_the_other_mode_has_is_refused_but_for_its_default() -> None:
-    for other in ({"passes": 2}, {"jacobian_share": 0.3}, {"public_constant": 0.5}):
-        with pytest.raises(ValidationError, match="set `mode: corrected`"):
-            of(**other)
-    for other in ({"regularization": 0.1}, {"learning_rate": 3}, {"noisy_epochs": 3}, {"momentum": 0.5}):
-        with pytest.raises(ValidationError, match="set `mode: published`"):
-            of(mode="corrected", **other)
-    for mode in ("published", "corrected"):
-        own = of(mode=mode)
-        assert PrivatePMF.model_validate(own.model_dump()) == own
 
 
 def test_a_noisy_average_is_within_the_scale() -> None:
