@@ -97,17 +97,6 @@ def test_a_noisy_average_is_within_the_scale() -> None:
     assert (averages.min(), averages.max()) == (1, 5)
 
 
-@pytest.mark.parametrize("mode", ["published", "corrected"])
-def test_each_of_many_epsilons_has_its_own_model(mode: str) -> None:
-    """More than one group of lanes. No ε or average comes from the same place in another group."""
-    epsilons = [0.5 * 1.4**k for k in range(20)]
-    small = {"learning_rate": GAMMA, "epochs": 3, "noisy_epochs": 2} if mode == "published" else {"passes": 2}
-    algorithm = of(mode=mode, **small)
-    together, _ = fitted(algorithm, RATINGS, epsilons, STREAMS)
-    for at in (0, 3, 15, 16, 19):
-        assert together.predict(*PAIRS)[:, at] == pytest.approx(predicted(algorithm, epsilons[at]), abs=1e-6)
-
-
 def test_each_draw_of_the_published_noise_is_a_measurement_of_its_own() -> None:
     """Four epochs of three batches, of two groups of models. A witness does not change a fit."""
     algorithm, witness = of(learning_rate=GAMMA, batches=3, epochs=2, noisy_epochs=4), Noting()

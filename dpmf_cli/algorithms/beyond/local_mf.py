@@ -1,13 +1,12 @@
 """Matrix factorisation of perturbed ratings by unweighted ALS."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
-from dpmf_cli.algorithms.shared.base import Paper
+from dpmf_cli.algorithms.shared.base import Choices, Paper
 from dpmf_cli.algorithms.shared.cost import SOLVED_ENTRY, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.local_averages import item_and_user_means
 from dpmf_cli.algorithms.shared.local_factorization import LocalFactorization
@@ -53,7 +52,7 @@ class LocalMatrixFactorization(LocalFactorization):
     iterations: int = Field(20, ge=1, description="how often users, then items, are solved")
 
     @classmethod
-    def choices(cls, mode: Mode) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+    def choices(cls, mode: Mode) -> Choices:
         return (tuple({"mechanism": kind.value} for kind in Mechanism),)
 
     def averages_of(self, received: PerturbedRatings) -> EffectsModel:

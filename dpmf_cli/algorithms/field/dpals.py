@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.base import ByMode
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, fetched, gram_entries
 from dpmf_cli.algorithms.shared.item_alternation import EQUATION_ENTRY, ITEM_ENTRY, Begun, ItemAlternation
@@ -49,7 +50,7 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
 
     title: ClassVar[str] = "DPALS"
     small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4}
-    only: ClassVar[Mapping[Mode, tuple[str, ...]]] = {Mode.CORRECTED: ("rating_clip",)}
+    only: ClassVar[ByMode] = {Mode.CORRECTED: ("rating_clip",)}
 
     algorithm: Literal["dpals"]
     rating_clip: float = Field(0.85, ge=1e-6, le=1e6, description="Γ_M, corrected")

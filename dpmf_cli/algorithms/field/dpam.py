@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from dpmf_cli.algorithms.shared.base import (
     SAMPLED,
+    Choices,
     refuse_a_delta_beyond_the_accountant,
     refuse_steps_that_diverge,
 )
@@ -83,7 +84,7 @@ class PrivateAlternatingMinimization(ItemAlternation):
     budget: ItemGradientsBudget = ItemGradientsBudget()
 
     @classmethod
-    def choices(cls, mode: Mode) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+    def choices(cls, mode: Mode) -> Choices:
         return (SAMPLED,)
 
     @model_validator(mode="after")

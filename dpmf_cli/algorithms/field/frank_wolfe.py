@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Paper, Variants
+from dpmf_cli.algorithms.shared.base import ByMode, Paper, Variants
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters
@@ -64,7 +64,7 @@ class FrankWolfe(OwnMeansAlgorithm):
     title: ClassVar[str] = "DP Frank–Wolfe"
     counts_users: ClassVar[bool] = True
     paper: ClassVar[Paper] = Paper.JAIN
-    only: ClassVar[Mapping[Mode, tuple[str, ...]]] = {
+    only: ClassVar[ByMode] = {
         Mode.PUBLISHED: ("most_ratings", "failure"),
         Mode.CORRECTED: ("budget", "typical_count"),
     }

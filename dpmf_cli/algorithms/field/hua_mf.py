@@ -1,12 +1,11 @@
 """Objective perturbation of the items' factors; users keep their own factors. Hua, Xia and Zhong 2015."""
 
-from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.base import ByMode, Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import (
     PERTURBED_ENTRY,
@@ -63,7 +62,7 @@ class HuaMF(PrivateAlgorithm):
     title: ClassVar[str] = "MF of Hua et al."
     paper: ClassVar[Paper] = Paper.HUA
     joint: ClassVar[bool] = True
-    only: ClassVar[Mapping[Mode, tuple[str, ...]]] = {
+    only: ClassVar[ByMode] = {
         Mode.PUBLISHED: ("regularization", "iterations", "initial_factors"),
         Mode.CORRECTED: ("noise_ridge", "user_ridge", "budget"),
     }

@@ -275,12 +275,15 @@ class Algorithm(StrictModel, ABC):
 def refuse_list(value: Any) -> Any:
     """Refuses a list of `neighbours` or `mode`. A list of the right shape was split into several entries before."""
     if isinstance(value, list):
-        raise PydanticCustomError(
-            "list",
-            "a list holds one or more values, each once",
-        )
+        raise PydanticCustomError("list", "a list holds one or more values, each once")
     return value
 
+
+ByMode = Mapping[Mode, tuple[str, ...]]
+"""Names of parameters, by the mode that uses them."""
+
+Choices = tuple[tuple[Mapping[str, Any], ...], ...]
+"""Tuples of alternatives, each of which is some parameters with their values."""
 
 SAMPLED: tuple[Mapping[str, Any], ...] = ({}, {"sampling_rate": 0.3})
 """The `choices` of a method that may learn from samples."""
@@ -312,7 +315,7 @@ class PrivateAlgorithm(Algorithm):
     private: ClassVar[bool] = True
     variants: ClassVar[Variants]
     paper: ClassVar[Paper]
-    only: ClassVar[Mapping[Mode, tuple[str, ...]]] = {}
+    only: ClassVar[ByMode] = {}
     averaged: ClassVar[bool] = True
 
     neighbours: Neighbours = Neighbours.BOUNDED
@@ -438,7 +441,7 @@ class PrivateAlgorithm(Algorithm):
         return self.model_validate({**self.model_dump(exclude={"by_epsilon"}), **own})
 
     @classmethod
-    def choices(cls, mode: Mode) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+    def choices(cls, mode: Mode) -> Choices:
         """Tuples of alternatives that change what is released. An audit tries one of each with one of every other."""
         return ()
 

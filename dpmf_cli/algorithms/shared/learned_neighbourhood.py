@@ -2,14 +2,16 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Iterator
+from typing import ClassVar, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from dpmf_cli.algorithms.shared.base import (
     SAMPLED,
+    ByMode,
+    Choices,
     refuse_a_delta_beyond_the_accountant,
     refuse_steps_that_diverge,
 )
@@ -51,9 +53,7 @@ def error_bound(scale: Scale, t: int) -> float:
 class LearnedNeighbourhood(PrivateNeighbourhood):
     """Similarities S that K noisy steps learn, starting from s_ij = s₀: as published, or `certified`."""
 
-    only: ClassVar[Mapping[Mode, tuple[str, ...]]] = {
-        Mode.CORRECTED: ("clip", "budget", "noise", "typical_count")
-    }
+    only: ClassVar[ByMode] = {Mode.CORRECTED: ("clip", "budget", "noise", "typical_count")}
     by_rating: ClassVar[bool] = True
 
     budget: LearningBudget = LearningBudget()
@@ -76,7 +76,7 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
     )
 
     @classmethod
-    def choices(cls, mode: Mode) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+    def choices(cls, mode: Mode) -> Choices:
         laws = super().choices(mode) if mode is Mode.CORRECTED else ()
         return (*laws, SAMPLED)
 

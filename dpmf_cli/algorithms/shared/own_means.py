@@ -3,7 +3,6 @@
 McSherry and Mironov 2009, sections 4.2 and 4.3.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -12,7 +11,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
-from dpmf_cli.algorithms.shared.base import UNUSED_WITHOUT_NOISE, PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import (
+    UNUSED_WITHOUT_NOISE,
+    Choices,
+    PrivateAlgorithm,
+    Variants,
+    in_both_modes,
+)
 from dpmf_cli.algorithms.shared.budget import Delta, Fractions
 from dpmf_cli.algorithms.shared.contributions import CONTRIBUTIONS, Contributions
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
@@ -73,7 +78,7 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         return True
 
     @classmethod
-    def choices(cls, mode: Mode) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+    def choices(cls, mode: Mode) -> Choices:
         return (tuple({"noise": kind.value} for kind in NoiseKind),)
 
     @property

@@ -11,6 +11,8 @@ from pydantic import Field, model_validator
 from dpmf_cli.algorithms.shared.base import (
     IN_CORRECTED_MODE,
     SAMPLED,
+    ByMode,
+    Choices,
     Paper,
     Variants,
     Where,
@@ -70,7 +72,7 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
     joint: ClassVar[bool | Where] = IN_CORRECTED_MODE
     small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4, "iterations": 5}
     by_rating: ClassVar[bool] = True
-    only: ClassVar[Mapping[Mode, tuple[str, ...]]] = {
+    only: ClassVar[ByMode] = {
         Mode.PUBLISHED: ("regularization", "initial_rate", "decay", "temperature", "most_ratings"),
         Mode.CORRECTED: (
             "learning_rate",
@@ -123,7 +125,7 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
     budget: GradientsBudget = GradientsBudget()
 
     @classmethod
-    def choices(cls, mode: Mode) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+    def choices(cls, mode: Mode) -> Choices:
         return (*super().choices(mode), SAMPLED)
 
     @model_validator(mode="after")

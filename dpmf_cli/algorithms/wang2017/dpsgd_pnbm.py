@@ -1,12 +1,11 @@
 """DPSGD-PNBM: similarities learned by noisy gradient descent. Wang and Tang 2017, section 3, algorithm 1."""
 
-from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Paper, Variants, in_mode
+from dpmf_cli.algorithms.shared.base import ByMode, Paper, Variants, in_mode
 from dpmf_cli.algorithms.shared.learned_neighbourhood import (
     LearnedNeighbourhood,
     error_bound,
@@ -36,7 +35,7 @@ class PrivatePNBM(LearnedNeighbourhood):
     title: ClassVar[str] = "DPSGD-PNBM"
     paper: ClassVar[Paper] = Paper.WANG
     revision: ClassVar[int] = 2
-    only: ClassVar[Mapping[Mode, tuple[str, ...]]] = {
+    only: ClassVar[ByMode] = {
         Mode.PUBLISHED: ("floor", "upscaling"),
         Mode.CORRECTED: (*LearnedNeighbourhood.only[Mode.CORRECTED], "step_noise"),
     }

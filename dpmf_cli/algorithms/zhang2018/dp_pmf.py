@@ -7,7 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import IN_PUBLISHED_MODE, Paper, PrivateAlgorithm, Variants, Where
+from dpmf_cli.algorithms.shared.base import (
+    IN_PUBLISHED_MODE,
+    ByMode,
+    Paper,
+    PrivateAlgorithm,
+    Variants,
+    Where,
+)
 from dpmf_cli.algorithms.shared.cost import LINE, PERTURBED_ENTRY, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.factorization import KnownModel
 from dpmf_cli.algorithms.shared.private_factorization import Side
@@ -144,7 +151,7 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
     revision: ClassVar[int] = 2
     small: ClassVar[Mapping[str, Any]] = {"epochs": 3, "noisy_epochs": 3, "learning_rate": 0.1}
     """The published learning rate is meant for 10⁵ ratings, and diverges on a few."""
-    only: ClassVar[Mapping[Mode, tuple[str, ...]]] = {
+    only: ClassVar[ByMode] = {
         Mode.PUBLISHED: (*(set(GradientDescentPMF.model_fields) - {"factors"}), "noisy_epochs"),
         Mode.CORRECTED: tuple(ObjectivePerturbation.model_fields),
     }

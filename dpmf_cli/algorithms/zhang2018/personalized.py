@@ -14,7 +14,7 @@ from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
 from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.algorithms.friedman2016.psgd import PrivateSGD
-from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants, Where, in_both_modes
+from dpmf_cli.algorithms.shared.base import Choices, Paper, PrivateAlgorithm, Variants, Where, in_both_modes
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.model import Model, RecordCosts
 from dpmf_cli.algorithms.shared.probabilistic import Kept
@@ -137,7 +137,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
     )
 
     @classmethod
-    def choices(cls, mode: Mode) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+    def choices(cls, mode: Mode) -> Choices:
         bases = [each for each in get_args(PrivateBase) if (Neighbours.UNBOUNDED, mode) in each.variants]
         return (tuple({"base": {"algorithm": each.key(), **each.small_in(mode)}} for each in bases),)
 
