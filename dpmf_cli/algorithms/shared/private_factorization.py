@@ -5,6 +5,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.averages import averages_of
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.budget import FactorizationBudget
 from dpmf_cli.algorithms.shared.effects import Effects
@@ -14,7 +15,6 @@ from dpmf_cli.algorithms.shared.factorization import (
     shuffled_blocks,
     visiting_order,
 )
-from dpmf_cli.algorithms.shared.private_averages import averages_of
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.perturb import project_items, project_users
 from dpmf_cli.kernels.sgd import Visits
