@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.algorithms.shared.factorization import KnownModel
 from dpmf_cli.algorithms.shared.fixed_covariance import AllAlike, NearestAlike
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel

@@ -35,7 +35,7 @@ from typing import Literal
 import numpy as np
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.cost import Cost
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.averages import EffectsModel
 
 class Middle(Algorithm):
     title = "middle"

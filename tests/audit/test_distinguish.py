@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.audit import bounds
 from dpmf_cli.audit.distinguish import LowerBound, distinguish
 from dpmf_cli.audit.job import Job, Settings, audit

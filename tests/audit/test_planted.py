@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.field import dpam
 from dpmf_cli.algorithms.field.dpam import PrivateAlternatingMinimization as DPAM
 from dpmf_cli.algorithms.shared import item_alternation, learned_neighbourhood
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors

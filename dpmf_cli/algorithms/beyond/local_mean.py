@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.algorithms.shared.local_model import LocalAlgorithm
 from dpmf_cli.privacy.local import PerturbedRatings

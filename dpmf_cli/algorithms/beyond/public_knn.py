@@ -4,12 +4,12 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.averages import averages_of
 from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
 from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape, effects_cost, pairs_cost
 from dpmf_cli.algorithms.shared.covariance_cost import covariance_cost, search_cost
 from dpmf_cli.algorithms.shared.fixed_covariance import AllAlike, NearestAlike, public_weights
-from dpmf_cli.algorithms.shared.private_averages import averages_of
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Neighbours

@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.averages import Part, bounded_item_averages, laplace_steps
 from dpmf_cli.algorithms.shared.base import ByMode, Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import (
@@ -17,10 +18,8 @@ from dpmf_cli.algorithms.shared.cost import (
 )
 from dpmf_cli.algorithms.shared.effects import EffectsParameters, stabilised
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, initial_factors
-from dpmf_cli.algorithms.shared.item_averages import Part, bounded_item_averages
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
-from dpmf_cli.algorithms.shared.private_averages import laplace_steps
 from dpmf_cli.algorithms.shared.probabilistic import sampled_model
 from dpmf_cli.kernels.als import (
     RowProblem,

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.averages import origin_of_sums
 from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import Delta, Fractions
-from dpmf_cli.algorithms.shared.contributions import origin_of_sums
 from dpmf_cli.algorithms.shared.cost import (
     LINE,
     ROW_IN_RATINGS,

@@ -10,7 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.averages import (
+    CentredAverages,
+    EffectsModel,
+    ItemAverages,
+    Part,
+    TypicalCount,
+    UserWeights,
+    bounded_item_averages,
+    measure_item_averages,
+    moves_of,
+)
 from dpmf_cli.algorithms.shared.base import (
     UNUSED_WITHOUT_NOISE,
     Choices,
@@ -19,17 +29,8 @@ from dpmf_cli.algorithms.shared.base import (
     in_both_modes,
 )
 from dpmf_cli.algorithms.shared.budget import Delta, Fractions
-from dpmf_cli.algorithms.shared.contributions import CONTRIBUTIONS, Contributions
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters, Shrinkage, stabilised
-from dpmf_cli.algorithms.shared.item_averages import (
-    CentredAverages,
-    ItemAverages,
-    Part,
-    TypicalCount,
-    bounded_item_averages,
-    measure_item_averages,
-)
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.theta import ACCOUNTING, Accounting, Measurer, NoiseKind
 from dpmf_cli.privacy import sensitivity
@@ -38,8 +39,6 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import without_noise
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.release import Release
-from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings, Scale
 
 
@@ -95,10 +94,10 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         """The accounting of θ under this entry's noise and mode."""
         return ACCOUNTING[self.noise, self.mode](self.budget.fractions, self.delta, self.reserved)
 
-    @property
-    def contributions(self) -> Contributions:
-        """The contributions of one rating, or one user, under this entry's neighbours and noise."""
-        return CONTRIBUTIONS[self.neighbours](self.noise.norm)
+    def rating_weights(self, counts: NDArray[Any]) -> NDArray[np.float64]:
+        """(n,) 1/‖e_u‖ in the norm of the noise, from numbers of ratings (n,); 1 for a user without ratings."""
+        counts = np.maximum(counts, 1).astype(np.float64)
+        return 1 / (counts if self.noise.norm == 1 else np.sqrt(counts))
 
     def epsilon_of(self, theta: float) -> float:
         return self.accounting.epsilon_of(theta) if self.charges_averages else theta
@@ -118,15 +117,21 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
     def released_averages(self, train: Ratings, measurer: Measurer) -> ItemAverages:
         """Measures MAvg. Its counts are in typical raters.
 
-        If a rating weighs less than 1, β_m is scaled by the weight of a typical user's rating (`contributions`).
+        If neighbours differ in a user, with all ratings, a rating of user u weighs 1/‖e_u‖ in sums by item, and 1/c_u
+        in a sum over all items (section 4.5). β_m is then scaled by the weight of a typical user's rating.
         """
-        unit = self.contributions.typical_rating(self.typical_count)
+        unit, weights = 1.0, None
+        if self.neighbours is Neighbours.USER:
+            unit = float(self.rating_weights(np.array([self.typical_count]))[0])
+            counts = train.user_counts
+            weights = UserWeights(self.rating_weights(counts), 1 / np.maximum(counts, 1))
         averages = measure_item_averages(
             train,
             measurer.noise,
-            self.contributions.sum_moves(train.scale, self.mode),
+            measurer.noise,
+            moves_of(self.neighbours, self.mode, train.scale, self.noise.norm),
             shrinkage=replace(self.effects.of_items, beta=self.effects.beta_m * unit),
-            weights=self.contributions.sum_weights(train.user_counts),
+            weights=weights,
         )
         return replace(averages, counts=averages.counts / unit)
 
@@ -137,17 +142,11 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         unknown = sensitivity.no_bound_known(1, self.neighbours, "item averages without noise")
         as_they_are = without_noise("item averages", sensitivity=unknown, grid=grid, curator=curator)
 
-        def release(
-            part: Part,
-            step: str,
-            shape: tuple[int, ...],
-            moves: Sensitivity,
-            calibrated_to: Sensitivity | None = None,
-        ) -> Release:
-            return as_they_are(shape)
-
         return bounded_item_averages(
-            train, release, sensitivity.rating_sums(train.scale), shrinkage=Shrinkage(beta_m)
+            train,
+            lambda part, step, shape, moves: as_they_are(shape),
+            sensitivity.rating_sums(train.scale),
+            shrinkage=Shrinkage(beta_m),
         )[1]
 
     def own_means(self, train: Ratings, averages: CentredAverages) -> Effects:

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.averages import averages_of
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.budget import FactorizationBudget
 from dpmf_cli.algorithms.shared.cost import (
@@ -25,7 +26,6 @@ from dpmf_cli.algorithms.shared.factorization import (
     shuffled_blocks,
     visiting_order,
 )
-from dpmf_cli.algorithms.shared.private_averages import averages_of
 from dpmf_cli.kernels.als import RowProblem
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.perturb import project_items, project_users

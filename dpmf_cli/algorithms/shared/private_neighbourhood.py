@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from dpmf_cli.algorithms.shared.averages import Part, bounded_item_averages
 from dpmf_cli.algorithms.shared.cost import (
     Cost,
     Shape,
@@ -16,7 +17,6 @@ from dpmf_cli.algorithms.shared.cost import (
     pairs_cost,
 )
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
-from dpmf_cli.algorithms.shared.item_averages import Part, bounded_item_averages
 from dpmf_cli.algorithms.shared.neighbourhood import all_others, most_co_rated
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.theta import Measurer
