@@ -100,3 +100,12 @@ def test_how_many_parameters_only_one_mode_uses() -> None:
         "frank_wolfe": (2, 2),
         "hua_mf": (3, 3),
     }
+
+
+@pytest.mark.parametrize("key", ["dpps_mf", "dpps_pnbm", "dpsgd_pnbm"])
+def test_a_method_that_does_not_charge_for_averages_claims_no_delta(key: str) -> None:
+    """As published. Then θ is ε, and no δ is among what names a result."""
+    published, corrected = (PRIVATE[key].model_validate({"algorithm": key, "mode": mode}) for mode in Mode)
+    assert (published.spends_delta, corrected.spends_delta) == (0.0, 1e-6)
+    assert published.epsilon_of(0.7) == published.theta_of(0.7) == 0.7 != corrected.epsilon_of(0.7)
+    assert "delta" not in published.parameters()
