@@ -228,3 +228,7 @@ def test_where_a_delta_is_spent(neighbours: str, factors: int, delta: float) -> 
     assert algorithm.spends_delta == delta
     _, ledger = fit(algorithm, make_ratings(5), [1.0])
     assert any(step.mu is not None for step in ledger.entries) == (delta > 0)
+
+
+def test_learned_features_get_more_where_averages_have_less_noise() -> None:
+    assert [entry(neighbours=each).most for each in ("user", "unbounded", "bounded")] == [0.8, 0.95, 0.95]

@@ -9,15 +9,14 @@ import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.audit.bits import BitTest, low_bits
 from dpmf_cli.audit.pairs import tiny_pairs
+from dpmf_cli.audit.replay import BitTest, low_bits
 from dpmf_cli.privacy.grid import FINEST, MARGIN, on_grid
-from dpmf_cli.privacy.keyed import unit_of_cells
 from dpmf_cli.privacy.ledger import Entry
 from dpmf_cli.privacy.local_mechanisms import Mechanism
 from dpmf_cli.privacy.mechanisms import exponential_choice, keyed_laplace, repeated_k_norm
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.noise import KeyedNoise, LaneNoise, unit_laplace, unit_normal
+from dpmf_cli.privacy.noise import KeyedNoise, LaneNoise, unit_laplace, unit_normal, unit_of_cells
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from tests.audit.planted import Biases, Fit, Numbers, Toy

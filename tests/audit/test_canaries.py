@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.audit import bounds
-from dpmf_cli.audit.canaries import GUESSED, one_run
-from dpmf_cli.audit.distinguish import LowerBound
+from dpmf_cli.audit.distinguish import GUESSED, LowerBound, one_run
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings, Scale, with_ratings

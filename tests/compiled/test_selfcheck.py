@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf_cli.compiled import entries, selfcheck
-from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.compiled.selfcheck import check
-from dpmf_cli.compiled.twins import twin
+from dpmf_cli.compiled import decorator, entries
+from dpmf_cli.compiled.decorator import check, compiled, twin
 from dpmf_cli.errors import DpmfError
 from tests.compiled.made import RIGHT, doubled, example, fresh, moved, result
 
@@ -20,7 +18,7 @@ def test_a_twin_runs_the_same_source_without_machine_code(monkeypatch: pytest.Mo
 
 
 def test_wrong_machine_code_is_refused_each_time_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selfcheck, "twin", lambda _: lambda values, out: out.fill(7))
+    monkeypatch.setattr(decorator, "twin", lambda _: lambda values, out: out.fill(7))
     dispatcher = fresh()
     for _ in range(2):
         with pytest.raises(DpmfError, match=r"made\.doubled: the machine code .* is wrong on this machine"):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dpmf_cli.kernels.als import by_item, by_user
-from dpmf_cli.kernels.clamped_sums import clamped_sums
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, move_factors, set_effects
+from dpmf_cli.kernels.reports import clamped_sums
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(2, n_users=20, n_items=12)

@@ -7,12 +7,18 @@ import numpy as np
 import pytest
 
 from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.kernels.denormals import flush_denormals, restore_denormals
+from dpmf_cli.compiled.lane_groups import LaneValues
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
-from dpmf_cli.kernels.sgd import Visits, descend_clamped_errors, descend_noisy_errors, descend_perturbed
-from dpmf_cli.kernels.sgd_of_values import descend_values
+from dpmf_cli.kernels.lanes import flush_denormals, restore_denormals
+from dpmf_cli.kernels.sgd import (
+    Sgd,
+    Visits,
+    descend_clamped_errors,
+    descend_noisy_errors,
+    descend_perturbed,
+    descend_values,
+)
 from dpmf_cli.kernels.survivors import descend_survivors
-from dpmf_cli.lane_groups import LaneValues
 from dpmf_cli.privacy.noise import KeyedNoise, LaneNoise
 from dpmf_cli.ratings import Ratings, Scale
 
@@ -41,20 +47,17 @@ def test_denormals_are_zero_while_a_kernel_runs_and_not_after() -> None:
 
 ONE, NOTHING = np.zeros(1, np.int32), np.zeros(1, np.float32)
 VISIT, NOISE = Visits(ONE, ONE, NOTHING), LaneNoise(np.zeros(1), np.ones(1))
-STEP = {"learning_rate": 0.5, "regularization": 0.5}
 Descent = Callable[[FactorLanes], None]
 KERNELS: dict[str, Descent] = {
-    "perturbed": lambda start: descend_perturbed.run(start, NOISE, VISIT, bound=1, epochs=1, **STEP),
-    "noisy errors": lambda start: descend_noisy_errors.run(
-        start, NOISE, VISIT, bound=1, error_bound=1, user_limit=np.inf, item_limit=np.inf, **STEP
-    ),
-    "clamped errors": lambda start: descend_clamped_errors(start, VISIT, bound=1, error_bound=1, **STEP),
+    "perturbed": lambda start: descend_perturbed.run(start, NOISE, VISIT, Sgd(0.5, 0.5, 1)),
+    "noisy errors": lambda start: descend_noisy_errors.run(start, NOISE, VISIT, Sgd(0.5, 0.5, 1, 1)),
+    "clamped errors": lambda start: descend_clamped_errors(start, VISIT, Sgd(0.5, 0.5, 1, 1)),
     "values": lambda start: descend_values(
-        start, ONE, ONE, ONE.astype(np.int64), LaneValues.of_grid(np.zeros((1, 1))), epochs=1, **STEP
+        start, ONE, ONE, ONE.astype(np.int64), LaneValues.of_grid(np.zeros((1, 1))), Sgd(0.5, 0.5)
     ),
     "survivors": lambda start: descend_survivors.run(
         start, KeyedNoise(7, np.ones(1)), Ratings(ONE, ONE, NOTHING, 1, 1, Scale(0, 1)), ONE,
-        ONE.astype(np.int64), bound=1, threshold=0, epochs=1, **STEP
+        ONE.astype(np.int64), Sgd(0.5, 0.5, 1)
     ),
 }  # fmt: skip
 

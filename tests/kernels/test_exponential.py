@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from dpmf_cli.kernels.exponential import exponential
-from dpmf_cli.kernels.lanes import load, store, zeros
+from dpmf_cli.kernels.lanes import exponential, load, store, zeros
 
 
 @njit

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from dpmf_cli.compiled.twins import twin
+from dpmf_cli.compiled.decorator import twin
 from dpmf_cli.kernels.lanes import add, clamp, div, fma, load, mul, splat, sqrt, store, sub, zeros
 
 

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpmf_cli.kernels import symmetric
-from dpmf_cli.kernels.low_rank import eigen_of_low_rank, rank_k
-from dpmf_cli.kernels.symmetric import leading_eigenpairs
+from dpmf_cli.kernels.symmetric import eigen_of_low_rank, leading_eigenpairs, rank_k
 from tests.kernels.test_covariance import unpacked
 from tests.kernels.test_symmetric import matrix
 

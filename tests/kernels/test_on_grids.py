@@ -6,11 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dpmf_cli.kernels import grams
-from dpmf_cli.kernels.covariance import Raters, triangle_size
+from dpmf_cli.kernels import frank_wolfe as grams
+from dpmf_cli.kernels.covariance import AT_ONCE, Products, Raters, release_products, triangle_size
+from dpmf_cli.kernels.frank_wolfe import released_grams
 from dpmf_cli.kernels.gradients import Descent, step_noisy_users, sum_gradients, visits_of_all
-from dpmf_cli.kernels.grams import released_grams
-from dpmf_cli.kernels.released_products import AT_ONCE, Products, release_products
 from dpmf_cli.kernels.similarities import neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.kernels.survivors import descend_survivors

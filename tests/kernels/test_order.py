@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.factorization import shuffled_blocks, visiting_order
 from dpmf_cli.algorithms.shared.private_factorization import in_order
-from dpmf_cli.kernels.order import item_major, shuffle_within
-from dpmf_cli.kernels.sums import sums_by
+from dpmf_cli.kernels.sums import item_major, shuffle_within, sums_by
 from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 

@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf_cli.kernels.covariance import Raters, triangle_size, weighted_products
-from dpmf_cli.kernels.released_products import AT_ONCE, Products, measured_together, release_products
+from dpmf_cli.kernels.covariance import (
+    AT_ONCE,
+    Products,
+    Raters,
+    measured_together,
+    release_products,
+    triangle_size,
+    weighted_products,
+)
 from dpmf_cli.privacy.grid import grid_of, on_grid
 from dpmf_cli.privacy.noise import LaneNoise
 from tests.conftest import make_ratings

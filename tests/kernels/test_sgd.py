@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from dpmf_cli.compiled.lane_groups import padded_width
 from dpmf_cli.kernels import sgd
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
-from dpmf_cli.kernels.order import shuffle_within
-from dpmf_cli.kernels.sgd import Visits, descend_perturbed
-from dpmf_cli.lane_groups import padded_width
+from dpmf_cli.kernels.sgd import Sgd, Visits, descend_perturbed
+from dpmf_cli.kernels.sums import shuffle_within
 from dpmf_cli.privacy.grid import grid_of, on_grid
 from dpmf_cli.privacy.noise import LaneNoise
 from tests.conftest import make_ratings
@@ -50,10 +50,7 @@ def descend(lanes: FactorLanes, noise: np.ndarray, scale: np.ndarray) -> None:
         lanes,
         LaneNoise(noise, scale),
         Visits(RATINGS.users, RATINGS.items, RATINGS.values),
-        learning_rate=RATE,
-        regularization=RIDGE,
-        bound=BOUND,
-        epochs=EPOCHS,
+        Sgd(RATE, RIDGE, BOUND, epochs=EPOCHS),
     )
 
 
@@ -91,10 +88,7 @@ def test_rows_without_ratings_are_not_touched() -> None:
         lanes,
         LaneNoise(np.zeros(absent.sum()), np.zeros(1)),
         Visits(RATINGS.users[absent], RATINGS.items[absent], RATINGS.values[absent]),
-        learning_rate=RATE,
-        regularization=RIDGE,
-        bound=BOUND,
-        epochs=1,
+        Sgd(RATE, RIDGE, BOUND),
     )
     changed = (lanes.users != before).reshape(12, -1).any(axis=1)
     assert changed.tolist() == [user != 4 for user in range(12)]
@@ -129,9 +123,7 @@ def test_perturbed_ratings_are_the_same_kept_or_computed_anew(
         *_, group = start(4, lanes)
         noise = LaneNoise(np.random.default_rng(5).laplace(size=len(RATINGS)), np.linspace(0.1, 2, lanes))
         visits = Visits(RATINGS.users, RATINGS.items, RATINGS.values)
-        descend_perturbed.run(
-            group, noise, visits, learning_rate=RATE, regularization=RIDGE, bound=BOUND, epochs=EPOCHS
-        )
+        descend_perturbed.run(group, noise, visits, Sgd(RATE, RIDGE, BOUND, epochs=EPOCHS))
         return group.users.tobytes() + group.items.tobytes()
 
     assert after(taken) == after(taken - 1)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf_cli.kernels.clipping import GUARD
 from dpmf_cli.kernels.covariance import Raters
+from dpmf_cli.kernels.releasing import GUARD
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, SimilarityLanes, neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import (
     LearnedRatings,

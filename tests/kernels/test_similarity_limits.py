@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmf_cli.kernels.clipping import GUARD
 from dpmf_cli.kernels.covariance import Raters
+from dpmf_cli.kernels.releasing import GUARD
 from dpmf_cli.kernels.similarity_descent import (
     LearnedRatings,
     SimilarityStep,

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf_cli.kernels import subspace
-from dpmf_cli.kernels.subspace import regress
+from dpmf_cli.kernels import neighbours as subspace
+from dpmf_cli.kernels.neighbours import regress
 from dpmf_cli.ratings import Ratings, Scale
 from tests.conftest import make_ratings
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from dpmf_cli.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.kernels.als import (
     RowProblem,
     by_item,
@@ -15,13 +16,12 @@ from dpmf_cli.kernels.als import (
     solve_perturbed_items,
     solve_perturbed_users,
 )
-from dpmf_cli.kernels.batch import step_batch
+from dpmf_cli.kernels.clipped_gradients import BatchStep, step_batch
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import sample_bits
-from dpmf_cli.kernels.perturb import perturb_items, perturb_users
-from dpmf_cli.kernels.sgd import Visits, descend_noisy_errors, descend_perturbed
+from dpmf_cli.kernels.releasing import perturb_items, perturb_users
+from dpmf_cli.kernels.sgd import Sgd, Visits, descend_noisy_errors, descend_perturbed
 from dpmf_cli.kernels.survivors import descend_survivors
-from dpmf_cli.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.mechanisms import keyed_laplace, laplace, repeated_k_norm
@@ -37,7 +37,6 @@ RATINGS = EVERYONE.select((EVERYONE.users != 4) & (EVERYONE.items != 2))
 VISITS = Visits(RATINGS.users, RATINGS.items, RATINGS.values)
 GRID = np.geomspace(0.5, 50, MAXIMUM_WIDTH + 3)
 """Two groups of lanes."""
-STEP = {"learning_rate": 0.1, "regularization": 0.05}
 ORDER = np.random.default_rng(0).permutation(ITEMS).astype(np.int32)
 SHIFTS = np.random.default_rng(1).integers(ITEMS, size=USERS)
 SAMPLES = sample_bits(np.random.default_rng(2).random((len(RATINGS), len(GRID))) < 0.5)
@@ -100,7 +99,7 @@ USES = {
         step_batch,
         k_norm(USERS + ITEMS),
         USERS + ITEMS,
-        lambda r, k, m: r.inside(k, m, RATINGS, bound=0.8, clip=0.3, user_limit=0.4, item_limit=0.5, **STEP),
+        lambda r, k, m: r.inside(k, m, RATINGS, BatchStep(0.1, 0.05, 0.8, 0.3, 0.4, 0.5)),
     ),
     "perturb_solved_users": Use(
         perturb_solved_users,
@@ -152,28 +151,26 @@ USES = {
         descend_perturbed,
         errors,
         len(RATINGS),
-        lambda r, k, m: r.inside(k, m, VISITS, bound=0.8, epochs=3, **STEP),
+        lambda r, k, m: r.inside(k, m, VISITS, Sgd(0.1, 0.05, 0.8, epochs=3)),
     ),
     "descend_noisy_errors": Use(
         descend_noisy_errors,
         errors,
         len(RATINGS),
-        lambda r, k, m: r.inside(
-            k, m, VISITS, bound=0.8, error_bound=1.2, user_limit=0.4, item_limit=0.5, **STEP
-        ),
+        lambda r, k, m: r.inside(k, m, VISITS, Sgd(0.1, 0.05, 0.8, 1.2, 0.4, 0.5)),
     ),
     "descend_survivors": Use(
         descend_survivors,
         cells,
         USERS * ITEMS,
-        lambda r, k, m: r.inside(k, m, RATINGS, ORDER, SHIFTS, bound=0.8, threshold=0.4, epochs=3, **STEP),
+        lambda r, k, m: r.inside(k, m, RATINGS, ORDER, SHIFTS, Sgd(0.1, 0.05, 0.8, threshold=0.4, epochs=3)),
     ),
     "descend_survivors, of samples": Use(
         descend_survivors,
         cells,
         USERS * ITEMS,
         lambda r, k, m: r.inside(
-            k, m, RATINGS, ORDER, SHIFTS, bound=0.8, threshold=0.4, epochs=3, samples=SAMPLES, **STEP
+            k, m, RATINGS, ORDER, SHIFTS, Sgd(0.1, 0.05, 0.8, threshold=0.4, epochs=3), SAMPLES
         ),
     ),
 }

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
 from dpmf_cli.privacy.ledger import Ledger, OverspentError
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian, subsampled_laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.sensitivity import Sensitivity, no_bound_known
+from dpmf_cli.privacy.sensitivity import Sensitivity, clipped_contributions, no_bound_known
 from dpmf_cli.privacy.subsampling import (
     SampledSteps,
     amplified,

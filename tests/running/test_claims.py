@@ -13,9 +13,9 @@ import pytest
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results.store import Store
 from dpmf_cli.results.task import Task
-from dpmf_cli.running import claims as module
+from dpmf_cli.running import processes as module
 from dpmf_cli.running.batches import Batch
-from dpmf_cli.running.claims import Claims, in_rounds
+from dpmf_cli.running.processes import Claims, in_rounds
 from tests.results.test_store import result, task
 
 HOLD = """

@@ -16,10 +16,16 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from dpmf_cli.datasets import cache as kept
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.running.cluster import executor as module
-from dpmf_cli.running.cluster import session as sessions
+from dpmf_cli.running.cluster import executor as sessions
 from dpmf_cli.running.cluster import worker
-from dpmf_cli.running.cluster.executor import FRUITLESS, ClusterExecutor
-from dpmf_cli.running.cluster.session import FETCH_SECONDS, TRIES, ConnectionLostError, Session
+from dpmf_cli.running.cluster.executor import (
+    FETCH_SECONDS,
+    FRUITLESS,
+    TRIES,
+    ClusterExecutor,
+    ConnectionLostError,
+    Session,
+)
 from dpmf_cli.running.cluster.worker import RatingsAbsentError
 from tests.results.test_store import task
 

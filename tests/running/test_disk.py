@@ -4,9 +4,8 @@ from pathlib import Path
 
 from dpmf_cli.config import load_config
 from dpmf_cli.config.shipped import FOLDER
-from dpmf_cli.running.estimates import disk_bytes
 from dpmf_cli.running.machine import REFERENCE_CORES
-from dpmf_cli.running.plan import reference_plan
+from dpmf_cli.running.plan import disk_bytes, reference_plan
 from tests.command import dpmf
 
 

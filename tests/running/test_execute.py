@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.algorithms.shared.model import RecordCosts
 from dpmf_cli.results.task import Task, TaskResult, tasks_of
-from dpmf_cli.running.execute import execute
-from dpmf_cli.running.grid_parts import joined
+from dpmf_cli.running.batches import execute, joined
 from tests.conftest import make_ratings
 from tests.results.test_collect import CONFIG, DATA
 

@@ -9,14 +9,14 @@ from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.cost import Shape
 from dpmf_cli.algorithms.shared.model import Model
+from dpmf_cli.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import SyntheticSpec
 from dpmf_cli.kernels import sgd
-from dpmf_cli.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.results.store import Store
 from dpmf_cli.results.task import Cut, Task
-from dpmf_cli.running import execute, grid_parts
+from dpmf_cli.running import batches
 from dpmf_cli.running.cutting import cut_ratings
 
 GRID = tuple(0.5 + 0.25 * e for e in range(40))
@@ -25,7 +25,7 @@ PSGD = PRIVATE["psgd"].model_validate({"algorithm": "psgd", "factors": 2, "epoch
 
 
 def cuts(within: float, grid: int = 40) -> list[int]:
-    return [part.stop - part.start for part in grid_parts.parts(PSGD, SHAPE, grid, within)]
+    return [part.stop - part.start for part in batches.parts(PSGD, SHAPE, grid, within)]
 
 
 def test_a_grid_is_cut_only_as_far_as_it_must_and_into_whole_groups() -> None:
@@ -36,7 +36,7 @@ def test_a_grid_is_cut_only_as_far_as_it_must_and_into_whole_groups() -> None:
 
 
 def test_parts_are_planned_one_after_the_other() -> None:
-    whole, apart = (grid_parts.cost_in_parts(PSGD, SHAPE, 32, within) for within in (1e12, 0))
+    whole, apart = (batches.cost_in_parts(PSGD, SHAPE, 32, within) for within in (1e12, 0))
     part = PSGD.cost(SHAPE, 16)
     assert whole == PSGD.cost(SHAPE, 32)
     assert (apart.seconds, apart.bytes) == (2 * part.seconds, part.bytes)
@@ -47,13 +47,13 @@ def test_there_is_room_within_the_machine_and_its_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit = tmp_path / "memory.max"
-    monkeypatch.setattr(grid_parts, "_LIMIT", limit)
-    machine = grid_parts.room()
+    monkeypatch.setattr(batches, "_LIMIT", limit)
+    machine = batches.room()
     assert machine > 1e8
     limit.write_text("max\n")
-    assert grid_parts.room() == machine
+    assert batches.room() == machine
     limit.write_text("1000000\n")
-    assert grid_parts.room() < 1e6
+    assert batches.room() < 1e6
 
 
 ENTRIES: dict[str, dict[str, object]] = {
@@ -87,8 +87,8 @@ def test_the_result_is_the_same_to_the_byte(
     monkeypatch.setattr(type(entry), "fit", counting)
     files = []
     for memory in (1e12, 0.0):
-        monkeypatch.setattr(execute, "room", lambda memory=memory: memory)
-        (result,) = execute.execute([task], train, test)
+        monkeypatch.setattr(batches, "room", lambda memory=memory: memory)
+        (result,) = batches.execute([task], train, test)
         store = Store(tmp_path / f"{memory}")
         store.write(task, result)
         files.append(store.path(task).read_bytes())

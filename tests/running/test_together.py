@@ -16,16 +16,15 @@ from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.algorithms.zhang2018 import personalized
 from dpmf_cli.algorithms.zhang2018.personalized import Personalized
+from dpmf_cli.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.config import ExperimentConfig, load_config
 from dpmf_cli.datasets import DataIdentity, Folders, Sizes
 from dpmf_cli.experiment import Finished, run
-from dpmf_cli.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results.store import Store
 from dpmf_cli.results.task import tasks_of
 from dpmf_cli.running.batches import together
-from dpmf_cli.running.estimates import PREDICTION_SECONDS, TASK_SECONDS, in_order
-from dpmf_cli.running.plan import make_plan
+from dpmf_cli.running.plan import PREDICTION_SECONDS, TASK_SECONDS, in_order, make_plan
 from dpmf_cli.running.processes import LocalProcesses
 
 CONFIG = """\

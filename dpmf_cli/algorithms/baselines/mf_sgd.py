@@ -9,9 +9,9 @@ from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors, visiting_order
 from dpmf_cli.algorithms.shared.model import UnitModel
+from dpmf_cli.compiled.lane_groups import LaneValues
 from dpmf_cli.kernels.factors import factor_model
-from dpmf_cli.kernels.sgd_of_values import descend_values
-from dpmf_cli.lane_groups import LaneValues
+from dpmf_cli.kernels.sgd import Sgd, descend_values
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings, average_of
@@ -44,9 +44,7 @@ class SGDFactorization(Algorithm):
             train.items,
             visiting_order(train, self.order, streams.generator("order of visits")),
             LaneValues.of_grid(values),
-            learning_rate=self.learning_rate,
-            regularization=self.regularization,
-            epochs=self.epochs,
+            Sgd(self.learning_rate, self.regularization, epochs=self.epochs),
         )
         average = np.array([average_of(values[:, 0], 0.5)])
         known = train.user_counts > 0, train.item_counts > 0

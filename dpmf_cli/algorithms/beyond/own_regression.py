@@ -28,9 +28,9 @@ from dpmf_cli.algorithms.shared.measured_items import (
 )
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.als import by_user
 from dpmf_cli.kernels.factors import FactorModel
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons

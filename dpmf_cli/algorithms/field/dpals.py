@@ -12,10 +12,10 @@ from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, fetched, gram_entries
 from dpmf_cli.algorithms.shared.item_alternation import EQUATION_ENTRY, ITEM_ENTRY, Begun, ItemAlternation
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
+from dpmf_cli.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.kernels.factors import set_items
 from dpmf_cli.kernels.normal_equations import HELD, Residuals, isometric, item_equations, whole
-from dpmf_cli.lane_groups import groups, padded_grid
-from dpmf_cli.privacy import least_squares_sensitivity as sensitivity
+from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode

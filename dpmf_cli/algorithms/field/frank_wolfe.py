@@ -18,13 +18,12 @@ from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, effects_of
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.algorithms.shared.theta import NoiseKind
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.covariance import Raters, triangle_size
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors
-from dpmf_cli.kernels.frank_wolfe import step_towards
-from dpmf_cli.kernels.grams import released_grams, side_by_side
+from dpmf_cli.kernels.frank_wolfe import released_grams, side_by_side, step_towards
 from dpmf_cli.kernels.sums import sums_by
 from dpmf_cli.kernels.symmetric import leading_eigenpairs
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.covariance_sensitivity import user_gram
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons

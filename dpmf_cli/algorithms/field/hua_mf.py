@@ -21,6 +21,7 @@ from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel,
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.probabilistic import sampled_model
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.als import (
     RowProblem,
     by_item,
@@ -31,7 +32,6 @@ from dpmf_cli.kernels.als import (
 )
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.sums import residual_sums_by_user
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons

@@ -15,11 +15,11 @@ from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_fac
 from dpmf_cli.algorithms.shared.local_model import LocalModel
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
+from dpmf_cli.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.kernels.als import RowProblem, SideRatings, solve_users
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_items
-from dpmf_cli.kernels.perturb import project_items
+from dpmf_cli.kernels.releasing import project_items
 from dpmf_cli.kernels.reports import coordinate_gradients, sums_of_reports
-from dpmf_cli.lane_groups import groups, padded_grid
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.local import (

@@ -1,8 +1,7 @@
 """The cost of an item-item covariance and of predictions from it: seconds of one core, and bytes."""
 
 from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape
-from dpmf_cli.kernels.covariance import triangle_size
-from dpmf_cli.kernels.released_products import measured_together
+from dpmf_cli.kernels.covariance import measured_together, triangle_size
 
 SECONDS_PER_PRODUCT = 2e-9
 """Per product of two ratings of one user, added to the covariance of their items."""

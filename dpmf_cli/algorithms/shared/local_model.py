@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.model import Model, UnitModel
-from dpmf_cli.lane_groups import padded_grid
+from dpmf_cli.compiled.lane_groups import padded_grid
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.local import PerturbedRatings, Traffic, perturb_ratings

@@ -20,11 +20,11 @@ from dpmf_cli.algorithms.shared.predicted_errors import (
     shares_of,
 )
 from dpmf_cli.algorithms.shared.shrunk_sums import Law, averages_of, coefficients_of
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.als import SideRatings, by_item, by_user
-from dpmf_cli.kernels.clamped_sums import clamped_sums
 from dpmf_cli.kernels.factors import FactorModel, Side
-from dpmf_cli.lane_groups import groups
-from dpmf_cli.privacy import residual_sensitivity, sensitivity
+from dpmf_cli.kernels.reports import clamped_sums
+from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.accounting import LEAST_SHARE
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -116,7 +116,7 @@ class PatternAlgorithm(PrivateAlgorithm):
         }
         for part in self.measured:
             law, (dimension, error) = self.laws.of(part), kinds[part]
-            scale = residual_sensitivity.clamped_vectors().value * law.star(self.clamp)
+            scale = sensitivity.clamped_vectors().value * law.star(self.clamp)
             found[part] = interpolated(error(law), partial(variance_at, scale, dimension))
         return found
 
@@ -165,7 +165,7 @@ class Measurements:
         noise = laplace(
             part,
             (len(counts),),
-            sensitivity=residual_sensitivity.clamped_sums(),
+            sensitivity=sensitivity.clamped_sums(),
             epsilon=self.epsilons[part],
             curator=self.curator,
         )
@@ -199,7 +199,7 @@ class Measurements:
             part,
             (rows, k),
             repetitions=1,
-            sensitivity=residual_sensitivity.clamped_vectors(),
+            sensitivity=sensitivity.clamped_vectors(),
             epsilon=self.epsilons[part],
             curator=self.curator,
         )

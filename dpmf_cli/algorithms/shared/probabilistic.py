@@ -13,6 +13,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, LINE, Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, initial_factors
+from dpmf_cli.compiled.lane_groups import MAXIMUM_WIDTH, groups, padded_grid
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import (
     Descent,
@@ -22,7 +23,6 @@ from dpmf_cli.kernels.gradients import (
     step_users,
     sum_gradients,
 )
-from dpmf_cli.lane_groups import MAXIMUM_WIDTH, groups, padded_grid
 from dpmf_cli.ratings import Ratings, average_of
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import StrictModel
