@@ -12,7 +12,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Status
 from dpmf_cli.evaluation.curves import Experiment

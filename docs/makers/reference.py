@@ -1,15 +1,16 @@
 """Generates the reference, as Markdown, from the code: `python -m docs.makers.reference > docs/reference.md`."""
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import typer
 
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
-from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm, Where
 from dpmf_cli.cli.main import app
 from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 SHARED = ("algorithm", "label", "sweep", "clip_predictions", "neighbours", "mode", "effects")
 """Keys of every entry, listed once."""
@@ -90,21 +91,27 @@ def _algorithms(registry: Mapping[str, type[Algorithm]]) -> Iterator[str]:
         schema = algorithm.model_json_schema()
         yield f"\n### {name}\n\n**{algorithm.title}.** {inspect.cleandoc(algorithm.__doc__ or '')}\n"
         if issubclass(algorithm, PrivateAlgorithm):
-            yield f"\n{_hides(algorithm)} {_defaults(algorithm)}\n"
-            for variant in algorithm.algorithms():
-                yield f"\n**{variant.__name__}.** {inspect.cleandoc(variant.__doc__ or '')}\n\n{_hides(variant)}\n"
+            yield f"\n{_hides(algorithm, algorithm.variants)} {_defaults(algorithm)}\n"
+            for run in dict.fromkeys(each for each in algorithm.variants.values() if each is not None):
+                offered = [variant for variant, each in algorithm.variants.items() if each is run]
+                name = run.__name__.replace("_", " ")
+                yield f"\n**{name[0].upper()}{name[1:]}.** {inspect.cleandoc(run.__doc__ or '')}\n\n"
+                yield _hides(algorithm, offered) + "\n"
         own = {key: value for key, value in schema["properties"].items() if key not in SHARED}
         if own:
             yield "\n" + _keys(own, schema.get("$defs", {}), set(schema.get("required", ())))
 
 
-def _hides(algorithm: type[PrivateAlgorithm]) -> str:
-    """Says what a class hides in which mode, and for a joint class, against whom its ε holds."""
-    offered = ", ".join(sorted(f"{kind.value} ({mode.value})" for kind, mode in algorithm.variants))
-    joint = (
-        " Joint: ε holds against everybody but the user who gets the prediction." if algorithm.joint else ""
-    )
-    return f"Hides: {offered}.{joint}"
+def _hides(algorithm: type[PrivateAlgorithm], variants: Iterable[tuple[Neighbours, Mode]]) -> str:
+    """Says what variants hide in which mode, and if predictions are joint, against whom ε holds."""
+    offered = ", ".join(sorted(f"{kind.value} ({mode.value})" for kind, mode in variants))
+    joint, when, modes = algorithm.joint, "", {mode.value for _, mode in variants}
+    if isinstance(joint, Where) and len(modes) > 1:
+        when = f" {joint.when}"
+    elif isinstance(joint, Where):
+        joint = joint.when == f"in {min(modes)} mode"
+    said = f" Joint{when}: ε holds against everybody but the user who gets the prediction." if joint else ""
+    return f"Hides: {offered}.{said}"
 
 
 def _defaults(algorithm: type[PrivateAlgorithm]) -> str:

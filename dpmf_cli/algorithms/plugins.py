@@ -23,15 +23,14 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.seam import past_the_seam
-from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
-from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.base import Algorithm, Paper, PrivateAlgorithm
 from dpmf_cli.errors import DpmfError, did_you_mean
 
 GROUP = "dpmf.algorithms"
@@ -103,12 +102,12 @@ def plugin_names(data: Any) -> list[str]:
 
 def by_name(algorithms: Iterable[type[Algorithm]], *, private: bool) -> dict[str, type[Any]]:
     """The private algorithms, or those without privacy, by the name that configs use."""
-    return {_name(each): each for each in algorithms if each.private == private}
+    return {each.key(): each for each in algorithms if each.private == private}
 
 
 def sources(algorithms: Iterable[type[Algorithm]]) -> dict[str, dict[str, str]]:
     """Where the code of plugins comes from, by name."""
-    return {_name(each): each.plugin for each in algorithms if each.plugin}
+    return {each.key(): each.plugin for each in algorithms if each.plugin}
 
 
 @cache
@@ -127,8 +126,8 @@ def _installed(name: str) -> type[Algorithm]:
     if not (isinstance(algorithm, type) and issubclass(algorithm, Algorithm)):
         raise DpmfError(f"{where} is not a subclass of Algorithm or PrivateAlgorithm")
     _refuse_unfit(algorithm, where)
-    if _name(algorithm) != name:
-        raise DpmfError(f'{where} calls itself "{_name(algorithm)}"; its entry point must have the same name')
+    if algorithm.key() != name:
+        raise DpmfError(f'{where} calls itself "{algorithm.key()}"; its entry point must have the same name')
     code = Path(inspect.getfile(algorithm)).read_bytes()
     _refuse_own_noise(code, where)
     source = {"sha256": hashlib.sha256(code).hexdigest()}
@@ -168,40 +167,27 @@ def _of_text(path: str, text: bytes) -> dict[str, type[Algorithm]]:
     for algorithm in vars(module).values():
         if not (isinstance(algorithm, type) and issubclass(algorithm, Algorithm)):
             continue
-        if algorithm.__module__ != module.__name__ or not _name(algorithm) or _is_variant(algorithm):
+        if algorithm.__module__ != module.__name__ or not algorithm.key():
             continue
         _refuse_unfit(algorithm, f"{path}: {algorithm.__name__}")
-        found[_name(algorithm)] = algorithm
+        if algorithm.key() in found:
+            raise DpmfError(
+                f'{path}: two classes are named "{algorithm.key()}"; make them one, whose `variants` give the method '
+                "to fit by for each neighbours and mode"
+            )
+        found[algorithm.key()] = algorithm
     if not found:
         raise DpmfError(
             f"{path}: no algorithm in it; write a subclass of Algorithm or PrivateAlgorithm with "
             '`algorithm: Literal["its_name"]`, `fit` and `cost`'
         )
     for name, algorithm in found.items():
-        for each in (algorithm, *_variants_of(algorithm)):
-            _adopted(each, {"sha256": digest}, (_one_of_text, path, text, name, each.__name__))
+        _adopted(algorithm, {"sha256": digest}, (_one_of_text, path, text, name))
     return found
 
 
-def _one_of_text(path: str, text: bytes, name: str, class_name: str) -> type[Algorithm]:
-    algorithm = _of_text(path, text)[name]
-    classes: list[type[Algorithm]] = [algorithm, *_variants_of(algorithm)]
-    return next(each for each in classes if each.__name__ == class_name)
-
-
-def _variants_of(algorithm: type[Algorithm]) -> list[Any]:
-    """The classes of a key that stands for several algorithms; none if it stands for one."""
-    return algorithm.algorithms() if issubclass(algorithm, PrivateAlgorithm) else []
-
-
-def _is_variant(algorithm: type[Algorithm]) -> bool:
-    """Whether the algorithm is one of several that share the key of a base class in the same module."""
-    return any(
-        each.__module__ == algorithm.__module__
-        and issubclass(each, Algorithm)
-        and _name(each) == _name(algorithm)
-        for each in algorithm.__mro__[1:]
-    )
+def _one_of_text(path: str, text: bytes, name: str) -> type[Algorithm]:
+    return _of_text(path, text)[name]
 
 
 def _adopted(algorithm: type[Algorithm], source: dict[str, str], origin: tuple[Any, ...]) -> type[Algorithm]:
@@ -222,21 +208,19 @@ def _revived(origin: tuple[Any, ...], state: dict[str, Any]) -> Algorithm:
     return instance
 
 
-def _name(algorithm: type[Algorithm]) -> str:
-    """The algorithm's name in configs, from `algorithm: Literal["…"]`; "" for a base class, which has none."""
-    names = get_args(algorithm.model_fields["algorithm"].annotation)
-    return names[0] if len(names) == 1 and isinstance(names[0], str) else ""
-
-
 def _refuse_unfit(algorithm: type[Algorithm], where: str) -> None:
-    name = _name(algorithm)
-    run = _variants_of(algorithm) or [algorithm]
-    missing = sorted({name for each in run for name in getattr(each, "__abstractmethods__", ())})
+    name, variants = algorithm.key(), getattr(algorithm, "variants", {})
+    runs = [algorithm.fit]
+    if algorithm.fit is PrivateAlgorithm.fit and isinstance(variants, dict):
+        runs = [run for run in variants.values() if callable(run)]
+    missing = sorted(getattr(algorithm, "__abstractmethods__", ()))
+    if algorithm.fit is PrivateAlgorithm.fit and len(runs) < max(len(variants), 1):
+        missing.append("fit")
     if algorithm.cost is Algorithm.cost:
         missing.append("cost")
     if missing:
         raise DpmfError(f"{where} has no `{missing[0]}`")
-    for fit in (each.fit for each in run):
+    for fit in runs:
         parameters = [each for each in inspect.signature(fit).parameters if each != "self"]
         if parameters != FIT:
             raise DpmfError(

@@ -37,12 +37,7 @@ EPSILONS = (0.1, 1.0, 300.0)
 """The ε of replays, in turn: noise that drowns everything, noise of practical size, and hardly any noise."""
 
 LARGER = (10,)
-"""The same as `LARGE`, for the algorithms of `BY_RATING`: some 1,500 ratings."""
-
-BY_RATING = frozenset(
-    ("isgd", "psgd", "isgd_local", "local_mf", "blp_mog_mf", "pg_mf", "dpsgd_pnbm", "dpps_pnbm", "dpps_mf")
-)
-"""Algorithms whose plain twins go through ratings one by one, which takes minutes for 10⁵ ratings."""
+"""The same as `LARGE`, for algorithms with `by_rating`: some 1,500 ratings."""
 
 KEPT = 1000
 """Pairs with this many ratings or more are not kept as files, and are not fitted over and over."""
@@ -244,8 +239,8 @@ def _replays(job: Job) -> Iterator[tuple[Pair, float]]:
             larger_pairs(algorithm.neighbours), (settings.epsilon, max(settings.epsilons)), strict=True
         )
     if settings.numeric:
-        fitted_on = getattr(algorithm, "base", algorithm).algorithm
-        for pair in large_pairs(algorithm.neighbours, LARGER if fitted_on in BY_RATING else LARGE):
+        fitted_on: PrivateAlgorithm = getattr(algorithm, "base", algorithm)
+        for pair in large_pairs(algorithm.neighbours, LARGER if fitted_on.by_rating else LARGE):
             yield pair, settings.epsilon
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.audit.entries import registered
 from dpmf_cli.audit.job import CLAIMED, Audited, Found, Job, Settings
 from dpmf_cli.audit.judge import AMPLIFIED, AT_ITS_LIMIT, TOGETHER, Flaw

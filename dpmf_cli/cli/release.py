@@ -51,7 +51,7 @@ def release(
 
     Example: dpmf release my-shop.yaml --method pge --epsilon 1
     """
-    from dpmf_cli.algorithms.costs.cost import Shape
+    from dpmf_cli.algorithms.shared.cost import Shape
     from dpmf_cli.config import load_config
     from dpmf_cli.evaluation.numbers import duration
     from dpmf_cli.privacy.protection import Guarantee

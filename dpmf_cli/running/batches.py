@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from dpmf_cli.algorithms.costs.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.model import AccountsForRecords, Model, RecordCosts
 from dpmf_cli.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.datasets import DataIdentity, open_cached

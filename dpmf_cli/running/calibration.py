@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dpmf_cli import __version__
-from dpmf_cli.algorithms.costs.cost import Cost
+from dpmf_cli.algorithms.shared.cost import Cost
 from dpmf_cli.children import python
 from dpmf_cli.datasets.cache import write_text
 from dpmf_cli.errors import DpmfError

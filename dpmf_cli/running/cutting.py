@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.costs.cost import Shape
+from dpmf_cli.algorithms.shared.cost import Shape
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import Dataset
 from dpmf_cli.errors import DpmfError

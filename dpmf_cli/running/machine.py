@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dpmf_cli.algorithms.costs.cost import Cost
+from dpmf_cli.algorithms.shared.cost import Cost
 
 
 def available_cores() -> int:

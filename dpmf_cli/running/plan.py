@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmf_cli.algorithms.costs.cost import NOTHING, Cost, Shape
-from dpmf_cli.algorithms.costs.predictions import predictions_cost
 from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.cost import NOTHING, Cost, Shape
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import DataIdentity, Dataset, Folders, Sizes, known, sizes
 from dpmf_cli.datasets.loading import expected
@@ -110,7 +109,7 @@ def _ranking_cost(task: Task, shape: Shape, predicted: float, machine: Machine) 
     grid, users = len(task.epsilons), min(float(shape.users), predicted)
     at_once = users_at_once(shape.items, grid)
     pairs = users * shape.items
-    found = predictions_cost(task.algorithm, shape, grid, pairs, math.ceil(users / at_once))
+    found = task.algorithm.predictions_cost(shape, grid, pairs, math.ceil(users / at_once))
     ordering = machine.passes * RANKED_SECONDS * pairs * grid
     block = RANKED_BYTES * grid * shape.items * min(at_once, users)
     return Cost(machine.seconds(found) + ordering, block + found.bytes)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from dpmf_cli.algorithms.costs.cost import Cost, Shape
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.audit.job import Audited, Job, audited_and_kept, known
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import Dataset, Folders, load

@@ -3,14 +3,14 @@
 import pickle
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.costs.cost import Shape
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.cost import Shape
 from dpmf_cli.audit.job import Job, Settings, audit
 from dpmf_cli.audit.pairs import SHAPES
 from dpmf_cli.privacy.curator import Curator
@@ -28,10 +28,9 @@ LARGE_GAUSSIAN = 1e5
 
 def variants_of(algorithm: type[PrivateAlgorithm], **parameters: Any) -> dict[str, PrivateAlgorithm]:
     """Returns the algorithm with these parameters for all neighbours and modes that it offers, each by a name."""
-    (name,) = get_args(algorithm.model_fields["algorithm"].annotation)
     return {
-        f"{name}-{neighbours}-{mode}": algorithm.model_validate(
-            {"algorithm": name, "neighbours": neighbours, "mode": mode, **parameters}
+        f"{algorithm.key()}-{neighbours}-{mode}": algorithm.model_validate(
+            {"algorithm": algorithm.key(), "neighbours": neighbours, "mode": mode, **parameters}
         )
         for neighbours, mode in sorted(algorithm.variants)
     }

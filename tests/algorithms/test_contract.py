@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmf_cli.algorithms.neera2020.pg_mf import PublishedPrivateGradientMF
+from dpmf_cli.algorithms.neera2020.pg_mf import Devices, PrivateGradientMF
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
-from dpmf_cli.algorithms.registry import VARIANTS as REGISTERED
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.testing import LARGE, AlgorithmContract, PrivateAlgorithmContract, fit, predict_all
@@ -92,7 +91,8 @@ VARIANTS = {
     f"{key}-{neighbours}-{mode}": PRIVATE[key].model_validate(
         {"algorithm": key, "neighbours": neighbours, "mode": mode, **small(key, mode)}
     )
-    for key, neighbours, mode in sorted(REGISTERED)
+    for key, entry in sorted(PRIVATE.items())
+    for neighbours, mode in sorted(entry.variants)
 }
 REFITTED = {
     f"mm_svd-{noise}-refitted-{mode}": PRIVATE["mm_svd"].model_validate(
@@ -121,7 +121,7 @@ scale's middle, and a device fits its user's factors to clean ratings."""
 
 
 def learns(algorithm: Algorithm) -> float:
-    if algorithm.algorithm == "pg_mf" and type(algorithm) is not PublishedPrivateGradientMF:
+    if isinstance(algorithm, PrivateGradientMF) and algorithm.variant is not Devices:
         return 0.95  # one report a user: 1 of 32 here, whatever ε is
     return 1.01 if algorithm.algorithm in ("ga", "ua", "local_mean") else 0.9
 

@@ -5,14 +5,13 @@ import pytest
 from scipy import stats
 
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
-from dpmf_cli.algorithms.shared.private_averages import (
-    bounded_effects,
-    corrected_moves,
-    unbounded_effects,
+from dpmf_cli.algorithms.shared.averages import (
+    private_effects,
 )
+from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 from dpmf_cli.testing import fit, make_ratings, predict_all
@@ -24,19 +23,14 @@ TINY = Ratings(
 )  # fmt: skip
 
 
-def effects_of(ratings: Ratings, epsilon: float, run: int = 0, **parameters: float) -> tuple[Effects, Ledger]:
-    curator = Curator(Ledger([epsilon]), Streams(0, "tiny", "effects", 0, run))
-    budget = EffectsBudget(*(share * curator.ledger.limit for share in (0.2, 0.5, 0.3)))
-    return bounded_effects(ratings, EffectsParameters(**parameters), budget, curator=curator), curator.ledger
-
-
-def unbounded_ledger(epsilon: float, **parameters: float) -> Ledger:
+def effects_of(
+    ratings: Ratings, epsilon: float, neighbours: str = "bounded", **parameters: float
+) -> tuple[Effects, Ledger]:
     curator = Curator(Ledger([epsilon]), Streams(0, "tiny", "effects", 0, 0))
     budget = EffectsBudget(*(share * curator.ledger.limit for share in (0.2, 0.5, 0.3)))
-    unbounded_effects(
-        TINY, EffectsParameters(**parameters), budget, corrected_moves(TINY.scale), curator=curator
-    )
-    return curator.ledger
+    kind, given = Neighbours(neighbours), EffectsParameters(**parameters)
+    found = private_effects(ratings, given, budget, neighbours=kind, mode=Mode.CORRECTED, curator=curator)
+    return found, curator.ledger
 
 
 def test_known_answer() -> None:
@@ -103,7 +97,7 @@ def test_items_and_users_without_ratings_get_noise_where_the_listing_is_followed
 
 @pytest.mark.parametrize("share", [0.5, 0.8])
 def test_a_sum_and_its_count_split_the_epsilon_of_their_average(share: float) -> None:
-    ledger = unbounded_ledger(2.0, sum_share=share)
+    _, ledger = effects_of(TINY, 2.0, "unbounded", sum_share=share)
     spent = {entry.step: float(entry.claimed[0]) for entry in ledger.entries}
     assert spent == pytest.approx(
         {

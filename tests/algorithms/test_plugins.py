@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.algorithms import plugins
-from dpmf_cli.algorithms.registry import PRIVATE, VARIANTS
+from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.config import load_config
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.testing import fit, predict_all
 from tests import command
 
 pytestmark = pytest.mark.usefixtures("reference_machine")
@@ -32,8 +34,8 @@ BASELINE = """\
 from typing import Literal
 import numpy as np
 from dpmf_cli.algorithms.shared.base import Algorithm
-from dpmf_cli.algorithms.costs.cost import Cost
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.cost import Cost
+from dpmf_cli.algorithms.shared.averages import EffectsModel
 
 class Middle(Algorithm):
     title = "middle"
@@ -334,7 +336,7 @@ def test_an_instance_travels_to_the_same_version_alone(
 def test_a_plugin_that_extends_an_algorithm_does_not_become_it(tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text(
         "from typing import Literal\n"
-        "from dpmf_cli.algorithms.costs.cost import Cost\n"
+        "from dpmf_cli.algorithms.shared.cost import Cost\n"
         "from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects\n\n"
         "class Mine(PrivateGlobalEffects):\n"
         "    title = 'mine'\n"
@@ -347,31 +349,49 @@ def test_a_plugin_that_extends_an_algorithm_does_not_become_it(tmp_path: Path) -
     assert type(PRIVATE["pge"].model_validate({"algorithm": "pge"})) is not mine
 
 
-def test_a_plugin_may_be_two_algorithms(tmp_path: Path) -> None:
-    (tmp_path / "p.py").write_text(
-        EXAMPLE.read_text() + "\n\nclass Published(PrivateItemAverage):\n"
-        "    variants = frozenset({(Neighbours.BOUNDED, 'published')})\n\n\n"
-        "class Corrected(PrivateItemAverage):\n"
-        "    variants = frozenset({(Neighbours.BOUNDED, 'corrected')})\n"
-    )
+TWO = """
+
+class Two(PrivateItemAverage):
+    algorithm: Literal["two"]
+
+    def other(self, train, epsilons, *, streams, curator):
+        return EffectsModel(np.ones((train.n_items, len(epsilons))), np.zeros((train.n_users, len(epsilons))))
+
+    fit = PrivateAlgorithm.fit
+    variants = {
+        (Neighbours.BOUNDED, "published"): PrivateItemAverage.fit,
+        (Neighbours.BOUNDED, "corrected"): other,
+    }
+"""
+
+
+def test_a_plugin_may_be_two_algorithms(tmp_path: Path, ratings: Ratings) -> None:
+    (tmp_path / "p.py").write_text(EXAMPLE.read_text() + TWO)
     plugins.give([tmp_path / "p.py"])
-    made = [
-        plugins.plugin(NAME).model_validate({"algorithm": NAME, "mode": mode})
-        for mode in ("published", "corrected")
-    ]
-    assert [type(each).__name__ for each in made] == ["Published", "Corrected"]
-    assert [type(pickle.loads(pickle.dumps(each))) for each in made] == [type(each) for each in made]
+    predicted = []
+    for mode in ("published", "corrected"):
+        made = plugins.plugin("two").model_validate({"algorithm": "two", "mode": mode})
+        predicted.append(predict_all(fit(pickle.loads(pickle.dumps(made)), ratings, [1.0])[0], ratings))
+    assert [bool((each == 1).all()) for each in predicted] == [False, True]
 
 
-def test_what_stands_for_several_algorithms_is_made_by_model_validate() -> None:
-    with pytest.raises(
-        TypeError, match="PrivateSGD stands for several algorithms: make one by `model_validate`"
-    ):
-        PRIVATE["psgd"](algorithm="psgd")
-
-
-def test_every_entry_is_of_the_class_that_the_registry_says() -> None:
-    for (key, neighbours, mode), algorithm in VARIANTS.items():
-        if key != "personalized":  # its class follows from its base
-            given = {"algorithm": key, "neighbours": neighbours, "mode": mode}
-            assert type(PRIVATE[key].model_validate(given)) is algorithm
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('    algorithm: Literal["two"]\n', "", f'p.py: two classes are named "{NAME}"; make them one'),
+        ("): other", "): None", "p.py: Two has no `fit`"),
+        (
+            "def other(self, train,",
+            "def other(self, ratings,",
+            "p.py: Two: its `fit` takes (ratings, epsilons",
+        ),
+    ],
+)
+def test_a_plugin_of_two_algorithms_that_is_none_is_told_so(
+    tmp_path: Path, before: str, after: str, message: str
+) -> None:
+    assert TWO.count(before) == 1
+    (tmp_path / "p.py").write_text(EXAMPLE.read_text() + TWO.replace(before, after))
+    with pytest.raises(DpmfError) as raised:
+        plugins.give([tmp_path / "p.py"])
+    assert message in str(raised.value)

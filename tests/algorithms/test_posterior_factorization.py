@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from dpmf_cli.algorithms.shared.factorization import initial_factors
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
-from dpmf_cli.algorithms.wang2017.dpps_mf import CorrectedDPPSMF, PosteriorSamplingMF
+from dpmf_cli.algorithms.wang2017.dpps_mf import PosteriorSamplingMF
 from dpmf_cli.privacy.grid import grid_of, on_grid
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings
@@ -95,7 +95,6 @@ def test_corrected_steps_are_noisy_sums_of_clipped_gradients(rate: float) -> Non
         item_ridge=0.3,
         spread=1e9,
     )
-    assert isinstance(algorithm, CorrectedDPPSMF)
     epsilon = 6.0
     found, ledger = predicted(algorithm, [2.0, epsilon])
     curator = curator_for(algorithm, [epsilon], STREAMS)
@@ -137,7 +136,6 @@ def test_corrected_steps_are_noisy_sums_of_clipped_gradients(rate: float) -> Non
 
 def test_the_noise_of_all_steps_adds_up_to_no_more_than_the_spread() -> None:
     algorithm = of(mode="corrected", spread=0.1, learning_rate=0.05, clip=2.0, sampling_rate=0.5)
-    assert isinstance(algorithm, CorrectedDPPSMF)
     multiplier = np.array([0.0, 1e-3, 10.0, 1e4])
     rates = algorithm.rates(multiplier)
     noise = rates * math.sqrt(6) * 2.0 * multiplier / 0.5
@@ -164,28 +162,7 @@ def test_a_users_ratings_change_nothing_for_others_but_through_the_noisy_sums() 
     assert np.abs(one[0] - two[0]).max() > 0.05
 
 
-def test_only_corrected_mode_predicts_from_the_users_own_clean_ratings() -> None:
-    assert [of(mode=mode).joint for mode in ("published", "corrected")] == [False, True]
-
-
 def test_a_delta_that_sampled_steps_cannot_have_is_refused() -> None:
     of(mode="corrected", delta=1e-13)
     with pytest.raises(ValidationError, match="no δ below 1e-12 can be certified"):
         of(mode="corrected", delta=1e-13, sampling_rate=0.5)
-
-
-@pytest.mark.parametrize(
-    ("mode", "field", "value"),
-    [
-        ("published", "clip", 2.0),
-        ("published", "user_ridge", 2.0),
-        ("corrected", "initial_rate", 1e-3),
-        ("corrected", "regularization", 0.2),
-    ],
-)
-def test_a_parameter_of_the_other_mode_is_refused(mode: str, field: str, value: float) -> None:
-    other = "corrected" if mode == "published" else "published"
-    with pytest.raises(ValidationError, match=f"{mode} mode of dpps_mf would ignore it.*{other}"):
-        of(mode=mode, **{field: value})
-    of(mode=other, **{field: value})
-    of(mode=mode, **{field: PosteriorSamplingMF.model_fields[field].default})

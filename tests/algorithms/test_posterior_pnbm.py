@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmf_cli.algorithms.shared.certified_descent import CertifiedDescent
-from dpmf_cli.algorithms.wang2017.dpps_pnbm import PublishedDPPSPNBM
+from dpmf_cli.algorithms.shared.learned_neighbourhood import LearnedNeighbourhood
+from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_similarities
 from dpmf_cli.ratings import Ratings
 from tests.algorithms.similarity_models import (
@@ -62,7 +62,7 @@ def test_published_langevin_drift_is_a_tempered_half_step_of_the_whole_gradient(
         regularization=regularization,
         sampling_rate=sampling,
     )
-    assert isinstance(algorithm, PublishedDPPSPNBM)
+    assert isinstance(algorithm, PosteriorPNBM)
     run = watched(algorithm, RATINGS, [100.0, 1000.0])
     kept = algorithm.learned_from(RATINGS, streams_of(algorithm))
     assert kept.user_counts.max() == most
@@ -93,7 +93,7 @@ def test_the_chain_is_free_of_the_scale_of_the_similarities(beta: float, apart: 
 
 def test_who_has_few_ratings_is_judged_before_ratings_are_removed() -> None:
     algorithm = entry("dpps_pnbm", most_ratings=3, least_ratings=5)
-    assert isinstance(algorithm, PublishedDPPSPNBM)
+    assert isinstance(algorithm, PosteriorPNBM)
     kept = algorithm.learned_from(RATINGS, streams_of(algorithm)).user_counts
     assert np.array_equal(kept, np.where(RATINGS.user_counts >= 5, 3, 0))
 
@@ -121,13 +121,13 @@ def test_corrected_posterior_sampling_learns_from_so_many_ratings_of_a_user(
     watched: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
-    clipped = CertifiedDescent.clipped
+    clipped = LearnedNeighbourhood.clipped
 
-    def noting(self: CertifiedDescent, train: Ratings) -> Any:
+    def noting(self: LearnedNeighbourhood, train: Ratings) -> Any:
         seen.append(int(train.user_counts.max()))
         return clipped(self, train)
 
-    monkeypatch.setattr(CertifiedDescent, "clipped", noting)
+    monkeypatch.setattr(LearnedNeighbourhood, "clipped", noting)
     watched(
         entry("dpps_pnbm", mode="corrected", neighbours="user", most_ratings=3, iterations=1), RATINGS, [1.0]
     )

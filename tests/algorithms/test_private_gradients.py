@@ -8,12 +8,10 @@ import pytest
 
 from dpmf_cli.algorithms.neera2020.pg_mf import (
     Aggregator,
+    DevicesOfOneReport,
     PrivateGradientMF,
-    PrivateGradientMFOfUsers,
-    PublishedPrivateGradientMF,
 )
 from dpmf_cli.algorithms.shared.factorization import initial_factors
-from dpmf_cli.algorithms.shared.pg_devices import Devices, DevicesOfOneReport
 from dpmf_cli.kernels.factors import factor_model
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
@@ -193,9 +191,3 @@ def test_items_move_by_the_reports_mean() -> None:
     Aggregator(model.without_users(), np.array([4, 2]), method).move_items(reports)
     moved = model.groups[0].rows("items")[..., 0] - 0.2
     assert moved == pytest.approx(np.array([[0, 0.1 * 3 / 4], [-0.1 / 2, 0]]), abs=1e-6)
-
-
-def test_each_reading_of_epsilon_is_a_class_of_its_own() -> None:
-    assert {type(method_of(**OF_USERS, mode=mode)) for mode in Mode} == {PrivateGradientMFOfUsers}
-    assert type(method_of()) is PublishedPrivateGradientMF
-    assert type(method_of().devices(RATINGS, STREAMS)) is Devices

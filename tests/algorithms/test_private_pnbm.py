@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from scipy import stats
 
 from dpmf_cli.algorithms.shared.neighbourhood import most_co_rated
-from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import PublishedDPSGDPNBM
+from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import PrivatePNBM
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_similarities
 from tests.algorithms.similarity_models import (
     RATINGS,
@@ -60,7 +60,7 @@ def test_published_steps_are_of_bounded_errors_over_at_least_c(watched: Callable
     """|e| ≤ 0.5 + 3/(t + 1) and Σ|s| ≥ C, without noise: ε = ∞."""
     algorithm = entry("dpsgd_pnbm", iterations=4, floor=6, learning_rate=0.7, regularization=0.1)
     run = watched(algorithm, RATINGS, [np.inf])
-    assert isinstance(algorithm, PublishedDPSGDPNBM)
+    assert isinstance(algorithm, PrivatePNBM)
     model, learned = start_of(algorithm, RATINGS), LearnedRatings.unclipped(RATINGS)
     everybody, rates = np.ones(len(RATINGS), np.bool_), np.array([0.7])
     for t in (1, 2, 3, 4):

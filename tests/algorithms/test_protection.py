@@ -7,8 +7,7 @@ from typing import get_args
 import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm
 from dpmf_cli.algorithms.zhang2018.personalized import PrivateBase
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.papers.printed import papers

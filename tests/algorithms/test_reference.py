@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.shared.averages import private_effects
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
 from dpmf_cli.algorithms.shared.factorization import initial_factors
-from dpmf_cli.algorithms.shared.private_averages import private_effects
 from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization, in_order
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN, grid_of, on_grid

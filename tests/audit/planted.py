@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.averages import EffectsModel
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_mode
 from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.audit.judge import Finding, Flaw
 from dpmf_cli.audit.pairs import tiny_pairs
@@ -244,9 +244,8 @@ class Toy(PrivateAlgorithm):
     """The algorithm around a `Fit`."""
 
     title: ClassVar[str] = "Toy"
-    variants: ClassVar[Variants] = frozenset(
-        (neighbours, Mode.CORRECTED)
-        for neighbours in (Neighbours.BOUNDED, Neighbours.UNBOUNDED, Neighbours.USER)
+    variants: ClassVar[Variants] = in_mode(
+        Mode.CORRECTED, Neighbours.BOUNDED, Neighbours.UNBOUNDED, Neighbours.USER
     )
 
     algorithm: Literal["toy"] = "toy"

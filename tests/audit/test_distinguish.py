@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.audit import bounds
 from dpmf_cli.audit.distinguish import GUESSED, LowerBound, distinguish, one_run
 from dpmf_cli.audit.job import Job, Settings, audit

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.costs.cost import Shape
+from dpmf_cli.algorithms.shared.cost import Shape
 from dpmf_cli.cli.own_config import print_answer
 from dpmf_cli.config import load_config
 from dpmf_cli.config.suggested import GUESSED, candidates, config_text, grid_with, name_of, provable

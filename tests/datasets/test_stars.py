@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.registry import BASELINES
+from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm
-from dpmf_cli.audit.entries import SMALL, registered
+from dpmf_cli.audit.entries import registered
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.datasets.stars import Stars
 from dpmf_cli.evaluation.top_items import TopItems
@@ -16,7 +16,7 @@ from dpmf_cli.results.task import Cut, Task
 from dpmf_cli.running.batches import execute
 
 GRID = (0.5, 5.0)
-SPECIFICATION = SMALL["personalized"]
+SPECIFICATION = dict(PRIVATE["personalized"].small)
 SMALL_BASELINES = {
     "pmf": {"epochs": 3},
     "sampled": {**SPECIFICATION, "base": {"algorithm": "pmf", "epochs": 3}},

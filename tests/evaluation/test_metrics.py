@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.evaluation.folds import assign_folds
 from dpmf_cli.evaluation.metrics import error_cdf, errors_of
 from dpmf_cli.evaluation.numbers import duration, signed, significant
@@ -38,7 +38,7 @@ def test_predictions_in_blocks_are_those_of_all_pairs_at_once(monkeypatch: pytes
     rng = np.random.default_rng(4)
     model = EffectsModel(rng.normal(size=(9, 2)), rng.normal(size=(5, 2)))
     users, items = rng.integers(5, size=100, dtype=np.int32), rng.integers(9, size=100, dtype=np.int32)
-    monkeypatch.setattr("dpmf_cli.algorithms.shared.averages_baseline._CHUNK", 7)
+    monkeypatch.setattr("dpmf_cli.algorithms.shared.averages._CHUNK", 7)
     assert np.array_equal(model.predict(users, items), model.items[items] + model.users[users])
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
-from dpmf_cli.algorithms.shared.item_averages import ItemAverages
+from dpmf_cli.algorithms.shared.averages import ItemAverages
 from dpmf_cli.kernels.covariance import Products, Raters, release_products, weighted_products
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.neighbours import Neighbours
@@ -153,7 +153,7 @@ def test_many_other_users_do_not_round_a_bound_away() -> None:
     def weight_of(kept: NDArray[np.bool_]) -> NDArray[np.float64]:
         values = np.full(kept.sum(), 3.0, np.float32)
         train = Ratings(users[kept], items[kept], values, n_users, n, SCALE)
-        weights = algorithm("laplace").contributions.product_weights(train.user_counts)
+        weights = algorithm("laplace").product_weights(train.user_counts)
         return weighted_products(train, Raters.of(train), np.ones(len(train)), weights)
 
     everything = np.ones(len(users), bool)
@@ -169,7 +169,7 @@ def test_a_whole_user_moves_sums_and_counts_by_no_more_than_their_bounds(
     noise: str, values: list[float]
 ) -> None:
     order, count = NOISES[noise], len(values)
-    weight = algorithm(noise, neighbours="user").contributions.rating_weights(np.array([count]))[0]
+    weight = algorithm(noise, neighbours="user").rating_weights(np.array([count]))[0]
     for part, largest in ((np.array(values), 2.0), (np.ones(count), 1.0)):
         bound = sensitivity.user_rating_sums(largest, order).value * (1 + ROUNDING)
         assert norm(weight * part, order) <= bound

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dpmf_cli.algorithms.shared.averages import private_effects
 from dpmf_cli.algorithms.shared.effects import EffectsBudget, EffectsParameters
-from dpmf_cli.algorithms.shared.private_averages import private_effects
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController, threadpool_info
 
 from dpmf_cli.algorithms.baselines import sampled
-from dpmf_cli.algorithms.costs.cost import Shape
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared import sample_fits
 from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.cost import Shape
 from dpmf_cli.algorithms.shared.model import Model, RecordCosts
 from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.algorithms.zhang2018 import personalized

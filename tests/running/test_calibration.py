@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.algorithms.costs.cost import Cost, Shape
 from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import DataIdentity, Sizes
 from dpmf_cli.results.store import Store

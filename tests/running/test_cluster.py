@@ -47,15 +47,15 @@ from tests.results.test_store import task
 
 FAULTS = """\
 from pathlib import Path
-from dpmf_cli.algorithms.friedman2016.isgd import BoundedISGD
+from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
 
 if "fit" not in globals():  # Dask loads it twice
-    fit = BoundedISGD.fit
+    fit = InputPerturbationSGD.fit
 def fails_once(self, train, epsilons, *, streams, curator):
     if Path({flag!r}).exists() and (streams.fold, streams.run) == (1, 0):
         raise ZeroDivisionError("on purpose")
     return fit(self, train, epsilons, streams=streams, curator=curator)
-BoundedISGD.fit = fails_once
+InputPerturbationSGD.fit = fails_once
 """
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.kernels.factors import FactorModel
+from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
@@ -61,19 +61,19 @@ def test_a_damaged_result_is_named_and_computed_again(finished: Path, cache: Pat
 def test_a_failing_task_is_recorded_and_the_others_go_on(
     folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from dpmf_cli.algorithms.friedman2016.isgd import BoundedISGD
+    from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
     from dpmf_cli.cli import main as cli
 
-    fit = BoundedISGD.fit
+    fit = InputPerturbationSGD.fit
 
     def fails_once(
-        self: BoundedISGD, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> FactorModel:
+        self: InputPerturbationSGD, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> Model:
         if (streams.fold, streams.run) == (2, 1):
             raise ZeroDivisionError("on purpose")
         return fit(self, train, epsilons, streams=streams, curator=curator)
 
-    monkeypatch.setattr(BoundedISGD, "fit", fails_once)
+    monkeypatch.setattr(InputPerturbationSGD, "fit", fails_once)
     monkeypatch.setattr(sys, "argv", ["dpmf", "run", "tiny.yaml", "-j", "1"])
     monkeypatch.setenv("DPMF_CACHE", str(cache))
     monkeypatch.chdir(folder)

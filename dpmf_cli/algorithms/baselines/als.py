@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.cost import SOLVED_ENTRY, Cost, Shape, choice_of_averages, gram_entries
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, initial_factors
 from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.algorithms.shared.tuned_factorization import tuned_factorization
@@ -16,6 +17,9 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings, average_of
 from dpmf_cli.streams import Streams
+
+TRIED = (5, 10, 20) * 2 + (20,)
+"""The ranks that a tuned fit tries: three with biases and without, and the rank of the last fit."""
 
 
 class AlternatingLeastSquares(Algorithm):
@@ -58,3 +62,11 @@ class AlternatingLeastSquares(Algorithm):
             (train.item_counts > 0)[:, None],
             np.array([average], np.float32),
         )
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        tried = TRIED if self.tuned else (self.factors,)
+        seconds = sum(2 * self.iterations * shape.ratings * gram_entries(d) * SOLVED_ENTRY for d in tried)
+        once = Cost(
+            seconds + 1e-7 * shape.ratings, shape.rows * (max(tried) + 1) * 32.0 + 40.0 * shape.ratings
+        )
+        return once + choice_of_averages(shape) if self.tuned else once

@@ -4,7 +4,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dpmf_cli.algorithms.shared.averages_baseline import AveragesBaseline, EffectsModel
+from dpmf_cli.algorithms.shared.averages import EffectsModel
+from dpmf_cli.algorithms.shared.averages_baseline import AveragesBaseline
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings

@@ -2,7 +2,8 @@
 
 from typing import ClassVar, Literal
 
-from dpmf_cli.algorithms.shared.averages_baseline import AveragesBaseline, EffectsModel
+from dpmf_cli.algorithms.shared.averages import EffectsModel
+from dpmf_cli.algorithms.shared.averages_baseline import AveragesBaseline
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.tuned_averages import tuned_for_both
 from dpmf_cli.algorithms.shared.tuning import tuned_field

@@ -6,8 +6,9 @@ import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors, visiting_order
-from dpmf_cli.algorithms.shared.unit_scale import UnitModel
+from dpmf_cli.algorithms.shared.model import UnitModel
 from dpmf_cli.compiled.lane_groups import LaneValues
 from dpmf_cli.kernels.factors import factor_model
 from dpmf_cli.kernels.sgd import Sgd, descend_values
@@ -48,3 +49,7 @@ class SGDFactorization(Algorithm):
         average = np.array([average_of(values[:, 0], 0.5)])
         known = train.user_counts > 0, train.item_counts > 0
         return UnitModel(model, train.scale, *known, average)
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        seconds = self.epochs * shape.ratings * self.factors * 4e-9
+        return Cost(seconds, shape.rows * (self.factors + 1) * 32.0 + 48.0 * shape.ratings)

@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import KnownModel
 from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, sampled_model
 from dpmf_cli.privacy.curator import Curator
@@ -37,3 +38,6 @@ class ProbabilisticMF(GradientDescentPMF, Algorithm):
         """Fits one model for each column of `kept` (n_ratings, E)."""
         model, _ = self.descend(train, kept, streams)
         return sampled_model(train, kept, model)
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        return self.descent_cost(shape, grid, self.epochs)

@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost, neighbourhood_cost
 from dpmf_cli.algorithms.shared.learned_neighbourhood import error_bound
 from dpmf_cli.algorithms.shared.neighbourhood import most_co_rated
 from dpmf_cli.algorithms.shared.neighbourhood_baseline import NeighbourhoodBaseline
@@ -52,3 +53,6 @@ class ProbabilisticNeighbourhood(NeighbourhoodBaseline):
             step = SimilarityStep(everybody, rates, self.regularization, error_bound=bound)
             descend_similarities(model, learned, step)
         return model
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        return effects_cost(shape, grid) + neighbourhood_cost(shape, 1, self.k, steps=self.iterations)

@@ -4,8 +4,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
@@ -28,3 +29,6 @@ class Popularity(Algorithm):
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
         counts = np.repeat(train.item_counts[:, None].astype(np.float64), len(epsilons), axis=1)
         return EffectsModel(counts, np.zeros((train.n_users, len(epsilons))))
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        return effects_cost(shape, grid)

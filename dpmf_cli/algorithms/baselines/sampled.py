@@ -9,10 +9,16 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from dpmf_cli.algorithms.baselines.als import AlternatingLeastSquares
 from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
-from dpmf_cli.algorithms.shared.entry_checks import refuse_what_a_base_ignores
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.model import Model
-from dpmf_cli.algorithms.shared.personal_sampling import sampling_probability
-from dpmf_cli.algorithms.shared.sample_fits import AroundABase, Columns, fit_samples, sample
+from dpmf_cli.algorithms.shared.sample_fits import (
+    AroundABase,
+    Columns,
+    fit_samples,
+    refuse_what_a_base_ignores,
+    sample,
+    sampling_probability,
+)
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
@@ -64,3 +70,7 @@ class Sampled(AroundABase):
         kept = np.concatenate(samples, axis=1)
         model = fit_samples(entries[0].base, train, kept, epsilons, streams=streams, curator=curators[0])
         return [Columns(model, slice(at, at + 1)) for at in range(len(entries))]
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        base = self.base.cost(shape, grid)
+        return Cost(base.seconds + 1e-7 * shape.ratings, base.bytes + 40.0 * shape.ratings)

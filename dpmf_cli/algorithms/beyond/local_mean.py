@@ -4,9 +4,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.averages import EffectsModel
+from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.algorithms.shared.local_model import LocalAlgorithm
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.streams import Streams
 

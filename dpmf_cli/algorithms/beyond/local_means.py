@@ -4,10 +4,11 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.averages import EffectsModel
+from dpmf_cli.algorithms.shared.base import Paper
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.local_averages import item_and_user_means
 from dpmf_cli.algorithms.shared.local_model import LocalAlgorithm
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.streams import Streams
 
@@ -32,3 +33,7 @@ class LocalMeans(LocalAlgorithm):
 
     def aggregate(self, received: PerturbedRatings, streams: Streams) -> EffectsModel:
         return item_and_user_means(received)
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        sums = shape.rows * grid * 16.0 + 24.0 * shape.ratings
+        return super().cost(shape, grid) + Cost(shape.ratings * grid * 3e-8, sums)

@@ -5,10 +5,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.averages import EffectsModel
+from dpmf_cli.algorithms.shared.base import Choices, Paper
+from dpmf_cli.algorithms.shared.cost import SOLVED_ENTRY, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.local_averages import item_and_user_means
 from dpmf_cli.algorithms.shared.local_factorization import LocalFactorization
-from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.mixture import (
     LEAST_VARIANCE,
@@ -20,6 +22,8 @@ from dpmf_cli.kernels.mixture import (
     solve_mixture,
 )
 from dpmf_cli.privacy.local import PerturbedRatings
+from dpmf_cli.privacy.local_mechanisms import Mechanism
+from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.streams import Streams
 
 
@@ -38,6 +42,7 @@ class LocalMatrixFactorization(LocalFactorization):
     title: ClassVar[str] = "MF of perturbed ratings"
     paper: ClassVar[Paper] = Paper.DPMF
     revision: ClassVar[int] = 2
+    by_rating: ClassVar[bool] = True
 
     algorithm: Literal["local_mf"]
     means: bool = Field(
@@ -45,6 +50,10 @@ class LocalMatrixFactorization(LocalFactorization):
         description="factorise the residuals of shrunk item and user means, with λ in units of their variance",
     )
     iterations: int = Field(20, ge=1, description="how often users, then items, are solved")
+
+    @classmethod
+    def choices(cls, mode: Mode) -> Choices:
+        return (tuple({"mechanism": kind.value} for kind in Mechanism),)
 
     def averages_of(self, received: PerturbedRatings) -> EffectsModel:
         return item_and_user_means(received) if self.means else super().averages_of(received)
@@ -61,3 +70,8 @@ class LocalMatrixFactorization(LocalFactorization):
                 solve_mixture(
                     model, side, values, alone, regularization=self.regularization, active=everything
                 )
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        solved = 2 * self.iterations * shape.ratings * gram_entries(self.factors)
+        seconds = solved * SOLVED_ENTRY * len(groups(grid))
+        return super().cost(shape, grid) + Cost(seconds, 12.0 * shape.ratings)

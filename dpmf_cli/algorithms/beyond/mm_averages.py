@@ -2,9 +2,9 @@
 
 from typing import ClassVar, Literal
 
+from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, OwnMeansModel
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings

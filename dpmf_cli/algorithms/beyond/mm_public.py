@@ -4,10 +4,11 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
+from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.fixed_covariance import AllAlike
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
@@ -42,3 +43,6 @@ class OwnMeanFixedCovariance(OwnMeansAlgorithm):
     def of_an_item(self) -> float:
         """v + ridge, in units of B²."""
         return self.variance + self.ridge
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        return effects_cost(shape, grid) + Cost(5e-9 * grid * shape.ratings, 40.0 * shape.ratings)

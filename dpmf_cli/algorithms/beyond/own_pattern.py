@@ -6,10 +6,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.pattern import Pattern
 from dpmf_cli.algorithms.shared.pattern_measurements import AVERAGES, FACTORS, PatternAlgorithm
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.als import RowProblem, by_user, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors, set_effects
 from dpmf_cli.privacy.curator import Curator
@@ -57,3 +59,10 @@ class OwnPattern(PatternAlgorithm):
         model = items.with_users(np.zeros((own.n_users, items.published["items"].shape[2])))
         solve_rows(model, by_user(own), RowProblem(self.own_ridge, math.inf, per_rating=False))
         return model
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        k, features = self.factors, max(self.own_features, self.factors)
+        measured = self.measured_cost(shape, grid, features=features, passes=3 * k + 1)
+        entries, parts = gram_entries(self.own_features + k + 1), len(groups(grid))
+        own = parts * (shape.ratings + 10 * shape.users) * entries * 1.5e-9
+        return measured + Cost(own, shape.rows * (self.own_features + k + 2) * LINE * parts)

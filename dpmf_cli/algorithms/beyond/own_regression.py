@@ -1,15 +1,24 @@
 """Own regression: released features of items, on which each user regresses that user's own ratings."""
 
 import math
-from abc import abstractmethod
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import Delta
+from dpmf_cli.algorithms.shared.cost import (
+    CLIPPED_VISIT,
+    LINE,
+    ROW_IN_RATINGS,
+    SOLVED_ENTRY,
+    Cost,
+    Shape,
+    effects_cost,
+    gram_entries,
+)
 from dpmf_cli.algorithms.shared.item_posteriors import Items
 from dpmf_cli.algorithms.shared.learned_features import Ridges, Rounds, fixed_features, learn, regressed
 from dpmf_cli.algorithms.shared.measured_items import (
@@ -19,7 +28,7 @@ from dpmf_cli.algorithms.shared.measured_items import (
 )
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
-from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.als import by_user
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
@@ -58,13 +67,9 @@ class OwnRegression(PrivateAlgorithm):
 
     title: ClassVar[str] = "Own regression"
     paper: ClassVar[Paper] = Paper.DPMF
-    variants: ClassVar[Variants] = frozenset(
-        (each, Mode.CORRECTED) for each in (Neighbours.USER, Neighbours.UNBOUNDED, Neighbours.BOUNDED)
-    )
     averaged: ClassVar[bool] = False
     joint: ClassVar[bool] = True
     counts_users: ClassVar[bool] = True
-    most: ClassVar[float] = 0.8
 
     algorithm: Literal["own_regression"]
     neighbours: Neighbours = Neighbours.USER
@@ -86,7 +91,7 @@ class OwnRegression(PrivateAlgorithm):
         strength = self.strength(train, epsilons)
         share = self.share(strength)
         weights = 1 / np.sqrt(np.maximum(train.user_counts, 1))
-        items = self.measured(train, weights, epsilons, share, curator)
+        items: Items = self.variant(self, train, weights, epsilons, share, curator)
         model = fixed_features(items, self.of_a_user, self.factors)
         if self.factors:
             theta = self.for_features(epsilons, share)
@@ -105,8 +110,7 @@ class OwnRegression(PrivateAlgorithm):
         *fixed, learned = self.ridges
         return Ridges((fixed[0], fixed[1], fixed[2]), learned)
 
-    @abstractmethod
-    def measured(
+    def of_users(
         self,
         train: Ratings,
         weights: NDArray[np.float64],
@@ -114,7 +118,45 @@ class OwnRegression(PrivateAlgorithm):
         share: NDArray[np.float64],
         curator: Curator,
     ) -> Items:
-        """Releases averages and popularity of items, for the part of the budget that `share` (E,) leaves."""
+        """Neighbours differ in one user, with all ratings. All noise is Gaussian (`measured_of_users`)."""
+        theta = self.mu(epsilons) * np.sqrt(1 - share)
+        return measured_of_users(train, weights, theta, self.clip, self.of_a_user, curator)
+
+    def of_presence(
+        self,
+        train: Ratings,
+        weights: NDArray[np.float64],
+        epsilons: Epsilons,
+        share: NDArray[np.float64],
+        curator: Curator,
+    ) -> Items:
+        """Neighbours differ in the presence of one rating. Averages have Laplace noise (`measured_of_presence`).
+
+        The noise of a round hides a user's complete part of the sums, because any one rating of the user may change
+        all of it.
+        """
+        return measured_of_presence(train, epsilons * (1 - share), curator, learning=self.factors > 0)
+
+    def of_values(
+        self,
+        train: Ratings,
+        weights: NDArray[np.float64],
+        epsilons: Epsilons,
+        share: NDArray[np.float64],
+        curator: Curator,
+    ) -> Items:
+        """Neighbours differ in the value of one rating. Averages have Laplace noise (`measured_of_values`).
+
+        The noise of a round hides a user's complete part of the sums, as in `of_presence`.
+        """
+        return measured_of_values(train, weights, epsilons * (1 - share), curator)
+
+    variants: ClassVar[Variants] = {
+        (Neighbours.USER, Mode.CORRECTED): of_users,
+        (Neighbours.UNBOUNDED, Mode.CORRECTED): of_presence,
+        (Neighbours.BOUNDED, Mode.CORRECTED): of_values,
+    }
+    """Releases averages and popularity of items, for the part of the budget that `share` (E,) leaves."""
 
     @property
     def spends_delta(self) -> float:
@@ -128,12 +170,18 @@ class OwnRegression(PrivateAlgorithm):
         return mu_of_epsilon(epsilon, self.delta) if self.spends_delta else epsilon
 
     def for_features(self, epsilons: Epsilons, share: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(E,) μ of all rounds together, for the fraction `share` of ε. Averages are pure ε-DP."""
-        return self.mu(epsilons * share)
+        """(E,) μ of all rounds together, for the fraction `share` of ε; of μ² where averages have Gaussian noise."""
+        of_users = self.neighbours is Neighbours.USER
+        return self.mu(epsilons) * np.sqrt(share) if of_users else self.mu(epsilons * share)
 
     def mu(self, epsilons: Epsilons) -> NDArray[np.float64]:
         """(E,) μ of Gaussian noise at each ε."""
         return np.array([mu_of_epsilon(float(epsilon), self.delta) for epsilon in epsilons])
+
+    @property
+    def most(self) -> float:
+        """The fraction of the budget that learned features get where there is hardly any noise."""
+        return 0.8 if self.neighbours is Neighbours.USER else 0.95
 
     def strength(self, train: Ratings, epsilons: Epsilons) -> NDArray[np.float64]:
         """(E,) a typical item's weighted count, √TYPICAL·n_users/n_items, over the deviation of noise of μ(ε)."""
@@ -151,64 +199,9 @@ class OwnRegression(PrivateAlgorithm):
         more = np.floor(np.log2(np.clip(strength / 16, 1, 2.0**64)))
         return np.where(strength < STRONG, 0, np.minimum(2 + more, self.factors)).astype(np.int64)
 
-
-class UserOwnRegression(OwnRegression):
-    """Neighbours differ in one user, with all of that user's ratings. All noise is Gaussian (`measured_of_users`)."""
-
-    variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.CORRECTED)})
-
-    def for_features(self, epsilons: Epsilons, share: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(E,) μ of all rounds together, for the fraction `share` of μ². Averages have Gaussian noise."""
-        return self.mu(epsilons) * np.sqrt(share)
-
-    def measured(
-        self,
-        train: Ratings,
-        weights: NDArray[np.float64],
-        epsilons: Epsilons,
-        share: NDArray[np.float64],
-        curator: Curator,
-    ) -> Items:
-        theta = self.mu(epsilons) * np.sqrt(1 - share)
-        return measured_of_users(train, weights, theta, self.clip, self.of_a_user, curator)
-
-
-class PresenceOwnRegression(OwnRegression):
-    """Neighbours differ in the presence of one rating. Averages have Laplace noise (`measured_of_presence`).
-
-    The noise of a round hides a user's complete part of the sums, because any one rating of the user may change all
-    of it.
-    """
-
-    variants: ClassVar[Variants] = frozenset({(Neighbours.UNBOUNDED, Mode.CORRECTED)})
-    most: ClassVar[float] = 0.95
-
-    def measured(
-        self,
-        train: Ratings,
-        weights: NDArray[np.float64],
-        epsilons: Epsilons,
-        share: NDArray[np.float64],
-        curator: Curator,
-    ) -> Items:
-        return measured_of_presence(train, epsilons * (1 - share), curator, learning=self.factors > 0)
-
-
-class ValueOwnRegression(OwnRegression):
-    """Neighbours differ in the value of one rating. Averages have Laplace noise (`measured_of_values`).
-
-    The noise of a round hides a user's complete part of the sums, as in `PresenceOwnRegression`.
-    """
-
-    variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.CORRECTED)})
-    most: ClassVar[float] = 0.95
-
-    def measured(
-        self,
-        train: Ratings,
-        weights: NDArray[np.float64],
-        epsilons: Epsilons,
-        share: NDArray[np.float64],
-        curator: Curator,
-    ) -> Items:
-        return measured_of_values(train, weights, epsilons * (1 - share), curator)
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        features, passes = self.factors + 3, (self.iterations + 1) * len(groups(grid))
+        solved = (shape.ratings + ROW_IN_RATINGS * shape.users) * gram_entries(features) * SOLVED_ENTRY
+        summed = shape.ratings * CLIPPED_VISIT * features / 2
+        rows = shape.rows * features * LINE  # coefficients and sums are float64
+        return effects_cost(shape, grid) + Cost(passes * (solved + summed), 8 * rows * len(groups(grid)))

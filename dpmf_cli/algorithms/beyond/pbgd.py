@@ -4,9 +4,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
-from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.base import Paper, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.private_factorization import NormBoundedFactorization
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.clipped_gradients import BatchStep, step_batch
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.privacy import sensitivity
@@ -65,3 +66,9 @@ class PrivateBatchGradientDescent(NormBoundedFactorization):
                 step,
             )
         return model
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        averages, passes = effects_cost(shape, grid), self.epochs * len(groups(grid))
+        visits = shape.ratings * passes * self.factors * 8e-9
+        factors = 2 * shape.rows * (self.factors + 1) * LINE * len(groups(grid))
+        return Cost(averages.seconds + visits, averages.bytes + factors)

@@ -2,9 +2,8 @@
 
 from typing import ClassVar, Literal
 
-from dpmf_cli.algorithms.shared.base import Variants
+from dpmf_cli.algorithms.shared.base import Paper, Variants, in_mode
 from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_neighbourhood import CERTIFIED, PrivateNeighbourhood
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.privacy.curator import Curator
@@ -22,7 +21,7 @@ class PrivateConstantNeighbourhood(PrivateNeighbourhood):
 
     title: ClassVar[str] = "Constant similarity, private averages"
     paper: ClassVar[Paper] = Paper.DPMF
-    variants: ClassVar[Variants] = CERTIFIED
+    variants: ClassVar[Variants] = in_mode(Mode.CORRECTED, *CERTIFIED)
     revision: ClassVar[int] = 2
 
     algorithm: Literal["private_constant_nbm"]

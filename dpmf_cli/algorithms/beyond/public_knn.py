@@ -4,10 +4,12 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.averages import averages_of
+from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
+from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape, effects_cost, pairs_cost
+from dpmf_cli.algorithms.shared.covariance_cost import covariance_cost, search_cost
 from dpmf_cli.algorithms.shared.fixed_covariance import AllAlike, NearestAlike, public_weights
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Neighbours
@@ -31,7 +33,6 @@ class PublicKNN(PrivateAlgorithm):
 
     title: ClassVar[str] = "kNN, fixed covariance"
     paper: ClassVar[Paper] = Paper.DPMF
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     joint: ClassVar[bool] = True
     revision: ClassVar[int] = 3
 
@@ -47,22 +48,32 @@ class PublicKNN(PrivateAlgorithm):
         """v + ridge, in units of B²."""
         return self.variance + self.ridge
 
-
-class BoundedPublicKNN(PublicKNN):
-    """Who rated what is public. The neighbours are the k nearest items by Wgt."""
-
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
-
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> NearestAlike:
-        effects = self.averages(train, self.budget.for_effects(epsilons), curator)
+    def bounded(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> NearestAlike:
+        """Who rated what is public. The neighbours are the k nearest items by Wgt."""
+        effects = averages_of(self, train, self.budget.for_effects(epsilons), curator)
         return NearestAlike(train, effects, self.of_an_item, self.covariance, public_weights(train), self.k)
 
-
-class UnboundedPublicKNN(PublicKNN):
-    """Nothing is public. The neighbours are all other items that the user rated."""
-
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.UNBOUNDED)
-
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> AllAlike:
-        effects = self.averages(train, self.budget.for_effects(epsilons), curator)
+    def unbounded(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> AllAlike:
+        """Nothing is public. The neighbours are all other items that the user rated."""
+        effects = averages_of(self, train, self.budget.for_effects(epsilons), curator)
         return AllAlike(train, effects, self.of_an_item, self.covariance)
+
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, run=bounded) | in_both_modes(
+        Neighbours.UNBOUNDED, run=unbounded
+    )
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        sums = Cost(5e-9 * grid * (1 + self.k * ASKED) * shape.ratings, 40.0 * shape.ratings)
+        cost = effects_cost(shape, grid) + sums
+        if self.neighbours is not Neighbours.BOUNDED:
+            return cost
+        search = search_cost(shape, self.k, searches=1)
+        return cost + covariance_cost(shape, 0, private_weights=False) + search
+
+    def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
+        sums = Cost(pairs * grid * self.k * 5e-9, 8.0 * self.k * pairs / calls)
+        return pairs_cost(grid, pairs) + sums

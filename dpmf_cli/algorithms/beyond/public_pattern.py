@@ -4,6 +4,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.pattern import Pattern
 from dpmf_cli.algorithms.shared.pattern_measurements import AVERAGES, CORE, FACTORS, PatternAlgorithm
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors, set_effects
@@ -61,3 +62,7 @@ class PublicPattern(PatternAlgorithm):
         move_factors(model, "items", second, measured.factors("items"))
         move_factors(model, "users", first, measured.factors("users"))
         return model
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        k = self.factors
+        return self.measured_cost(shape, grid, features=k, passes=3 * 2 * k + 3 * k + 2)

@@ -6,13 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.averages import EffectsModel, sums_and_counts
+from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
-from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.pattern import LEAST_SPREAD
 from dpmf_cli.algorithms.shared.shrunk_sums import Law, averages_of
-from dpmf_cli.algorithms.shared.sums_and_counts import sums_and_counts
 from dpmf_cli.kernels.als import by_item, by_user
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, set_effects
 from dpmf_cli.kernels.reports import clamped_sums
@@ -38,7 +37,7 @@ class ShrunkAverages(PrivateAlgorithm):
 
     title: ClassVar[str] = "Shrunk averages"
     paper: ClassVar[Paper] = Paper.DPMF
-    variants: ClassVar[Variants] = frozenset({(Neighbours.UNBOUNDED, Mode.CORRECTED)})
+    variants: ClassVar[Variants] = {(Neighbours.UNBOUNDED, Mode.CORRECTED): None}
     averaged: ClassVar[bool] = False
 
     algorithm: Literal["shrunk_averages"]
@@ -85,6 +84,9 @@ class ShrunkAverages(PrivateAlgorithm):
                 for own, n, v in lanes
             ]
         )
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        return effects_cost(shape, grid)
 
 
 def halves_of(sums: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -1,16 +1,18 @@
 """DPALS: private alternating least squares. Chien, Jain, Krichene, Rendle, Song, Thakurta and Zhang 2021."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
+from dpmf_cli.algorithms.shared.base import ByMode
 from dpmf_cli.algorithms.shared.budget import Fractions
-from dpmf_cli.algorithms.shared.entry_checks import refuse_fields_of_the_other_mode
-from dpmf_cli.algorithms.shared.item_alternation import Begun, ItemAlternation
+from dpmf_cli.algorithms.shared.cost import Cost, Shape, fetched, gram_entries
+from dpmf_cli.algorithms.shared.item_alternation import EQUATION_ENTRY, ITEM_ENTRY, Begun, ItemAlternation
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
+from dpmf_cli.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.kernels.factors import set_items
 from dpmf_cli.kernels.normal_equations import HELD, Residuals, isometric, item_equations, whole
 from dpmf_cli.privacy import sensitivity
@@ -20,6 +22,9 @@ from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
+
+EIGEN_ENTRY = 4e-9
+"""Seconds per item and ε, times d³, for the eigenvectors of its Gram matrix."""
 
 
 class EquationsBudget(Fractions):
@@ -44,6 +49,8 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
     """
 
     title: ClassVar[str] = "DPALS"
+    small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4}
+    only: ClassVar[ByMode] = {Mode.CORRECTED: ("rating_clip",)}
 
     algorithm: Literal["dpals"]
     rating_clip: float = Field(0.85, ge=1e-6, le=1e6, description="Γ_M, corrected")
@@ -56,11 +63,6 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
     )
     noise_ridge: float = Field(1.0, ge=0, le=1e6, description="κ")
     budget: EquationsBudget = EquationsBudget()
-
-    @model_validator(mode="after")
-    def _refuse_a_clip_that_is_not_published(self) -> Self:
-        refuse_fields_of_the_other_mode(self, () if self.mode is Mode.CORRECTED else ("rating_clip",))
-        return self
 
     @property
     def measurements(self) -> Mapping[str, int]:
@@ -105,6 +107,14 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
         """(n_items, E) f_i, with mean 1 over the ratings as counted with noise."""
         powers = (counts + 1) ** self.frequency_exponent
         return np.asarray(powers * (counts.sum(axis=0) / (counts * powers).sum(axis=0)))
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        times, parts, d = self.iterations, padded_grid(grid) / 16, self.factors
+        summed = times * parts * shape.ratings * gram_entries(d) * ITEM_ENTRY
+        equations = times * grid * shape.items * (d**3 * EIGEN_ENTRY + gram_entries(d) * EQUATION_ENTRY)
+        held = 24.0 * shape.items * gram_entries(d) + 48.0 * HELD
+        far = (fetched(shape.users, d, times * shape.ratings * len(groups(grid))),)
+        return self.users_cost(shape, grid, times + 1) + Cost(summed + equations, held, far)
 
 
 def solved(

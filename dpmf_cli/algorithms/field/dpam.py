@@ -3,25 +3,30 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from dpmf_cli.algorithms.shared.budget import Fractions
-from dpmf_cli.algorithms.shared.descent_rates import rates_under
-from dpmf_cli.algorithms.shared.entry_checks import (
+from dpmf_cli.algorithms.shared.base import (
+    SAMPLED,
+    Choices,
     refuse_a_delta_beyond_the_accountant,
     refuse_steps_that_diverge,
 )
+from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.cost import Cost, Shape, fetched
 from dpmf_cli.algorithms.shared.factorization import InitialFactors
-from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
+from dpmf_cli.algorithms.shared.item_alternation import EQUATION_ENTRY, ITEM_ENTRY, ItemAlternation
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
+from dpmf_cli.algorithms.shared.theta import rates_under
+from dpmf_cli.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.kernels.clipped_gradients import descend_items
 from dpmf_cli.kernels.normal_equations import Residuals, UserParts, right_sides
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian
+from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import clipped_contributions
 from dpmf_cli.privacy.subsampling import noise_multipliers
@@ -54,6 +59,7 @@ class PrivateAlternatingMinimization(ItemAlternation):
 
     title: ClassVar[str] = "DPAM"
     counts_users: ClassVar[bool] = True
+    small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4, "iterations": 2, "steps": 3}
 
     algorithm: Literal["dpam"]
     iterations: int = Field(12, ge=1, le=1000, description="T")
@@ -77,13 +83,13 @@ class PrivateAlternatingMinimization(ItemAlternation):
     )
     budget: ItemGradientsBudget = ItemGradientsBudget()
 
-    @model_validator(mode="after")
-    def _refuse_a_delta_beyond_the_accountant(self) -> Self:
-        refuse_a_delta_beyond_the_accountant(self.sampling_rate, self.delta)
-        return self
+    @classmethod
+    def choices(cls, mode: Mode) -> Choices:
+        return (SAMPLED,)
 
     @model_validator(mode="after")
-    def _refuse_steps_that_diverge(self) -> Self:
+    def _refuse_what_cannot_be_certified(self) -> Self:
+        refuse_a_delta_beyond_the_accountant(self.sampling_rate, self.delta)
         refuse_steps_that_diverge(self.learning_rate, "item_ridge", self.item_ridge)
         return self
 
@@ -143,3 +149,11 @@ class PrivateAlternatingMinimization(ItemAlternation):
             return parts
         chosen = rng.random((parts.train.n_users, 1)) < self.sampling_rate
         return replace(parts, weights=replace(parts.weights, users=parts.weights.users * chosen))
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        steps, parts, d = self.iterations * self.steps, padded_grid(grid) / 16, self.factors
+        summed = steps * parts * shape.ratings * 6 * d * ITEM_ENTRY
+        noise = steps * grid * shape.items * d * EQUATION_ENTRY
+        held = 48.0 * shape.items * d * padded_grid(grid)
+        far = (fetched(shape.users, d, steps * shape.ratings * len(groups(grid))),)
+        return self.users_cost(shape, grid, self.iterations + 1) + Cost(summed + noise, held, far)

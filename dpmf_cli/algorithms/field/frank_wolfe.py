@@ -1,26 +1,27 @@
 """DP Frank–Wolfe: matrix completion by one noisy eigenvector after the other. Jain, Thakkar and Thakurta 2018."""
 
 import math
-from collections.abc import Iterator
-from typing import ClassVar, Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
+from dpmf_cli.algorithms.shared.averages import CentredAverages
+from dpmf_cli.algorithms.shared.base import ByMode, Paper, Variants
 from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters
-from dpmf_cli.algorithms.shared.item_averages import CentredAverages
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, effects_of
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.algorithms.shared.theta import NoiseKind
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.covariance import Raters, triangle_size
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors
-from dpmf_cli.kernels.frank_wolfe import released_grams, step_towards
+from dpmf_cli.kernels.frank_wolfe import released_grams, side_by_side, step_towards
 from dpmf_cli.kernels.sums import sums_by
 from dpmf_cli.kernels.symmetric import leading_eigenpairs
 from dpmf_cli.privacy.covariance_sensitivity import user_gram
@@ -32,8 +33,11 @@ from dpmf_cli.privacy.release import Release
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
-PUBLISHED_FIELDS = ("most_ratings", "failure")
-CORRECTED_FIELDS = ("budget", "typical_count")
+SECONDS_PER_VISIT, SECONDS_PER_ENTRY, SECONDS_PER_NORMAL = 4.5e-9, 4e-9, 1.3e-8
+"""Per product of two ratings of one user, added to all matrices that are held side by side; per pair of items in one
+matrix; per normal number drawn for that pair."""
+SECONDS_PER_FIRST_VECTOR, SECONDS_PER_COEFFICIENT = 2.3e-8, 1e-9
+"""Per pair of items, to find only the first eigenvector; per rating and coefficient of its user, in a step."""
 
 
 class GramBudget(Fractions):
@@ -59,7 +63,11 @@ class FrankWolfe(OwnMeansAlgorithm):
     title: ClassVar[str] = "DP Frank–Wolfe"
     counts_users: ClassVar[bool] = True
     paper: ClassVar[Paper] = Paper.JAIN
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.USER)
+    only: ClassVar[ByMode] = {
+        Mode.PUBLISHED: ("most_ratings", "failure"),
+        Mode.CORRECTED: ("budget", "typical_count"),
+    }
+    small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4}
 
     algorithm: Literal["frank_wolfe"]
     neighbours: Neighbours = Neighbours.USER
@@ -81,18 +89,40 @@ class FrankWolfe(OwnMeansAlgorithm):
     budget: GramBudget = GramBudget()
 
     @property
+    def factor(self) -> float:
+        """Published: ε divided by Δ/σ of all steps together, with Δ = 4L²: 2·√ln(1/δ)."""
+        return 2 * math.sqrt(math.log(1 / self.delta))
+
+    def epsilon_of(self, theta: float) -> float:
+        return theta * self.factor if self.mode is Mode.PUBLISHED else super().epsilon_of(theta)
+
+    def theta_of(self, epsilon: float) -> float:
+        return epsilon / self.factor if self.mode is Mode.PUBLISHED else super().theta_of(epsilon)
+
+    @property
     def longest(self) -> float:
         """The bound to which ‖a_u‖₂ is clipped."""
-        raise NotImplementedError
+        return 2 * self.norm if self.mode is Mode.PUBLISHED else self.norm
 
     @property
     def limit(self) -> float:
         """The bound to which Π scales ‖P_Ω(Y_u)‖₂ down."""
-        raise NotImplementedError
+        return self.norm if self.mode is Mode.PUBLISHED else math.inf
 
     def slack(self, deviation: float, n_items: int) -> float:
-        """Returns λ′ − λ̂."""
-        return 0.0
+        """λ′ − λ̂."""
+        if self.mode is Mode.CORRECTED:
+            return 0.0
+        return float(math.sqrt(deviation * math.log(n_items / self.failure)) * n_items**0.25)
+
+    def own_means(self, train: Ratings, averages: CentredAverages) -> Effects:
+        """Published: each user's mean rating, less the middle of the scale, which the items' effects hold."""
+        if self.mode is Mode.CORRECTED:
+            return super().own_means(train, averages)
+        sums = sums_by(train.users, train.values - np.float64(train.scale.middle), train.n_users)
+        means = sums / np.maximum(train.user_counts, 1)
+        users = np.repeat(means[:, None], len(averages.overall), axis=1)
+        return Effects(averages.overall, averages.items, users, averages.residual)
 
     def noises(
         self,
@@ -163,42 +193,16 @@ class FrankWolfe(OwnMeansAlgorithm):
             self.step(model, own, step, beside["singular"], float(beside["nuclear"][0]))
         return model
 
+    def published(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> OwnFactors:
+        """x_ui = r_ui − the mean of u's own ratings. Of a user's ratings, ξ at most are kept, drawn at random.
 
-class PublishedFrankWolfe(FrankWolfe):
-    """x_ui = r_ui − the mean of u's own ratings. Of a user's ratings, ξ at most are kept, drawn at random.
-
-    The paper assumes ‖P_Ω(x_u)‖ ≤ L, and Π keeps ‖P_Ω(Y_u)‖ ≤ L, so that ‖a_u‖ ≤ 2L. Here a_u is clipped to 2L, which
-    changes nothing where the assumption holds. σ = L²·√(64·T·ln(1/δ))/ε is for ε up to 2·ln(1/δ). For these ε the
-    provable ε is below the claimed one, because the constant is not the best. A user without ratings gets the middle
-    of the scale.
-    """
-
-    variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.PUBLISHED)})
-    of_the_other: ClassVar[tuple[str, ...]] = CORRECTED_FIELDS
-
-    @property
-    def factor(self) -> float:
-        """ε divided by Δ/σ of all steps together, with Δ = 4L²: 2·√ln(1/δ)."""
-        return 2 * math.sqrt(math.log(1 / self.delta))
-
-    def epsilon_of(self, theta: float) -> float:
-        return theta * self.factor
-
-    def theta_of(self, epsilon: float) -> float:
-        return epsilon / self.factor
-
-    def slack(self, deviation: float, n_items: int) -> float:
-        return float(math.sqrt(deviation * math.log(n_items / self.failure)) * n_items**0.25)
-
-    @property
-    def longest(self) -> float:
-        return 2 * self.norm
-
-    @property
-    def limit(self) -> float:
-        return self.norm
-
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
+        The paper assumes ‖P_Ω(x_u)‖ ≤ L, and Π keeps ‖P_Ω(Y_u)‖ ≤ L, so that ‖a_u‖ ≤ 2L. Here a_u is clipped to 2L,
+        which changes nothing where the assumption holds. σ = L²·√(64·T·ln(1/δ))/ε is for ε up to 2·ln(1/δ). For these
+        ε the provable ε is below the claimed one, because the constant is not the best. A user without ratings gets
+        the middle of the scale.
+        """
         train = at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
         grid, middle = len(epsilons), train.scale.middle
         known = CentredAverages(np.full(grid, middle), np.full((train.n_items, grid), middle), np.zeros(grid))
@@ -206,35 +210,35 @@ class PublishedFrankWolfe(FrankWolfe):
         noises = self.noises(train, multiplier, curator, claimed=epsilons)
         return self.complete(train, self.own_means(train, known), noises)
 
-    def own_means(self, train: Ratings, averages: CentredAverages) -> Effects:
-        """Returns the mean of each user's own ratings less the middle of the scale, which the items' effects hold."""
-        sums = sums_by(train.users, train.values - np.float64(train.scale.middle), train.n_users)
-        means = sums / np.maximum(train.user_counts, 1)
-        users = np.repeat(means[:, None], len(averages.overall), axis=1)
-        return Effects(averages.overall, averages.items, users, averages.residual)
+    def corrected(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> OwnFactors:
+        """x_ui = r_ui − MAvg_i − r̄_u, with noisy averages MAvg and the user's own mean r̄_u (`own_means`).
 
-
-class CorrectedFrankWolfe(FrankWolfe):
-    """x_ui = r_ui − MAvg_i − r̄_u, with noisy averages MAvg and the user's own mean r̄_u (`own_means`).
-
-    a_u is clipped to L, which needs no assumption, so Π, which bounded a_u, is left out. All ratings are kept. σ
-    follows from exact composition. λ̂ is not enlarged: noise already enlarges it, and a user's step is within ±1
-    anyway.
-    """
-
-    variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.CORRECTED)})
-    of_the_other: ClassVar[tuple[str, ...]] = PUBLISHED_FIELDS
-
-    @property
-    def longest(self) -> float:
-        return self.norm
-
-    @property
-    def limit(self) -> float:
-        return math.inf
-
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
+        a_u is clipped to L, which needs no assumption, so Π, which bounded a_u, is left out. All ratings are kept. σ
+        follows from exact composition. λ̂ is not enlarged: noise already enlarges it, and a user's step is within ±1
+        anyway.
+        """
         effects = self.own_means(train, self.released_averages(train, self.measurer(epsilons, curator)))
         theta = np.array([self.theta_of(float(epsilon)) for epsilon in epsilons])
         multiplier = math.sqrt(self.iterations) / (self.budget.gram * theta)
         return self.complete(train, effects, self.noises(train, multiplier, curator))
+
+    variants: ClassVar[Variants] = {
+        (Neighbours.USER, Mode.PUBLISHED): published,
+        (Neighbours.USER, Mode.CORRECTED): corrected,
+    }
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        if self.mode is Mode.PUBLISHED and shape.ratings > self.most_ratings * shape.users:
+            kept = self.most_ratings * shape.users
+            shape = Shape(shape.users, shape.items, kept, float(self.most_ratings * kept))
+        pairs, times, at_once = triangle_size(shape.items), self.iterations * grid, side_by_side(shape.items)
+        visits = self.iterations * math.ceil(grid / at_once) * shape.squares / 2
+        drawn = self.iterations * pairs * SECONDS_PER_NORMAL
+        matrices = times * pairs * (SECONDS_PER_ENTRY + SECONDS_PER_FIRST_VECTOR)
+        steps = times * self.iterations * shape.ratings * SECONDS_PER_COEFFICIENT
+        factors = 64.0 * shape.rows * (self.iterations + 1) * len(groups(grid))
+        held = (4.0 * min(grid, at_once) + 8.0) * pairs + 160.0 * shape.ratings + factors
+        seconds = visits * SECONDS_PER_VISIT + drawn + matrices + steps
+        return effects_cost(shape, grid) + Cost(seconds, held)

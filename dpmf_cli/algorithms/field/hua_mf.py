@@ -5,17 +5,31 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.averages import Part, bounded_item_averages, laplace_steps
+from dpmf_cli.algorithms.shared.base import ByMode, Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.cost import (
+    PERTURBED_ENTRY,
+    ROW_IN_RATINGS,
+    Cost,
+    Shape,
+    factors_cost,
+    gram_entries,
+)
 from dpmf_cli.algorithms.shared.effects import EffectsParameters, stabilised
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, initial_factors
-from dpmf_cli.algorithms.shared.item_averages import Part, bounded_item_averages
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
-from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.algorithms.shared.private_averages import laplace_steps
 from dpmf_cli.algorithms.shared.probabilistic import sampled_model
-from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed, solve_rows
+from dpmf_cli.compiled.lane_groups import groups
+from dpmf_cli.kernels.als import (
+    RowProblem,
+    by_item,
+    by_user,
+    solve_rows,
+    solve_perturbed,
+    solve_rows,
+)
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.sums import residual_sums_by_user
 from dpmf_cli.privacy import sensitivity
@@ -25,9 +39,6 @@ from dpmf_cli.privacy.mechanisms import repeated_k_norm
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
-
-PUBLISHED_FIELDS = ("regularization", "iterations", "initial_factors")
-CORRECTED_FIELDS = ("noise_ridge", "user_ridge", "budget")
 
 
 class ItemFactorsBudget(Fractions):
@@ -49,8 +60,11 @@ class HuaMF(PrivateAlgorithm):
 
     title: ClassVar[str] = "MF of Hua et al."
     paper: ClassVar[Paper] = Paper.HUA
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
     joint: ClassVar[bool] = True
+    only: ClassVar[ByMode] = {
+        Mode.PUBLISHED: ("regularization", "iterations", "initial_factors"),
+        Mode.CORRECTED: ("noise_ridge", "user_ridge", "budget"),
+    }
 
     algorithm: Literal["hua_mf"]
     factors: int = Field(2, ge=1, le=64, description="d")
@@ -69,19 +83,15 @@ class HuaMF(PrivateAlgorithm):
     effects: EffectsParameters = EffectsParameters(beta_m=10, beta_u=20, residual_clamp=2)
     budget: ItemFactorsBudget = ItemFactorsBudget()
 
+    def published(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> KnownModel:
+        """U is fitted to the same ratings by regularised least squares without noise, and divided by the norm of
+        its longest row.
 
-class PublishedHuaMF(HuaMF):
-    """U is fitted to the same ratings by regularised least squares without noise, and divided by the norm of
-    its longest row.
-
-    The theorem treats U as a constant, but it is not constant: another rating moves u_i, and with it what u_i adds to
-    every item that user i rated. Nothing is provable. Each user keeps u_i, and predictions use it (‡).
-    """
-
-    variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.PUBLISHED)})
-    of_the_other: ClassVar[tuple[str, ...]] = CORRECTED_FIELDS
-
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> KnownModel:
+        The theorem treats U as a constant, but it is not constant: another rating moves u_i, and with it what u_i
+        adds to every item that user i rated. Nothing is provable. Each user keeps u_i, and predictions use it (‡).
+        """
         largest = max(abs(train.scale.minimum), abs(train.scale.maximum))
         (noise,) = repeated_k_norm(
             "objective, item factors",
@@ -109,22 +119,18 @@ class PublishedHuaMF(HuaMF):
         noise.inside(solve_perturbed, model, ratings_by_item, perturbed, np.inf)
         return sampled_model(train, np.ones((len(train), grid), np.bool_), model)
 
+    def corrected(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> OwnFactors:
+        """U is drawn as random unit rows that do not depend on any rating, so the theorem holds:
 
-class CorrectedHuaMF(HuaMF):
-    """U is drawn as random unit rows that do not depend on any rating, so the theorem holds:
+            x_ij = clamp(r_ij − IAvg_j, ±B),   IAvg noisy averages (`bounded_item_averages`)
+            V ← as above, from x and with a w that grows with the noise
+            r̂_ij = IAvg_j + r̄_i + p_i·v_j,   r̄_i the user's own mean, p_i the user's own ridge regression on V
 
-        x_ij = clamp(r_ij − IAvg_j, ±B),   IAvg noisy averages (`bounded_item_averages`)
-        V ← as above, from x and with a w that grows with the noise
-        r̂_ij = IAvg_j + r̄_i + p_i·v_j,   r̄_i the user's own mean, p_i the user's own ridge regression on V
-
-    There is only one pass: if users' factors followed from V, every row of them would depend on the rating in
-    question. Predictions use the target user's own ratings (‡).
-    """
-
-    variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.CORRECTED)})
-    of_the_other: ClassVar[tuple[str, ...]] = PUBLISHED_FIELDS
-
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
+        There is only one pass: if users' factors followed from V, every row of them would depend on the rating in
+        question. Predictions use the target user's own ratings (‡).
+        """
         shares = {part: self.budget.fractions[part] * epsilons for part in (Part.OVERALL, Part.ITEMS)}
         _, averages = bounded_item_averages(
             train,
@@ -163,3 +169,15 @@ class CorrectedHuaMF(HuaMF):
         )
         solve_rows(model, by_user(own), RowProblem(self.user_ridge, np.inf, per_rating=False))
         return model
+
+    variants: ClassVar[Variants] = {
+        (Neighbours.BOUNDED, Mode.PUBLISHED): published,
+        (Neighbours.BOUNDED, Mode.CORRECTED): corrected,
+    }
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        passes = 1.5 if self.mode is Mode.CORRECTED else self.iterations + 0.5
+        d, rows = self.factors, 2 * shape.ratings + ROW_IN_RATINGS * shape.rows
+        work = passes * len(groups(grid)) * rows * gram_entries(d) * PERTURBED_ENTRY
+        seconds = work + 1e-7 * shape.ratings
+        return factors_cost(shape, grid, d, seconds=seconds, held=24.0 * shape.ratings)

@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model
 from dpmf_cli.kernels.langevin import Round, langevin_round, visits_between
 from dpmf_cli.privacy.curator import Curator
@@ -22,6 +23,9 @@ from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
 SIDES: tuple[Side, ...] = ("users", "items")
+
+VISIT = 6e-8
+"""Seconds per rating, latent factor and group of 16 lanes, including the noise of its two rows."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +57,9 @@ class LiuMF(PrivateAlgorithm):
 
     title: ClassVar[str] = "SGLD"
     paper: ClassVar[Paper] = Paper.LIU
-    variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.PUBLISHED)})
+    variants: ClassVar[Variants] = {(Neighbours.USER, Mode.PUBLISHED): None}
     averaged: ClassVar[bool] = False
+    small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4}
 
     algorithm: Literal["liu_mf"]
     neighbours: Neighbours = Neighbours.USER
@@ -116,6 +121,13 @@ class LiuMF(PrivateAlgorithm):
     def posterior(self, count: int, squares: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns (a + n/2)/(b + Σx²/2) for n numbers x."""
         return np.asarray((self.shape + count / 2) / (self.rate + squares / 2))
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        ratings, row = min(shape.ratings, self.most_ratings * shape.users), self.factors + 1
+        passes, rows = self.iterations * len(groups(grid)), shape.rows * row * LINE
+        drawn = (2 * ratings + shape.rows) * float(row)
+        seconds = passes * ratings * row * VISIT + self.iterations * drawn * 1e-8
+        return Cost(seconds + 1e-7 * shape.ratings, 4 * rows * len(groups(grid)) + 16 * drawn + 64 * ratings)
 
 
 def _decays(power: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:

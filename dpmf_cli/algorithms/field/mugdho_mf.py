@@ -6,10 +6,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import Delta
+from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, LINE, Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
-from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, step_noisy, step_side, sum_gradients, visits_of_all
 from dpmf_cli.kernels.releasing import project_side
@@ -38,7 +39,7 @@ class MugdhoMF(PrivateAlgorithm):
 
     title: ClassVar[str] = "Noise on users' gradients"
     paper: ClassVar[Paper] = Paper.MUGDHO
-    variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.PUBLISHED)})
+    variants: ClassVar[Variants] = {(Neighbours.BOUNDED, Mode.PUBLISHED): None}
     averaged: ClassVar[bool] = False
 
     algorithm: Literal["mugdho_mf"]
@@ -91,3 +92,8 @@ class MugdhoMF(PrivateAlgorithm):
             project_side(model, "users", self.clip)
             project_side(model, "items", self.clip)
         return model
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        passes, rows = self.iterations * len(groups(grid)), shape.rows * self.factors * LINE
+        seconds = passes * (shape.ratings * BATCH_VISIT * self.factors + rows * 3e-10)
+        return Cost(seconds + 1e-7 * shape.ratings, 6 * rows * len(groups(grid)))

@@ -1,19 +1,21 @@
 """ISGD: input perturbation followed by SGD. Friedman, Berkovsky, Kaafar 2016, section 4.2, algorithm 3."""
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import Paper, Variants, Where, in_both_modes
+from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, factors_cost, sgd_fetches
 from dpmf_cli.algorithms.shared.effects import Effects, side_by_side
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization, in_order
 from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.algorithms.shared.sample_fits import one_by_one
+from dpmf_cli.compiled.lane_groups import MAXIMUM_WIDTH, groups
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.gradients import sample_bits
-from dpmf_cli.kernels.sgd import Sgd, descend_perturbed
+from dpmf_cli.kernels.sgd import Sgd, descend_perturbed, kept_bytes
 from dpmf_cli.kernels.survivors import Samples, descend_survivors
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -22,6 +24,10 @@ from dpmf_cli.privacy.mechanisms import keyed_laplace, laplace
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
+
+VISIT, CELL = 2.75e-9, 5e-9
+"""Seconds per rating, latent factor and group of 16 lanes; and per cell of the perturbed matrix, for its noise and to
+decide whether it survives."""
 
 
 class InputPerturbationSGD(PrivateFactorization):
@@ -33,8 +39,12 @@ class InputPerturbationSGD(PrivateFactorization):
 
     title: ClassVar[str] = "ISGD"
     paper: ClassVar[Paper] = Paper.FRIEDMAN
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     revision: ClassVar[int] = 2
+    shares_lanes: ClassVar[bool | Where] = Where(
+        lambda entry: entry.neighbours is Neighbours.UNBOUNDED, "with unbounded neighbours"
+    )
+    small: ClassVar[Mapping[str, Any]] = {"epochs": 3}
+    by_rating: ClassVar[bool] = True
 
     algorithm: Literal["isgd"]
     learning_rate: float = Field(
@@ -44,20 +54,17 @@ class InputPerturbationSGD(PrivateFactorization):
     order: Literal["user_major", "shuffled"] = "user_major"
     threshold: float = Field(0.6, gt=0, description="α, unbounded only: smaller perturbed values are dropped")
 
+    def bounded(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> FactorModel:
+        """Algorithm 3, with its line numbers. Neighbours differ in the value of one rating.
 
-class BoundedISGD(InputPerturbationSGD):
-    """Algorithm 3, with its line numbers. Neighbours differ in the value of one rating.
-
-    eq. 7    r̃_ui = clamp(r_ui − IAvg(i) − UAvg(u), [−B, B])
-    1        r′_ui = r̃_ui + Laplace(2B/ε)                        for every rating, once
-    2        r′_ui clamped to [−B, B]
-    3        (P, Q) = SGD on Σ (r′_ui − p_u·q_i)² + λ(‖p_u‖² + ‖q_i‖²)
-    4        return P, Q
-    """
-
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
-
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
+        eq. 7    r̃_ui = clamp(r_ui − IAvg(i) − UAvg(u), [−B, B])
+        1        r′_ui = r̃_ui + Laplace(2B/ε)                        for every rating, once
+        2        r′_ui clamped to [−B, B]
+        3        (P, Q) = SGD on Σ (r′_ui − p_u·q_i)² + λ(‖p_u‖² + ‖q_i‖²)
+        4        return P, Q
+        """
         effects = self.measure_effects(train, epsilons, curator)
         bound = self.bound(train.scale)
         residuals = laplace(
@@ -76,23 +83,19 @@ class BoundedISGD(InputPerturbationSGD):
         )
         return model
 
+    def unbounded(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> FactorModel:
+        """Algorithm 3 over all cells of the users × items matrix. Neighbours differ in the presence of one rating.
 
-class UnboundedISGD(InputPerturbationSGD):
-    """Algorithm 3 over all cells of the users × items matrix. Neighbours differ in the presence of one rating.
+            r̃_ui = 0 where there is no rating
+            r′_ui = clamp(r̃_ui + Laplace(B/ε), [−B, B])          for every cell, once
+            cells with |r′_ui| ≤ α are dropped                    equation 8
+            (P, Q) = SGD on the cells that are left
 
-        r̃_ui = 0 where there is no rating
-        r′_ui = clamp(r̃_ui + Laplace(B/ε), [−B, B])          for every cell, once
-        cells with |r′_ui| ≤ α are dropped                    equation 8
-        (P, Q) = SGD on the cells that are left
-
-    `kernels.survivors` does this without the matrix. Models of different samples are fitted side by side. A rating
-    that is not in a model's sample is an empty cell to that model.
-    """
-
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.UNBOUNDED)
-    shares_lanes: ClassVar[bool] = True
-
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
+        `kernels.survivors` does this without the matrix. Models of different samples are fitted side by side. A
+        rating that is not in a model's sample is an empty cell to that model.
+        """
         effects = self.measure_effects(train, epsilons, curator)
         return self.descend(train, None, effects, epsilons, streams, curator)
 
@@ -137,3 +140,19 @@ class UnboundedISGD(InputPerturbationSGD):
             samples,
         )
         return model
+
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, run=bounded) | in_both_modes(
+        Neighbours.UNBOUNDED, run=unbounded
+    )
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        passes, visit = self.epochs * len(groups(grid)), self.factors * VISIT
+        if self.neighbours is Neighbours.UNBOUNDED:  # the rows of the cells' items stay near
+            seconds = float(shape.users) * shape.items * passes * (CELL + visit)
+            held = shape.items * (self.factors + 1) * LINE
+            return factors_cost(shape, grid, self.factors, seconds=seconds, held=held)
+        seconds, held = shape.ratings * (passes * visit + 4e-8), 17.0 * shape.ratings
+        if self.epochs > 1:
+            held += kept_bytes(shape.ratings, min(grid, MAXIMUM_WIDTH))
+        fetches = sgd_fetches(shape, self.factors, epochs=passes, by_user=self.order == "user_major")
+        return factors_cost(shape, grid, self.factors, seconds=seconds, held=held) + fetches

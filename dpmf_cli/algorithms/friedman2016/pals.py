@@ -6,11 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
-from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.algorithms.shared.private_factorization import Side
-from dpmf_cli.algorithms.shared.private_least_squares import PrivateLeastSquares, RowMoves
-from dpmf_cli.kernels.als import RowProblem, by_item, by_user, perturb_solved
+from dpmf_cli.algorithms.shared.base import Paper, Variants
+from dpmf_cli.algorithms.shared.private_factorization import PrivateLeastSquares, RowMoves, Side
+from dpmf_cli.kernels.als import (
+    RowProblem,
+    by_item,
+    by_user,
+    perturb_solved,
+    perturb_solved,
+)
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -34,7 +38,6 @@ class PrivateALS(PrivateLeastSquares):
 
     title: ClassVar[str] = "PALS"
     paper: ClassVar[Paper] = Paper.FRIEDMAN
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
 
     revision: ClassVar[int] = 2
 
@@ -65,39 +68,26 @@ class PrivateALS(PrivateLeastSquares):
 
     def noise_factors(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
         """(rows,) the factor 1/(n·λ) on the scale of each row's noise, where `counts` (rows,) are the numbers of
-        ratings n. A row without ratings is not solved."""
+        ratings n; 1 if the weight of ‖p‖² does not grow with n. A row without ratings is not solved."""
+        if self.is_constrained:
+            return np.ones(len(counts))
         return 1 / (np.maximum(counts, 1) * self.regularization)
 
-
-class CorrectedBoundedPALS(PrivateALS):
-    """Algorithm 6 with the norms where theorem 6 has them: q_max in the user step, p_max in the item step."""
-
-    variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.CORRECTED)})
-
-    def moves(self, side: Side, scale: Scale) -> RowMoves:
+    def theorem_6(self, side: Side, scale: Scale) -> RowMoves:
+        """Algorithm 6 with the norms where theorem 6 has them: q_max in the user step, p_max in the item step."""
         _, other = self.norms(side)
         return RowMoves(sensitivity.least_squares_row(other, self.bound(scale), scale))
 
-
-class PublishedBoundedPALS(PrivateALS):
-    """Algorithm 6 as listed: p_max in the user step, q_max in the item step. Theorem 6 swaps them."""
-
-    variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.PUBLISHED)})
-
-    def moves(self, side: Side, scale: Scale) -> RowMoves:
+    def as_listed(self, side: Side, scale: Scale) -> RowMoves:
+        """Algorithm 6 as listed: p_max in the user step, q_max in the item step. Theorem 6 swaps them."""
         own, other = self.norms(side)
         true, swapped = (
             sensitivity.least_squares_row(norm, self.bound(scale), scale) for norm in (other, own)
         )
         return RowMoves(true, calibrated_to=swapped)
 
-
-class PublishedUnboundedPALS(PrivateALS):
-    """Algorithm 6 with the sensitivities of table 1. Nothing is provable: the scale depends on the private n_u."""
-
-    variants: ClassVar[Variants] = frozenset({(Neighbours.UNBOUNDED, Mode.PUBLISHED)})
-
-    def moves(self, side: Side, scale: Scale) -> RowMoves:
+    def table_1(self, side: Side, scale: Scale) -> RowMoves:
+        """Algorithm 6 with the sensitivities of table 1. Nothing is provable: the scale depends on the private n."""
         own, other = self.norms(side)
         return RowMoves(
             sensitivity.no_bound_known(2, Neighbours.UNBOUNDED, "the scale depends on the private n"),
@@ -106,23 +96,34 @@ class PublishedUnboundedPALS(PrivateALS):
             ),
         )
 
+    def constrained(self, side: Side, scale: Scale) -> RowMoves:
+        """Ridge regression within ‖p_u‖ ≤ p_max, with a weight `ridge` that does not grow with n_u.
 
-class CorrectedUnboundedPALS(PrivateALS):
-    """Ridge regression within ‖p_u‖ ≤ p_max, with a weight `ridge` that does not grow with n_u.
-
-    Every row, rated or not, gets noise of the same scale (`sensitivity.constrained_ridge_row_unbounded`).
-    """
-
-    variants: ClassVar[Variants] = frozenset({(Neighbours.UNBOUNDED, Mode.CORRECTED)})
-
-    def moves(self, side: Side, scale: Scale) -> RowMoves:
+        Every row, rated or not, gets noise of the same scale (`sensitivity.constrained_ridge_row_unbounded`).
+        """
         own, other = self.norms(side)
         return RowMoves(
             sensitivity.constrained_ridge_row_unbounded(self.ridge, own, other, self.bound(scale))
         )
 
-    def problem(self, side: Side, scale: Scale) -> RowProblem:
-        return RowProblem(self.ridge, self.bound(scale), per_rating=False, ball=self.norms(side)[0])
+    variants: ClassVar[Variants] = {
+        (Neighbours.BOUNDED, Mode.PUBLISHED): as_listed,
+        (Neighbours.BOUNDED, Mode.CORRECTED): theorem_6,
+        (Neighbours.UNBOUNDED, Mode.PUBLISHED): table_1,
+        (Neighbours.UNBOUNDED, Mode.CORRECTED): constrained,
+    }
+    """How far the numbers of one side move that get noise."""
 
-    def noise_factors(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.ones(len(counts))
+    def moves(self, side: Side, scale: Scale) -> RowMoves:
+        moves: RowMoves = self.variant(self, side, scale)
+        return moves
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether every row is a ridge regression within a ball, with a weight that does not grow with n."""
+        return (self.neighbours, self.mode) == (Neighbours.UNBOUNDED, Mode.CORRECTED)
+
+    def problem(self, side: Side, scale: Scale) -> RowProblem:
+        if not self.is_constrained:
+            return super().problem(side, scale)
+        return RowProblem(self.ridge, self.bound(scale), per_rating=False, ball=self.norms(side)[0])

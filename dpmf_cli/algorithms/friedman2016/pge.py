@@ -2,10 +2,10 @@
 
 from typing import ClassVar, Literal
 
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.averages import EffectsModel, averages_of
+from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
-from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Neighbours
@@ -29,5 +29,8 @@ class PrivateGlobalEffects(PrivateAlgorithm):
     budget: AveragesBudget = AveragesBudget(global_averages=0.02, item_averages=0.54, user_averages=0.44)
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
-        effects = self.averages(train, self.budget.for_effects(epsilons), curator)
+        effects = averages_of(self, train, self.budget.for_effects(epsilons), curator)
         return EffectsModel(effects.items, effects.users)
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        return effects_cost(shape, grid)

@@ -9,13 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
+from dpmf_cli.algorithms.shared.averages import averages_of
+from dpmf_cli.algorithms.shared.base import Paper, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
+from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape, effects_cost, pairs_cost
+from dpmf_cli.algorithms.shared.covariance_cost import (
+    covariance_cost,
+    nearest_items_cost,
+    search_cost,
+    solve_cost,
+)
 from dpmf_cli.algorithms.shared.covariance_predictors import NearestItems
 from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceAlgorithm, CovarianceModel
 from dpmf_cli.algorithms.shared.item_products import MeasuredProducts, ReleasedProducts, inverse_counts
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -57,7 +64,6 @@ class PrivateKNN(CovarianceAlgorithm):
 
     title: ClassVar[str] = "kNN"
     paper: ClassVar[Paper] = Paper.FRIEDMAN
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     joint: ClassVar[bool] = True
     revision: ClassVar[int] = 3
 
@@ -94,40 +100,26 @@ class PrivateKNN(CovarianceAlgorithm):
             later=True,
         )
 
-
-class BoundedKNN(PrivateKNN):
-    """Neighbours differ in the value of one rating. Who rated what is public, and so is Wgt: Cov gets all of the
-    step's ε."""
-
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
-
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> CovarianceModel:
-        effects = self.averages(train, self.budget.for_effects(epsilons), curator)
-        epsilon = self.budget.covariance * epsilons
-        measured = self.measure(train, effects)
-        released = ReleasedProducts(measured, self.release_of_covariance(train, epsilon, curator))
-        return CovarianceModel(self, released, train, effects)
-
-
-class UnboundedKNN(PrivateKNN):
-    """Neighbours differ in the presence of one rating: Cov and Wgt get half of the step's ε each."""
-
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.UNBOUNDED)
-
-    def fit(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> CovarianceModel:
-        effects = self.averages(train, self.budget.for_effects(epsilons), curator)
-        half = self.budget.covariance * epsilons / 2
-        measured = self.measure(train, effects)
-        released = ReleasedProducts(
-            measured,
-            self.release_of_covariance(train, half, curator),
-            self.release_of_weights(train, half, curator),
+        effects = averages_of(self, train, self.budget.for_effects(epsilons), curator)
+        released: ReleasedProducts = self.variant(
+            self, self.measure(train, effects), self.budget.covariance * epsilons, curator
         )
         return CovarianceModel(self, released, train, effects)
+
+    def bounded(self, measured: MeasuredProducts, epsilon: Epsilons, curator: Curator) -> ReleasedProducts:
+        """Neighbours differ in the value of one rating. Who rated what is public, and so is Wgt: Cov gets all of the
+        step's ε."""
+        return ReleasedProducts(measured, self.release_of_covariance(measured.train, epsilon, curator))
+
+    def unbounded(self, measured: MeasuredProducts, epsilon: Epsilons, curator: Curator) -> ReleasedProducts:
+        """Neighbours differ in the presence of one rating: Cov and Wgt get half of the step's ε each."""
+        covariance = self.release_of_covariance(measured.train, epsilon / 2, curator)
+        return ReleasedProducts(
+            measured, covariance, self.release_of_weights(measured.train, epsilon / 2, curator)
+        )
 
     def release_of_weights(self, train: Ratings, epsilon: Epsilons, curator: Curator) -> Release:
         """Returns the release of Wgt, with `epsilon` (E,)."""
@@ -140,3 +132,19 @@ class UnboundedKNN(PrivateKNN):
             curator=curator,
             later=True,
         )
+
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, run=bounded) | in_both_modes(
+        Neighbours.UNBOUNDED, run=unbounded
+    )
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        private = self.neighbours is not Neighbours.BOUNDED
+        matrix = covariance_cost(shape, grid, private_weights=private)
+        found = search_cost(shape, self.k, searches=grid if private else 1)
+        solved = solve_cost(shape, self.k, grid * ASKED * shape.ratings)
+        return effects_cost(shape, grid) + matrix + found + solved
+
+    def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
+        private = self.neighbours is not Neighbours.BOUNDED
+        nearest = nearest_items_cost(shape, grid, self.k, pairs, calls, private_weights=private)
+        return pairs_cost(grid, pairs) + nearest + self.matrices_anew(shape, grid, calls)

@@ -5,8 +5,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.algorithms.shared.base import Paper
+from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape, pairs_cost
+from dpmf_cli.algorithms.shared.covariance_cost import nearest_items_cost, search_cost, solve_cost
 from dpmf_cli.algorithms.shared.covariance_predictors import NearestItems
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_covariance import PrivateCovariance
 from dpmf_cli.ratings import Ratings
 
@@ -26,3 +28,11 @@ class CovarianceKNN(PrivateCovariance):
     def predictor(self, own: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> NearestItems:
         ridge = self.ridge * self.effects.residual_clamp**2
         return NearestItems(own, users, items, k=self.k, ridge=ridge, cleaned=self.eigenpairs)
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        search = search_cost(shape, self.k, searches=grid)
+        return self.cost_with(shape, grid, search, solve_cost(shape, self.k, grid * ASKED * shape.ratings))
+
+    def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
+        nearest = nearest_items_cost(shape, grid, self.k, pairs, calls, private_weights=True)
+        return pairs_cost(grid, pairs) + nearest + self.matrices_anew(shape, grid, calls)

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.base import Paper
+from dpmf_cli.algorithms.shared.cost import ASKED, NOTHING, Cost, Shape, pairs_cost
 from dpmf_cli.algorithms.shared.covariance_predictors import Subspace
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_covariance import PrivateCovariance
 from dpmf_cli.ratings import Ratings
 
@@ -43,3 +44,11 @@ class CovarianceSVD(PrivateCovariance):
     @property
     def eigenpairs(self) -> int:
         return self.k
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        seconds = grid * (shape.ratings * self.k**2 + shape.users * self.k**3) * 5e-10
+        return self.cost_with(shape, grid, NOTHING, Cost(seconds, ASKED * shape.ratings * 8.0 * grid))
+
+    def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
+        coordinates = Cost(pairs * grid * self.k * 1e-9, 0.0)
+        return pairs_cost(grid, pairs) + coordinates + self.matrices_anew(shape, grid, calls)

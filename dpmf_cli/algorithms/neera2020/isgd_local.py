@@ -1,12 +1,15 @@
 """ISGD in the local model. Neera et al. 2020, section 4."""
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.base import Paper
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import visiting_order
 from dpmf_cli.algorithms.shared.local_factorization import LocalFactorization
-from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.sgd import Sgd, descend_values
 from dpmf_cli.privacy.local import PerturbedRatings
@@ -27,6 +30,8 @@ class LocalSGD(LocalFactorization):
     title: ClassVar[str] = "ISGD, local"
     paper: ClassVar[Paper] = Paper.NEERA
     revision: ClassVar[int] = 2
+    small: ClassVar[Mapping[str, Any]] = {"epochs": 3}
+    by_rating: ClassVar[bool] = True
 
     algorithm: Literal["isgd_local"]
     mechanism: Mechanism = Field(Mechanism.LAPLACE, description="what a device does to each rating")
@@ -45,3 +50,7 @@ class LocalSGD(LocalFactorization):
             received.values,
             Sgd(self.learning_rate, self.regularization, epochs=self.epochs),
         )
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        visits = self.epochs * shape.ratings * len(groups(grid))
+        return super().cost(shape, grid) + Cost(visits * self.factors * 2.8e-9, 8.0 * shape.ratings)

@@ -1,28 +1,26 @@
 """The base classes of every algorithm: a frozen, validated set of parameters that can be fitted for a grid of ε."""
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Self, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, Field, ModelWrapValidatorHandler, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.costs.cost import Cost, Shape
-from dpmf_cli.algorithms.costs.table import COSTS
-from dpmf_cli.algorithms.shared.by_epsilon import ByEpsilon, pieces_of, refuse_bad_pieces
-from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
-from dpmf_cli.algorithms.shared.entry_checks import refuse_fields_of_the_other_mode, refuse_what_is_ignored
+from dpmf_cli.algorithms.shared.cost import Cost, Shape, pairs_cost
+from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.model import Model
-from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.algorithms.shared.private_averages import private_effects
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.protection import Protection, protection_of
+from dpmf_cli.privacy.subsampling import LEAST_DELTA
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import StrictModel
@@ -38,8 +36,34 @@ def _to_be_seen(label: str) -> str:
 UNUSED_WITHOUT_NOISE = frozenset(("effects.noise_on_unrated", "effects.sum_share"))
 """Keys that say how noise is added to averages."""
 
+OF_THE_CURVE = frozenset(
+    ("algorithm", "label", "neighbours", "mode", "delta", "clip_predictions", "sweep", "by_epsilon")
+)
+"""Keys that are the same for all ε of a curve."""
+
 Label = Annotated[str, Field(min_length=1, max_length=80), AfterValidator(_to_be_seen)]
 """One line of visible characters."""
+
+
+class Paper(StrEnum):
+    """The paper of a method, by its first author.
+
+    `DPMF`: this project, for methods that a paper suggests without having them, and for methods that the papers'
+    own have to beat. `PLUGIN`: a plugin that names no paper.
+    """
+
+    FRIEDMAN = "Friedman 2016"
+    MCSHERRY = "McSherry 2009"
+    NEERA = "Neera 2020"
+    WANG = "Wang 2017"
+    ZHANG = "Zhang 2018"
+    CHIEN = "Chien 2021"
+    JAIN = "Jain 2018"
+    HUA = "Hua 2015"
+    MUGDHO = "Mugdho 2023"
+    LIU = "Liu 2015"
+    DPMF = "dpmf"
+    PLUGIN = "plugin"
 
 
 @dataclass(frozen=True)
@@ -58,33 +82,60 @@ class NeededColumn:
     instead: str
 
 
+@dataclass(frozen=True)
+class Where:
+    """A fact of a method that holds for those of its entries of which `of` is true.
+
+    when   the same in words, as in "joint in published mode"
+    """
+
+    of: Callable[[Any], bool]
+    when: str
+
+    @overload
+    def __get__(self, entry: None, owner: Any) -> "Where": ...
+
+    @overload
+    def __get__(self, entry: "Algorithm", owner: Any) -> bool: ...
+
+    def __get__(self, entry: "Algorithm | None", owner: Any) -> "bool | Where":
+        return self if entry is None else self.of(entry)
+
+
+IN_PUBLISHED_MODE = Where(lambda entry: entry.mode is Mode.PUBLISHED, "in published mode")
+IN_CORRECTED_MODE = Where(lambda entry: entry.mode is Mode.CORRECTED, "in corrected mode")
+
+
 class Algorithm(StrictModel, ABC):
     """A recommender. Its fields are its parameters. The docstring of a subclass is its pseudocode.
 
     title       its name in tables and figures
     stochastic  whether two runs on one fold differ. If they do not, it is run once for each fold
-    joint       whether a prediction of a private algorithm uses the target user's own ratings without noise. Privacy
-                then holds against all other users only (joint differential privacy). If that depends on the
-                parameters, `joint` is a property whose docstring says when
     private     whether it is fitted for the config's ε grid; otherwise it is fitted once, without noise
-    scores_only  whether its predictions are scores that order items. Scores are not ratings and have no errors
+    joint       whether a prediction of a private algorithm uses the target user's own ratings without noise. Privacy
+                then holds against all other users only (joint differential privacy)
     shares_lanes  whether one fit can have a different sample of the ratings in each lane; `fit_samples` does that
+    scores_only  whether its predictions are scores that order items. Scores are not ratings and have no errors
     counts_users  whether a fit uses the number of users besides their ratings. That number must then be public
     revision    raised when a change of the code changes the results. Stored results of an older revision are then
                 computed anew
     plugin      where its code comes from, if not from dpmf (`algorithms.plugins`). Results depend on it
+    small       parameters with which a fit takes few steps, for audits on few ratings: later steps repeat the first
+    by_rating   whether its plain twins go through ratings one by one, which takes minutes for 10⁵ ratings
     why_no_twin   why it cannot also be fitted without noise (`twins`), and what to do; "" if it can
     """
 
     title: ClassVar[str]
     stochastic: ClassVar[bool] = True
     private: ClassVar[bool] = False
-    joint: ClassVar[bool] = False
+    joint: ClassVar[bool | Where] = False
+    shares_lanes: ClassVar[bool | Where] = False
     scores_only: ClassVar[bool] = False
-    shares_lanes: ClassVar[bool] = False
     counts_users: ClassVar[bool] = False
     revision: ClassVar[int] = 1
     plugin: ClassVar[dict[str, str]] = {}
+    small: ClassVar[Mapping[str, Any]] = {}
+    by_rating: ClassVar[bool] = False
     why_no_twin: ClassVar[str] = ""
 
     algorithm: str
@@ -111,6 +162,12 @@ class Algorithm(StrictModel, ABC):
                 "sweep", "{name} is not a numeric parameter and cannot be swept", {"name": self.swept}
             )
         return self
+
+    @classmethod
+    def key(cls) -> str:
+        """Its name in configs, from `algorithm: Literal["…"]`; "" for a base class, which has none."""
+        names = get_args(cls.model_fields["algorithm"].annotation)
+        return names[0] if len(names) == 1 and isinstance(names[0], str) else ""
 
     @property
     def name(self) -> str:
@@ -205,54 +262,72 @@ class Algorithm(StrictModel, ABC):
         ]
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        """Estimates the time and memory of one fit for `grid` values of ε, within a factor of about 2.
+        """Estimates the time and memory of one fit for `grid` values of ε, within a factor of about 2."""
+        raise NotImplementedError(f"{self.algorithm} has no `cost`")
 
-        A plugin overrides this. The costs of dpmf's own algorithms are in `algorithms.costs`.
+    def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
+        """Estimates the cost of predicting so many `pairs` in so many `calls` of `predict`, which metrics of ordered
+        items need. A fit's `cost` includes the predictions of a test fold; all pairs are some hundred times as many.
         """
-        return COSTS[self.algorithm](self, shape, grid)
+        return pairs_cost(grid, pairs)
 
 
 def refuse_list(value: Any) -> Any:
     """Refuses a list of `neighbours` or `mode`. A list of the right shape was split into several entries before."""
     if isinstance(value, list):
-        raise PydanticCustomError(
-            "list",
-            "a list holds one or more values, each once",
-        )
+        raise PydanticCustomError("list", "a list holds one or more values, each once")
     return value
 
 
-Variants = frozenset[tuple[Neighbours, Mode]]
+ByMode = Mapping[Mode, tuple[str, ...]]
+"""Names of parameters, by the mode that uses them."""
+
+Choices = tuple[tuple[Mapping[str, Any], ...], ...]
+"""Tuples of alternatives, each of which is some parameters with their values."""
+
+SAMPLED: tuple[Mapping[str, Any], ...] = ({}, {"sampling_rate": 0.3})
+"""The `choices` of a method that may learn from samples."""
+
+Variants = dict[tuple[Neighbours, Mode], Any]
+"""What runs, or what scales the noise, for each neighbours and mode that an algorithm offers."""
 
 
-def in_both_modes(*kinds: Neighbours) -> Variants:
-    """The variants of an algorithm that offers each kind of neighbours, published and corrected."""
-    return frozenset((neighbours, mode) for neighbours in kinds for mode in Mode)
+def in_both_modes(*kinds: Neighbours, run: Any = None) -> Variants:
+    """The variants of an algorithm that does the same published and corrected, for each kind of neighbours."""
+    return {(neighbours, mode): run for neighbours in kinds for mode in Mode}
+
+
+def in_mode(mode: Mode, *kinds: Neighbours, run: Any = None) -> Variants:
+    """The variants of an algorithm for each kind of neighbours in one mode."""
+    return {(neighbours, mode): run for neighbours in kinds}
 
 
 class PrivateAlgorithm(Algorithm):
     """An algorithm that spends ε.
 
-    variants      the (neighbours, mode) pairs that it offers
-    paper         the paper that it comes from
-    of_the_other  parameters that only the other mode uses. An entry that sets one is refused
-    averaged      whether it uses `effects`. If it does not, an entry that sets `effects` is refused
-
-    A key may stand for several algorithms. The class with its parameters then has a subclass for each of them, with a
-    `fit` and `variants` of its own. An entry of a config becomes an instance of the subclass that offers its
-    neighbours and mode.
+    variants  what it offers, by (neighbours, mode). Where they are several algorithms, the values are the methods to
+              fit by, and `fit` stays as it is here. If only the scale of noise differs, they are what sets the scale
+    paper     the paper that it comes from
+    only      parameters that only one mode uses. An entry of the other mode that sets one is refused
+    averaged  whether it uses `effects`. If it does not, an entry that sets `effects` is refused
     """
 
     private: ClassVar[bool] = True
     variants: ClassVar[Variants]
     paper: ClassVar[Paper]
-    of_the_other: ClassVar[tuple[str, ...]] = ()
+    only: ClassVar[ByMode] = {}
     averaged: ClassVar[bool] = True
 
     neighbours: Neighbours = Neighbours.BOUNDED
     mode: Mode = Mode.PUBLISHED
     effects: EffectsParameters = EffectsParameters()
-    by_epsilon: ByEpsilon = None
+    by_epsilon: list[dict[str, Any]] | None = Field(
+        None,
+        min_length=1,
+        exclude_if=lambda pieces: pieces is None,
+        description="parameters that vary with ε: `[{up_to: 1, learning_rate: 0.1}, {up_to: 10, epochs: 3}]`. Each ε "
+        "uses the first piece whose `up_to` is not below it; an ε above every `up_to` has the entry's own parameters",
+    )
 
     _one_neighbours = field_validator(
         "neighbours", mode="before", json_schema_input_type=Neighbours | list[Neighbours]
@@ -266,48 +341,6 @@ class PrivateAlgorithm(Algorithm):
         own: EffectsParameters = cls.model_fields["effects"].default
         return {**own.model_dump(), **value} if isinstance(value, dict) else value
 
-    def __new__(cls, *_: Any, **parameters: Any) -> Self:
-        """Raises TypeError if the parameters belong to a subclass; `model_validate` makes its instances."""
-        if parameters and cls.class_of(parameters) is not cls:
-            raise TypeError(f"{cls.__name__} stands for several algorithms: make one by `model_validate`")
-        return super().__new__(cls)
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _become_its_variant(cls, data: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        return validate(data) if (of := cls.class_of(data)) is cls else of.model_validate(data)
-
-    @classmethod
-    def class_of(cls, data: Any) -> type[Self]:
-        """The subclass that offers the neighbours and mode that an entry asks for; this class if there is none."""
-        if not isinstance(data, dict):
-            return cls
-        return cls.offering(*(data.get(key, cls.model_fields[key].default) for key in ("neighbours", "mode")))
-
-    @classmethod
-    def offering(cls, neighbours: Any, mode: Any) -> type[Self]:
-        """The subclass that has these neighbours and this mode among its variants; this class if it has no subclass.
-
-        Only subclasses in its own module count, so a plugin may extend an algorithm without replacing it. If no
-        subclass offers the variant, the first is returned, and its validation reports the error.
-        """
-        asked = (neighbours, mode)  # from a config: any value, hashable or not
-        own = cls.algorithms()
-        offering = (each for each in own if any(asked == variant for variant in each.variants))
-        return next(offering, own[0] if own else cls)
-
-    @classmethod
-    def algorithms(cls) -> list[type[Self]]:
-        """The algorithms that its key stands for, if there are several: its subclasses in its own module."""
-        return [each for each in cls.__subclasses__() if each.__module__ == cls.__module__]
-
-    @classmethod
-    def offered(cls) -> Variants:
-        """The variants of its key: its own, and those of its ancestors in its own module, which hold the
-        parameters."""
-        families = (each for each in cls.__mro__ if each.__module__ == cls.__module__)
-        return frozenset().union(*(each.variants for each in families if issubclass(each, PrivateAlgorithm)))
-
     @model_validator(mode="after")
     def _refuse_unsupported_variant(self) -> Self:
         if (self.neighbours, self.mode) not in self.variants:
@@ -318,17 +351,35 @@ class PrivateAlgorithm(Algorithm):
                     "algorithm": self.algorithm,
                     "neighbours": self.neighbours.value,
                     "mode": self.mode.value,
-                    "offered": ", ".join(sorted(f"{n.value} ({m.value})" for n, m in self.offered())),
+                    "offered": ", ".join(sorted(f"{n.value} ({m.value})" for n, m in self.variants)),
                 },
             )
         return self
 
-    def pieces(self, grid: Sequence[float]) -> Iterator[tuple[Self, tuple[float, ...]]]:
-        return super().pieces(grid) if self.by_epsilon is None else pieces_of(self, grid)
-
     @model_validator(mode="after")
     def _refuse_bad_pieces(self) -> Self:
-        refuse_bad_pieces(self)
+        """Refuses pieces of `by_epsilon` that do not ascend, or set an unknown parameter or an invalid value."""
+        reached = 0.0
+        for index, piece in enumerate(self.by_epsilon or ()):
+            up_to = piece.get("up_to")
+            if (
+                not isinstance(up_to, int | float)
+                or isinstance(up_to, bool)
+                or not reached < up_to < math.inf
+            ):
+                raise _of_piece(index, "`up_to` must be an ε above the `up_to` of the piece before")
+            reached = up_to
+            fixed = sorted({*OF_THE_CURVE, (self.swept or "").split(".")[0]} & piece.keys())
+            if fixed or len(piece) == 1:
+                said = f"`{fixed[0]}` is the same for all ε of a curve" if fixed else "it sets nothing"
+                raise _of_piece(index, f"{said}; remove it")
+            try:
+                self._with(piece)
+            except ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                context = first.get("ctx", {})
+                key = first["loc"] or context.get("path") or (context.get("key", "a parameter"),)
+                raise _of_piece(index, f"{'.'.join(map(str, key))}: {first['msg']}") from None
         return self
 
     @property
@@ -340,13 +391,79 @@ class PrivateAlgorithm(Algorithm):
 
     @model_validator(mode="after")
     def _refuse_what_is_ignored(self) -> Self:
-        refuse_what_is_ignored(self)
+        for key in sorted(self.ignored):
+            holder = self.effects if key.startswith("effects.") else self
+            name = key.removeprefix("effects.")
+            if getattr(holder, name) != type(holder).model_fields[name].default:
+                raise PydanticCustomError(
+                    "ignored",
+                    "{algorithm} with neighbours {neighbours} has no use for it; remove it",
+                    {
+                        "algorithm": self.algorithm,
+                        "neighbours": self.neighbours.value,
+                        "path": tuple(key.split(".")),
+                    },
+                )
         return self
 
     @model_validator(mode="after")
     def _refuse_parameters_of_the_other_mode(self) -> Self:
-        refuse_fields_of_the_other_mode(self, self.of_the_other)
+        """Default values are allowed, because a resolved config spells them out."""
+        other = Mode.CORRECTED if self.mode is Mode.PUBLISHED else Mode.PUBLISHED
+        for field in sorted(self.model_fields_set.intersection(self.only_other(self.mode))):
+            if getattr(self, field) != type(self).model_fields[field].default:
+                raise PydanticCustomError(
+                    "other_mode",
+                    "{mode} mode of {algorithm} would ignore it; remove it, or set `mode: {other}`",
+                    {
+                        "other": other.value,
+                        "mode": self.mode.value,
+                        "algorithm": self.algorithm,
+                        "path": (field,),
+                    },
+                )
         return self
+
+    def pieces(self, grid: Sequence[float]) -> Iterator[tuple[Self, tuple[float, ...]]]:
+        if self.by_epsilon is None:
+            yield from super().pieces(grid)
+            return
+        reached = 0.0
+        for piece in (*self.by_epsilon, {"up_to": math.inf}):
+            part = tuple(epsilon for epsilon in grid if reached < epsilon <= piece["up_to"])
+            if part:
+                yield self._with(piece), part
+            reached = piece["up_to"]
+
+    def _with(self, piece: Mapping[str, Any]) -> Self:
+        """The entry with the parameters of a piece. A plain entry with the same parameters has the same results."""
+        own = {key: value for key, value in piece.items() if key != "up_to"}
+        return self.model_validate({**self.model_dump(exclude={"by_epsilon"}), **own})
+
+    @classmethod
+    def choices(cls, mode: Mode) -> Choices:
+        """Tuples of alternatives that change what is released. An audit tries one of each with one of every other."""
+        return ()
+
+    @classmethod
+    def small_in(cls, mode: Mode) -> dict[str, Any]:
+        """The `small` parameters that a mode uses."""
+        return {field: value for field, value in cls.small.items() if field not in cls.only_other(mode)}
+
+    @classmethod
+    def only_other(cls, mode: Mode) -> tuple[str, ...]:
+        """The parameters that only the other mode uses."""
+        return cls.only.get(Mode.CORRECTED if mode is Mode.PUBLISHED else Mode.PUBLISHED, ())
+
+    @property
+    def variant(self) -> Any:
+        """The value of `variants` for this entry's neighbours and mode."""
+        return self.variants[self.neighbours, self.mode]
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> Model:
+        """Fits by the algorithm of this entry's neighbours and mode; a method with only one overrides it."""
+        model: Model = self.variant(self, train, epsilons, streams=streams, curator=curator)
+        return model
 
     @property
     def source(self) -> str:
@@ -372,13 +489,30 @@ class PrivateAlgorithm(Algorithm):
         """The inverse of `epsilon_of`."""
         return epsilon
 
-    def averages(self, train: Ratings, budget: EffectsBudget, curator: Curator) -> Effects:
-        """Measures the averages under this entry's neighbours and mode."""
-        return private_effects(
-            train,
-            self.effects,
-            budget,
-            neighbours=self.neighbours,
-            mode=self.mode,
-            curator=curator,
+
+def _of_piece(index: int, message: str) -> PydanticCustomError:
+    return PydanticCustomError("by_epsilon", "{message}", {"message": message, "path": ("by_epsilon", index)})
+
+
+def refuse_steps_that_diverge(rate: float, key: str, ridge: float) -> None:
+    """Raises PydanticCustomError if S ← S − rate·(gradient + ridge·S) may overshoot. `ridge` is the entry's `key`.
+
+    Up to rate·ridge = 1 the ridge term only shrinks S, and clipped gradients and their noise cannot carry S away.
+    Beyond that, S may overflow single precision. Errors are then NaN, for some data sets and not for others.
+    """
+    if rate * ridge > 1:
+        raise PydanticCustomError(
+            "diverges",
+            "it must be at most {most} with steps of {rate}, or the descent diverges",
+            {"rate": f"{rate:g}", "most": f"{1 / rate:g}", "path": (key,)},
+        )
+
+
+def refuse_a_delta_beyond_the_accountant(sampling_rate: float, delta: float) -> None:
+    """Raises PydanticCustomError if δ is too small to certify for sampled Gaussian steps. δ = 0 means pure ε-DP."""
+    if sampling_rate < 1 and 0 < delta < LEAST_DELTA:
+        raise PydanticCustomError(
+            "least_delta",
+            "with a sampling_rate below 1 no δ below {least} can be certified",
+            {"least": LEAST_DELTA, "path": ("delta",)},
         )

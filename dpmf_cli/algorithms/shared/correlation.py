@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost, neighbourhood_cost
 from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.algorithms.shared.neighbourhood import by_user, item_products, largest, most_co_rated
 from dpmf_cli.algorithms.shared.neighbourhood_baseline import NeighbourhoodBaseline
@@ -68,6 +69,12 @@ class CorrelationKNN(NeighbourhoodBaseline):
         self, train: Ratings, averages: NDArray[np.float64]
     ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Yields s_ij (b, n_items) for one block of items i after the other; `averages` (n_items,) are r̄."""
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        if self.between == "users":
+            shape = Shape(shape.items, shape.users, shape.ratings)
+        products = Cost(3 * shape.squares * 4e-9 + shape.items**2 * 1e-7, shape.squares / 4 * 12.0)
+        return effects_cost(shape, grid) + products + neighbourhood_cost(shape, 1, self.k, steps=0)
 
 
 def over_co_raters(

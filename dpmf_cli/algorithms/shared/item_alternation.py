@@ -14,16 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.averages import origin_of_sums
+from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import Delta, Fractions
-from dpmf_cli.algorithms.shared.contributions import origin_of_sums
+from dpmf_cli.algorithms.shared.cost import (
+    LINE,
+    ROW_IN_RATINGS,
+    SOLVED_ENTRY,
+    Cost,
+    Shape,
+    fetched,
+    gram_entries,
+)
 from dpmf_cli.algorithms.shared.effects import EffectsParameters, stabilised
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.algorithms.shared.theta import CorrectedGaussianAccounting, Measurer
+from dpmf_cli.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.kernels.als import RowProblem, SideRatings, by_item, by_user, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.normal_equations import (
@@ -41,6 +50,10 @@ from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
+
+ITEM_ENTRY, EQUATION_ENTRY = 2.4e-9, 3e-8
+"""Seconds per rating, entry of a row's Gram matrix and group of 16 lanes, weighted in doubles; and per entry of one
+item's Gram matrix and ε, to add noise, round and unpack."""
 
 
 class Selection(StrEnum):
@@ -231,3 +244,13 @@ class ItemAlternation(PrivateAlgorithm):
             return weights
         ranks = np.argsort(np.argsort(counts, axis=0, kind="stable"), axis=0).astype(np.float64)
         return replace(weights, ranks=ranks, last=last_ranks(learned, ranks, self.most_ratings))
+
+    def users_cost(self, shape: Shape, grid: int, times: int) -> Cost:
+        """The cost of solving users `times` times and of holding factors, weights, and the ratings by item."""
+        parts, d, n_groups = padded_grid(grid) / 16, self.factors, len(groups(grid))
+        solved = (
+            times * parts * (shape.ratings + ROW_IN_RATINGS * shape.users) * gram_entries(d) * SOLVED_ENTRY
+        )
+        rows = shape.rows * (d + 5) * LINE * n_groups
+        far = (fetched(shape.items, d, times * shape.ratings * n_groups),)
+        return Cost(solved + 2e-7 * shape.ratings, rows + 60.0 * shape.ratings, far)

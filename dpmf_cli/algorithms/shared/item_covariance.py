@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
+from dpmf_cli.algorithms.shared.averages import TypicalCount
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
+from dpmf_cli.algorithms.shared.covariance_cost import covariance_cost
 from dpmf_cli.algorithms.shared.covariance_predictors import Predictor, PredictorInput, Spectrum, WithRidge
 from dpmf_cli.algorithms.shared.effects import Effects
-from dpmf_cli.algorithms.shared.item_averages import TypicalCount
 from dpmf_cli.algorithms.shared.item_products import (
     NoisyProducts,
     ReleasedProducts,
@@ -99,6 +101,10 @@ class CovarianceAlgorithm(PrivateAlgorithm):
             float(np.clip(common / unit, *self.covariance_limits)) * unit,
         )
         return covariance
+
+    def matrices_anew(self, shape: Shape, grid: int, calls: int) -> Cost:
+        """The cost of all matrices once more in each call of `predict`."""
+        return Cost(calls * covariance_cost(shape, grid, private_weights=True).seconds, 0.0)
 
 
 @dataclass(frozen=True)

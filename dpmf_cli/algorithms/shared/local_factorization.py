@@ -5,9 +5,11 @@ from abc import abstractmethod
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.averages import EffectsModel
+from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.local_model import LocalAlgorithm
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.streams import Streams
@@ -43,3 +45,7 @@ class LocalFactorization(LocalAlgorithm):
     @abstractmethod
     def factorise(self, model: FactorModel, received: PerturbedRatings, streams: Streams) -> None:
         """Fits the factors to the received values, in place."""
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        rows = shape.rows * (self.factors + 1) * LINE * len(groups(grid))
+        return super().cost(shape, grid) + Cost(0, rows)

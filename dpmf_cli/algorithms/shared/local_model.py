@@ -8,8 +8,9 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
-from dpmf_cli.algorithms.shared.model import Model
-from dpmf_cli.algorithms.shared.unit_scale import UnitModel
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
+from dpmf_cli.algorithms.shared.model import Model, UnitModel
+from dpmf_cli.compiled.lane_groups import padded_grid
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.local import PerturbedRatings, Traffic, perturb_ratings
@@ -17,6 +18,9 @@ from dpmf_cli.privacy.local_mechanisms import LocalMechanism, Mechanism, mechani
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
+
+SECONDS_PER_MESSAGE = 3e-8
+"""Per rating to perturb and ε."""
 
 
 @dataclass(frozen=True)
@@ -88,3 +92,7 @@ class LocalAlgorithm(PrivateAlgorithm):
     @abstractmethod
     def aggregate(self, received: PerturbedRatings, streams: Streams) -> Model:
         """The aggregator: a model that predicts on [0, 1]."""
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        held = shape.ratings * (4.0 * padded_grid(grid) + 16)
+        return Cost(shape.ratings * grid * SECONDS_PER_MESSAGE, held)

@@ -5,9 +5,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.algorithms.shared.averages import sums_and_counts
 from dpmf_cli.algorithms.shared.item_posteriors import Items, Lanes, averages_of, counts_of, popularity_of
 from dpmf_cli.algorithms.shared.learned_features import Ridges, fixed_features, regressed
-from dpmf_cli.algorithms.shared.sums_and_counts import sums_and_counts
 from dpmf_cli.kernels.als import by_user
 from dpmf_cli.kernels.clipped_gradients import clipped_item_sums
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by

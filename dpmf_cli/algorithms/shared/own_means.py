@@ -10,19 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
-from dpmf_cli.algorithms.shared.base import UNUSED_WITHOUT_NOISE, PrivateAlgorithm, Variants, in_both_modes
-from dpmf_cli.algorithms.shared.budget import Delta, Fractions
-from dpmf_cli.algorithms.shared.contributions import CONTRIBUTIONS, Contributions
-from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters, Shrinkage, stabilised
-from dpmf_cli.algorithms.shared.item_averages import (
+from dpmf_cli.algorithms.shared.averages import (
     CentredAverages,
+    EffectsModel,
     ItemAverages,
     Part,
     TypicalCount,
+    UserWeights,
     bounded_item_averages,
     measure_item_averages,
+    moves_of,
 )
+from dpmf_cli.algorithms.shared.base import (
+    UNUSED_WITHOUT_NOISE,
+    Choices,
+    PrivateAlgorithm,
+    Variants,
+    in_both_modes,
+)
+from dpmf_cli.algorithms.shared.budget import Delta, Fractions
+from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
+from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters, Shrinkage, stabilised
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.theta import ACCOUNTING, Accounting, Measurer, NoiseKind
 from dpmf_cli.privacy import sensitivity
@@ -30,9 +38,7 @@ from dpmf_cli.privacy.covariance_sensitivity import residual_range
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import without_noise
-from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.release import Release
-from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings, Scale
 
 
@@ -63,7 +69,16 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
 
     @property
     def spends_delta(self) -> float:
-        return self.delta if self.noise is NoiseKind.GAUSSIAN else 0.0
+        return self.delta if self.noise is NoiseKind.GAUSSIAN and self.charges_averages else 0.0
+
+    @property
+    def charges_averages(self) -> bool:
+        """Whether item averages have noise and are paid for. Otherwise the method claims ε with δ = 0."""
+        return True
+
+    @classmethod
+    def choices(cls, mode: Mode) -> Choices:
+        return (tuple({"noise": kind.value} for kind in NoiseKind),)
 
     @property
     def ignored(self) -> frozenset[str]:
@@ -79,16 +94,16 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         """The accounting of θ under this entry's noise and mode."""
         return ACCOUNTING[self.noise, self.mode](self.budget.fractions, self.delta, self.reserved)
 
-    @property
-    def contributions(self) -> Contributions:
-        """The contributions of one rating, or one user, under this entry's neighbours and noise."""
-        return CONTRIBUTIONS[self.neighbours](self.noise.norm)
+    def rating_weights(self, counts: NDArray[Any]) -> NDArray[np.float64]:
+        """(n,) 1/‖e_u‖ in the norm of the noise, from numbers of ratings (n,); 1 for a user without ratings."""
+        counts = np.maximum(counts, 1).astype(np.float64)
+        return 1 / (counts if self.noise.norm == 1 else np.sqrt(counts))
 
     def epsilon_of(self, theta: float) -> float:
-        return self.accounting.epsilon_of(theta)
+        return self.accounting.epsilon_of(theta) if self.charges_averages else theta
 
     def theta_of(self, epsilon: float) -> float:
-        return self.accounting.theta_of(epsilon)
+        return self.accounting.theta_of(epsilon) if self.charges_averages else epsilon
 
     def measurer(self, epsilons: Epsilons, curator: Curator, **pieces: int) -> Measurer:
         """The source of noise. Both global averages have a sum and a count each, and item averages have sums and
@@ -102,17 +117,37 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
     def released_averages(self, train: Ratings, measurer: Measurer) -> ItemAverages:
         """Measures MAvg. Its counts are in typical raters.
 
-        If a rating weighs less than 1, β_m is scaled by the weight of a typical user's rating (`contributions`).
+        If neighbours differ in a user, with all ratings, a rating of user u weighs 1/‖e_u‖ in sums by item, and 1/c_u
+        in a sum over all items (section 4.5). β_m is then scaled by the weight of a typical user's rating.
         """
-        unit = self.contributions.typical_rating(self.typical_count)
+        unit, weights = 1.0, None
+        if self.neighbours is Neighbours.USER:
+            unit = float(self.rating_weights(np.array([self.typical_count]))[0])
+            counts = train.user_counts
+            weights = UserWeights(self.rating_weights(counts), 1 / np.maximum(counts, 1))
         averages = measure_item_averages(
             train,
             measurer.noise,
-            self.contributions.sum_moves(train.scale, self.mode),
+            measurer.noise,
+            moves_of(self.neighbours, self.mode, train.scale, self.noise.norm),
             shrinkage=replace(self.effects.of_items, beta=self.effects.beta_m * unit),
-            weights=self.contributions.sum_weights(train.user_counts),
+            weights=weights,
         )
         return replace(averages, counts=averages.counts / unit)
+
+    def uncharged_averages(
+        self, train: Ratings, grid: int, curator: Curator, beta_m: float
+    ) -> NDArray[np.float64]:
+        """(n_items, E) r̄_i without noise, the same for all E = `grid` ε. No ε can then be proved for the fit."""
+        unknown = sensitivity.no_bound_known(1, self.neighbours, "item averages without noise")
+        as_they_are = without_noise("item averages", sensitivity=unknown, grid=grid, curator=curator)
+
+        return bounded_item_averages(
+            train,
+            lambda part, step, shape, moves: as_they_are(shape),
+            sensitivity.rating_sums(train.scale),
+            shrinkage=Shrinkage(beta_m),
+        )[1]
 
     def own_means(self, train: Ratings, averages: CentredAverages) -> Effects:
         """Adds r̄_u = (Σ_i x_ui + β_p·G)/(c_u + β_p) to the averages; x_ui = r_ui − MAvg_i and G are within ±α/2.
@@ -134,6 +169,9 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
             stabilised(sums, counts, self.effects.beta_u, centre),
             averages.residual,
         )
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        return effects_cost(shape, grid)
 
 
 def effects_of(arrays: Arrays, entry: PrivateAlgorithm, own: Ratings) -> Effects:
@@ -164,37 +202,3 @@ class OwnMeansModel:
     def restored(cls, arrays: Arrays, entry: PrivateAlgorithm, own: Ratings) -> Self:
         """The model made again from what was `published`, for the users who ask."""
         return cls(effects_of(arrays, entry, own))
-
-
-class UnchargedAverages(OwnMeansAlgorithm):
-    """A published method that uses item averages without noise, does not charge for them, and claims ε with δ = 0."""
-
-    @property
-    def spends_delta(self) -> float:
-        return 0.0
-
-    def epsilon_of(self, theta: float) -> float:
-        return theta
-
-    def theta_of(self, epsilon: float) -> float:
-        return epsilon
-
-    def uncharged_averages(
-        self, train: Ratings, grid: int, curator: Curator, beta_m: float
-    ) -> NDArray[np.float64]:
-        """(n_items, E) r̄_i without noise, the same for all E = `grid` ε. No ε can then be proved for the fit."""
-        unknown = sensitivity.no_bound_known(1, self.neighbours, "item averages without noise")
-        as_they_are = without_noise("item averages", sensitivity=unknown, grid=grid, curator=curator)
-
-        def release(
-            part: Part,
-            step: str,
-            shape: tuple[int, ...],
-            moves: Sensitivity,
-            calibrated_to: Sensitivity | None = None,
-        ) -> Release:
-            return as_they_are(shape)
-
-        return bounded_item_averages(
-            train, release, sensitivity.rating_sums(train.scale), shrinkage=Shrinkage(beta_m)
-        )[1]

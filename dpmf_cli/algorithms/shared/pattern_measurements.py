@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
-from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.pattern import Pattern, Spectrum
 from dpmf_cli.algorithms.shared.predicted_errors import (
     Predicted,
@@ -20,6 +20,7 @@ from dpmf_cli.algorithms.shared.predicted_errors import (
     shares_of,
 )
 from dpmf_cli.algorithms.shared.shrunk_sums import Law, averages_of, coefficients_of
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.als import SideRatings, by_item, by_user
 from dpmf_cli.kernels.factors import FactorModel, Side
 from dpmf_cli.kernels.reports import clamped_sums
@@ -37,6 +38,10 @@ AVERAGES: Mapping[Side, str] = {"items": "item averages", "users": "user average
 FACTORS: Mapping[Side, str] = {"items": "item factors", "users": "user factors"}
 CORE = "core"
 """Names of steps, and of the parts of ε that they spend."""
+
+VISIT, SINGULAR = 4e-9, 6e-8
+"""Seconds per rating and group of 16 lanes, for each factor in a prediction or feature in a sum; and per rating and
+feature, for the singular vectors of who rated what."""
 
 
 class Laws(StrictModel):
@@ -61,7 +66,7 @@ class PatternAlgorithm(PrivateAlgorithm):
     """
 
     paper: ClassVar[Paper] = Paper.DPMF
-    variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.CORRECTED)})
+    variants: ClassVar[Variants] = {(Neighbours.BOUNDED, Mode.CORRECTED): None}
     averaged: ClassVar[bool] = False
     measured: ClassVar[tuple[str, ...]]
 
@@ -114,6 +119,14 @@ class PatternAlgorithm(PrivateAlgorithm):
             scale = sensitivity.clamped_vectors().value * law.star(self.clamp)
             found[part] = interpolated(error(law), partial(variance_at, scale, dimension))
         return found
+
+    def measured_cost(self, shape: Shape, grid: int, *, features: int, passes: int) -> Cost:
+        """The cost of measuring. `passes` counts a rating's factors and features in all passes together."""
+        k = self.factors
+        visits = shape.ratings * passes * len(groups(grid)) * VISIT
+        solved = shape.rows * k * k * (1e-7 + grid * 2e-8)
+        held = shape.rows * k * (8.0 * k + 40.0 * grid) + shape.ratings * 60.0
+        return Cost(visits + solved + shape.ratings * features * SINGULAR, held)
 
 
 def variance_at(scale: float, dimension: int, epsilons: Epsilons) -> NDArray[np.float64]:

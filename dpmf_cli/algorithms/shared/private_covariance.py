@@ -1,15 +1,18 @@
 """The private item-item covariance of McSherry and Mironov 2009, from which `mm_knn` and `mm_svd` predict."""
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from dpmf_cli.algorithms.shared.averages import ItemAverages
+from dpmf_cli.algorithms.shared.base import Choices
 from dpmf_cli.algorithms.shared.budget import Fractions
-from dpmf_cli.algorithms.shared.contributions import TriangleMoves
+from dpmf_cli.algorithms.shared.cost import ASKED, NOTHING, Cost, Shape, effects_cost
+from dpmf_cli.algorithms.shared.covariance_cost import SECONDS_PER_ENTRY, covariance_cost, spectra_cost
 from dpmf_cli.algorithms.shared.effects import Effects
-from dpmf_cli.algorithms.shared.item_averages import ItemAverages
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceAlgorithm, CovarianceModel
 from dpmf_cli.algorithms.shared.item_products import MeasuredProducts, ReleasedProducts
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
@@ -22,10 +25,12 @@ from dpmf_cli.algorithms.shared.refitting import (
 )
 from dpmf_cli.algorithms.shared.theta import Measurer
 from dpmf_cli.kernels.covariance import triangle_size
+from dpmf_cli.privacy import covariance_sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
+from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 
@@ -82,6 +87,10 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
         0.05, gt=0, lt=0.5, description="fraction of the ratings that refitting predicts"
     )
 
+    @classmethod
+    def choices(cls, mode: Mode) -> Choices:
+        return (*super().choices(mode), ({}, {"tuning": "refitted", "validation": 0.2}))
+
     @model_validator(mode="after")
     def _alpha_saves_noise(self) -> Self:
         fix = ""
@@ -109,7 +118,7 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
 
     @property
     def rater_weight(self) -> float:
-        return float(self.contributions.product_weights(np.array([self.typical_count]))[0])
+        return float(self.product_weights(np.array([self.typical_count]))[0])
 
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
@@ -127,27 +136,40 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
         refitting = self.refitting(train, averages, epsilons, streams, curator)
         return CovarianceModel(self, released, train, own_means, averages.counts, refitting)
 
+    def product_weights(self, counts: NDArray[Any]) -> NDArray[np.float64]:
+        """(n,) the weight of each product of two of a user's ratings, from users' numbers of ratings (n,)."""
+        weights = self.rating_weights(counts)
+        return weights**2 if self.neighbours is Neighbours.USER else weights
+
     def measure(self, train: Ratings, effects: Effects) -> MeasuredProducts:
         """Cov and Wgt, without noise."""
-        weights = self.contributions.product_weights(train.user_counts)
+        weights = self.product_weights(train.user_counts)
         return MeasuredProducts(train, effects, self.effects.residual_clamp, weights)
 
     def release(self, measured: MeasuredProducts, measurer: Measurer) -> ReleasedProducts:
         """The releases of Cov and Wgt, with equal parts of the measurement's θ."""
         scale, size = measured.train.scale, (triangle_size(measured.train.n_items),)
 
-        def noise(step: str, moves: TriangleMoves) -> Release:
-            used = self.calibrated_to(moves.stated)
-            return measurer.noise("covariance", step, size, moves.true, used, later=True)
+        def noise(step: str, true: Sensitivity, stated: Sensitivity) -> Release:
+            used = self.calibrated_to(stated)
+            return measurer.noise("covariance", step, size, true, used, later=True)
 
-        of_covariance = self.contributions.covariance_moves(
-            self.effects.residual_clamp, scale, widest=self.widest(scale), beta_u=self.effects.beta_u
-        )
-        return ReleasedProducts(
-            measured,
-            noise("covariance", of_covariance),
-            noise("weights", self.contributions.weight_moves()),
-        )
+        clamp, norm = self.effects.residual_clamp, self.noise.norm
+        if self.neighbours is Neighbours.USER:
+            of_covariance, of_weights = (
+                (covariance_sensitivity.user_triangle(bound, norm),) * 2 for bound in (clamp, 1.0)
+            )
+        else:
+            widest, beta_u = self.widest(scale), self.effects.beta_u
+            of_covariance = (
+                covariance_sensitivity.own_centred_triangle(clamp, widest, beta_u, norm),
+                covariance_sensitivity.published_own_centred_matrix(clamp, scale, norm),
+            )
+            of_weights = (
+                covariance_sensitivity.weight_triangle(norm),
+                covariance_sensitivity.published_weight_matrix(norm),
+            )
+        return ReleasedProducts(measured, noise("covariance", *of_covariance), noise("weights", *of_weights))
 
     def refitting(
         self, train: Ratings, averages: ItemAverages, epsilons: Epsilons, streams: Streams, curator: Curator
@@ -180,3 +202,29 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
     def eigenpairs(self) -> int | None:
         """How many eigenpairs of a covariance are computed at each ε; None if none are."""
         return self.k if self.cleaning else None
+
+    def cost_with(self, shape: Shape, grid: int, search: Cost, predictions: Cost) -> Cost:
+        """The cost of averages, the covariance and its eigenvectors, then of `search` and `predictions` of a fold.
+
+        With refitting, each candidate also predicts the validation ratings, and a triangle is copied and shrunk for
+        each shrinkage. The triangle before is held too.
+        """
+        cost = effects_cost(shape, grid) + covariance_cost(shape, grid, private_weights=True)
+        cost += search + predictions
+        if self.eigenpairs is not None:
+            cost += spectra_cost(shape, grid * max(self.shrinkages, 1), cleaned=self.cleaning)
+        if not self.candidates:
+            return cost + NOTHING
+        part, pairs = self.validation / ASKED, triangle_size(shape.items)
+        trials = Cost(
+            part * (search.seconds + self.candidates * predictions.seconds),
+            0.0,
+            tuple((part * self.candidates * count, within) for count, within in predictions.far),
+        )
+        return cost + trials + Cost(self.shrinkages * grid * pairs * SECONDS_PER_ENTRY, 8.0 * pairs)
+
+    def matrices_anew(self, shape: Shape, grid: int, calls: int) -> Cost:
+        once = covariance_cost(shape, grid, private_weights=True).seconds
+        if self.eigenpairs is not None:
+            once += spectra_cost(shape, grid, cleaned=self.cleaning).seconds
+        return Cost(calls * once, 0.0)

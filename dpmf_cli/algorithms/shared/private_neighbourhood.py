@@ -7,11 +7,18 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.shared.base import Variants
+from dpmf_cli.algorithms.shared.averages import Part, bounded_item_averages
+from dpmf_cli.algorithms.shared.cost import (
+    Cost,
+    Shape,
+    effects_cost,
+    met_cost,
+    neighbourhood_cost,
+    pairs_cost,
+)
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
-from dpmf_cli.algorithms.shared.item_averages import Part, bounded_item_averages
 from dpmf_cli.algorithms.shared.neighbourhood import all_others, most_co_rated
-from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, UnchargedAverages
+from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.theta import Measurer
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -19,10 +26,8 @@ from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings
 
-CERTIFIED: Variants = frozenset(
-    (neighbours, Mode.CORRECTED) for neighbours in (Neighbours.BOUNDED, Neighbours.UNBOUNDED, Neighbours.USER)
-)
-"""The variants of a neighbourhood with noisy averages."""
+CERTIFIED = Neighbours.BOUNDED, Neighbours.UNBOUNDED, Neighbours.USER
+"""The neighbours of a neighbourhood with noisy averages."""
 
 
 class PrivateNeighbourhood(OwnMeansAlgorithm):
@@ -30,7 +35,8 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
 
     Averages r̄ are noisy. Neighbours are found from public data only. With bounded neighbours, who rated what is
     public, and the N_k items with the most common raters are an item's neighbours. Otherwise nothing is public, and
-    every other item is a neighbour.
+    every other item is a neighbour. As published, averages have no noise, and neighbours are chosen from the ratings
+    whether or not that is public.
     """
 
     neighbours: Neighbours = Neighbours.BOUNDED
@@ -38,7 +44,9 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
     neighbourhood: int = Field(500, ge=1, le=100_000, description="N_k, if neighbours of items can be chosen")
 
     def item_averages(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> NDArray[np.float64]:
-        """(n_items, E) r̄."""
+        """(n_items, E) r̄. Published: without noise, and the paper does not charge for it."""
+        if self.mode is Mode.PUBLISHED:
+            return self.uncharged_averages(train, len(epsilons), curator, self.effects.beta_m)
         if self.neighbours is not Neighbours.BOUNDED:
             return self.released_averages(train, self.measurer(epsilons, curator)).items
         pieces: dict[str, int] = {Part.OVERALL: 1, Part.ITEMS: 1}
@@ -58,7 +66,11 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
     @property
     def chooses_neighbours(self) -> bool:
         """Whether an item has N_k chosen neighbours; otherwise all other items are its neighbours."""
-        return self.neighbours is Neighbours.BOUNDED
+        return self.neighbours is Neighbours.BOUNDED or self.mode is Mode.PUBLISHED
+
+    @property
+    def charges_averages(self) -> bool:
+        return self.mode is Mode.CORRECTED
 
     def neighbours_of_items(self, train: Ratings) -> NDArray[np.int32]:
         """(n_items, k) the neighbours of each item."""
@@ -66,16 +78,15 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
             return most_co_rated(train, self.neighbourhood)
         return all_others(train.n_items)
 
-
-class PublishedNeighbourhood(PrivateNeighbourhood, UnchargedAverages):
-    """As published: averages have no noise, and the neighbours are the items with the most common raters, whether or
-    not that is public."""
-
-    def item_averages(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> NDArray[np.float64]:
-        """(n_items, E) r̄ without noise. The paper does not charge for it."""
-        return self.uncharged_averages(train, len(epsilons), curator, self.effects.beta_m)
-
     @property
-    def chooses_neighbours(self) -> bool:
-        """Always true: the published methods choose neighbours from the ratings."""
-        return True
+    def steps_of_learning(self) -> int:
+        """How many steps learn similarities."""
+        return 0
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        k = self.neighbourhood if self.chooses_neighbours else shape.items
+        return effects_cost(shape, grid) + neighbourhood_cost(shape, grid, k, steps=self.steps_of_learning)
+
+    def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
+        k = self.neighbourhood if self.chooses_neighbours else shape.items
+        return pairs_cost(grid, pairs) + met_cost(shape, grid, pairs, k)

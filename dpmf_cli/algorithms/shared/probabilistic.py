@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, LINE, Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, initial_factors
+from dpmf_cli.compiled.lane_groups import MAXIMUM_WIDTH, groups, padded_grid
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, SampledVisits, sample_bits, step_side, sum_gradients
 from dpmf_cli.ratings import Ratings, average_of
@@ -125,6 +127,13 @@ class GradientDescentPMF(StrictModel):
     def batches_of(self, ratings: int) -> int:
         """The number of batches of a model with `ratings` ratings."""
         return self.batches or max(1, round(ratings / self.batch_size))
+
+    def descent_cost(self, shape: Shape, grid: int, epochs: int) -> Cost:
+        """The cost of so many epochs on both sides, for `grid` models with a sample each."""
+        passes, batches = epochs * padded_grid(grid) / MAXIMUM_WIDTH, self.batches_of(shape.ratings)
+        seconds = passes * self.factors * (shape.ratings * BATCH_VISIT + shape.rows * batches * 1e-8)
+        factors = 2 * shape.rows * (self.factors + 1) * LINE * (len(groups(grid)) + 1)
+        return Cost(seconds + 2e-7 * shape.ratings, factors + (60.0 + 2 * grid) * shape.ratings)
 
 
 def sampled_model(train: Ratings, kept: Kept, model: FactorModel) -> KnownModel:

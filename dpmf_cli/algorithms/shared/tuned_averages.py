@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.algorithms.shared.averages import averages_of_the_rated
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
-from dpmf_cli.algorithms.shared.item_averages import averages_of_the_rated
 from dpmf_cli.algorithms.shared.tuning import inner_folds
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
 from dpmf_cli.ratings import Ratings, average_of

@@ -6,7 +6,7 @@ from itertools import islice, product
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.tuned_averages import both_averages, tuned_for_both

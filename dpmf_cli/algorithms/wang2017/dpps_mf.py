@@ -1,28 +1,35 @@
 """DPPS-MF: matrix factorisation by posterior sampling. Liu, Wang and Smola 2015, as Wang and Tang 2017 run it."""
 
 import math
-from typing import ClassVar, Literal, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
-from dpmf_cli.algorithms.shared.budget import Fractions
-from dpmf_cli.algorithms.shared.descent_rates import rates_under
-from dpmf_cli.algorithms.shared.effects import EffectsParameters
-from dpmf_cli.algorithms.shared.entry_checks import (
+from dpmf_cli.algorithms.shared.averages import Part
+from dpmf_cli.algorithms.shared.base import (
+    IN_CORRECTED_MODE,
+    SAMPLED,
+    ByMode,
+    Choices,
+    Paper,
+    Variants,
+    Where,
     refuse_a_delta_beyond_the_accountant,
     refuse_steps_that_diverge,
 )
+from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, CLIPPED_VISIT, LINE, Cost, Shape, effects_cost
+from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
-from dpmf_cli.algorithms.shared.item_averages import Part
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
-from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, UnchargedAverages, effects_of
-from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, effects_of
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
-from dpmf_cli.algorithms.shared.theta import NoiseKind
+from dpmf_cli.algorithms.shared.theta import NoiseKind, rates_under
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.als import RowProblem, by_user, solve_rows
 from dpmf_cli.kernels.clipped_gradients import clipped_item_gradients, descend_items
 from dpmf_cli.kernels.factors import FactorModel, factor_model
@@ -36,18 +43,6 @@ from dpmf_cli.privacy.sensitivity import clipped_contributions
 from dpmf_cli.privacy.subsampling import noise_multipliers
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
-
-PUBLISHED_FIELDS = ("regularization", "initial_rate", "decay", "temperature", "most_ratings")
-CORRECTED_FIELDS = (
-    "learning_rate",
-    "clip",
-    "sampling_rate",
-    "user_ridge",
-    "item_ridge",
-    "spread",
-    "budget",
-    "typical_count",
-)
 
 
 class GradientsBudget(Fractions):
@@ -67,9 +62,23 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
 
     title: ClassVar[str] = "DPPS-MF"
     paper: ClassVar[Paper] = Paper.WANG
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.USER)
-    joint: ClassVar[bool] = False
     revision: ClassVar[int] = 2
+    joint: ClassVar[bool | Where] = IN_CORRECTED_MODE
+    small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4, "iterations": 5}
+    by_rating: ClassVar[bool] = True
+    only: ClassVar[ByMode] = {
+        Mode.PUBLISHED: ("regularization", "initial_rate", "decay", "temperature", "most_ratings"),
+        Mode.CORRECTED: (
+            "learning_rate",
+            "clip",
+            "sampling_rate",
+            "user_ridge",
+            "item_ridge",
+            "spread",
+            "budget",
+            "typical_count",
+        ),
+    }
 
     algorithm: Literal["dpps_mf"]
     neighbours: Neighbours = Neighbours.USER
@@ -109,10 +118,20 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
     effects: EffectsParameters = EffectsParameters(beta_m=30, beta_u=20)
     budget: GradientsBudget = GradientsBudget()
 
+    @classmethod
+    def choices(cls, mode: Mode) -> Choices:
+        return (*super().choices(mode), SAMPLED)
+
     @model_validator(mode="after")
-    def _refuse_a_delta_beyond_the_accountant(self) -> Self:
+    def _refuse_what_cannot_be_certified(self) -> Self:
         refuse_a_delta_beyond_the_accountant(self.sampling_rate, self.spends_delta)
+        if self.mode is Mode.CORRECTED:
+            refuse_steps_that_diverge(self.learning_rate, "item_ridge", self.item_ridge)
         return self
+
+    @property
+    def charges_averages(self) -> bool:
+        return self.mode is Mode.CORRECTED
 
     def start(
         self,
@@ -125,21 +144,17 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
         users, items = initial_factors(train, self.initial_factors, self.factors, streams)
         return factor_model(users, items, user_effects, item_effects)
 
+    def published(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> FactorModel:
+        """E(P, Q) = ½Σ(r_ui − r̄_i − p_u·q_i)² + λ/2·(‖P‖² + ‖Q‖²), and for K steps, s = min(ε/4B, 1),
 
-class PublishedDPPSMF(PosteriorSamplingMF, UnchargedAverages):
-    """E(P, Q) = ½Σ(r_ui − r̄_i − p_u·q_i)² + λ/2·(‖P‖² + ‖Q‖²), and for K steps, s = min(ε/4B, 1),
+            (P, Q) ← (P, Q) − (η_t/2)·s·∇E + N(0, ρ·η_t),    η_t = η₁·t^−ξ,    B = (r_max − r_min)²·τ
 
-        (P, Q) ← (P, Q) − (η_t/2)·s·∇E + N(0, ρ·η_t),    η_t = η₁·t^−ξ,    B = (r_max − r_min)²·τ
-
-    At most τ ratings of each user are used, drawn uniformly, and every step uses all of these. Item means r̄_i are
-    released without noise and are not charged for. p_u is sampled and released with Q. Nothing is provable
-    (`privacy.posterior`).
-    """
-
-    variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.PUBLISHED)})
-    of_the_other: ClassVar[tuple[str, ...]] = CORRECTED_FIELDS
-
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
+        At most τ ratings of each user are used, drawn uniformly, and every step uses all of these. Item means r̄_i are
+        released without noise and are not charged for. p_u is sampled and released with Q. Nothing is provable
+        (`privacy.posterior`).
+        """
         train = at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
         means = self.uncharged_averages(train, len(epsilons), curator, beta_m=0)
         chain = posterior_sampling(
@@ -160,32 +175,21 @@ class PublishedDPPSMF(PosteriorSamplingMF, UnchargedAverages):
             of_items.inside(step_noisy, descent, "items", step.drift, self.regularization)
         return model
 
+    def corrected(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> OwnFactors:
+        """(ε, δ)-DP for users. No posterior is sampled. Only Q is learned from other users; each p_u is the user's
+        own ridge regression on Q:
 
-class CorrectedDPPSMF(PosteriorSamplingMF):
-    """(ε, δ)-DP for users. No posterior is sampled. Only Q is learned from other users; each p_u is the user's own
-    ridge regression on Q:
+            x_ui = r_ui − MAvg_i − r̄_u,    MAvg noisy averages, r̄_u the user's own mean (`own_means`)
+            K times, each on a sample of the users, each drawn with probability γ:
+                p_u ← argmin Σ_i (x_ui − p·q_i)² + w_P‖p‖²
+                Q ← Q + η(Σ_u clip_C((e_ui·p_u)_i) + N(0, (C·σ)²))/γ − η·w_Q·Q
+            p_u once more
 
-        x_ui = r_ui − MAvg_i − r̄_u,    MAvg noisy averages, r̄_u the user's own mean (`own_means`)
-        K times, each on a sample of the users, each drawn with probability γ:
-            p_u ← argmin Σ_i (x_ui − p·q_i)² + w_P‖p‖²
-            Q ← Q + η(Σ_u clip_C((e_ui·p_u)_i) + N(0, (C·σ)²))/γ − η·w_Q·Q
-        p_u once more
-
-    An accountant certifies σ, together with the averages. η is lowered where the noise of all steps would add up to
-    more than `spread` in a coordinate of Q. Predictions use the target user's own ratings (‡).
-    """
-
-    variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.CORRECTED)})
-    joint: ClassVar[bool] = True
-    revision: ClassVar[int] = 2
-    of_the_other: ClassVar[tuple[str, ...]] = PUBLISHED_FIELDS
-
-    @model_validator(mode="after")
-    def _refuse_steps_that_diverge(self) -> Self:
-        refuse_steps_that_diverge(self.learning_rate, "item_ridge", self.item_ridge)
-        return self
-
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
+        An accountant certifies σ, together with the averages. η is lowered where the noise of all steps would add up
+        to more than `spread` in a coordinate of Q. Predictions use the target user's own ratings (‡).
+        """
         effects = self.own_means(train, self.released_averages(train, self.measurer(epsilons, curator)))
         multiplier = self.noise_multipliers(epsilons)
         steps = subsampled_gaussian(
@@ -235,3 +239,14 @@ class CorrectedDPPSMF(PosteriorSamplingMF):
         """(E,) η, or less where the noise of all steps, √K·η·C·σ/γ, asks for it."""
         noise = math.sqrt(self.iterations) * self.clip * multiplier / self.sampling_rate
         return rates_under(noise, self.learning_rate, self.spread)
+
+    variants: ClassVar[Variants] = {
+        (Neighbours.USER, Mode.PUBLISHED): published,
+        (Neighbours.USER, Mode.CORRECTED): corrected,
+    }
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        passes, rows = self.iterations * len(groups(grid)), shape.rows * self.factors * LINE
+        visit = BATCH_VISIT if self.mode is Mode.PUBLISHED else CLIPPED_VISIT
+        seconds = passes * (shape.ratings * visit * self.factors + rows * 3e-10)
+        return effects_cost(shape, grid) + Cost(seconds, 6 * rows * len(groups(grid)))

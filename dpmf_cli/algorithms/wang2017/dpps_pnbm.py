@@ -1,15 +1,13 @@
 """DPPS-PNBM: similarities sampled from their posterior, by SGLD. Wang and Tang 2017, section 4, algorithm 2."""
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
-from dpmf_cli.algorithms.shared.certified_descent import CertifiedDescent
-from dpmf_cli.algorithms.shared.learned_neighbourhood import OF_CERTIFIED_DESCENT, LearnedNeighbourhood
-from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.algorithms.shared.private_neighbourhood import PublishedNeighbourhood
+from dpmf_cli.algorithms.shared.base import Paper, Variants
+from dpmf_cli.algorithms.shared.learned_neighbourhood import LearnedNeighbourhood
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
@@ -32,8 +30,8 @@ class PosteriorPNBM(LearnedNeighbourhood):
 
     title: ClassVar[str] = "DPPS-PNBM"
     paper: ClassVar[Paper] = Paper.WANG
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.USER)
     revision: ClassVar[int] = 2
+    small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4, "iterations": 5}
 
     algorithm: Literal["dpps_pnbm"]
     neighbours: Neighbours = Neighbours.USER
@@ -54,25 +52,19 @@ class PosteriorPNBM(LearnedNeighbourhood):
         train = super().learned_from(train, streams)
         return at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
 
-
-class PublishedDPPSPNBM(PosteriorPNBM, PublishedNeighbourhood):
-    """Algorithm 2. From averages r̄ without noise and S = s₀, for t = 1 … K:
-
-        L: a sample of the ratings that are learned from, each with probability γ
-        ∇U = Σ_L e_ui·∂r̂_ui/∂S/γ + λS
-        S ← S − (η_t/2)·s·∇U + N(0, ρη_t),   η_t = η₁·t^−ξ,   s = min(ε/4B, 1)
-
-    with B = φ²τ, φ = r_max − r_min. ε is "x·τ" for the paper's x. Every step includes the prior, so H⁻¹ (equation 11)
-    is not needed, and every similarity gets noise. Nothing is provable (`privacy.posterior`), and averages have no
-    noise.
-    """
-
-    variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.PUBLISHED)})
-    of_the_other: ClassVar[tuple[str, ...]] = OF_CERTIFIED_DESCENT
-
-    def fit(
+    def published(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> NeighbourhoodModel:
+        """Algorithm 2. From averages r̄ without noise and S = s₀, for t = 1 … K:
+
+            L: a sample of the ratings that are learned from, each with probability γ
+            ∇U = Σ_L e_ui·∂r̂_ui/∂S/γ + λS
+            S ← S − (η_t/2)·s·∇U + N(0, ρη_t),   η_t = η₁·t^−ξ,   s = min(ε/4B, 1)
+
+        with B = φ²τ, φ = r_max − r_min. ε is "x·τ" for the paper's x. Every step includes the prior, so H⁻¹ (equation
+        11) is not needed, and every similarity gets noise. Nothing is provable (`privacy.posterior`), and averages
+        have no noise.
+        """
         averages = self.item_averages(train, epsilons, curator)
         neighbours = self.neighbours_of_items(train)
         model = neighbourhood_model(train, neighbours, self.initial_similarity, averages)
@@ -94,18 +86,23 @@ class PublishedDPPSPNBM(PosteriorPNBM, PublishedNeighbourhood):
             langevin.noise.in_units_of(rates).inside(descend_noisy_similarities, model, learned, step)
         return model
 
+    def corrected(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> NeighbourhoodModel:
+        """`LearnedNeighbourhood.certified` with the noise of SGLD, and as much of its drift as that noise certifies
+        for users of norm c:
 
-class CorrectedDPPSPNBM(PosteriorPNBM, CertifiedDescent):
-    """`CertifiedDescent` with the noise of SGLD, and as much of its drift as that noise certifies for users of norm
-    c:
+            (η_t/2)·s = √(ρη_t)/σ, s ≤ 1,   σ: the deviation of the noise of one coordinate of the gradient, public
 
-        (η_t/2)·s = √(ρη_t)/σ, s ≤ 1,   σ: the deviation of the noise of one coordinate of the gradient, public
-
-    It is noisy gradient descent, and no posterior is sampled.
-    """
-
-    variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.CORRECTED)})
+        It is noisy gradient descent, and no posterior is sampled.
+        """
+        return self.certified(train, epsilons, streams=streams, curator=curator)
 
     def rates(self, t: int, deviation: Epsilons) -> Epsilons:
         schedule = self.schedule
         return np.minimum(schedule.rate(t) / 2, schedule.deviation(t) / np.maximum(deviation, 1e-300))
+
+    variants: ClassVar[Variants] = {
+        (Neighbours.USER, Mode.PUBLISHED): published,
+        (Neighbours.USER, Mode.CORRECTED): corrected,
+    }

@@ -5,15 +5,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Variants
-from dpmf_cli.algorithms.shared.certified_descent import CertifiedDescent
+from dpmf_cli.algorithms.shared.base import ByMode, Paper, Variants, in_mode
 from dpmf_cli.algorithms.shared.learned_neighbourhood import (
-    OF_CERTIFIED_DESCENT,
     LearnedNeighbourhood,
     error_bound,
 )
-from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.algorithms.shared.private_neighbourhood import CERTIFIED, PublishedNeighbourhood
+from dpmf_cli.algorithms.shared.private_neighbourhood import CERTIFIED
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.privacy import sensitivity
@@ -37,8 +34,11 @@ class PrivatePNBM(LearnedNeighbourhood):
 
     title: ClassVar[str] = "DPSGD-PNBM"
     paper: ClassVar[Paper] = Paper.WANG
-    variants: ClassVar[Variants] = CERTIFIED | {(Neighbours.BOUNDED, Mode.PUBLISHED)}
     revision: ClassVar[int] = 2
+    only: ClassVar[ByMode] = {
+        Mode.PUBLISHED: ("floor", "upscaling"),
+        Mode.CORRECTED: (*LearnedNeighbourhood.only[Mode.CORRECTED], "step_noise"),
+    }
 
     algorithm: Literal["dpsgd_pnbm"]
     learning_rate: float = Field(0.4, gt=0, description="η: 0.1 or 0.4 in the paper")
@@ -55,29 +55,24 @@ class PrivatePNBM(LearnedNeighbourhood):
         description="a, published only: the gradient of step t counts tᵃ times; section 3 does not say how it grows",
     )
 
-
-class PublishedDPSGDPNBM(PrivatePNBM, PublishedNeighbourhood):
-    """Algorithm 1. From averages r̄ without noise and S = s₀, for t = 1 … K, φ = r_max − r_min:
-
-        e_t = 0.5 + (φ − 1)/(t + 1),   Δ_t = 2·e_t·φ/C
-        L: a sample of the ratings, each with probability γ
-        e_ui = clamp(r̂_ui − r_ui, ±e_t) for (u, i) in L,   Σ_j |s_ij| at least C
-        S ← S − η·(tᵃ·(Σ_L e_ui·∂r̂_ui/∂S + Laplace(Δ_t·Kγ/ε)) + λS)
-
-    s₀ covers the listing's rescaling of S by β: predictions from (s₀, C, η, λ) and (β·s₀, β·C, β²·η, λ/β²) are the
-    same, including the noise. So η covers a fixed up-scaling of gradients, and tᵃ is an up-scaling that grows.
-
-    Noise is added only where a rating of L has a gradient. Nothing is provable: Δ_t bounds one coordinate of the
-    gradient of one rating; averages have no noise; and Kγ·ε/(Kγ) is only the linear approximation of amplification,
-    and only for samples of ratings.
-    """
-
-    variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.PUBLISHED)})
-    of_the_other: ClassVar[tuple[str, ...]] = (*OF_CERTIFIED_DESCENT, "step_noise")
-
-    def fit(
+    def published(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> NeighbourhoodModel:
+        """Algorithm 1. From averages r̄ without noise and S = s₀, for t = 1 … K, φ = r_max − r_min:
+
+            e_t = 0.5 + (φ − 1)/(t + 1),   Δ_t = 2·e_t·φ/C
+            L: a sample of the ratings, each with probability γ
+            e_ui = clamp(r̂_ui − r_ui, ±e_t) for (u, i) in L,   Σ_j |s_ij| at least C
+            S ← S − η·(tᵃ·(Σ_L e_ui·∂r̂_ui/∂S + Laplace(Δ_t·Kγ/ε)) + λS)
+
+        s₀ covers the listing's rescaling of S by β: predictions from (s₀, C, η, λ) and (β·s₀, β·C, β²·η, λ/β²) are
+        the same, including the noise. So η covers a fixed up-scaling of gradients, and tᵃ is an up-scaling that
+        grows.
+
+        Noise is added only where a rating of L has a gradient. Nothing is provable: Δ_t bounds one coordinate of the
+        gradient of one rating; averages have no noise; and Kγ·ε/(Kγ) is only the linear approximation of
+        amplification, and only for samples of ratings.
+        """
         averages = self.item_averages(train, epsilons, curator)
         neighbours = self.neighbours_of_items(train)
         model = neighbourhood_model(train, neighbours, self.initial_similarity, averages)
@@ -112,17 +107,21 @@ class PublishedDPSGDPNBM(PrivatePNBM, PublishedNeighbourhood):
             curator=curator,
         )
 
+    def corrected(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> NeighbourhoodModel:
+        """`LearnedNeighbourhood.certified` with the rate η, or less where the noise of all K steps together would
+        have a standard deviation of more than `step_noise`·s₀ in a similarity.
 
-class CorrectedDPSGDPNBM(PrivatePNBM, CertifiedDescent):
-    """`CertifiedDescent` with the rate η, or less where the noise of all K steps together would have a standard
-    deviation of more than `step_noise`·s₀ in a similarity.
-
-        η_t = min(η, step_noise·s₀/(σ·√K)),   σ: the deviation of the noise of one coordinate, public
-    """
-
-    variants: ClassVar[Variants] = CERTIFIED
-    of_the_other: ClassVar[tuple[str, ...]] = ("floor", "upscaling")
+            η_t = min(η, step_noise·s₀/(σ·√K)),   σ: the deviation of the noise of one coordinate, public
+        """
+        return self.certified(train, epsilons, streams=streams, curator=curator)
 
     def rates(self, t: int, deviation: Epsilons) -> Epsilons:
         whole = np.maximum(deviation * np.sqrt(self.iterations), 1e-300)
         return np.asarray(np.minimum(self.learning_rate, self.step_noise * self.initial_similarity / whole))
+
+    variants: ClassVar[Variants] = {
+        (Neighbours.BOUNDED, Mode.PUBLISHED): published,
+        **in_mode(Mode.CORRECTED, *CERTIFIED, run=corrected),
+    }

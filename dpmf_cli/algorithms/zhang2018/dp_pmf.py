@@ -1,28 +1,139 @@
 """DP-PMF: PMF by objective perturbation. Zhang, Liu, Chen and Zhong 2018, section 4, algorithm 2."""
 
-from collections.abc import Iterator
-from typing import ClassVar, Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import (
+    IN_PUBLISHED_MODE,
+    ByMode,
+    Paper,
+    PrivateAlgorithm,
+    Variants,
+    Where,
+)
+from dpmf_cli.algorithms.shared.cost import LINE, PERTURBED_ENTRY, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.factorization import KnownModel
-from dpmf_cli.algorithms.shared.objective_perturbation import ObjectivePerturbation, private_global_average
-from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import Side
 from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, sampled_model
-from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed
+from dpmf_cli.compiled.lane_groups import groups
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed, solve_perturbed
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, step_noisy, sum_gradients
 from dpmf_cli.privacy import sensitivity
+from dpmf_cli.privacy.accounting import LEAST_SHARE
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.mechanisms import redrawn_k_norm, repeated_k_norm
+from dpmf_cli.privacy.ledger import Entry, Epsilons
+from dpmf_cli.privacy.mechanisms import laplace, redrawn_k_norm, repeated_k_norm
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
+from dpmf_cli.strict_model import StrictModel
+
+
+class ObjectivePerturbation(StrictModel):
+    """The parameters of objective perturbation, and the ε that it spends besides noise.
+
+    Bounded: the noise η hides only the vectors Σ r̃·u (`sensitivity.least_squares_right_hand_side`). Unbounded: w is
+    so large that the change of the determinant costs no more than its share of ε (`sensitivity.hessian_unbounded`).
+    The rest of ε scales the noise (`sensitivity.ridge_objective_unbounded`). The same w, about 1/(share·ε), serves
+    both.
+    """
+
+    least_ridge: float = Field(
+        1.0,
+        ge=1e-3,
+        description="corrected: the least w; with less, float64 solves rows of 10⁵ ratings too inexactly",
+    )
+    passes: int = Field(1, ge=1, description="corrected: how often the items are solved")
+    average_share: float = Field(
+        0.05, ge=LEAST_SHARE, le=0.9, description="corrected: fraction of ε for the global average"
+    )
+    jacobian_share: float = Field(
+        0.1,
+        ge=LEAST_SHARE,
+        le=0.9,
+        description="corrected: fraction of a solution's ε for its determinant; sets w",
+    )
+    residual_clamp: float = Field(
+        2.0, ge=1e-6, le=1e6, description="corrected: B, the clamp of ratings less their average"
+    )
+    item_norm: float = Field(
+        1.5,
+        ge=1e-6,
+        le=1e6,
+        description="corrected: R, the largest norm of an item's row; above the limit its square overflows float32",
+    )
+    public_constant: float = Field(0.9, ge=0, le=1, description="corrected: the constant in a unit row")
+
+    def public_rows(self, rows: int, dimension: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """(rows, dimension) unit rows that do not depend on any rating."""
+        if dimension == 1:
+            return np.ones((rows, 1))
+        direction = rng.standard_normal((rows, dimension - 1))
+        direction *= np.sqrt(1 - self.public_constant**2) / np.linalg.norm(direction, axis=1, keepdims=True)
+        return np.column_stack([np.full(rows, self.public_constant), direction])
+
+    def norms(self, side: Side) -> tuple[float, float]:
+        """The largest ‖row‖₂ of this side, and of the other side."""
+        return (self.item_norm, 1.0) if side == "item" else (1.0, self.item_norm)
+
+    def ridge(self, other: float, each: Epsilons) -> NDArray[np.float64]:
+        """(E,) w of solutions that each spend ε `each` (E,), if the other side's rows have norms up to `other`."""
+        hessian = sensitivity.hessian_unbounded(other)
+        return np.maximum(
+            self.least_ridge, sensitivity.ridge_for_jacobian(hessian, self.jacobian_share * each)
+        )
+
+    def spend_on_determinants(
+        self, side: Side, other: float, count: int, each: Epsilons, curator: Curator
+    ) -> Entry:
+        """Enters the cost of the determinants of `count` solutions of one side in the ledger. Returns the entry."""
+        hessian = sensitivity.hessian_unbounded(other)
+        cost = sensitivity.jacobian_epsilon(hessian, self.ridge(other, each))
+        return curator.ledger.spend(
+            f"determinants, {side} factors",
+            "change of variables" + (f" × {count}" if count > 1 else ""),
+            hessian,
+            count * cost,
+            repetitions=count,
+        )
+
+
+def private_global_average(
+    train: Ratings, epsilon: NDArray[np.float64], neighbours: Neighbours, *, curator: Curator
+) -> NDArray[np.float64]:
+    """(E,) the mean rating, measured with ε `epsilon` and clamped to the scale.
+
+    The sum is of r − middle of the scale. Bounded: the number of ratings is public. Unbounded: it gets half of ε.
+    """
+    scale = train.scale
+    centred = train.values.sum(dtype=np.float64) - len(train) * scale.middle
+    unbounded = neighbours is Neighbours.UNBOUNDED
+    total = laplace(
+        "global sum",
+        (),
+        sensitivity=sensitivity.centred_rating_sums_unbounded(scale)
+        if unbounded
+        else sensitivity.rating_sums(scale),
+        epsilon=epsilon / 2 if unbounded else epsilon,
+        curator=curator,
+    ).added_to(centred)
+    count = np.full(len(epsilon), float(len(train)))
+    if unbounded:
+        count = laplace(
+            "global count",
+            (),
+            sensitivity=sensitivity.rating_counts_unbounded(),
+            epsilon=epsilon / 2,
+            curator=curator,
+        ).added_to(np.asarray(float(len(train))))
+    average = scale.middle + total / np.maximum(count, 1)
+    return np.asarray(np.clip(average, scale.minimum, scale.maximum))
 
 
 class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
@@ -33,35 +144,34 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
 
     title: ClassVar[str] = "DP-PMF"
     paper: ClassVar[Paper] = Paper.ZHANG
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     averaged: ClassVar[bool] = False
+    joint: ClassVar[bool | Where] = IN_PUBLISHED_MODE
+    shares_lanes: ClassVar[bool | Where] = IN_PUBLISHED_MODE
 
     revision: ClassVar[int] = 2
+    small: ClassVar[Mapping[str, Any]] = {"epochs": 3, "noisy_epochs": 3, "learning_rate": 0.1}
+    """The published learning rate is meant for 10⁵ ratings, and diverges on a few."""
+    only: ClassVar[ByMode] = {
+        Mode.PUBLISHED: (*(set(GradientDescentPMF.model_fields) - {"factors"}), "noisy_epochs"),
+        Mode.CORRECTED: tuple(ObjectivePerturbation.model_fields),
+    }
 
     algorithm: Literal["dp_pmf"]
     noisy_epochs: int = Field(50, ge=1, description="k₂, published; the paper does not give it")
 
+    def published(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> KnownModel:
+        """Algorithm 2, by batches of b ratings:
 
-class PublishedDPPMF(PrivatePMF):
-    """Algorithm 2, by batches of b ratings:
+            U, V = PMF without noise, k₁ epochs                                                lines 1 to 13
+            for k₂ epochs:  v_j ← v_j − γ/b·(−Σ_i (r_ij − u_i·v_j)·u_i + η_j + λ·v_j)          from line 14
+                            ‖η_j‖ ~ Gamma(d, r_max/ε), drawn anew every time                   line 17
 
-        U, V = PMF without noise, k₁ epochs                                                lines 1 to 13
-        for k₂ epochs:  v_j ← v_j − γ/b·(−Σ_i (r_ij − u_i·v_j)·u_i + η_j + λ·v_j)          from line 14
-                        ‖η_j‖ ~ Gamma(d, r_max/ε), drawn anew every time                   line 17
-
-    Lines 14 and 17 undo what theorem 4 proves: V starts from the data, and the noise of many draws averages out. U is
-    fitted on the ratings too, and neither ‖u‖ ≤ 1 nor |r − u·v| ≤ r_max holds. Nothing is provable. Only V is
-    released: a prediction u_i·v_j uses the user's own u_i, fitted to that user's clean ratings (‡).
-    """
-
-    variants: ClassVar[Variants] = frozenset(
-        (kind, Mode.PUBLISHED) for kind in (Neighbours.BOUNDED, Neighbours.UNBOUNDED)
-    )
-    joint: ClassVar[bool] = True
-    shares_lanes: ClassVar[bool] = True
-    of_the_other: ClassVar[tuple[str, ...]] = tuple(ObjectivePerturbation.model_fields)
-
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> KnownModel:
+        Lines 14 and 17 undo what theorem 4 proves: V starts from the data, and the noise of many draws averages out.
+        U is fitted on the ratings too, and neither ‖u‖ ≤ 1 nor |r − u·v| ≤ r_max holds. Nothing is provable. Only V
+        is released: a prediction u_i·v_j uses the user's own u_i, fitted to that user's clean ratings (‡).
+        """
         kept = np.ones((len(train), len(epsilons)), np.bool_)
         return self.fit_samples(train, kept, epsilons, streams=streams, curator=curator)
 
@@ -89,29 +199,21 @@ class PublishedDPPMF(PrivatePMF):
                 )
         return sampled_model(train, kept, model)
 
+    def corrected(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> FactorModel:
+        """Objective perturbation as theorem 4 means it: η is drawn once, and U is not taken from the ratings.
 
-class CorrectedDPPMF(PrivatePMF):
-    """Objective perturbation as theorem 4 means it: η is drawn once, and U is not taken from the ratings.
+            m = the average rating, noisy;    r̃_ij = clamp(r_ij − m, ±B)
+            u_i = a public unit row of a constant and a random direction, so that it may be treated as constant
+            v_j = argmin over ‖v‖ ≤ R of ½Σ_i (r̃_ij − u_i·v)² + ½w‖v‖² + η_j·v,   η_j drawn once
+            `passes` − 1 times:  u_i likewise given the released V, over ‖u‖ ≤ 1;  then v_j again
+            r̂_ij = m + u_i·v_j
 
-        m = the average rating, noisy;    r̃_ij = clamp(r_ij − m, ±B)
-        u_i = a public unit row of a constant and a random direction, so that it may be treated as constant
-        v_j = argmin over ‖v‖ ≤ R of ½Σ_i (r̃_ij − u_i·v)² + ½w‖v‖² + η_j·v,   η_j drawn once
-        `passes` − 1 times:  u_i likewise given the released V, over ‖u‖ ≤ 1;  then v_j again
-        r̂_ij = m + u_i·v_j
-
-    Each solution gets an equal part of ε, and gives every row noise, rated or not. It is solved in float64 and put on
-    a grid of 2⁻¹⁰·R. Bounded, the release is the noisy vector Σ r̃·u, on the grid of its noise. Unbounded, the
-    release is the solution, on its own grid (`privacy.grid`).
-    """
-
-    variants: ClassVar[Variants] = frozenset(
-        (kind, Mode.CORRECTED) for kind in (Neighbours.BOUNDED, Neighbours.UNBOUNDED)
-    )
-    of_the_other: ClassVar[tuple[str, ...]] = tuple(
-        {*GradientDescentPMF.model_fields, "noisy_epochs"} - {"factors"}
-    )
-
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
+        Each solution gets an equal part of ε, and gives every row noise, rated or not. It is solved in float64 and
+        put on a grid of 2⁻¹⁰·R. Bounded, the release is the noisy vector Σ r̃·u, on the grid of its noise. Unbounded,
+        the release is the solution, on its own grid (`privacy.grid`).
+        """
         share = self.average_share
         average = private_global_average(train, share * epsilons, self.neighbours, curator=curator)
         each = (1 - share) * epsilons / (2 * self.passes - 1)
@@ -133,7 +235,7 @@ class CorrectedDPPMF(PrivatePMF):
         return model
 
     def problem(self, side: Side, each: Epsilons) -> RowProblem:
-        """Returns the problem to solve for each row of a side, with ε `each` (E,)."""
+        """The problem to solve for each row of a side, with ε `each` (E,)."""
         own, other = self.norms(side)
         return RowProblem(
             self.ridge(other, each),
@@ -146,7 +248,7 @@ class CorrectedDPPMF(PrivatePMF):
     def noises(
         self, side: Side, train: Ratings, count: int, each: Epsilons, curator: Curator
     ) -> Iterator[Release]:
-        """Yields η for `count` solutions of one side, each with ε `each` (E,). Unbounded, the determinant gets a part
+        """η for `count` solutions of one side, each with ε `each` (E,). Unbounded, the determinant gets a part
         of this ε."""
         if count == 0:
             return iter(())
@@ -174,3 +276,20 @@ class CorrectedDPPMF(PrivatePMF):
             rounded=False,
         )
         return (release.paid_for_volume(determinants) for release in drawn)
+
+    variants: ClassVar[Variants] = {
+        (Neighbours.BOUNDED, Mode.PUBLISHED): published,
+        (Neighbours.BOUNDED, Mode.CORRECTED): corrected,
+        (Neighbours.UNBOUNDED, Mode.PUBLISHED): published,
+        (Neighbours.UNBOUNDED, Mode.CORRECTED): corrected,
+    }
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        d, parts = self.factors, len(groups(grid))
+        if self.mode is Mode.PUBLISHED:
+            descent = self.descent_cost(shape, grid, self.epochs + self.noisy_epochs)
+            steps = self.noisy_epochs * self.batches_of(shape.ratings)
+            return Cost(descent.seconds + steps * shape.items * d * 2e-8, descent.bytes)
+        work = (shape.ratings + 20 * d * shape.rows) * gram_entries(d) * PERTURBED_ENTRY
+        seconds = (2 * self.passes - 1) * parts * work + 1e-7 * shape.ratings
+        return Cost(seconds, shape.rows * (d + 1) * LINE * parts + 40.0 * shape.ratings)

@@ -1,12 +1,12 @@
 """Personalised differential privacy around any algorithm that hides the presence of a rating, and its clean twin."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.beyond.pbgd import PrivateBatchGradientDescent
@@ -14,17 +14,20 @@ from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
 from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.algorithms.friedman2016.psgd import PrivateSGD
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
-from dpmf_cli.algorithms.shared.entry_checks import refuse_what_a_base_ignores
+from dpmf_cli.algorithms.shared.base import Choices, Paper, PrivateAlgorithm, Variants, Where, in_both_modes
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.model import Model, RecordCosts
-from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.algorithms.shared.personal_sampling import (
+from dpmf_cli.algorithms.shared.probabilistic import Kept
+from dpmf_cli.algorithms.shared.sample_fits import (
+    AroundABase,
+    Columns,
+    fit_samples,
+    refuse_what_a_base_ignores,
     replaced_epsilon,
+    sample,
     sampled_epsilon,
     sampling_probability,
 )
-from dpmf_cli.algorithms.shared.probabilistic import Kept
-from dpmf_cli.algorithms.shared.sample_fits import AroundABase, Columns, fit_samples, sample
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons, Ledger
@@ -119,6 +122,13 @@ class Personalized(AroundABase, PrivateAlgorithm):
         "`sampled` to `baselines`"
     )
     revision: ClassVar[int] = 2
+    joint: ClassVar[bool | Where] = Where(lambda entry: entry.base.joint, "where its base is")
+    small: ClassVar[Mapping[str, Any]] = {
+        "epsilon_conservative": 0.5,
+        "epsilon_moderate": 1,
+        "epsilon_liberal": 2,
+        "threshold": 1,
+    }
 
     algorithm: Literal["personalized"]
     neighbours: Neighbours = Neighbours.UNBOUNDED
@@ -127,17 +137,9 @@ class Personalized(AroundABase, PrivateAlgorithm):
     )
 
     @classmethod
-    def offering(cls, neighbours: Any, mode: Any) -> type[Self]:
-        """Returns this class itself: the base decides which class an entry gets."""
-        return cls
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _be_joint_where_its_base_is(
-        cls, data: Any, validate: ModelWrapValidatorHandler[Self]
-    ) -> "Personalized":
-        entry = validate(data)
-        return JointlyPersonalized.model_validate(data) if cls is Personalized and entry.base.joint else entry
+    def choices(cls, mode: Mode) -> Choices:
+        bases = [each for each in get_args(PrivateBase) if (Neighbours.UNBOUNDED, mode) in each.variants]
+        return (tuple({"base": {"algorithm": each.key(), **each.small_in(mode)}} for each in bases),)
 
     @model_validator(mode="before")
     @classmethod
@@ -239,13 +241,8 @@ class Personalized(AroundABase, PrivateAlgorithm):
         records = RecordEpsilons(*np.quantile(spent, (0, 0.5, 1), axis=0, method="nearest"))
         return PersonalModel(model, records, draw.thresholds, draw.kept.mean(axis=0))
 
-
-class JointlyPersonalized(Personalized):
-    """Personalised published `dp_pmf`, as in the paper: a prediction uses the user's own factors, which are fitted to
-    that user's clean ratings (‡).
-    """
-
-    variants: ClassVar[Variants] = frozenset(
-        (kind, Mode.PUBLISHED) for kind in (Neighbours.BOUNDED, Neighbours.UNBOUNDED)
-    )
-    joint: ClassVar[bool] = True
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        together = grid if self.base.shares_lanes else 1
+        base, times = self.base.cost(shape, together), grid // together
+        sampling = 1e-7 * shape.ratings * grid
+        return Cost(times * base.seconds + sampling, times * base.bytes + 40.0 * shape.ratings * grid)

@@ -1,0 +1,399 @@
+"""Averages of items and of users under every kind of neighbours: what is summed, how far it moves, its noise.
+
+Friedman, Berkovsky, Kaafar 2016, section 4.1, algorithms 1 and 2; McSherry and Mironov 2009, section 4.2.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Annotated, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.algorithms.shared.effects import (
+    Beta,
+    Effects,
+    EffectsBudget,
+    EffectsParameters,
+    Shrinkage,
+    stabilised,
+)
+from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
+from dpmf_cli.privacy import sensitivity
+from dpmf_cli.privacy.covariance_sensitivity import user_rating_sums
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
+from dpmf_cli.privacy.mechanisms import laplace
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.release import Release
+from dpmf_cli.privacy.sensitivity import Sensitivity, weights_of_signs_unbounded
+from dpmf_cli.ratings import Ratings, Scale
+
+_CHUNK = 1 << 18
+
+TypicalCount = Annotated[
+    float,
+    Field(
+        ge=1,
+        le=1e9,
+        description="a public guess of how many ratings a user has; sets the weight of a typical rater",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class EffectsModel:
+    """Predicts from averages alone: the sum of `items` (n_items, E) and `users` (n_users, E)."""
+
+    items: NDArray[np.float64]
+    users: NDArray[np.float64]
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
+        out = self.items[items]
+        for start in range(0, len(out), _CHUNK):
+            out[start : start + _CHUNK] += self.users[users[start : start + _CHUNK]]
+        return out
+
+    @property
+    def published(self) -> Arrays:
+        """The arrays `items` and `users`."""
+        return {"items": self.items, "users": self.users}
+
+    @classmethod
+    def restored(cls, arrays: Arrays, entry: Any = None, own: Any = None) -> Self:
+        """The model made again from what was `published`."""
+        return cls(arrays["items"], arrays["users"])
+
+
+class Part(StrEnum):
+    """The part of the budget that a step is charged to, by its name there."""
+
+    OVERALL = "global_averages"
+    ITEMS = "item_averages"
+    USERS = "user_averages"
+
+
+StepNoise = Callable[..., Release]
+"""Draws a step's noise from (part, step, shape, moves[, calibrated_to]), and charges that part of the budget."""
+
+
+@dataclass(frozen=True)
+class Moves:
+    """The sensitivities of sums of ratings minus `origin`, of counts, and of sums of residuals.
+
+    calibrated_to  the sensitivity to which a paper scales the noise of the rating sums, if that is not `ratings`
+    """
+
+    ratings: Sensitivity
+    counts: Sensitivity
+    residuals: Sensitivity
+    origin: float
+    calibrated_to: Sensitivity | None = None
+
+
+def origin_of_sums(mode: Mode, scale: Scale) -> float:
+    """The number that is subtracted from each rating before summing. Published: 0. Corrected: the middle of the
+    scale, which makes the largest summand smaller."""
+    return {Mode.PUBLISHED: 0.0, Mode.CORRECTED: scale.middle}[mode]
+
+
+def _of_a_rating(of_ratings: Callable[[Scale, int], Sensitivity]) -> Callable[[Scale, int, float], Moves]:
+    return lambda scale, norm, origin: Moves(
+        of_ratings(scale, norm),
+        sensitivity.rating_counts_unbounded(norm),
+        sensitivity.residual_sums_unbounded(scale, norm),
+        origin,
+    )
+
+
+def _of_a_user(scale: Scale, norm: int, origin: float) -> Moves:
+    """A rating of user u weighs 1/‖e_u‖ in sums by item, and 1/c_u in a sum over all items (section 4.5)."""
+    largest = max(abs(scale.minimum - origin), abs(scale.maximum - origin))
+    ratings, counts, residuals = (user_rating_sums(bound, norm) for bound in (largest, 1.0, scale.width))
+    return Moves(ratings, counts, residuals, origin)
+
+
+MOVES: Mapping[tuple[Neighbours, Mode], Callable[[Scale, int, float], Moves]] = {
+    (Neighbours.UNBOUNDED, Mode.PUBLISHED): _of_a_rating(sensitivity.raw_rating_sums_unbounded),
+    (Neighbours.UNBOUNDED, Mode.CORRECTED): _of_a_rating(sensitivity.centred_rating_sums_unbounded),
+    (Neighbours.USER, Mode.PUBLISHED): _of_a_user,
+    (Neighbours.USER, Mode.CORRECTED): _of_a_user,
+}
+"""How far sums move by neighbours and mode, in the norm of the noise, after the origin is subtracted from ratings."""
+
+
+def moves_of(neighbours: Neighbours, mode: Mode, scale: Scale, norm: int = 1) -> Moves:
+    """How far these move: sums of ratings minus `origin_of_sums`, their counts, and sums of residuals."""
+    return MOVES[neighbours, mode](scale, norm, origin_of_sums(mode, scale))
+
+
+@dataclass(frozen=True)
+class UserWeights:
+    """The weight of each of a user's ratings in the sums by item, and in the sums over all items: (n_users,) each."""
+
+    by_item: NDArray[np.float64]
+    overall: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CentredAverages:
+    """The released averages for each ε: `overall` (E,) and `items` (n_items, E), rating scale, and `residual` (E,),
+    the average of r − MAvg_i."""
+
+    overall: NDArray[np.float64]
+    items: NDArray[np.float64]
+    residual: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ItemAverages(CentredAverages):
+    """The released averages, and two more arrays.
+
+    counts    (n_items, E) noisy and not below 0; released
+    own_sums  (n_users, E) each user's Σ_i (r_ui − MAvg_i); not released
+    """
+
+    counts: NDArray[np.float64]
+    own_sums: NDArray[np.float64]
+
+
+def measure_item_averages(
+    train: Ratings,
+    of_sum: StepNoise,
+    of_count: StepNoise,
+    moves: Moves,
+    *,
+    shrinkage: Shrinkage,
+    weights: UserWeights | None = None,
+) -> ItemAverages:
+    """Measures and releases item averages, and the average of their residuals. Counts are noisy too.
+
+        G = GSum/GCnt,   MAvg_i = (MSum_i + β_m·G)/(MCnt_i + β_m), clamped to the scale,   G again, of r − MAvg_i
+
+    Every item gets noise, rated or not. Noisy counts are clamped at 0 (the global ones at 1), so that a
+    denominator is at least β_m. β_m comes from `shrinkage`, in units of `weights`.
+    """
+    count, total, sums, totals = _sums(train, moves.origin, weights)
+    rows, of_ratings = (train.n_items,), (moves.ratings, moves.calibrated_to)
+
+    overall_sum = of_sum(Part.OVERALL, "global sum", (), *of_ratings).added_to(total)
+    overall_count = of_count(Part.OVERALL, "global count", (), moves.counts).added_to(count)
+    overall = overall_sum / np.maximum(overall_count, 1)
+
+    of_sums = of_sum(Part.ITEMS, "item sums", rows, *of_ratings)
+    item_counts = of_count(Part.ITEMS, "item counts", rows, moves.counts).added_to(totals)
+    items = moves.origin + stabilised(of_sums.added_to(sums), item_counts, shrinkage.under(of_sums), overall)
+    items = np.clip(items, train.scale.minimum, train.scale.maximum)
+
+    own = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
+    everything = own[-1] if weights is None else _weighted_sums(weights.overall, own[:-1])
+    residual_sum = of_sum(Part.OVERALL, "global sum of residuals", (), moves.residuals).added_to(everything)
+    residual_count = of_count(Part.OVERALL, "global count of residuals", (), moves.counts).added_to(count)
+    return ItemAverages(
+        moves.origin + overall,
+        items,
+        residual_sum / np.maximum(residual_count, 1),
+        np.maximum(item_counts, 0),
+        own[:-1],
+    )
+
+
+def bounded_item_averages(
+    train: Ratings,
+    noise: StepNoise,
+    moves: Sensitivity,
+    *,
+    shrinkage: Shrinkage,
+    noise_on_unrated: bool = False,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Measures GAvg (E,) and IAvg (n_items, E), rating scale. Who rated what is public. Algorithm 1, lines 1 to 7.
+
+        GAvg = (Σ r_ui + noise)/|R|,   IAvg(i) = (Σ_{R_i} r_ui + β_m·GAvg + noise)/(|R_i| + β_m), clamped to the scale
+
+    An item without ratings has nothing to hide. It gets no noise, and its average is the global one. The paper's
+    listing adds noise to it; `noise_on_unrated` does so too.
+    """
+    total = np.asarray(train.values.sum(dtype=np.float64))
+    overall = noise(Part.OVERALL, "global average", (), moves).added_to(total) / max(len(train), 1)
+    sums = sums_by(train.items, train.values, train.n_items)
+    of_sums = noise(Part.ITEMS, "item averages", (train.n_items,), moves)
+    items = averages_of_the_rated(
+        of_sums.added_to(sums),
+        train.item_counts,
+        shrinkage.under(of_sums),
+        overall,
+        unrated_too=noise_on_unrated,
+    )
+    return overall, np.clip(items, train.scale.minimum, train.scale.maximum)
+
+
+def averages_of_the_rated(
+    sums: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    beta: Beta,
+    centre: NDArray[np.float64],
+    *,
+    unrated_too: bool = False,
+) -> NDArray[np.float64]:
+    """(n, E) stabilised averages. If the public count is 0, the average is the centre without noise, unless
+    `unrated_too`."""
+    averages = stabilised(sums, counts[:, None].astype(np.float64), beta, centre)
+    return averages if unrated_too else np.where(counts[:, None] > 0, averages, centre)
+
+
+def _sums(
+    train: Ratings, origin: float, weights: UserWeights | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Σ w and Σ w·(r − origin) over all ratings, () each; then Σ w·(r − origin) and Σ w by item, (n_items,) each."""
+    values = train.values.astype(np.float64)
+    values -= origin
+    if weights is None:
+        by_item = sums_by(train.items, values, train.n_items)
+        return np.asarray(float(len(train))), values.sum(), by_item, train.item_counts.astype(np.float64)
+    overall, own = weights.overall[train.users], weights.by_item[train.users]
+    return (
+        overall.sum(),
+        (overall * values).sum(),
+        sums_by(train.items, own * values, train.n_items),
+        sums_by(train.items, own, train.n_items),
+    )
+
+
+def _weighted_sums(weights: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(E,) Σ_u w_u·rows[u]. Each ε is summed separately, so that its sum does not depend on the other ε."""
+    return np.array([np.sum(weights * column) for column in np.ascontiguousarray(rows.T)])
+
+
+def laplace_steps(
+    shares: Mapping[Part, NDArray[np.float64]], curator: Curator, fraction: float = 1.0
+) -> StepNoise:
+    """Laplace noise for the steps of each part. Each step spends `fraction` of the ε of its part, `shares` (E,)."""
+    return lambda part, step, shape, moves, calibrated_to=None: laplace(
+        step,
+        shape,
+        sensitivity=moves,
+        calibrated_to=calibrated_to,
+        epsilon=fraction * shares[part],
+        curator=curator,
+    )
+
+
+def averages_of(entry: PrivateAlgorithm, train: Ratings, budget: EffectsBudget, curator: Curator) -> Effects:
+    """Measures the averages under an entry's neighbours and mode."""
+    return private_effects(
+        train, entry.effects, budget, neighbours=entry.neighbours, mode=entry.mode, curator=curator
+    )
+
+
+def private_effects(
+    train: Ratings,
+    parameters: EffectsParameters,
+    budget: EffectsBudget,
+    *,
+    neighbours: Neighbours,
+    mode: Mode,
+    curator: Curator,
+) -> Effects:
+    """Measures averages that hide what `neighbours` differ in. Raises ValueError if there is no variant for them."""
+    if neighbours not in (Neighbours.BOUNDED, Neighbours.UNBOUNDED):
+        raise ValueError(f"user averages cannot be released with neighbours {neighbours.value}")
+    shares = {
+        Part.OVERALL: budget.global_averages / 2,
+        Part.ITEMS: budget.item_averages,
+        Part.USERS: budget.user_averages,
+    }
+    if neighbours is Neighbours.BOUNDED:
+        return _bounded_effects(train, parameters, shares, curator)
+    return _unbounded_effects(train, parameters, shares, mode, curator)
+
+
+def _bounded_effects(
+    train: Ratings, parameters: EffectsParameters, shares: Mapping[Part, Epsilons], curator: Curator
+) -> Effects:
+    """Algorithms 1 and 2, for neighbours that differ in the value of one rating (counts are public).
+
+        GAvg and IAvg with noise Laplace(Δr/ε₁) and Laplace(Δr/ε₂): `bounded_item_averages`
+        GAvg′   = (Σ (r_ui − IAvg(i)) + Laplace(Δr/ε₁)) / |R|
+        UAvg(u) = (Σ_{R_u} (r_ui − IAvg(i)) + β_u·GAvg′ + Laplace(Δr/ε₃)) / (|R_u| + β_u), clamped
+
+    ε₁ is half of the global averages' ε. Unless `noise_on_unrated`, a user without ratings gets the global average
+    GAvg′ and no further noise.
+    """
+    noise, unrated_too = laplace_steps(shares, curator), parameters.noise_on_unrated
+    overall, items = bounded_item_averages(
+        train,
+        noise,
+        sensitivity.rating_sums(train.scale),
+        shrinkage=parameters.of_items,
+        noise_on_unrated=unrated_too,
+    )
+    moves = sensitivity.residual_sums(train.scale)
+    residuals = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
+    residual_sum = noise(Part.OVERALL, "global average of residuals", (), moves).added_to(residuals[-1])
+    of_users = noise(Part.USERS, "user averages", (train.n_users,), moves)
+    users = averages_of_the_rated(
+        of_users.added_to(residuals[:-1]),
+        train.user_counts,
+        parameters.of_users.under(of_users),
+        residual_sum / max(len(train), 1),
+        unrated_too=unrated_too,
+    )
+    return Effects(overall, items, np.clip(users, -parameters.user_clamp, parameters.user_clamp))
+
+
+def _unbounded_effects(
+    train: Ratings,
+    parameters: EffectsParameters,
+    shares: Mapping[Part, Epsilons],
+    mode: Mode,
+    curator: Curator,
+) -> Effects:
+    """Algorithms 1 and 2 for neighbours that differ in the presence of one rating.
+
+    As in the bounded case, with two differences. Every count is noisy too: a sum gets the fraction `sum_share` of its
+    average's ε, and the count the rest. Every user and item gets noise, rated or not. Published, the noise of sums of
+    ratings is scaled to Δr, which a rating of r_max exceeds.
+    """
+    of_sum, of_count = (
+        laplace_steps(shares, curator, part) for part in (parameters.sum_share, 1 - parameters.sum_share)
+    )
+    moves = moves_of(Neighbours.UNBOUNDED, mode, train.scale)
+    if mode is Mode.PUBLISHED:
+        moves = replace(moves, calibrated_to=sensitivity.published_rating_sums_unbounded(train.scale))
+    averages = measure_item_averages(train, of_sum, of_count, moves, shrinkage=parameters.of_items)
+    rows = (train.n_users,)
+    of_users = of_sum(Part.USERS, "user sums", rows, moves.residuals)
+    counts = of_count(Part.USERS, "user counts", rows, moves.counts)
+    users = stabilised(
+        of_users.added_to(averages.own_sums),
+        counts.added_to(train.user_counts.astype(np.float64)),
+        parameters.of_users.under(of_users),
+        averages.residual,
+    )
+    users = np.clip(users, -parameters.user_clamp, parameters.user_clamp)
+    return Effects(averages.overall, averages.items, users)
+
+
+@dataclass(frozen=True)
+class SumsAndCounts:
+    """Released sums and counts (rows, E), and the standard deviation (E,) of the noise in each of these numbers."""
+
+    sums: NDArray[np.float64]
+    counts: NDArray[np.float64]
+    deviation: NDArray[np.float64]
+
+
+def sums_and_counts(
+    step: str, halves: NDArray[np.float64], epsilons: Epsilons, curator: Curator
+) -> SumsAndCounts:
+    """Releases Σ x′ and their number, |x′| ≤ 1, at the noise of one number each, from `halves`: Σ (1 + x′)/2 and
+    Σ (1 − x′)/2, (rows, 2) or (rows, 2, E)."""
+    noise = laplace(
+        step, halves.shape[:2], sensitivity=weights_of_signs_unbounded(), epsilon=epsilons, curator=curator
+    )
+    positive, negative = np.moveaxis(noise.added_to(halves), 1, 0)
+    return SumsAndCounts(positive - negative, positive + negative, 2 * noise.scale)
