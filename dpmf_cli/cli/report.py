@@ -75,7 +75,7 @@ def plot(
     """
     from dpmf_cli.cli.tables import shown
     from dpmf_cli.errors import DpmfError
-    from dpmf_cli.report.figures.every import drawings
+    from dpmf_cli.report.figures.drawings import drawings
     from dpmf_cli.report.figures.style import check_form
     from dpmf_cli.results.folders import results_of
     from dpmf_cli.results.manifest import add_file

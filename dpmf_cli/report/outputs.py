@@ -6,7 +6,7 @@ from functools import partial
 from dpmf_cli.evaluation.crossings import Crossing
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.report.figures.charts import has_error_cdf, swept_parameters
-from dpmf_cli.report.figures.every import drawings, never_drawn
+from dpmf_cli.report.figures.drawings import drawings, never_drawn
 from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.figures.tidy_csv import (
     curves_csv,

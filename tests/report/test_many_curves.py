@@ -84,7 +84,7 @@ def _picture(count: int) -> Work:
     y = np.ones(count)
     line = Line("swept", Look(0, 0), np.arange(count, dtype=float), y, y - 0.1, y + 0.1)
     chart = Chart("key", "title", "x", "y", (line,), (0.0, 2.0))
-    return lambda: (Drawn(chart).svg, Drawn(chart).values)
+    return lambda: (Drawn(chart).svg, list(Drawn(chart).rows))
 
 
 def _crossings(count: int) -> list[Crossing]:

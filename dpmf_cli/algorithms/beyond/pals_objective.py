@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from dpmf_cli.algorithms.shared.base import Paper, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.private_factorization import PrivateLeastSquares, RowMoves, Side
-from dpmf_cli.kernels.als import by_item, by_user, solve_perturbed, solve_perturbed
+from dpmf_cli.kernels.als import by_item, by_user, solve_perturbed
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator

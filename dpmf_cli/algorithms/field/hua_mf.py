@@ -26,7 +26,6 @@ from dpmf_cli.kernels.als import (
     RowProblem,
     by_item,
     by_user,
-    solve_rows,
     solve_perturbed,
     solve_rows,
 )

@@ -13,7 +13,6 @@ from dpmf_cli.kernels.als import (
     by_item,
     by_user,
     perturb_solved,
-    perturb_solved,
 )
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.privacy import sensitivity

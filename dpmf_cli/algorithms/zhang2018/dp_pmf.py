@@ -20,7 +20,7 @@ from dpmf_cli.algorithms.shared.factorization import KnownModel
 from dpmf_cli.algorithms.shared.private_factorization import Side
 from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, sampled_model
 from dpmf_cli.compiled.lane_groups import groups
-from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed, solve_perturbed
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, step_noisy, sum_gradients
 from dpmf_cli.privacy import sensitivity

@@ -5,14 +5,14 @@ that paper's figure 2. Sweeps are as in Friedman et al. 2016, figure 6, and Zhan
 distribution of errors is Zhang et al.'s figure 3.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.evaluation.crossings import curve_stream, is_complete
+from dpmf_cli.evaluation.crossings import crossing_targets, curve_stream, is_complete, measure_crossing
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.levels import band
 from dpmf_cli.evaluation.statistics import percentile_interval, replicate_means
@@ -20,7 +20,7 @@ from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.report.figures.chart import Chart, Level, Line, limits_around, limits_of
 from dpmf_cli.report.figures.shown import (
     MOST_LINES,
-    crossing_points,
+    at_place,
     is_drawable,
     level_names,
     level_of,
@@ -74,8 +74,13 @@ def curve_series(
     """Yields a complete curve over ε or θ with its crossings, and the level of its twin without noise."""
     mean = np.where(np.isfinite(curve.mean()), curve.mean(), np.nan)
     low, high = band(experiment, curve) if bands else (None, None)
-    marks = tuple(crossing_points(experiment, curve))
-    yield Line(name, look, curve.along(experiment.axis), mean, low, high, marks=marks)
+    marks = []
+    for target in crossing_targets(experiment):
+        crossing = measure_crossing(experiment, curve, target)
+        x = crossing.theta if experiment.axis == "theta" else crossing.reproduced
+        if x is not None:
+            marks.append((x, level_of(target)))
+    yield Line(name, look, curve.along(experiment.axis), mean, low, high, marks=tuple(marks))
     if (twin := curve.without_noise()) is not None:
         yield Level(f"{name}, no noise", level_of(twin), Dash.NO_NOISE, look, labelled=False)
 
@@ -177,33 +182,34 @@ def swept_series(experiment: Experiment, parameter: str, quantity: Quantity) -> 
     drawable = [each for each in _drawable(experiment) if each.swept is None or each.swept[0] == parameter]
     swept, level = ([each for each in drawable if bool(each.swept) == is_swept] for is_swept in (True, False))
     shown, called = _shown_places(experiment, swept), level_names(experiment)
-    names: dict[_Place, tuple[str, Dash]] = {}
-    grey: set[_Place] = set()
-    points: dict[_Place, list[tuple[float, float, float, float]]] = {}
+    found: dict[_Place, tuple[str, Dash, bool]] = {}
+    points = defaultdict[_Place, list[tuple[float, float, float, float]]](list)
     for measured in (*swept, *level):
         mean, low, high = quantity(measured)
         grid = measured.along(experiment.axis).tolist()
         is_grey = not measured.swept and measured.is_baseline
         dash = Dash.MEASURED if measured.is_baseline or np.isfinite(grid[0]) else Dash.NO_NOISE
         for at, place in enumerate(grid):
-            cut = place not in shown if measured.swept else len(grid) > _MOST_LEVELS and at < len(grid) - 1
-            if np.isfinite(place) and cut:
-                continue
-            ending = f", {sign_of(experiment.axis)} = {place:g}"
-            if not np.isfinite(place):
-                ending = ", no noise" if dash == Dash.NO_NOISE else ""
             key = _Place(*_entry(measured), place, bool(measured.swept))
-            names.setdefault(key, ((called[measured.label] if is_grey else key.line) + ending, dash))
-            if is_grey:
-                grey.add(key)
+            name = called[measured.label] if is_grey else key.line
+            if np.isfinite(place):
+                cut = (
+                    place not in shown if measured.swept else len(grid) > _MOST_LEVELS and at < len(grid) - 1
+                )
+                if cut:
+                    continue
+                name = at_place(name, experiment.axis, place)
+            elif dash == Dash.NO_NOISE:
+                name += ", no noise"
+            found.setdefault(key, (name, dash, is_grey))
             value = measured.swept[1] if measured.swept else np.nan
-            points.setdefault(key, []).append((value, float(mean[at]), float(low[at]), float(high[at])))
+            points[key].append((value, float(mean[at]), float(low[at]), float(high[at])))
     # A single entry has a colour for each ε; of several entries, each has one colour.
     alone = len({_entry(each) for each in swept}) == 1
-    apart = [key for key in names if key not in grey]
+    apart = [key for key, (_, _, is_grey) in found.items() if not is_grey]
     look = dict(zip(apart, looks([key.place if alone else key[:2] for key in apart]), strict=True))
     series: list[Line | Level] = []
-    for key, (name, dash) in names.items():
+    for key, (name, dash, _) in found.items():
         value, mean, low, high = np.array(sorted(points[key])).T
         if key.is_swept:
             series.append(Line(name, look[key], value, mean, low, high, dash))
@@ -248,7 +254,7 @@ def error_chart(experiment: Experiment) -> Chart:
         grid, mean = curve.along(experiment.axis), error_moments(curve)[0]
         first = 0 if len(grid) <= _MOST_LEVELS else len(grid) - 1
         for at in range(len(grid) - 1, first - 1, -1):
-            name = f"{curve.label}, {sign_of(experiment.axis)} = {grid[at]:g}"
+            name = at_place(curve.label, experiment.axis, grid[at])
             found.append((curve.label, name, Dash.MEASURED, mean[at]))
         twin = curve.without_noise()
         if twin is not None and is_complete(twin):
@@ -319,11 +325,7 @@ def growth_lines(experiment: Experiment, places: NDArray[np.float64] | None = No
         for at, place in enumerate(grid):
             known = np.isfinite(mean[at])
             if known.any():
-                name = (
-                    curve.label
-                    if len(grid) == 1
-                    else f"{curve.label}, {sign_of(experiment.axis)} = {place:g}"
-                )
+                name = curve.label if len(grid) == 1 else at_place(curve.label, experiment.axis, place)
                 found.append((name, places[known], mean[at, known], low[at, known], high[at, known]))
     chosen = looks(range(len(found)))
     return [Line(name, look, *columns) for (name, *columns), look in zip(found, chosen, strict=True)]

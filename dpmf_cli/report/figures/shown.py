@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, measure_crossing, target_name
+from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, target_name
 from dpmf_cli.evaluation.curves import Axis, Experiment, Growth, Measured, Reference
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
@@ -144,6 +144,11 @@ def sign_of(axis: Axis) -> str:
     return "θ" if axis == "theta" else "ε"
 
 
+def at_place(name: str, axis: Axis, place: float) -> str:
+    """Returns the name of a line at one ε or θ."""
+    return f"{name}, {sign_of(axis)} = {place:g}"
+
+
 def level_of(target: Measured | Reference) -> float:
     """Returns the level of a baseline in the metric that is shown, or the RMSE of a printed reference."""
     return target.rmse if isinstance(target, Reference) else float(target.values[:, :, 0].mean())
@@ -161,15 +166,6 @@ def level_names(experiment: Experiment) -> dict[str, str]:
         else NAMES.get(each.algorithm) or each.line or each.algorithm.upper()
         for each in experiment.baselines
     }
-
-
-def crossing_points(experiment: Experiment, curve: Measured) -> Iterator[tuple[float, float]]:
-    """Yields (ε or θ, value) of each crossing of a complete curve that lies on the grid."""
-    for target in crossing_targets(experiment):
-        crossing = measure_crossing(experiment, curve, target)
-        x = crossing.theta if experiment.axis == "theta" else crossing.reproduced
-        if x is not None:
-            yield x, level_of(target)
 
 
 def title_of(experiment: Experiment, curves: Sequence[Measured]) -> str:

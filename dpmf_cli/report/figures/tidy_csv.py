@@ -1,46 +1,56 @@
 """The numbers behind the figures as tidy CSV. Unknown figures are empty cells, and no digit is lost."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmf_cli.evaluation.crossings import is_complete
-from dpmf_cli.evaluation.curves import Experiment, Measured, Stage
+from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.levels import band
-from dpmf_cli.evaluation.metrics import BESIDE, Metric
+from dpmf_cli.evaluation.metrics import BESIDE
 from dpmf_cli.evaluation.statistics import sd_over_folds, sd_over_runs
 from dpmf_cli.report.figures.charts import error_moments, loss_of
 from dpmf_cli.report.figures.shown import with_twins
 from dpmf_cli.terminal import csv_text, exact
 
-Rows = Iterator[tuple[object, ...]]
+Columns = dict[str, object]
+"""Cells by the name of their column: an array, or what all rows share. The arrays of one table part are broadcast."""
 
 
-def rows_of(shape: tuple[int, ...], *columns: object) -> Rows:
-    """Returns rows of columns: arrays that are broadcast to `shape`, and words and numbers that all rows share."""
-    return zip(*(_cells(shape, each) for each in columns), strict=True)
+def _written(parts: Iterable[Columns]) -> str:
+    """Writes the parts of a table one below the other; all have the same columns. Lines end in \\n."""
+    header: list[str] = []
+    rows: list[tuple[object, ...]] = []
+    for columns in parts:
+        header = list(columns)
+        arrays = (
+            each if isinstance(each, np.ndarray) else np.array(each, dtype=object)
+            for each in columns.values()
+        )
+        cells = (array.ravel().tolist() for array in np.broadcast_arrays(*arrays))
+        rows += zip(
+            *([exact(c) if isinstance(c, float) else c for c in column] for column in cells), strict=True
+        )
+    return csv_text([header, *rows])
 
 
-def _cells(shape: tuple[int, ...], column: object) -> list[object]:
-    values = column if isinstance(column, np.ndarray) else np.array(column, dtype=object)
-    return [
-        exact(each) if isinstance(each, float) else each
-        for each in np.broadcast_to(values, shape).ravel().tolist()
-    ]
+def _name(measured: Measured) -> Columns:
+    return {key: getattr(measured, key) for key in ("neighbours", "mode", "algorithm", "label")} | _joint(
+        measured
+    )
 
 
-def _thetas(measured: Measured) -> NDArray[np.float64]:
-    return np.full(len(measured.epsilons), np.nan) if measured.thetas is None else measured.thetas
+def _joint(measured: Measured) -> Columns:
+    return {"joint": str(measured.joint).lower()}
 
 
-def _names(measured: Measured) -> tuple[str, ...]:
-    joint = str(measured.joint).lower()
-    return measured.neighbours, measured.mode, measured.algorithm, measured.label, joint
+def _grid(measured: Measured) -> Columns:
+    thetas = np.nan if measured.thetas is None else measured.thetas
+    return {"epsilon": measured.epsilons, "theta": thetas, "delta": measured.delta}
 
 
 def curves_csv(experiment: Experiment) -> str:
-    """Returns a row per curve and ε, then the baselines; metrics beside RMSE if they were measured; lines end in \\n.
+    """Returns a row per curve and ε, then the baselines; metrics beside RMSE if they were measured.
 
     If another metric than RMSE is shown, it takes the place of `rmse`. The means of the other metrics follow.
 
@@ -52,43 +62,33 @@ def curves_csv(experiment: Experiment) -> str:
     beside = [
         metric for metric in BESIDE if not all(np.isnan(each.mean(metric)).all() for each in everything)
     ]
-    others = [metric.key for metric in experiment.metrics if metric != experiment.metric]
-    header = [
-        *("dataset", "neighbours", "mode", "algorithm", "label", "joint", "epsilon", "theta", "delta"),
-        *(
-            experiment.metric.key,
-            "sd_folds",
-            "sd_runs",
-            "low",
-            "high",
-            "claimed",
-            "provable",
-            "folds",
-            "runs",
-        ),
-    ]
-    rows = (row for each in with_twins(everything) for row in _curve_rows(experiment, each, beside))
-    return csv_text([[*header, *(metric.key for metric in beside), *others], *rows])
 
+    def columns(measured: Measured) -> Columns:
+        folds, runs, points = measured.values.shape
+        figures, complete = np.full((5, points), np.nan), is_complete(measured)
+        if complete:
+            with np.errstate(invalid="ignore"):
+                spread = sd_over_folds(measured.values), sd_over_runs(measured.values)
+                figures = np.stack([measured.mean(), *spread, *band(experiment, measured)])
+        names = (experiment.metric.key, "sd_folds", "sd_runs", "low", "high")
+        return {
+            "dataset": experiment.dataset,
+            **_name(measured),
+            **_grid(measured),
+            **dict(zip(names, figures, strict=True)),
+            "claimed": measured.claimed,
+            "provable": measured.provable,
+            "folds": folds,
+            "runs": runs,
+            **{metric.key: measured.mean(metric) if complete else np.nan for metric in beside},
+            **{
+                metric.key: measured.mean(metric) if measured.has(metric) else np.nan
+                for metric in experiment.metrics
+                if metric != experiment.metric
+            },
+        }
 
-def _curve_rows(experiment: Experiment, measured: Measured, beside: Sequence[Metric]) -> Rows:
-    folds, runs, points = measured.values.shape
-    nothing = np.full(points, np.nan)
-    figures, means = np.full((5, points), np.nan), [nothing for _ in beside]
-    if is_complete(measured):
-        with np.errstate(invalid="ignore"):
-            spread = sd_over_folds(measured.values), sd_over_runs(measured.values)
-            figures = np.stack([measured.mean(), *spread, *band(experiment, measured)])
-        means = list(map(measured.mean, beside))
-    others = [
-        measured.mean(metric) if measured.has(metric) else nothing
-        for metric in experiment.metrics
-        if metric != experiment.metric
-    ]
-    return rows_of(
-        (points,), experiment.dataset, *_names(measured), measured.epsilons, _thetas(measured), measured.delta,
-        *figures, measured.claimed, measured.provable, folds, runs, *means, *others,
-    )  # fmt: skip
+    return _written(map(columns, with_twins(everything)))
 
 
 def folds_csv(experiment: Experiment) -> str:
@@ -99,62 +99,52 @@ def folds_csv(experiment: Experiment) -> str:
     Folds and runs count from 0, as in the names of tasks. `status` is "measured", "diverged" if the RMSE is
     infinite, or "missing" if the task has no result and the RMSE is empty.
     """
-    header = [
-        "neighbours",
-        "mode",
-        "algorithm",
-        "label",
-        "joint",
-        "epsilon",
-        "theta",
-        "delta",
-        "fold",
-        "run",
-        "rmse",
-    ]
-    rows: list[tuple[object, ...]] = []
-    for each in with_twins((*experiment.curves, *experiment.baselines, *experiment.aside)):
-        shown = each.values if each.scores_only else each.rmse
+
+    def columns(measured: Measured) -> Columns:
+        shown = measured.values if measured.scores_only else measured.rmse
         fold, run, _ = np.indices(shown.shape)
+        metrics = {
+            each.key: measured.of(each) if measured.has(each) else np.nan for each in experiment.metrics
+        }
         status = np.where(np.isnan(shown), "missing", np.where(np.isfinite(shown), "measured", "diverged"))
-        columns = [each.of(metric) if each.has(metric) else "" for metric in experiment.metrics]
-        rows += rows_of(
-            shown.shape, *_names(each), each.epsilons, _thetas(each), each.delta, fold, run, *columns, status
-        )
-    return csv_text([[*header, *(metric.key for metric in experiment.metrics[1:]), "status"], *rows])
+        return {**_name(measured), **_grid(measured), "fold": fold, "run": run, **metrics, "status": status}
+
+    return _written(map(columns, with_twins((*experiment.curves, *experiment.baselines, *experiment.aside))))
 
 
 def growth_csv(experiment: Experiment) -> str:
-    """Returns a row per portion of the ratings, curve and ε, then the portion's baselines; lines end in \\n.
+    """Returns a row per portion of the ratings, curve and ε, then the portion's baselines.
 
     `rmse` is the mean over folds and runs, and `sd_folds` its standard deviation over folds. `twin_rmse` is the RMSE
     of the algorithm without noise. The loss is as in `charts.Loss`. An unknown figure is empty.
     """
-    header = (
-        *("label", "joint", "portion", "ratings", "users", "days", "epsilon", "theta", "delta", "rmse"),
-        *("sd_folds", "twin_rmse", "loss", "loss_sd", "loss_low", "loss_high"),
-    )
-    rows = (
-        row
-        for stage in (experiment.growth.stages if experiment.growth else ())
-        for measured in (*stage.curves, *stage.baselines)
-        for row in _growth_rows(experiment, stage, measured)
-    )
-    return csv_text([header, *rows])
-
-
-def _growth_rows(experiment: Experiment, stage: Stage, measured: Measured) -> Rows:
-    points, portion = len(measured.epsilons), stage.portion
-    rmse, sd = np.full((2, points), np.nan)
-    if is_complete(measured):
-        with np.errstate(invalid="ignore"):
-            rmse, sd = measured.mean(), sd_over_folds(measured.rmse)
-    twin = np.nan if measured.twin is None else float(measured.twin["rmse"].mean())
-    return rows_of(
-        (points,), measured.label, str(measured.joint).lower(), portion.share, portion.ratings, portion.users,
-        "" if portion.days is None else portion.days, measured.epsilons, _thetas(measured), measured.delta,
-        rmse, sd, twin, *loss_of(experiment, measured),
-    )  # fmt: skip
+    parts: list[Columns] = []
+    for stage in experiment.growth.stages if experiment.growth else ():
+        portion = stage.portion
+        size = {"portion": portion.share, "ratings": portion.ratings, "users": portion.users}
+        for measured in (*stage.curves, *stage.baselines):
+            rmse, sd = np.full((2, len(measured.epsilons)), np.nan)
+            if is_complete(measured):
+                with np.errstate(invalid="ignore"):
+                    rmse, sd = measured.mean(), sd_over_folds(measured.rmse)
+            loss = loss_of(experiment, measured)
+            parts.append(
+                {
+                    "label": measured.label,
+                    **_joint(measured),
+                    **size,
+                    "days": portion.days,
+                    **_grid(measured),
+                    "rmse": rmse,
+                    "sd_folds": sd,
+                    "twin_rmse": np.nan if measured.twin is None else float(measured.twin["rmse"].mean()),
+                    "loss": loss.mean,
+                    "loss_sd": loss.sd,
+                    "loss_low": loss.low,
+                    "loss_high": loss.high,
+                }
+            )
+    return _written(parts)
 
 
 def error_cdf_csv(experiment: Experiment) -> str:
@@ -164,18 +154,20 @@ def error_cdf_csv(experiment: Experiment) -> str:
     deviation of a single number is empty too.
     """
     found = with_twins((*experiment.curves, *experiment.baselines))
-    rows = (row for each in found for row in _error_rows(each, each.label))
-    return csv_text([("label", "epsilon", "x", "mean", "sd"), *rows])
+    return _written({"label": each.label, **_errors(each)} for each in found)
 
 
 def swept_error_cdf_csv(experiment: Experiment, parameter: str) -> str:
     """Returns the rows of `error_cdf_csv` for entries that sweep the parameter, each with the parameter's value."""
     found = with_twins((*experiment.curves, *experiment.baselines))
-    swept = ((each, each.swept[1]) for each in found if each.swept and each.swept[0] == parameter)
-    rows = (row for each, value in swept for row in _error_rows(each, each.line, float(value)))
-    return csv_text([("line", parameter, "epsilon", "x", "mean", "sd"), *rows])
+    swept = ((each, *each.swept) for each in found if each.swept)
+    return _written(
+        {"line": each.line, name: float(value), **_errors(each)}
+        for each, name, value in swept
+        if name == parameter
+    )
 
 
-def _error_rows(measured: Measured, *names: object) -> Rows:
+def _errors(measured: Measured) -> Columns:
     mean, sd = error_moments(measured)
-    return rows_of(mean.shape, *names, measured.epsilons[:, None], np.array(measured.limits), mean, sd)
+    return {"epsilon": measured.epsilons[:, None], "x": np.array(measured.limits), "mean": mean, "sd": sd}

@@ -13,7 +13,7 @@ from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.evaluation.numbers import duration
 from dpmf_cli.papers.printed_cells import beside_print
 from dpmf_cli.report.advice import paragraphs
-from dpmf_cli.report.figures.every import charts_of
+from dpmf_cli.report.figures.drawings import charts_of
 from dpmf_cli.report.html.compared import Agreement, Row, baseline_row, crossing_row
 from dpmf_cli.report.html.svg import Drawn
 from dpmf_cli.report.tables.baselines import baseline_rows

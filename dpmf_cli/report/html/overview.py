@@ -1,24 +1,50 @@
-"""What the page of all results shows: own results, papers, all curves by guarantee, and what is missing."""
+"""What the page of all results shows: own results, papers with their tables and figures, and what is missing."""
 
+import csv
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from dpmf_cli.datasets import Folders
+import numpy as np
+
+from dpmf_cli.config import load_config
+from dpmf_cli.datasets import Folders, catalog, load, located
+from dpmf_cli.datasets.located import what_is_missing
+from dpmf_cli.datasets.sanity import figures
+from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.papers.claims import Claim, PaperFindings, all_papers
+from dpmf_cli.evaluation.numbers import signed
+from dpmf_cli.papers.claims import Claim, Exhibit, PaperFindings, all_papers
 from dpmf_cli.papers.evidence import Evidence
+from dpmf_cli.papers.printed import load as load_printed
+from dpmf_cli.papers.printed import printed_reason
 from dpmf_cli.papers.rules import compute
 from dpmf_cli.papers.verdicts import Word, of_parts
-from dpmf_cli.report.html.compared import Agreement
-from dpmf_cli.report.html.exhibits import Absent, ExhibitView, Sources, exhibit_view
+from dpmf_cli.report.figures.local_noise import noise_figure
+from dpmf_cli.report.figures.panels import combined_figure
+from dpmf_cli.report.figures.shown import is_drawable
+from dpmf_cli.report.html.compared import (
+    NO_DATA,
+    POINTS,
+    SHARES,
+    Agreement,
+    PaperTable,
+    Row,
+    by_difference,
+    by_ratio,
+    paper_table,
+    printed_rows,
+    why,
+)
 from dpmf_cli.report.html.experiment import ExperimentView, advice_on, view_of
-from dpmf_cli.report.tables.layout import TextTable
+from dpmf_cli.report.tables.columns import NONE
+from dpmf_cli.report.tables.layout import Group, TextTable
+from dpmf_cli.report.tables.local import PRINTED_AT, lower_by
 from dpmf_cli.report.tables.ranked import combined_table, whole_first
 from dpmf_cli.results.manifest import MANIFEST
 from dpmf_cli.terminal import say
@@ -27,6 +53,49 @@ Verdict = Literal["holds here", "in part here", "fails here", "not run here"]
 """What one setting says of a claim. A verdict on the paper needs many settings (`papers.verdicts`)."""
 NOT_RUN: Verdict = "not run here"
 HERE: dict[Word, Verdict] = {"confirmed": "holds here", "in part": "in part here", "refuted": "fails here"}
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where a report looks. `found` has the experiments in the results, by the config for which they stand."""
+
+    folders: Folders
+    found: dict[str, ExperimentView]
+    configs: Path
+
+
+@dataclass(frozen=True)
+class Absent:
+    """Something that a table or figure lacks: why, and the commands that make it.
+
+    waits_for   the title of a data set that must be fetched first, and how; None if all data are here
+    """
+
+    what: str
+    why: str
+    commands: tuple[str, ...]
+    waits_for: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class ExhibitView:
+    """One table or figure of a paper: all its printed figures, measured or not, its table, and its SVG.
+
+    shown     the experiments that hold the exhibit
+    absent    the parts that are missing
+    """
+
+    exhibit: Exhibit
+    rows: tuple[Row, ...] = ()
+    table: TextTable | None = None
+    picture: bytes = b""
+    shown: tuple[str, ...] = ()
+    absent: tuple[Absent, ...] = ()
+
+    @property
+    def layout(self) -> PaperTable:
+        """All its figures by method and data set."""
+        return paper_table(self.rows)
 
 
 @dataclass(frozen=True)
@@ -41,9 +110,7 @@ class ClaimView:
     reduced   whether one of these experiments is a reduction
     """
 
-    id: str
-    statement: str
-    remark: str
+    claim: Claim
     on: str
     verdict: Verdict
     measured: str
@@ -63,15 +130,6 @@ class PaperView:
 
 
 @dataclass(frozen=True)
-class DataMissing:
-    """A data set that is not here, how to get it, and the experiments that wait for it."""
-
-    title: str
-    how: str
-    waiting: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Overview:
     """All content of the page.
 
@@ -80,6 +138,7 @@ class Overview:
     not_run       the papers without results
     pages         relative links from the results folder to the pages of papers, by key, for pages that exist
     protected     every curve, by guarantee
+    data_missing  for each data set that is not here: its title, how to get it, and the experiments that wait for it
     not_made      parts that were not run although their data are here
     passed_over   for each folder that cannot be read, why
     """
@@ -92,7 +151,7 @@ class Overview:
     protected: TextTable
     agreement: Counter[Agreement]
     verdicts: Counter[Verdict]
-    data_missing: tuple[DataMissing, ...]
+    data_missing: tuple[tuple[str, str, tuple[str, ...]], ...]
     not_made: tuple[Absent, ...]
     passed_over: tuple[str, ...]
 
@@ -123,8 +182,8 @@ def overview(folders: Folders, configs: Path) -> Overview:
         if not _is_run(paper, sources):
             not_run.append((key, paper))
             continue
-        exhibits = tuple(exhibit_view(exhibit, sources) for exhibit in paper.exhibits)
-        names = [name for exhibit in exhibits for name in exhibit.shown if name not in shown]
+        of_it = tuple(exhibit_view(exhibit, sources) for exhibit in paper.exhibits)
+        names = [name for exhibit in of_it for name in exhibit.shown if name not in shown]
         of_paper = tuple(view for name in dict.fromkeys(names) for view in views if view.name == name)
         shown.update(names)
         claims = tuple(
@@ -132,9 +191,9 @@ def overview(folders: Folders, configs: Path) -> Overview:
             for claim in paper.claims
             for data in claim.data
         )
-        papers.append(PaperView(key, paper, exhibits, claims, of_paper))
-    rows = [row for paper in papers for exhibit in paper.exhibits for row in (*exhibit.rows, *exhibit.unmet)]
-    absent = [each for paper in papers for exhibit in paper.exhibits for each in exhibit.absent]
+        papers.append(PaperView(key, paper, of_it, claims, of_paper))
+    exhibits = [exhibit for paper in papers for exhibit in paper.exhibits]
+    absent = [each for exhibit in exhibits for each in exhibit.absent]
     own = tuple(view for view in views if view.name not in shown)
     return Overview(
         own=own,
@@ -143,9 +202,9 @@ def overview(folders: Folders, configs: Path) -> Overview:
         not_run=tuple(not_run),
         pages={key: link for key, paper in all_papers().items() if (link := _link(paper, sources))},
         protected=_combined(views),
-        agreement=Counter(row.agreement for row in rows),
+        agreement=Counter(row.agreement for exhibit in exhibits for row in exhibit.rows),
         verdicts=Counter(claim.verdict for paper in papers for claim in paper.claims),
-        data_missing=_data_missing(absent),
+        data_missing=tuple(_data_missing(absent)),
         not_made=tuple({each.what: each for each in absent if not each.waits_for}.values()),
         passed_over=tuple(passed_over),
     )
@@ -166,28 +225,24 @@ def _link(paper: PaperFindings, sources: Sources) -> str:
     return Path(os.path.relpath(page, sources.folders.results)).as_posix() if page.is_file() else ""
 
 
-_COMBINED = "combined_"
-"""The prefix in the names of experiments that hold every algorithm on one data set."""
-
-
 def _combined(views: Sequence[ExperimentView]) -> TextTable:
     """Returns the combined table of the experiments made for it, or of all if none of those was run.
 
-    A reduction of an experiment that is here is left out.
+    They hold every algorithm on one data set. A reduction of an experiment that is here is left out.
     """
-    made_for_it = [view for view in views if view.name.startswith(_COMBINED)]
+    made_for_it = [view for view in views if view.name.startswith("combined_")]
     experiments, notes = whole_first([view.collected.experiment for view in made_for_it or views])
     return combined_table(experiments, notes=notes)
 
 
-def _data_missing(absent: Iterable[Absent]) -> tuple[DataMissing, ...]:
-    """Groups by data set what is absent because data are missing."""
-    waiting: dict[tuple[str, ...], list[str]] = {}
+def _data_missing(absent: Iterable[Absent]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yields the title of each data set that is missing, how to get it, and what waits for it."""
+    waiting: dict[tuple[str, str], dict[str, None]] = {}
     for each in absent:
         if each.waits_for:
-            names = waiting.setdefault(each.waits_for, [])
-            names += [each.what] if each.what not in (*names, each.waits_for[0]) else []
-    return tuple(DataMissing(title, how, tuple(names)) for (title, how), names in waiting.items())
+            waiting.setdefault(each.waits_for, {})[each.what] = None
+    for (title, how), names in waiting.items():
+        yield title, how, tuple(name for name in names if name != title)
 
 
 def _all_views(results: Path) -> tuple[list[ExperimentView], list[str]]:
@@ -209,5 +264,146 @@ def _claim(key: str, claim: Claim, evidence: Evidence, found: dict[str, Experime
     computed = compute(key, claim.id, evidence)
     verdict = HERE[of_parts(computed.held)] if computed else NOT_RUN
     reduced = bool(computed) and any(found[name].is_reduced for name in claim.configs if name in found)
-    measured = computed.measured if computed else ""
-    return ClaimView(claim.id, claim.statement, claim.remark, evidence.data, verdict, measured, by, reduced)
+    return ClaimView(claim, evidence.data, verdict, computed.measured if computed else "", by, reduced)
+
+
+def exhibit_view(exhibit: Exhibit, sources: Sources) -> ExhibitView:
+    """Returns the parts of one table or figure that are there, and those that are missing."""
+    made = {"statistics": _statistics, "noise": _noise, "file": _file}
+    if exhibit.kind in made:
+        return made[exhibit.kind](exhibit, sources)
+    views = [sources.found[name] for name in exhibit.configs if name in sources.found]
+    absent = tuple(_not_run(name, sources) for name in exhibit.configs if name not in sources.found)
+    rows: list[Row] = []
+    picture = b""
+    if exhibit.kind == "improvements":
+        rows = [row for view in views for row in _improvements(view)]
+    elif exhibit.kind in ("baselines", "crossings"):
+        first: dict[str, ExperimentView] = {}
+        for view in views:
+            first.setdefault(view.collected.experiment.dataset, view)
+        for view in first.values():
+            cells = view.baselines if exhibit.kind == "baselines" else view.rows
+            of = view.collected.experiment.title
+            rows += [replace(row, of=of) for row in cells if row.agreement != Agreement.UNPRINTED]
+        rows += [row for key, row in printed_rows(exhibit) if key not in first]
+    elif exhibit.kind == "combined":
+        experiments = [view.collected.experiment for view in views]
+        if any(is_drawable(curve) for each in experiments for curve in each.curves):
+            picture = combined_figure(experiments, "svg")
+    shown = tuple(view.name for view in views)
+    return ExhibitView(exhibit, tuple(rows), picture=picture, shown=shown, absent=absent)
+
+
+def _not_run(name: str, sources: Sources) -> Absent:
+    path = sources.configs / f"{name}.yaml"
+    command = f"dpmf run {path}"
+    try:
+        spec = load_config(path).dataset
+    except DpmfError as error:
+        return Absent(name, f"its config is not here: {error}", (command,))
+    missing = what_is_missing(spec, replace(sources.folders, base=path.parent))
+    if missing is None:
+        return Absent(name, "not run yet", (command,))
+    if isinstance(spec, CatalogSpec) and spec.path is None:
+        data = _absent_data(spec.name)
+        return replace(data, what=name, commands=(*data.commands, command))
+    return Absent(name, f"data missing: {missing}", (command,))
+
+
+def _absent_data(key: str) -> Absent:
+    entry = catalog.entry(key)
+    waits_for = entry.title, located.how_to_get(entry)
+    return Absent(entry.title, f"data missing: {entry.title}", (f"dpmf datasets fetch {key}",), waits_for)
+
+
+_FIGURES = {
+    **dict.fromkeys(("users", "items", "ratings"), "{:,}"),
+    **dict.fromkeys(("density", "mean", "variance"), "{:.4f}"),
+    **dict.fromkeys(("per_user", "per_item"), "{:.1f}"),
+}
+
+
+def _statistics(exhibit: Exhibit, sources: Sources) -> ExhibitView:
+    rows: list[Row] = []
+    absent: list[Absent] = []
+    for key in exhibit.data:
+        printed, counted = load_printed("friedman2016")["table2"][key], None
+        if located.present(catalog.entry(key), sources.folders.data) is not None:
+            counted = figures(load(CatalogSpec(name=key), sources.folders).ratings)
+        else:
+            absent.append(_absent_data(key))
+        for name, form in _FIGURES.items():
+            found = None if counted is None else getattr(counted, name)
+            agreement = Agreement.MISSING if found is None else by_ratio(found, printed[name], SHARES)
+            rows.append(
+                Row(
+                    of=catalog.entry(key).title,
+                    what=name.replace("_", " "),
+                    at="",
+                    printed=form.format(printed[name]),
+                    reproduced=NO_DATA if found is None else form.format(found),
+                    change=NONE if found is None else f"× {found / printed[name]:.3f}",
+                    agreement=agreement,
+                    reason=why(agreement, printed_reason("table2", key, name), ""),
+                )
+            )
+    return ExhibitView(exhibit, tuple(rows), absent=tuple(absent))
+
+
+def _improvements(view: ExperimentView) -> Iterator[Row]:
+    """Yields by how much BLP-MoG-MF is below each ISGD, at each ε for which the paper prints it."""
+    experiment = view.collected.experiment
+    printed = load_printed("neera2020")["improvement_over_isgd"].get(PRINTED_AT.get(experiment.dataset), {})
+    ours = next((curve for curve in experiment.curves if curve.algorithm == "blp_mog_mf"), None)
+    others = [each for each in experiment.curves if each.algorithm == "isgd_local" and not each.missing]
+    if ours is None or ours.missing:
+        return
+    for epsilon, part in printed.items():
+        for at in np.flatnonzero(ours.epsilons == float(epsilon)):
+            for other in others:
+                lower = lower_by(ours, other, int(at))
+                spread = f" ± {lower.std(ddof=1):.1f}" if len(lower) > 1 else ""
+                yield Row(
+                    of=f"{experiment.title}, ε = {epsilon}",
+                    what=f"below {other.label}",
+                    at="",
+                    printed=f"{100 * part:.0f} %",
+                    reproduced=f"{lower.mean():.1f}{spread} %",
+                    change=f"{signed(lower.mean() - 100 * part, 1)} points",
+                    agreement=by_difference(float(lower.mean()), 100 * part, POINTS),
+                    source=view.name,
+                )
+
+
+def _noise(exhibit: Exhibit, sources: Sources) -> ExhibitView:
+    key = exhibit.data[0]
+    if located.present(catalog.entry(key), sources.folders.data) is None:
+        return ExhibitView(exhibit, absent=(_absent_data(key),))
+    loaded = load(CatalogSpec(name=key), sources.folders)
+    return ExhibitView(exhibit, picture=noise_figure(loaded.ratings, loaded.identity.title, "svg"))
+
+
+def _file(exhibit: Exhibit, sources: Sources) -> ExhibitView:
+    """Returns a table that another command has left as CSV. The CSV's first column is the group of the row."""
+    path = sources.folders.results / exhibit.file
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            header, *rows = csv.reader(stream)
+    except (OSError, ValueError):
+        return ExhibitView(exhibit, absent=(Absent(exhibit.name, "not made yet", (exhibit.making,)),))
+    groups = tuple(
+        Group(title, tuple(tuple(map(_rounded, row[1:])) for row in rows if row[0] == title))
+        for title in dict.fromkeys(row[0] for row in rows)
+    )
+    names = tuple(name.replace("_", " ") for name in header[1:])
+    return ExhibitView(exhibit, table=TextTable(names, "l" + "r" * (len(header) - 2), groups))
+
+
+def _rounded(cell: str) -> str:
+    """Rounds a cell of a CSV file for readers; a cell that is not a number stays as it is."""
+    try:
+        number = float(cell)
+    except ValueError:
+        return cell
+    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"

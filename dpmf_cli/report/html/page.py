@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.curves import ERROR_CDF, Experiment, Measured
-from dpmf_cli.report.figures.every import charts_of
+from dpmf_cli.report.figures.drawings import charts_of
 from dpmf_cli.report.html.compared import Agreement
 from dpmf_cli.report.html.experiment import advice_on, view_of
 from dpmf_cli.report.html.overview import NOT_RUN, Verdict, overview

@@ -2,8 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -19,15 +17,6 @@ PLOT_RIGHT = 560.0
 _WIDTH, _LEFT, _TOP, _BOTTOM = 836.0, 54.0, 30.0, 54.0
 _HEIGHT, _LABEL_GAP, _NAME_GAP = 380.0, 17.0, 21.0
 _LABEL_X, _LONGEST = PLOT_RIGHT + 26, 30
-
-
-@dataclass(frozen=True)
-class Values:
-    """A chart's numbers as a table: a row for each x, with its place in the picture, and a column for each line."""
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, float, tuple[tuple[str, str], ...]], ...]
-    levels: tuple[tuple[str, str], ...]
 
 
 class Drawn:
@@ -53,19 +42,12 @@ class Drawn:
         part = (value - low) / (high - low)
         return self.bottom - min(max(part, -1.0), 2.0) * (self.bottom - _TOP)
 
-    @cached_property
-    def values(self) -> Values:
-        columns = [dict(zip(line.x.tolist(), range(len(line.x)), strict=True)) for line in self.chart.lines]
-        rows = tuple(
-            (
-                f"{x:g}",
-                round(self.x(x), 1),
-                tuple(_cell(line, at.get(x)) for line, at in zip(self.chart.lines, columns, strict=True)),
-            )
-            for x in self.chart.places
-        )
-        levels = tuple((level.name, f"{level.y:.4f}") for level in self.chart.levels)
-        return Values(tuple(line.name for line in self.chart.lines), rows, levels)
+    @property
+    def rows(self) -> Iterator[tuple[str, float, list[tuple[str, str]]]]:
+        """The table: each x, its place in the picture, and for each line (mean, interval) there."""
+        columns = [(line, {x: at for at, x in enumerate(line.x.tolist())}) for line in self.chart.lines]
+        for x in self.chart.places:
+            yield f"{x:g}", round(self.x(x), 1), [_cell(line, at.get(x)) for line, at in columns]
 
     @property
     def svg(self) -> Markup:

@@ -8,6 +8,7 @@ from matplotlib.lines import Line2D
 
 from dpmf_cli.evaluation.curves import Axis, Experiment, Growth, Measured, Stage
 from dpmf_cli.evaluation.folds import Order, Portion
+from dpmf_cli.report.figures.shown import MOST_LINES
 from tests.report.conftest import of_theta
 
 SHARES = (0.2, 0.5, 1.0)
@@ -28,6 +29,16 @@ def cut(curve: Measured, part: slice, **changes: Any) -> Measured:
     columns = {key: getattr(curve, key)[part] for key in ("epsilons", "claimed", "provable")}
     thetas = None if curve.thetas is None else curve.thetas[part]
     return replace(curve, **{**columns, "thetas": thetas, "rmse": curve.rmse[:, :, part], **changes})
+
+
+def many(experiment: Experiment, count: int = MOST_LINES + 7) -> Experiment:
+    """The experiment with that many copies of its first curve; the first of them is the worst, the last the best."""
+    (curve, *_) = experiment.curves
+    copies = (
+        replace(curve, label=f"curve {rank}", rmse=curve.rmse + 0.001 * (count - rank))
+        for rank in range(count)
+    )
+    return replace(experiment, curves=tuple(copies))
 
 
 def grown(experiment: Experiment, order: Order = "timestamp", *, at: int = 4) -> Experiment:

@@ -17,13 +17,12 @@ from dpmf_cli.evaluation.curves import Experiment, Growth, Stage
 from dpmf_cli.evaluation.folds import Order, Portion
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.figures.charts import curves_chart, growth_chart, growth_lines
-from dpmf_cli.report.figures.every import drawings
-from dpmf_cli.report.figures.layouts import curves_figure, growth_figure
-from dpmf_cli.report.figures.shown import title_of
+from dpmf_cli.report.figures.drawings import curves_figure, drawings, growth_figure
+from dpmf_cli.report.figures.shown import MOST_LINES, title_of
 from dpmf_cli.report.figures.style import MARKER_SIZE
 from tests.evaluation.made_curves import twin_of
 from tests.report.conftest import of_theta
-from tests.report.figures.made import SHARES, cut, grown, xs, ys
+from tests.report.figures.made import SHARES, cut, grown, many, xs, ys
 
 Make = Callable[..., Experiment]
 
@@ -49,13 +48,13 @@ def test_global_style_and_pyplot_are_left_alone(made: Make) -> None:
     with matplotlib.rc_context({"font.size": 33, "axes.facecolor": "pink"}):
         assert drawings(made())["curves"]("svg") == plain
         assert matplotlib.rcParams["font.size"] == 33
-    code = "import sys, dpmf_cli.report.figures.every; sys.exit('matplotlib.pyplot' in sys.modules)"
+    code = "import sys, dpmf_cli.report.figures.drawings; sys.exit('matplotlib.pyplot' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("count", [1, 4, 6])
+@pytest.mark.parametrize("count", [1, 4, 6, MOST_LINES])
 def test_labels_do_not_overlap_and_stay_inside_the_figure(made: Make, count: int) -> None:
-    figure = draw(made(count))
+    figure = draw(many(made(1), count) if count > 6 else made(count))
     figure.canvas.draw()
     boxes = sorted((text.get_window_extent() for text in figure.axes[0].texts), key=lambda box: box.y0)
     assert len(boxes) == count + 4

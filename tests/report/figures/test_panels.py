@@ -12,7 +12,7 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.ranking import Frontier, by_guarantee, standings
 from dpmf_cli.privacy.protection import Protection
-from dpmf_cli.report.figures.layouts import End
+from dpmf_cli.report.figures.drawings import End
 from dpmf_cli.report.figures.panels import combined_figure, draw_combined, frontier_figure, frontier_panel
 from dpmf_cli.report.tables.ranked import found_in
 from tests.report.conftest import of_theta

@@ -9,7 +9,7 @@ import pytest
 from dpmf_cli.evaluation.curves import Axis, Experiment, Measured
 from dpmf_cli.report.figures.chart import Level, Line
 from dpmf_cli.report.figures.charts import swept_parameters, swept_series
-from dpmf_cli.report.figures.every import drawings
+from dpmf_cli.report.figures.drawings import drawings
 from dpmf_cli.report.figures.style import GREY_LEVEL, Dash
 from tests.evaluation.made_curves import twin_of
 from tests.report.figures.made import cut, values_of

@@ -46,7 +46,7 @@ def found(results: Path, made: Callable[..., Experiment], monkeypatch: pytest.Mo
 
 def claim(results: Path, key: str, identifier: str) -> ClaimView:
     of = next(each for each in overview(_folders(results), results).papers if each.key == key)
-    return next(each for each in of.claims if each.id == identifier and each.on in ("ml-1m", ANY))
+    return next(each for each in of.claims if each.claim.id == identifier and each.on in ("ml-1m", ANY))
 
 
 def _folders(results: Path) -> Folders:

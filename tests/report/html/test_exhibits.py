@@ -16,7 +16,7 @@ from dpmf_cli.papers.claims import Exhibit, paper
 from dpmf_cli.papers.printed import load, printed_reason
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.html.compared import Agreement
-from dpmf_cli.report.html.exhibits import ExhibitView, Sources, exhibit_view
+from dpmf_cli.report.html.overview import ExhibitView, Sources, exhibit_view
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 
@@ -37,12 +37,13 @@ def test_statistics_are_counted_where_the_data_are(
 ) -> None:
     exhibit = of_paper("friedman2016", "Table 2").model_copy(update={"data": ("ml-100k", "netflix")})
     view = exhibit_view(exhibit, sources(tmp_path, data=real_data, cache=session_cache))
-    rows = {row.what: row for row in view.rows}
-    assert len(rows) == len(view.unmet) == 8
+    here, absent = view.rows[:8], view.rows[8:]
+    rows = {row.what: row for row in here}
+    assert len(rows) == len(absent) == 8
     assert (rows["ratings"].printed, rows["ratings"].reproduced) == ("100,000", "100,000")
-    assert {row.agreement for row in view.rows} == {Agreement.AGREES}
-    assert {row.agreement for row in view.unmet} == {Agreement.MISSING}
-    assert [each.waits_for[:1] for each in view.absent] == [("Netflix Prize",)]
+    assert {row.agreement for row in here} == {Agreement.AGREES}
+    assert {row.agreement for row in absent} == {Agreement.MISSING}
+    assert [each.waits_for and each.waits_for[0] for each in view.absent] == ["Netflix Prize"]
     assert view.absent[0].commands == ("dpmf datasets fetch netflix",)
 
 
@@ -125,21 +126,22 @@ def test_figures_of_several_experiments_have_a_panel_for_each_protection(
 def test_what_was_not_run_names_its_command_and_what_it_waits_for(tmp_path: Path) -> None:
     exhibit = Exhibit(name="x", what="x", configs=("quickstart", "ml10m_bounded", "no_such_config"))
     ready, waiting, unknown = exhibit_view(exhibit, sources(tmp_path)).absent
-    assert (ready.why, ready.waits_for) == ("not run yet", ())
+    assert (ready.why, ready.waits_for) == ("not run yet", None)
     assert ready.commands == (f"dpmf run {CONFIGS / 'quickstart.yaml'}",)
     assert waiting.commands == (
         "dpmf datasets fetch ml-10m",
         f"dpmf run {CONFIGS / 'ml10m_bounded.yaml'}",
     )
-    assert waiting.waits_for[:1] == ("MovieLens 10M",)
+    assert waiting.waits_for is not None
+    assert waiting.waits_for[0] == "MovieLens 10M"
     assert "its config is not here" in unknown.why
 
 
 def test_printed_cells_of_absent_data_are_unmet(tmp_path: Path) -> None:
     view = exhibit_view(of_paper("friedman2016", "Table 5"), sources(tmp_path))
-    assert view.rows == ()
-    assert len(view.unmet) == 24  # 28 cells less four dashes
-    assert len(exhibit_view(of_paper("friedman2016", "Table 3"), sources(tmp_path)).unmet) == 16
+    assert {row.agreement for row in view.rows} == {Agreement.MISSING}
+    assert len(view.rows) == 24  # 28 cells less four dashes
+    assert len(exhibit_view(of_paper("friedman2016", "Table 3"), sources(tmp_path)).rows) == 16
     layout = view.layout
     assert layout.columns == ("MovieLens 100K", "MovieLens 1M", "MovieLens 10M", "Netflix Prize")
     assert [(what, at) for what, at, _ in layout.lines][:3] == [("PGE", "IA"), ("ISGD", "IA"), ("ISGD", "GE")]

@@ -6,7 +6,6 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +23,8 @@ from dpmf_cli.evaluation.ranking import standings
 from dpmf_cli.experiment import run
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
 from dpmf_cli.report.figures import shown
-from dpmf_cli.report.figures.charts import curves_chart, growth_lines
-from dpmf_cli.report.figures.every import charts_of, drawings, never_drawn
-from dpmf_cli.report.figures.layouts import curves_figure
+from dpmf_cli.report.figures.charts import growth_lines
+from dpmf_cli.report.figures.drawings import charts_of, drawings, never_drawn
 from dpmf_cli.report.figures.panels import draw_combined
 from dpmf_cli.report.figures.shown import MOST_LINES, guarantees_of, legible, parts_of
 from dpmf_cli.report.figures.style import FORMATS
@@ -35,6 +33,7 @@ from dpmf_cli.report.outputs import never_made, outputs
 from dpmf_cli.results.folders import collect_folder
 from dpmf_cli.results.manifest import read_manifest, write_files
 from tests.report.conftest import of_theta
+from tests.report.figures.made import many
 from tests.report.results import DATASET
 
 Make = Callable[..., Experiment]
@@ -105,6 +104,8 @@ def test_every_figure_of_an_experiment_is_of_one_kind(folder: Path) -> None:
     )
     for guarantee, part in parts_of(experiment).items():
         assert names_in("\n".join(curve.label for curve in part.curves)) == {guarantee.key}
+        alone = drawings(part)["curves"]("svg")
+        assert drawings(experiment)[f"curves_{guarantee.key}"]("svg") == alone
 
 
 @pytest.mark.slow
@@ -225,16 +226,6 @@ def test_what_a_curve_says_of_itself_comes_before_its_neighbours(made: Make) -> 
     assert list(parts_of(replace(made(2), curves=(second, joint)))) == [second.guarantee, joint.guarantee]
 
 
-def many(experiment: Experiment, count: int = MOST_LINES + 7) -> Experiment:
-    """The experiment with that many copies of its first curve; the first of them is the worst, the last the best."""
-    (curve, *_) = experiment.curves
-    copies = (
-        replace(curve, label=f"curve {rank}", rmse=curve.rmse + 0.001 * (count - rank))
-        for rank in range(count)
-    )
-    return replace(experiment, curves=tuple(copies))
-
-
 def labels(measured: tuple[Measured, ...]) -> list[str]:
     return [each.label for each in measured]
 
@@ -312,14 +303,6 @@ def test_figures_and_charts_show_these_alone_and_say_so(made: Make) -> None:
     assert "Shown" not in "".join(charts_of(made(2))[0].notes)
 
 
-def test_fifty_labels_do_not_overlap(made: Make) -> None:
-    figure = curves_figure("title", curves_chart(many(made(1), MOST_LINES)))
-    figure.canvas.draw()
-    boxes = sorted((text.get_window_extent() for text in figure.axes[0].texts), key=lambda box: box.y0)
-    assert len(boxes) == MOST_LINES + 4
-    assert all(lower.y1 <= upper.y0 + 1.5 for lower, upper in pairwise(boxes))
-
-
 def test_a_panel_of_the_combined_figure_too(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shown, "MOST_LINES", 3)
     experiment = many(made(1), 5)
@@ -350,10 +333,6 @@ def test_the_figures_of_an_experiment(results: Path, name: str, expected: list[s
     assert {f"{each}.{form}" for each in expected for form in ("png", "svg")} == {
         path.name for path in (results / name).iterdir() if path.suffix in (".png", ".svg")
     }
-
-
-def test_nothing_complete_is_no_figure(made: Make) -> None:
-    assert drawings(made(1, incomplete="pge")) == {}
 
 
 @pytest.mark.parametrize("form", FORMATS)
