@@ -42,6 +42,7 @@ def test_touching_the_baseline_at_a_grid_point_crosses_there() -> None:
 def test_out_of_the_grid_is_no_number() -> None:
     above = crossing([0.1, 1], [0.2, 0.1])
     assert (above.status, above.reproduced, above.ratio) == ("not reached in the grid", None, None)
+    assert not above.recrosses
     below = crossing([0.1, 1], [0, -0.1])
     assert (below.status, below.reproduced, below.claimed, below.provable) == (
         "below the grid",

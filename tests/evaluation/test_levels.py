@@ -35,6 +35,9 @@ def test_between_two_it_is_linear_in_log_epsilon_and_the_interval_holds_the_bend
     assert level.value == pytest.approx(1.3)
     bend = bends_beside(GRID, 1 + np.array(LINE))[:, 1].max()
     assert [level.low, level.high] == pytest.approx([1.3 - bend / 4, 1.3])
+    assert level.beside == {}
+    with_mae = replace(made, others={"mae": made.rmse - 0.5})
+    assert levels_at(experiment(with_mae), level.epsilon)[0].beside == {"mae": pytest.approx(0.8)}
 
 
 def test_in_a_wide_gap_the_interval_is_between_its_ends() -> None:

@@ -72,6 +72,13 @@ def test_every_format_has_every_row_even_of_none(form: str) -> None:
     assert draw(made(), form).endswith("\n")
 
 
+def test_a_column_of_a_part_is_absent_where_the_part_is() -> None:
+    of_second = COLUMNS[3].at(lambda row: row[1], "second", "ε of it")
+    table = tabled([(0, ROWS[1]), (1, None)], [of_second], ["second"], title="t")
+    assert (table.header, table.alignment, table.records) == (("ε of it",), "r", ((2.0,), (None,)))
+    assert table.groups[0].rows == (("2.00",), (NONE,))
+
+
 def test_a_title_without_rows_is_a_group_and_one_by_row_is_none() -> None:
     assert len(tabled([], (), ("label",), title="t").groups) == 1
     assert draw(made()) == "nothing to show\n"
