@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
@@ -144,32 +143,28 @@ def _execute(tasks: Sequence[Task], split: _Split, streams: Streams) -> list[Tas
         if len(cut) > 1:
             pieces = (replace(task, epsilons=task.epsilons[part]) for part in cut)
             return [joined([_execute([each], split, streams)[0] for each in pieces])]
-    fitted = _fit(tasks, train, streams)
-    return [_measure(task, *each, split) for task, each in zip(tasks, fitted, strict=True)]
-
-
-def _fit(tasks: Sequence[Task], train: Ratings, streams: Streams) -> list[tuple[Model, Ledger]]:
-    """The model of each task, with the ledger that its fit has filled."""
-    first = tasks[0]
-    ledgers = [_ledger(task) for task in tasks]
-    models = first.algorithm.fit_together(
+    ledgers = [
+        Ledger(task.epsilons, task.algorithm.mode, task.algorithm.spends_delta)
+        if isinstance(task.algorithm, PrivateAlgorithm)
+        else Ledger(task.epsilons, Mode.CORRECTED)
+        for task in tasks
+    ]
+    models = tasks[0].algorithm.fit_together(
         [task.algorithm for task in tasks],
         train,
         [ledger.limit for ledger in ledgers],
         streams=streams,
         curators=[Curator(ledger, streams) for ledger in ledgers],
     )
-    return list(zip(models, ledgers, strict=True))
-
-
-def _ledger(task: Task) -> Ledger:
-    algorithm = task.algorithm
-    mode = algorithm.mode if isinstance(algorithm, PrivateAlgorithm) else Mode.CORRECTED
-    delta = algorithm.spends_delta if isinstance(algorithm, PrivateAlgorithm) else 0.0
-    return Ledger(task.epsilons, mode, delta)
+    return [_measure(*each, split) for each in zip(tasks, models, ledgers, strict=True)]
 
 
 def _measure(task: Task, model: Model, ledger: Ledger, split: _Split) -> TaskResult:
+    """Measures what a task asks for: the predictions' errors, (E, 2) ranking metrics, (E, X) their distribution."""
+    ranking: tuple[tuple[float, ...], ...] = ()
+    if task.ranking is not None:
+        found = top_items(model.predict, split.train, split.rated, task.ranking, lanes=len(task.epsilons))
+        ranking = tuple(map(tuple, found.tolist()))
     result = TaskResult(
         task.epsilons,
         (),
@@ -177,7 +172,7 @@ def _measure(task: Task, model: Model, ledger: Ledger, split: _Split) -> TaskRes
         tuple(ledger.provable.tolist()),
         tuple(entry.record() for entry in ledger.entries),
         records=model.record_costs if isinstance(model, AccountsForRecords) else None,
-        ranking=_ranking(task, model, split),
+        ranking=ranking,
     )
     if task.algorithm.scores_only:
         return result
@@ -186,31 +181,13 @@ def _measure(task: Task, model: Model, ledger: Ledger, split: _Split) -> TaskRes
     if task.algorithm.clip_predictions:
         predictions = np.clip(predictions, test.scale.minimum, test.scale.maximum)
     errors = {key: tuple((unit * each).tolist()) for key, each in errors_of(predictions, test.values).items()}
+    cdf: tuple[tuple[float, ...], ...] = ()
+    if task.limits:
+        limits = tuple(limit / unit for limit in task.limits)
+        cdf = tuple(map(tuple, error_cdf(predictions, test.values, limits).tolist()))
     return replace(
-        result,
-        rmse=errors.pop(RMSE.key),
-        others=errors,
-        error_cdf=_distribution(predictions, test, tuple(limit / unit for limit in task.limits)),
+        result, rmse=errors.pop(RMSE.key), others=errors, error_cdf=cdf
     )
-
-
-def _ranking(task: Task, model: Model, split: _Split) -> tuple[tuple[float, ...], ...]:
-    """(E, 2) the ranking metrics of a model; empty where they were not asked for."""
-    if task.ranking is None:
-        return ()
-    lanes = len(task.epsilons)
-    return tuple(
-        map(tuple, top_items(model.predict, split.train, split.rated, task.ranking, lanes=lanes).tolist())
-    )
-
-
-def _distribution(
-    predictions: NDArray[np.floating], test: Ratings, limits: tuple[float, ...]
-) -> tuple[tuple[float, ...], ...]:
-    """(E, X) the distribution of errors; empty where it was not asked for."""
-    if not limits:
-        return ()
-    return tuple(tuple(row) for row in error_cdf(predictions, test.values, limits).tolist())
 
 
 Batch = tuple[Task, ...]
