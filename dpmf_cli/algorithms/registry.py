@@ -2,31 +2,38 @@
 
 from typing import Any
 
-from dpmf_cli.algorithms.baselines.als import AlternatingLeastSquares
-from dpmf_cli.algorithms.baselines.constant_nbm import ConstantNeighbourhood
-from dpmf_cli.algorithms.baselines.cos import CosineKNN
-from dpmf_cli.algorithms.baselines.ga import GlobalAverage
-from dpmf_cli.algorithms.baselines.ge import GlobalEffects
-from dpmf_cli.algorithms.baselines.ia import ItemAverage
-from dpmf_cli.algorithms.baselines.mf_sgd import SGDFactorization
-from dpmf_cli.algorithms.baselines.pcc import PearsonKNN
-from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
-from dpmf_cli.algorithms.baselines.pnbm import ProbabilisticNeighbourhood
-from dpmf_cli.algorithms.baselines.popularity import Popularity
-from dpmf_cli.algorithms.baselines.sampled import Sampled
-from dpmf_cli.algorithms.baselines.ua import UserAverage
-from dpmf_cli.algorithms.beyond.local_mean import LocalMean
-from dpmf_cli.algorithms.beyond.local_means import LocalMeans
-from dpmf_cli.algorithms.beyond.local_mf import LocalMatrixFactorization
-from dpmf_cli.algorithms.beyond.mm_averages import AveragesAndOwnMean
-from dpmf_cli.algorithms.beyond.mm_public import OwnMeanFixedCovariance
-from dpmf_cli.algorithms.beyond.own_pattern import OwnPattern
+from dpmf_cli.algorithms.baselines.clean_averages import (
+    GlobalAverage,
+    GlobalEffects,
+    ItemAverage,
+    Popularity,
+    UserAverage,
+)
+from dpmf_cli.algorithms.baselines.clean_factorizations import (
+    AlternatingLeastSquares,
+    ProbabilisticMF,
+    Sampled,
+    SGDFactorization,
+)
+from dpmf_cli.algorithms.baselines.clean_neighbourhoods import (
+    ConstantNeighbourhood,
+    CosineKNN,
+    PearsonKNN,
+    ProbabilisticNeighbourhood,
+)
+from dpmf_cli.algorithms.beyond.comparisons import (
+    AveragesAndOwnMean,
+    OwnMeanFixedCovariance,
+    PrivateConstantNeighbourhood,
+    PublicKNN,
+)
+from dpmf_cli.algorithms.beyond.local_methods import LocalMatrixFactorization, LocalMean, LocalMeans
 from dpmf_cli.algorithms.beyond.own_regression import OwnRegression
-from dpmf_cli.algorithms.beyond.pals_objective import ObjectivePrivateALS
-from dpmf_cli.algorithms.beyond.pbgd import PrivateBatchGradientDescent
-from dpmf_cli.algorithms.beyond.private_constant_nbm import PrivateConstantNeighbourhood
-from dpmf_cli.algorithms.beyond.public_knn import PublicKNN
-from dpmf_cli.algorithms.beyond.public_pattern import PublicPattern
+from dpmf_cli.algorithms.beyond.patterns import OwnPattern, PublicPattern
+from dpmf_cli.algorithms.beyond.perturbed_factorizations import (
+    ObjectivePrivateALS,
+    PrivateBatchGradientDescent,
+)
 from dpmf_cli.algorithms.beyond.shrunk_averages import ShrunkAverages
 from dpmf_cli.algorithms.field.dpals import PrivateAlternatingLeastSquares
 from dpmf_cli.algorithms.field.dpam import PrivateAlternatingMinimization

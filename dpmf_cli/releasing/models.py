@@ -4,15 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from dpmf_cli.algorithms.beyond.comparisons import AllAlike, NearestAlike
 from dpmf_cli.algorithms.shared.averages import EffectsModel
-from dpmf_cli.algorithms.shared.factorization import KnownModel
-from dpmf_cli.algorithms.shared.fixed_covariance import AllAlike, NearestAlike
+from dpmf_cli.algorithms.shared.factorization import KnownModel, OwnFactors, UnitModel
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel
 from dpmf_cli.algorithms.shared.model import Arrays, Model, ReleasableModel
-from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.own_means import OwnMeansModel
-from dpmf_cli.algorithms.shared.sample_fits import Columns, SideBySide
-from dpmf_cli.algorithms.shared.unit_scale import UnitModel
+from dpmf_cli.algorithms.shared.personal_sampling import Columns, SideBySide
 from dpmf_cli.algorithms.zhang2018.personalized import PersonalModel
 from dpmf_cli.datasets.canonical import Ids
 from dpmf_cli.errors import DpmfError

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from dpmf_cli.algorithms.shared.personal_sampling import (
     PersonalSampling,
     replaced_epsilon,
+    sample,
     sampled_epsilon,
     sampling_probability,
 )
-from dpmf_cli.algorithms.shared.sample_fits import sample
 from dpmf_cli.papers.printed import load
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams

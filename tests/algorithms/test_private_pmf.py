@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from scipy.optimize import brentq
 
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
-from dpmf_cli.algorithms.shared.objective_perturbation import private_global_average
+from dpmf_cli.algorithms.shared.probabilistic import private_global_average
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN, grid_of, on_grid

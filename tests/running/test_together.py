@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from dpmf_cli.algorithms.baselines import sampled
-from dpmf_cli.algorithms.shared import sample_fits
+from dpmf_cli.algorithms.baselines import clean_factorizations
+from dpmf_cli.algorithms.shared import personal_sampling
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.algorithms.shared.probabilistic import Kept
@@ -75,20 +75,20 @@ def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the results of a run in which every task has its own fit."""
     folder = tmp_path_factory.mktemp("together")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sample_fits, "shared_fit_of", lambda base: None)
+        patch.setattr(personal_sampling, "shared_fit_of", lambda base: None)
         assert not execute(folder, "alone").failures
     return folder
 
 
 def test_every_file_is_the_same_to_the_byte(one_by_one: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    of = sample_fits.fit_samples
+    of = personal_sampling.fit_samples
 
     def counting(base: Algorithm, train: Ratings, kept: Kept, *rest: Any, **more: Any) -> Model:
         sizes.append(kept.shape[1])
         return of(base, train, kept, *rest, **more)
 
-    for module in (personalized, sampled):
+    for module in (personalized, clean_factorizations):
         monkeypatch.setattr(module, "fit_samples", counting)
     finished = execute(one_by_one, "batches")
     assert not finished.failures

@@ -9,9 +9,9 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.base import Paper, Variants, Where, in_both_modes
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, factors_cost, sgd_fetches
 from dpmf_cli.algorithms.shared.effects import Effects, side_by_side
+from dpmf_cli.algorithms.shared.personal_sampling import one_by_one
 from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization, in_order
 from dpmf_cli.algorithms.shared.probabilistic import Kept
-from dpmf_cli.algorithms.shared.sample_fits import one_by_one
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.gradients import sample_bits
 from dpmf_cli.kernels.sgd import descend_perturbed, kept_bytes
@@ -34,7 +34,7 @@ class InputPerturbationSGD(PrivateFactorization):
     """Ratings are perturbed once, and everything after the noise is post-processing.
 
     So the claimed ε is provable, with one exception: in unbounded published mode, the noise of the averages is too
-    small (`private_averages`).
+    small (`shared.averages`).
     """
 
     title: ClassVar[str] = "ISGD"

@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Paper, Variants
-from dpmf_cli.algorithms.shared.private_factorization import Side
-from dpmf_cli.algorithms.shared.private_least_squares import PrivateLeastSquares, RowMoves
+from dpmf_cli.algorithms.shared.private_factorization import PrivateLeastSquares, RowMoves, Side
 from dpmf_cli.kernels.als import (
     RowProblem,
     by_item,

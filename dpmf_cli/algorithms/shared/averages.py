@@ -79,7 +79,7 @@ class Part(StrEnum):
 
 
 StepNoise = Callable[..., Release]
-"""Draws a step's noise from (part, step, shape, moves[, calibrated_to]), and charges the part of the budget for it."""
+"""Draws the noise of (part, step, shape, moves[, calibrated_to]), and charges that part of the budget for it."""
 
 
 @dataclass(frozen=True)

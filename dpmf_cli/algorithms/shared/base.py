@@ -305,6 +305,7 @@ class PrivateAlgorithm(Algorithm):
     variants  what it offers, by (neighbours, mode). Where they are several algorithms, the values are the methods to
               fit by, and `fit` stays as it is here. If only the scale of noise differs, they are what sets the scale
     paper     the paper that it comes from
+    about     what it is, in a sentence for those who choose a method; by default the first line of its module
     only      parameters that only one mode uses. An entry of the other mode that sets one is refused
     averaged  whether it uses `effects`. If it does not, an entry that sets `effects` is refused
     """
@@ -312,6 +313,7 @@ class PrivateAlgorithm(Algorithm):
     private: ClassVar[bool] = True
     variants: ClassVar[Variants]
     paper: ClassVar[Paper]
+    about: ClassVar[str] = ""
     only: ClassVar[Mapping[Mode, tuple[str, ...]]] = {}
     averaged: ClassVar[bool] = True
 

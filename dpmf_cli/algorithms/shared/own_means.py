@@ -90,7 +90,7 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         return ACCOUNTING[self.noise, self.mode](self.budget.fractions, self.delta, self.reserved)
 
     def rating_weights(self, counts: NDArray[Any]) -> NDArray[np.float64]:
-        """(n,) 1/‖e_u‖ in the norm of the noise, from users' numbers of ratings (n,); 1 for a user without ratings."""
+        """(n,) 1/‖e_u‖ in the norm of the noise, for users with `counts` (n,) ratings; 1 for a user without any."""
         counts = np.maximum(counts, 1).astype(np.float64)
         return 1 / (counts if self.noise.norm == 1 else np.sqrt(counts))
 

@@ -149,7 +149,7 @@ class Measurer:
         *,
         later: bool = False,
     ) -> Release:
-        """Noise for one of the things in a measurement: an `item_averages.StepNoise`. `calibrated_to` and `later` are
+        """Noise for one of the things in a measurement: an `averages.StepNoise`. `calibrated_to` and `later` are
         as in `mechanisms`."""
         of_all = np.array([self.accounting.theta_of(float(epsilon)) for epsilon in self.epsilons])
         theta = self.accounting.fractions[measurement] * of_all

@@ -9,9 +9,14 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.base import IN_PUBLISHED_MODE, Paper, PrivateAlgorithm, Variants, Where
 from dpmf_cli.algorithms.shared.cost import LINE, PERTURBED_ENTRY, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.factorization import KnownModel
-from dpmf_cli.algorithms.shared.objective_perturbation import ObjectivePerturbation, private_global_average
 from dpmf_cli.algorithms.shared.private_factorization import Side
-from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, sampled_model
+from dpmf_cli.algorithms.shared.probabilistic import (
+    GradientDescentPMF,
+    Kept,
+    ObjectivePerturbation,
+    private_global_average,
+    sampled_model,
+)
 from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed_items, solve_perturbed_users
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, step_noisy_items, sum_item_gradients

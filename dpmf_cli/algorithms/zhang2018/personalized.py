@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.beyond.pbgd import PrivateBatchGradientDescent
+from dpmf_cli.algorithms.beyond.perturbed_factorizations import PrivateBatchGradientDescent
 from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
 from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
@@ -18,18 +18,16 @@ from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants, W
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.model import Model, RecordCosts
 from dpmf_cli.algorithms.shared.personal_sampling import (
-    replaced_epsilon,
-    sampled_epsilon,
-    sampling_probability,
-)
-from dpmf_cli.algorithms.shared.probabilistic import Kept
-from dpmf_cli.algorithms.shared.sample_fits import (
     AroundABase,
     Columns,
     fit_samples,
     refuse_what_a_base_ignores,
+    replaced_epsilon,
     sample,
+    sampled_epsilon,
+    sampling_probability,
 )
+from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons, Ledger
