@@ -2,61 +2,22 @@
 
 from typing import Any
 
-from dpmf_cli.algorithms.baselines.clean_averages import (
-    GlobalAverage,
-    GlobalEffects,
-    ItemAverage,
-    Popularity,
-    UserAverage,
+from dpmf_cli.algorithms.baselines import clean_averages, clean_factorizations, clean_neighbourhoods
+from dpmf_cli.algorithms.beyond import (
+    comparisons,
+    local_methods,
+    own_regression,
+    patterns,
+    perturbed_factorizations,
+    shrunk_averages,
 )
-from dpmf_cli.algorithms.baselines.clean_factorizations import (
-    AlternatingLeastSquares,
-    ProbabilisticMF,
-    Sampled,
-    SGDFactorization,
-)
-from dpmf_cli.algorithms.baselines.clean_neighbourhoods import (
-    ConstantNeighbourhood,
-    CosineKNN,
-    PearsonKNN,
-    ProbabilisticNeighbourhood,
-)
-from dpmf_cli.algorithms.beyond.comparisons import (
-    AveragesAndOwnMean,
-    OwnMeanFixedCovariance,
-    PrivateConstantNeighbourhood,
-    PublicKNN,
-)
-from dpmf_cli.algorithms.beyond.local_methods import LocalMatrixFactorization, LocalMean, LocalMeans
-from dpmf_cli.algorithms.beyond.own_regression import OwnRegression
-from dpmf_cli.algorithms.beyond.patterns import OwnPattern, PublicPattern
-from dpmf_cli.algorithms.beyond.perturbed_factorizations import (
-    ObjectivePrivateALS,
-    PrivateBatchGradientDescent,
-)
-from dpmf_cli.algorithms.beyond.shrunk_averages import ShrunkAverages
-from dpmf_cli.algorithms.field.dpals import PrivateAlternatingLeastSquares
-from dpmf_cli.algorithms.field.dpam import PrivateAlternatingMinimization
-from dpmf_cli.algorithms.field.frank_wolfe import FrankWolfe
-from dpmf_cli.algorithms.field.hua_mf import HuaMF
-from dpmf_cli.algorithms.field.liu_mf import LiuMF
-from dpmf_cli.algorithms.field.mugdho_mf import MugdhoMF
-from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
-from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
-from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
-from dpmf_cli.algorithms.friedman2016.pknn import PrivateKNN
-from dpmf_cli.algorithms.friedman2016.psgd import PrivateSGD
-from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
-from dpmf_cli.algorithms.mcsherry2009.mm_svd import CovarianceSVD
-from dpmf_cli.algorithms.neera2020.blp_mog_mf import MixtureFactorization
-from dpmf_cli.algorithms.neera2020.isgd_local import LocalSGD
-from dpmf_cli.algorithms.neera2020.pg_mf import PrivateGradientMF
+from dpmf_cli.algorithms.field import dpals, dpam, frank_wolfe, hua_mf, liu_mf, mugdho_mf
+from dpmf_cli.algorithms.friedman2016 import isgd, pals, pge, pknn, psgd
+from dpmf_cli.algorithms.mcsherry2009 import mm_knn, mm_svd
+from dpmf_cli.algorithms.neera2020 import blp_mog_mf, isgd_local, pg_mf
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
-from dpmf_cli.algorithms.wang2017.dpps_mf import PosteriorSamplingMF
-from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
-from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import PrivatePNBM
-from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
-from dpmf_cli.algorithms.zhang2018.personalized import Personalized
+from dpmf_cli.algorithms.wang2017 import dpps_mf, dpps_pnbm, dpsgd_pnbm
+from dpmf_cli.algorithms.zhang2018 import dp_pmf, personalized
 
 
 def _by_key(*classes: Any) -> dict[str, Any]:
@@ -65,55 +26,55 @@ def _by_key(*classes: Any) -> dict[str, Any]:
 
 
 BASELINES: dict[str, type[Algorithm]] = _by_key(
-    GlobalAverage,
-    UserAverage,
-    ItemAverage,
-    GlobalEffects,
-    AlternatingLeastSquares,
-    ProbabilisticMF,
-    Sampled,
-    SGDFactorization,
-    PearsonKNN,
-    CosineKNN,
-    ConstantNeighbourhood,
-    ProbabilisticNeighbourhood,
-    Popularity,
+    clean_averages.GlobalAverage,
+    clean_averages.UserAverage,
+    clean_averages.ItemAverage,
+    clean_averages.GlobalEffects,
+    clean_factorizations.AlternatingLeastSquares,
+    clean_factorizations.ProbabilisticMF,
+    clean_factorizations.Sampled,
+    clean_factorizations.SGDFactorization,
+    clean_neighbourhoods.PearsonKNN,
+    clean_neighbourhoods.CosineKNN,
+    clean_neighbourhoods.ConstantNeighbourhood,
+    clean_neighbourhoods.ProbabilisticNeighbourhood,
+    clean_averages.Popularity,
 )
 
 PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
-    PrivateGlobalEffects,
-    InputPerturbationSGD,
-    PrivateSGD,
-    PrivateALS,
-    ObjectivePrivateALS,
-    PrivateBatchGradientDescent,
-    PrivateKNN,
-    PublicKNN,
-    CovarianceKNN,
-    CovarianceSVD,
-    AveragesAndOwnMean,
-    OwnMeanFixedCovariance,
-    PrivatePMF,
-    Personalized,
-    MixtureFactorization,
-    PrivateGradientMF,
-    LocalSGD,
-    LocalMatrixFactorization,
-    LocalMean,
-    LocalMeans,
-    PrivatePNBM,
-    PosteriorPNBM,
-    PrivateConstantNeighbourhood,
-    PosteriorSamplingMF,
-    OwnRegression,
-    PrivateAlternatingLeastSquares,
-    PrivateAlternatingMinimization,
-    FrankWolfe,
-    HuaMF,
-    MugdhoMF,
-    LiuMF,
-    PublicPattern,
-    OwnPattern,
-    ShrunkAverages,
+    pge.PrivateGlobalEffects,
+    isgd.InputPerturbationSGD,
+    psgd.PrivateSGD,
+    pals.PrivateALS,
+    perturbed_factorizations.ObjectivePrivateALS,
+    perturbed_factorizations.PrivateBatchGradientDescent,
+    pknn.PrivateKNN,
+    comparisons.PublicKNN,
+    mm_knn.CovarianceKNN,
+    mm_svd.CovarianceSVD,
+    comparisons.AveragesAndOwnMean,
+    comparisons.OwnMeanFixedCovariance,
+    dp_pmf.PrivatePMF,
+    personalized.Personalized,
+    blp_mog_mf.MixtureFactorization,
+    pg_mf.PrivateGradientMF,
+    isgd_local.LocalSGD,
+    local_methods.LocalMatrixFactorization,
+    local_methods.LocalMean,
+    local_methods.LocalMeans,
+    dpsgd_pnbm.PrivatePNBM,
+    dpps_pnbm.PosteriorPNBM,
+    comparisons.PrivateConstantNeighbourhood,
+    dpps_mf.PosteriorSamplingMF,
+    own_regression.OwnRegression,
+    dpals.PrivateAlternatingLeastSquares,
+    dpam.PrivateAlternatingMinimization,
+    frank_wolfe.FrankWolfe,
+    hua_mf.HuaMF,
+    mugdho_mf.MugdhoMF,
+    liu_mf.LiuMF,
+    patterns.PublicPattern,
+    patterns.OwnPattern,
+    shrunk_averages.ShrunkAverages,
 )
 """The class with the parameters of each key. It validates an entry of a config."""

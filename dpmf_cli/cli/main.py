@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dpmf_cli import __version__, escapes
+from dpmf_cli import __version__, terminal
 from dpmf_cli.cli import limits
 from dpmf_cli.cli.advise import advise
 from dpmf_cli.cli.audit import audit
@@ -78,7 +78,7 @@ def dpmf(
 
 def main() -> None:
     """Runs the command line. A DpmfError becomes one message on stderr and exit code 2."""
-    escapes.guard()
+    terminal.guard()
     try:
         try:
             limits.check()

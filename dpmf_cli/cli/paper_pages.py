@@ -158,9 +158,8 @@ def experiments_table(found: PaperFindings) -> str:
     from dpmf_cli.config import load_config
     from dpmf_cli.config.shipped import FOLDER as CONFIGS
     from dpmf_cli.evaluation.numbers import duration
-    from dpmf_cli.running.estimates import disk_bytes
     from dpmf_cli.running.machine import REFERENCE_CORES, REFERENCE_MEMORY
-    from dpmf_cli.running.plan import reference_plan
+    from dpmf_cli.running.plan import disk_bytes, reference_plan
 
     rows = []
     for name in found.configs:

@@ -52,7 +52,7 @@ def crossings(
 
     Example: dpmf crossings configs/quickstart.yaml --advise
     """
-    from dpmf_cli.audit.kept import of_experiment
+    from dpmf_cli.audit.job import of_experiment
     from dpmf_cli.datasets import data_folder
     from dpmf_cli.datasets.presence import present_keys
     from dpmf_cli.errors import DpmfError

@@ -18,8 +18,8 @@ from dpmf_cli.config.locations import (
 )
 from dpmf_cli.config.yaml_positions import Document, KeyPath
 from dpmf_cli.errors import did_you_mean
-from dpmf_cli.escapes import printable
 from dpmf_cli.strict_model import NEIGHBOURS_HIDE
+from dpmf_cli.terminal import printable
 
 LONGEST_SHOWN = 100
 

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from dpmf_cli.escapes import unguarded
+from dpmf_cli.terminal import unguarded
 
 if TYPE_CHECKING:
     import requests

@@ -21,8 +21,7 @@ from dpmf_cli.results.manifest import Ran
 from dpmf_cli.results.store import Store
 from dpmf_cli.running.cutting import portions_of
 from dpmf_cli.running.plan import Plan
-from dpmf_cli.running.runner import Executor
-from dpmf_cli.running.several import Datasets, refuse_failures, run_whole, whole_plan
+from dpmf_cli.running.runner import Datasets, Executor, refuse_failures, run_whole, whole_plan
 from dpmf_cli.terminal import say
 
 REPLICATES = 2

@@ -9,7 +9,7 @@ from dpmf_cli.papers.evidence import Evidence, Proof
 from dpmf_cli.papers.record import Proved
 from dpmf_cli.papers.rules import RULES, compute
 from dpmf_cli.papers.rules.base import Theorem
-from dpmf_cli.running.audits import outcomes_of
+from dpmf_cli.running.runner import outcomes_of
 
 
 def proved(key: str, results: Path, processes: int) -> dict[str, Proved]:

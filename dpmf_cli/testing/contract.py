@@ -3,7 +3,7 @@
 import pickle
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -28,10 +28,9 @@ LARGE_GAUSSIAN = 1e5
 
 def variants_of(algorithm: type[PrivateAlgorithm], **parameters: Any) -> dict[str, PrivateAlgorithm]:
     """Returns the algorithm with these parameters for all neighbours and modes that it offers, each by a name."""
-    (name,) = get_args(algorithm.model_fields["algorithm"].annotation)
     return {
-        f"{name}-{neighbours}-{mode}": algorithm.model_validate(
-            {"algorithm": name, "neighbours": neighbours, "mode": mode, **parameters}
+        f"{algorithm.key()}-{neighbours}-{mode}": algorithm.model_validate(
+            {"algorithm": algorithm.key(), "neighbours": neighbours, "mode": mode, **parameters}
         )
         for neighbours, mode in sorted(algorithm.variants)
     }

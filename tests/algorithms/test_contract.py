@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from dpmf_cli.algorithms.neera2020.pg_mf import PrivateGradientMF
+from dpmf_cli.algorithms.neera2020.pg_mf import Devices, PrivateGradientMF
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
-from dpmf_cli.algorithms.shared.pg_devices import Devices
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.testing import LARGE, AlgorithmContract, PrivateAlgorithmContract, fit, predict_all
 

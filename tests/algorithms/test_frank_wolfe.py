@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from dpmf_cli.algorithms.field.frank_wolfe import FrankWolfe
 from dpmf_cli.algorithms.shared.factorization import at_most
@@ -125,16 +124,3 @@ def test_what_was_released_predicts_alike_for_one_user_alone(mode: str) -> None:
     items = np.arange(9, dtype=np.int32)
     one, other = model.predict(np.full(9, 3, np.int32), items), again.predict(np.zeros(9, np.int32), items)
     assert other == pytest.approx(one, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("mode", "field", "value"),
-    [
-        ("published", "budget", {"global_averages": 0.1, "item_averages": 0.1, "gram": 0.8}),
-        ("corrected", "most_ratings", 3),
-        ("corrected", "failure", 0.5),
-    ],
-)
-def test_a_parameter_of_the_other_mode_is_refused(mode: str, field: str, value: object) -> None:
-    with pytest.raises(ValidationError, match=f"{mode} mode of frank_wolfe would ignore it"):
-        of(mode=mode, **{field: value})

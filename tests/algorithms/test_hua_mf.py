@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from dpmf_cli.algorithms.field.hua_mf import HuaMF
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
@@ -95,11 +94,3 @@ def test_corrected_solves_it_for_users_that_no_rating_has_touched() -> None:
     p = solved(x - own[users], v, users, items, lambda n: 0.9, None)
     assert found[:, :, 1] == pytest.approx(averages + own[:, None] + p @ v.T, abs=2e-4)
     assert ledger.provable == pytest.approx([2.0, EPSILON])
-
-
-@pytest.mark.parametrize(
-    ("mode", "field", "value"), [("published", "user_ridge", 2.0), ("corrected", "regularization", 0.3)]
-)
-def test_a_parameter_of_the_other_mode_is_refused(mode: str, field: str, value: float) -> None:
-    with pytest.raises(ValidationError, match=f"{mode} mode of hua_mf would ignore it"):
-        of(mode=mode, **{field: value})

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from dpmf_cli.algorithms.field.dpals import PrivateAlternatingLeastSquares, solved
 from dpmf_cli.algorithms.field.dpam import PrivateAlternatingMinimization
-from dpmf_cli.algorithms.shared.factorization import OwnFactors, at_most, initial_factors
+from dpmf_cli.algorithms.shared.factorization import at_most, initial_factors
 from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Ledger
@@ -248,20 +248,6 @@ def test_what_the_public_code_forgets_is_proved_by_the_scale() -> None:
     assert 8 < ledger.provable[1] < math.inf
 
 
-def test_published_mode_has_no_clip() -> None:
-    with pytest.raises(ValidationError, match="published mode of dpals would ignore it"):
-        dpals("published", rating_clip=1.0)
-
-
 def test_a_step_that_diverges_is_refused() -> None:
     with pytest.raises(ValidationError, match="must be at most 10"):
         dpam("corrected", learning_rate=0.1, item_ridge=10.5)
-
-
-@pytest.mark.parametrize("make", [dpals, dpam])
-def test_what_is_released_predicts_the_same_without_the_users(make: Any) -> None:
-    entry = make("corrected")
-    model, _ = fitted(entry, RATINGS, [5.0], STREAMS)
-    again = OwnFactors.restored(model.published, entry, RATINGS)
-    assert set(model.published) == {"factors", "overall"}
-    assert np.array_equal(again.predict(*PAIRS), model.predict(*PAIRS))

@@ -10,7 +10,6 @@ from dpmf_cli.algorithms.beyond import learned_features, own_regression
 from dpmf_cli.algorithms.beyond.learned_features import averages_of, counts_of, estimated, popularity_of
 from dpmf_cli.algorithms.beyond.own_regression import OwnRegression
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.algorithms.shared.factorization import OwnFactors
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.testing import fit, make_ratings, predict_all
 
@@ -156,16 +155,6 @@ def test_the_numbers_that_numpy_repeats_are_those_of_the_package() -> None:
     assert (own_regression.OF_WEIGHTS, own_regression.OF_RATINGS) == (0.1, 1.5)
 
 
-def test_users_who_ask_later_get_what_the_fit_predicts_for_them() -> None:
-    train = make_ratings(5)
-    algorithm = entry()
-    model, _ = fit(algorithm, train, [2.0])
-    assert isinstance(model, OwnFactors)
-    again = OwnFactors.restored(model.published, algorithm, train)
-    assert np.array_equal(predict_all(again, train), predict_all(model, train))
-    assert model.published.keys() == {"factors"}
-
-
 def test_counts_are_posterior_means() -> None:
     """Against a sum over a fine grid of all counts."""
     noisy, deviation = np.array([[-30.0], [2.0], [15.0], [400.0]]), 9.0
@@ -237,3 +226,7 @@ def test_where_a_delta_is_spent(neighbours: str, factors: int, delta: float) -> 
     assert algorithm.spends_delta == delta
     _, ledger = fit(algorithm, make_ratings(5), [1.0])
     assert any(step.mu is not None for step in ledger.entries) == (delta > 0)
+
+
+def test_learned_features_get_more_where_averages_have_less_noise() -> None:
+    assert [entry(neighbours=each).most for each in ("user", "unbounded", "bounded")] == [0.8, 0.95, 0.95]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmf_cli.algorithms.shared.personal_sampling import (
+from dpmf_cli.algorithms.shared.sample_fits import (
     PersonalSampling,
     replaced_epsilon,
     sample,

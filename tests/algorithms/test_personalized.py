@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from dpmf_cli.algorithms.baselines.clean_factorizations import ProbabilisticMF, Sampled
-from dpmf_cli.algorithms.shared.personal_sampling import PersonalSampling, sampling_probability
+from dpmf_cli.algorithms.shared.sample_fits import PersonalSampling, sampling_probability
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
 from dpmf_cli.algorithms.zhang2018.personalized import Personalized
 from dpmf_cli.errors import DpmfError
@@ -192,19 +192,6 @@ def test_a_witness_sees_the_measurements_of_the_base_in_every_model() -> None:
         one, other = (model.predict(ratings.users, ratings.items) for model in (watched, plain))
         assert one == pytest.approx(other, rel=1e-3, abs=1e-3)
         assert {lane for name, *_, lane in witness.seen if name == step} == lanes
-
-
-def test_what_is_around_a_joint_base_is_joint() -> None:
-    """Published DP-PMF, which takes a user's own factors. An entry has the same class when it is read again."""
-    for base, mode, joint in (
-        ("dp_pmf", "published", True),
-        ("dp_pmf", "corrected", False),
-        ("pals", "published", False),
-    ):
-        entry = Personalized.model_validate({"algorithm": "personalized", "base": base, "mode": mode})
-        assert entry.joint is entry.base.joint is joint
-        assert type(Personalized.model_validate(entry.model_dump())) is type(entry)
-        assert (type(entry) is Personalized) is not joint
 
 
 def test_the_clean_twin_has_the_same_sample() -> None:

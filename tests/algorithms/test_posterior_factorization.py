@@ -161,28 +161,7 @@ def test_a_users_ratings_change_nothing_for_others_but_through_the_noisy_sums() 
     assert np.abs(one[0] - two[0]).max() > 0.05
 
 
-def test_only_corrected_mode_predicts_from_the_users_own_clean_ratings() -> None:
-    assert [of(mode=mode).joint for mode in ("published", "corrected")] == [False, True]
-
-
 def test_a_delta_that_sampled_steps_cannot_have_is_refused() -> None:
     of(mode="corrected", delta=1e-13)
     with pytest.raises(ValidationError, match="no δ below 1e-12 can be certified"):
         of(mode="corrected", delta=1e-13, sampling_rate=0.5)
-
-
-@pytest.mark.parametrize(
-    ("mode", "field", "value"),
-    [
-        ("published", "clip", 2.0),
-        ("published", "user_ridge", 2.0),
-        ("corrected", "initial_rate", 1e-3),
-        ("corrected", "regularization", 0.2),
-    ],
-)
-def test_a_parameter_of_the_other_mode_is_refused(mode: str, field: str, value: float) -> None:
-    other = "corrected" if mode == "published" else "published"
-    with pytest.raises(ValidationError, match=f"{mode} mode of dpps_mf would ignore it.*{other}"):
-        of(mode=mode, **{field: value})
-    of(mode=other, **{field: value})
-    of(mode=mode, **{field: PosteriorSamplingMF.model_fields[field].default})

@@ -8,10 +8,10 @@ import pytest
 
 from dpmf_cli.algorithms.neera2020.pg_mf import (
     Aggregator,
+    DevicesOfOneReport,
     PrivateGradientMF,
 )
 from dpmf_cli.algorithms.shared.factorization import initial_factors
-from dpmf_cli.algorithms.shared.pg_devices import DevicesOfOneReport
 from dpmf_cli.kernels.factors import factor_model
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger

@@ -5,12 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike
-from pydantic import ValidationError
 from scipy.optimize import brentq
 
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
-from dpmf_cli.algorithms.shared.probabilistic import private_global_average
-from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
+from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF, private_global_average
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN, grid_of, on_grid
 from dpmf_cli.privacy.ledger import Ledger
@@ -84,18 +82,6 @@ def test_published_is_algorithm_2_by_batches(neighbours: str, delta: float, mome
     assert predicted(algorithm, epsilon) == pytest.approx(np.sum(u[users] * v[items], axis=1), abs=3e-5)
 
 
-def test_what_the_other_mode_has_is_refused_but_for_its_default() -> None:
-    for other in ({"passes": 2}, {"jacobian_share": 0.3}, {"public_constant": 0.5}):
-        with pytest.raises(ValidationError, match="set `mode: corrected`"):
-            of(**other)
-    for other in ({"regularization": 0.1}, {"learning_rate": 3}, {"noisy_epochs": 3}, {"momentum": 0.5}):
-        with pytest.raises(ValidationError, match="set `mode: published`"):
-            of(mode="corrected", **other)
-    for mode in ("published", "corrected"):
-        own = of(mode=mode)
-        assert PrivatePMF.model_validate(own.model_dump()) == own
-
-
 def test_a_noisy_average_is_within_the_scale() -> None:
     """At a small ε it would be far outside the interval. In some runs it is at either end."""
     epsilon = np.array([0.01, 0.02])
@@ -109,17 +95,6 @@ def test_a_noisy_average_is_within_the_scale() -> None:
         ]
     )
     assert (averages.min(), averages.max()) == (1, 5)
-
-
-@pytest.mark.parametrize("mode", ["published", "corrected"])
-def test_each_of_many_epsilons_has_its_own_model(mode: str) -> None:
-    """More than one group of lanes. No ε or average comes from the same place in another group."""
-    epsilons = [0.5 * 1.4**k for k in range(20)]
-    small = {"learning_rate": GAMMA, "epochs": 3, "noisy_epochs": 2} if mode == "published" else {"passes": 2}
-    algorithm = of(mode=mode, **small)
-    together, _ = fitted(algorithm, RATINGS, epsilons, STREAMS)
-    for at in (0, 3, 15, 16, 19):
-        assert together.predict(*PAIRS)[:, at] == pytest.approx(predicted(algorithm, epsilons[at]), abs=1e-6)
 
 
 def test_each_draw_of_the_published_noise_is_a_measurement_of_its_own() -> None:

@@ -13,7 +13,7 @@ from dpmf_cli.datasets.stars import Stars
 from dpmf_cli.evaluation.top_items import TopItems
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.results.task import Cut, Task
-from dpmf_cli.running.execute import execute
+from dpmf_cli.running.batches import execute
 
 GRID = (0.5, 5.0)
 SPECIFICATION = dict(PRIVATE["personalized"].small)

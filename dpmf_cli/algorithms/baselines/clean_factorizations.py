@@ -22,12 +22,12 @@ from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.factorization import (
     InitialFactors,
     KnownModel,
-    UnitModel,
     initial_factors,
     visiting_order,
 )
-from dpmf_cli.algorithms.shared.model import Model
-from dpmf_cli.algorithms.shared.personal_sampling import (
+from dpmf_cli.algorithms.shared.model import Model, UnitModel
+from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, sampled_model
+from dpmf_cli.algorithms.shared.sample_fits import (
     AroundABase,
     Columns,
     fit_samples,
@@ -35,11 +35,10 @@ from dpmf_cli.algorithms.shared.personal_sampling import (
     sample,
     sampling_probability,
 )
-from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, sampled_model
+from dpmf_cli.compiled.lane_groups import LaneValues
 from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_items, solve_users
 from dpmf_cli.kernels.factors import FactorModel, factor_model
-from dpmf_cli.kernels.sgd_of_values import descend_values
-from dpmf_cli.lane_groups import LaneValues
+from dpmf_cli.kernels.sgd import Sgd, descend_values
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings, average_of
@@ -197,9 +196,7 @@ class SGDFactorization(Algorithm):
             train.items,
             visiting_order(train, self.order, streams.generator("order of visits")),
             LaneValues.of_grid(values),
-            learning_rate=self.learning_rate,
-            regularization=self.regularization,
-            epochs=self.epochs,
+            Sgd(self.learning_rate, self.regularization, epochs=self.epochs),
         )
         average = np.array([average_of(values[:, 0], 0.5)])
         known = train.user_counts > 0, train.item_counts > 0

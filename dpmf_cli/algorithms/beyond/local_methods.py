@@ -1,17 +1,17 @@
 """Averages and factors of the ratings that an aggregator received: what a local method has to beat."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages import EffectsModel
-from dpmf_cli.algorithms.shared.base import Paper
+from dpmf_cli.algorithms.shared.base import Choices, Paper
 from dpmf_cli.algorithms.shared.cost import SOLVED_ENTRY, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.local_model import LocalAlgorithm, LocalFactorization
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.mixture import (
     LEAST_VARIANCE,
@@ -22,7 +22,6 @@ from dpmf_cli.kernels.mixture import (
     residual_variances,
     solve_mixture,
 )
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.privacy.local_mechanisms import Mechanism
 from dpmf_cli.privacy.neighbours import Mode
@@ -152,7 +151,7 @@ class LocalMatrixFactorization(LocalFactorization):
     iterations: int = Field(20, ge=1, description="how often users, then items, are solved")
 
     @classmethod
-    def choices(cls, mode: Mode) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+    def choices(cls, mode: Mode) -> Choices:
         return (tuple({"mechanism": kind.value} for kind in Mechanism),)
 
     def averages_of(self, received: PerturbedRatings) -> EffectsModel:

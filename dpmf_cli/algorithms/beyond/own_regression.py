@@ -34,20 +34,19 @@ from dpmf_cli.algorithms.shared.cost import (
 )
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
 from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.als import by_user
+from dpmf_cli.kernels.clipped_gradients import clipped_item_sums
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
-from dpmf_cli.kernels.user_gradients import clipped_item_sums
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
 from dpmf_cli.privacy.covariance_sensitivity import user_rating_sums
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions, root_counts
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import gaussian, laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.privacy.sensitivity import Sensitivity, rating_sums
+from dpmf_cli.privacy.sensitivity import Sensitivity, clipped_contributions, rating_sums, root_counts
 from dpmf_cli.privacy.subsampling import moves
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams

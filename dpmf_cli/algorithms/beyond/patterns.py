@@ -18,11 +18,11 @@ from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
 from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.als import RowProblem, SideRatings, by_item, by_user, solve_users
-from dpmf_cli.kernels.clamped_sums import clamped_sums
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, move_factors, set_effects
-from dpmf_cli.lane_groups import groups
-from dpmf_cli.privacy import residual_sensitivity, sensitivity
+from dpmf_cli.kernels.reports import clamped_sums
+from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.accounting import LEAST_SHARE
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -187,7 +187,7 @@ class PatternAlgorithm(PrivateAlgorithm):
         }
         for part in self.measured:
             law, (dimension, error) = self.laws.of(part), kinds[part]
-            scale = residual_sensitivity.clamped_vectors().value * law.star(self.clamp)
+            scale = sensitivity.clamped_vectors().value * law.star(self.clamp)
             found[part] = interpolated(error(law), partial(variance_at, scale, dimension))
         return found
 
@@ -236,7 +236,7 @@ class Measurements:
         noise = laplace(
             part,
             (len(counts),),
-            sensitivity=residual_sensitivity.clamped_sums(),
+            sensitivity=sensitivity.clamped_sums(),
             epsilon=self.epsilons[part],
             curator=self.curator,
         )
@@ -270,7 +270,7 @@ class Measurements:
             part,
             (rows, k),
             repetitions=1,
-            sensitivity=residual_sensitivity.clamped_vectors(),
+            sensitivity=sensitivity.clamped_vectors(),
             epsilon=self.epsilons[part],
             curator=self.curator,
         )
@@ -365,8 +365,8 @@ class OwnPattern(PatternAlgorithm):
 
     title: ClassVar[str] = "Public pattern, own ratings"
     about: ClassVar[str] = (
-        "The public pattern for joint differential privacy: users solve for their own part of the model, "
-        "without noise."
+        "The public pattern for joint differential privacy: users solve for their own part of the "
+        "model, without noise."
     )
     joint: ClassVar[bool] = True
     measured: ClassVar[tuple[str, ...]] = (AVERAGES["items"], FACTORS["items"])

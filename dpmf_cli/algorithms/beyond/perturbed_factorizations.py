@@ -12,10 +12,10 @@ from dpmf_cli.algorithms.shared.private_factorization import (
     RowMoves,
     Side,
 )
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.als import by_item, by_user, solve_perturbed_items, solve_perturbed_users
-from dpmf_cli.kernels.batch import step_batch
+from dpmf_cli.kernels.clipped_gradients import BatchStep, step_batch
 from dpmf_cli.kernels.factors import FactorModel
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -74,7 +74,8 @@ class PrivateBatchGradientDescent(NormBoundedFactorization):
 
     title: ClassVar[str] = "PBGD"
     about: ClassVar[str] = (
-        "PBGD: batch gradient descent with joint clipping, a direction that Friedman et al. 2016 name in section 7."
+        "PBGD: batch gradient descent with joint clipping, a direction that Friedman et al. 2016 "
+        "name in section 7."
     )
     paper: ClassVar[Paper] = Paper.DPMF
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
@@ -99,17 +100,16 @@ class PrivateBatchGradientDescent(NormBoundedFactorization):
             curator=curator,
         )
         model = self.start_within_norms(train, effects, streams)
+        bound = self.bound(train.scale)
+        step = BatchStep(
+            self.learning_rate, self.regularization, bound, self.clip, self.user_norm, self.item_norm
+        )
         for gradients in steps:
             gradients.inside(
                 step_batch,
                 model,
                 train,
-                learning_rate=self.learning_rate,
-                regularization=self.regularization,
-                bound=self.bound(train.scale),
-                clip=self.clip,
-                user_limit=self.user_norm,
-                item_limit=self.item_norm,
+                step,
             )
         return model
 

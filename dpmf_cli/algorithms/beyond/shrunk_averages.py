@@ -23,8 +23,8 @@ from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.kernels.als import by_item, by_user
-from dpmf_cli.kernels.clamped_sums import clamped_sums
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, set_effects
+from dpmf_cli.kernels.reports import clamped_sums
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
@@ -112,7 +112,8 @@ class ShrunkAverages(PrivateAlgorithm):
 
     title: ClassVar[str] = "Shrunk averages"
     about: ClassVar[str] = (
-        "Averages for neighbours that differ in the presence of a rating, shrunk as far as their noise requires."
+        "Averages for neighbours that differ in the presence of a rating, shrunk as far as their "
+        "noise requires."
     )
     paper: ClassVar[Paper] = Paper.DPMF
     variants: ClassVar[Variants] = {(Neighbours.UNBOUNDED, Mode.CORRECTED): None}

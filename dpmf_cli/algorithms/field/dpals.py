@@ -7,14 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.base import ByMode
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, fetched, gram_entries
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
 from dpmf_cli.algorithms.shared.item_alternation import EQUATION_ENTRY, ITEM_ENTRY, Begun, ItemAlternation
+from dpmf_cli.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.kernels.factors import set_items
 from dpmf_cli.kernels.normal_equations import HELD, Residuals, isometric, item_equations, whole
-from dpmf_cli.lane_groups import groups, padded_grid
-from dpmf_cli.privacy import least_squares_sensitivity as sensitivity
+from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode
@@ -49,7 +50,7 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
 
     title: ClassVar[str] = "DPALS"
     small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4}
-    only: ClassVar[Mapping[Mode, tuple[str, ...]]] = {Mode.CORRECTED: ("rating_clip",)}
+    only: ClassVar[ByMode] = {Mode.CORRECTED: ("rating_clip",)}
 
     algorithm: Literal["dpals"]
     rating_clip: float = Field(0.85, ge=1e-6, le=1e6, description="Γ_M, corrected")

@@ -10,22 +10,24 @@ from pydantic import Field, model_validator
 
 from dpmf_cli.algorithms.shared.base import (
     SAMPLED,
+    Choices,
     refuse_a_delta_beyond_the_accountant,
     refuse_steps_that_diverge,
 )
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, fetched
-from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, rates_under
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors
 from dpmf_cli.algorithms.shared.item_alternation import EQUATION_ENTRY, ITEM_ENTRY, ItemAlternation
+from dpmf_cli.algorithms.shared.theta import rates_under
+from dpmf_cli.compiled.lane_groups import groups, padded_grid
+from dpmf_cli.kernels.clipped_gradients import descend_items
 from dpmf_cli.kernels.normal_equations import Residuals, UserParts, right_sides
-from dpmf_cli.kernels.user_gradients import descend_items
-from dpmf_cli.lane_groups import groups, padded_grid
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.release import Release
+from dpmf_cli.privacy.sensitivity import clipped_contributions
 from dpmf_cli.privacy.subsampling import noise_multipliers
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
@@ -81,7 +83,7 @@ class PrivateAlternatingMinimization(ItemAlternation):
     budget: ItemGradientsBudget = ItemGradientsBudget()
 
     @classmethod
-    def choices(cls, mode: Mode) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+    def choices(cls, mode: Mode) -> Choices:
         return (SAMPLED,)
 
     @model_validator(mode="after")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages import CentredAverages
-from dpmf_cli.algorithms.shared.base import Paper, Variants
+from dpmf_cli.algorithms.shared.base import ByMode, Paper, Variants
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters
@@ -17,13 +17,12 @@ from dpmf_cli.algorithms.shared.factorization import OwnFactors, at_most
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, effects_of
 from dpmf_cli.algorithms.shared.theta import NoiseKind
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.covariance import Raters, triangle_size
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors
-from dpmf_cli.kernels.frank_wolfe import step_towards
-from dpmf_cli.kernels.grams import released_grams, side_by_side
+from dpmf_cli.kernels.frank_wolfe import released_grams, side_by_side, step_towards
 from dpmf_cli.kernels.sums import sums_by
 from dpmf_cli.kernels.symmetric import leading_eigenpairs
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.covariance_sensitivity import user_gram
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -63,7 +62,7 @@ class FrankWolfe(OwnMeansAlgorithm):
     title: ClassVar[str] = "DP Frank–Wolfe"
     counts_users: ClassVar[bool] = True
     paper: ClassVar[Paper] = Paper.JAIN
-    only: ClassVar[Mapping[Mode, tuple[str, ...]]] = {
+    only: ClassVar[ByMode] = {
         Mode.PUBLISHED: ("most_ratings", "failure"),
         Mode.CORRECTED: ("budget", "typical_count"),
     }

@@ -1,13 +1,12 @@
 """Objective perturbation of the items' factors; users keep their own factors. Hua, Xia and Zhong 2015."""
 
-from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages import Part, bounded_item_averages, laplace_steps
-from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.base import ByMode, Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import (
     PERTURBED_ENTRY,
@@ -21,6 +20,7 @@ from dpmf_cli.algorithms.shared.effects import EffectsParameters, stabilised
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, OwnFactors, initial_factors
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.probabilistic import sampled_model
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.als import (
     RowProblem,
     by_item,
@@ -31,7 +31,6 @@ from dpmf_cli.kernels.als import (
 )
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.sums import residual_sums_by_user
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -61,7 +60,7 @@ class HuaMF(PrivateAlgorithm):
     title: ClassVar[str] = "MF of Hua et al."
     paper: ClassVar[Paper] = Paper.HUA
     joint: ClassVar[bool] = True
-    only: ClassVar[Mapping[Mode, tuple[str, ...]]] = {
+    only: ClassVar[ByMode] = {
         Mode.PUBLISHED: ("regularization", "iterations", "initial_factors"),
         Mode.CORRECTED: ("noise_ridge", "user_ridge", "budget"),
     }

@@ -9,14 +9,14 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.base import Paper, Variants, Where, in_both_modes
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, factors_cost, sgd_fetches
 from dpmf_cli.algorithms.shared.effects import Effects, side_by_side
-from dpmf_cli.algorithms.shared.personal_sampling import one_by_one
 from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization, in_order
 from dpmf_cli.algorithms.shared.probabilistic import Kept
+from dpmf_cli.algorithms.shared.sample_fits import one_by_one
+from dpmf_cli.compiled.lane_groups import MAXIMUM_WIDTH, groups
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.gradients import sample_bits
-from dpmf_cli.kernels.sgd import descend_perturbed, kept_bytes
+from dpmf_cli.kernels.sgd import Sgd, descend_perturbed, kept_bytes
 from dpmf_cli.kernels.survivors import Samples, descend_survivors
-from dpmf_cli.lane_groups import MAXIMUM_WIDTH, groups
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -79,10 +79,7 @@ class InputPerturbationSGD(PrivateFactorization):
             descend_perturbed,
             model,
             in_order(train, self.order, streams),
-            learning_rate=self.learning_rate,
-            regularization=self.regularization,
-            bound=bound,
-            epochs=self.epochs,
+            Sgd(self.learning_rate, self.regularization, bound, epochs=self.epochs),
         )
         return model
 
@@ -139,12 +136,8 @@ class InputPerturbationSGD(PrivateFactorization):
             train,
             order,
             shifts,
-            learning_rate=self.learning_rate,
-            regularization=self.regularization,
-            bound=bound,
-            threshold=self.threshold,
-            epochs=self.epochs,
-            samples=samples,
+            Sgd(self.learning_rate, self.regularization, bound, threshold=self.threshold, epochs=self.epochs),
+            samples,
         )
         return model
 

@@ -10,7 +10,8 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.algorithms.shared.cost import LINE, SOLVED_ENTRY, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.local_model import LocalFactorization
-from dpmf_cli.kernels.factors import FactorModel
+from dpmf_cli.compiled.lane_groups import groups
+from dpmf_cli.kernels.factors import FactorModel, UserFactors
 from dpmf_cli.kernels.mixture import (
     LEAST_VARIANCE,
     Mixture,
@@ -20,8 +21,6 @@ from dpmf_cli.kernels.mixture import (
     residual_variances,
     solve_mixture,
 )
-from dpmf_cli.kernels.movement import UserFactors
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import later

@@ -9,9 +9,9 @@ from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import visiting_order
 from dpmf_cli.algorithms.shared.local_model import LocalFactorization
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.factors import FactorModel
-from dpmf_cli.kernels.sgd_of_values import descend_values
-from dpmf_cli.lane_groups import groups
+from dpmf_cli.kernels.sgd import Sgd, descend_values
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.privacy.local_mechanisms import Mechanism
 from dpmf_cli.streams import Streams
@@ -48,9 +48,7 @@ class LocalSGD(LocalFactorization):
             received.items,
             visiting_order(received, self.order, streams.generator("order of visits")),
             received.values,
-            learning_rate=self.learning_rate,
-            regularization=self.regularization,
-            epochs=self.epochs,
+            Sgd(self.learning_rate, self.regularization, epochs=self.epochs),
         )
 
     def cost(self, shape: Shape, grid: int) -> Cost:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,26 +14,184 @@ from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, initial_factors
 from dpmf_cli.algorithms.shared.local_model import LocalModel
 from dpmf_cli.algorithms.shared.model import Arrays
-from dpmf_cli.algorithms.shared.pg_devices import (
-    Devices,
-    DevicesOfOneReport,
-    DevicesOfWholeUsers,
-    solve_own_factors,
-)
+from dpmf_cli.compiled.lane_groups import groups, padded_grid
+from dpmf_cli.kernels.als import RowProblem, SideRatings, solve_users
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_items
-from dpmf_cli.kernels.perturb import project_items
-from dpmf_cli.kernels.reports import sums_of_reports
-from dpmf_cli.lane_groups import groups, padded_grid
+from dpmf_cli.kernels.releasing import project_items
+from dpmf_cli.kernels.reports import coordinate_gradients, sums_of_reports
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.local import (
     PerturbedSigns,
     SignChannel,
     Traffic,
+    gradient_of_each_rating,
+    gradient_of_one_rating,
+    report_of_a_user,
+    value_towards_the_aggregator,
 )
+from dpmf_cli.privacy.local_mechanisms import Duchi
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
+
+
+def solve_own_factors(model: FactorModel, own: Ratings, regularization: float) -> None:
+    """p_u ← argmin Σ_i (r_ui − m − p·q_i)² + n_u·λ‖p‖² on each user's own ratings, on [0, 1], in place."""
+    ratings = SideRatings(own.user_starts, own.items, unit_values(own))
+    solve_users(model, ratings, RowProblem(regularization, bound=np.inf))
+
+
+def unit_values(ratings: Ratings) -> NDArray[np.float32]:
+    """(n,) ratings on [0, 1]."""
+    scale = ratings.scale
+    return np.asarray((ratings.values - scale.minimum) / scale.width, np.float32)
+
+
+@dataclass(frozen=True)
+class Devices:
+    """All users' devices. No other code sees ratings, which leave this code only through a channel.
+
+    Each rating is reported in each iteration. The provable ε is n_u·ε for a rating of a user with n_u ratings.
+
+    factors      d
+    bound        G, to which the coordinates of gradients are clipped
+    coordinates  draws the coordinate of each report, and the rating or item if that is drawn too
+    """
+
+    ratings: Ratings
+    factors: int
+    regularization: float
+    bound: float
+    coordinates: np.random.Generator
+
+    @property
+    def mean_moves(self) -> Sensitivity:
+        """How many reports for m change with the value of one rating."""
+        return value_towards_the_aggregator(Duchi.source, self.ratings.user_counts)
+
+    @property
+    def moves(self) -> Sensitivity:
+        """How many reports of an iteration change with the value of one rating."""
+        return gradient_of_each_rating(self.ratings.user_counts)
+
+    @property
+    def raters(self) -> NDArray[np.int64]:
+        """(n_items,) over how many users an item's reports are averaged. The number is public."""
+        return self.ratings.item_counts
+
+    @cached_property
+    def values(self) -> NDArray[np.float32]:
+        """(n,) ratings on [0, 1]."""
+        return unit_values(self.ratings)
+
+    def report_ratings(self, channel: SignChannel) -> PerturbedSigns:
+        """Reports each rating, as 2r − 1."""
+        return _of_no_coordinate(channel, 2 * self.values - 1, self.ratings.items)
+
+    def solve_users(self, model: FactorModel) -> None:
+        """Each device solves for its user's factors, in place."""
+        solve_own_factors(model, self.ratings, self.regularization)
+
+    def reported(self) -> tuple[slice | NDArray[np.int64], NDArray[np.int64]]:
+        """The ratings that are reported, and how many ratings each of them stands for. Here: all, and one each."""
+        return slice(None), np.ones(len(self.ratings), np.int64)
+
+    def report_gradients(self, model: FactorModel, channel: SignChannel) -> PerturbedSigns:
+        """Reports one coordinate of the gradient of each reported rating, in units of G. It is the same coordinate
+        for each ε."""
+        rows, weights = self.reported()
+        coordinates = self.drawn_coordinates(len(weights))
+        gradients = self.gradients(model, rows, coordinates)
+        return channel.send(gradients, self.ratings.items[rows], coordinates, weights)
+
+    def drawn_coordinates(self, reports: int) -> NDArray[np.uint8]:
+        """(reports,) coordinates, drawn uniformly."""
+        return self.coordinates.integers(self.factors, size=reports).astype(np.uint8)
+
+    def gradients(
+        self, model: FactorModel, rows: slice | NDArray[np.int64], coordinates: NDArray[np.uint8]
+    ) -> NDArray[np.float32]:
+        """(reports, E) (r_ui − m − p_u·q_i)·p_uc/G for the ratings `rows` and the coordinates c (reports,)."""
+        users, items = self.ratings.users[rows], self.ratings.items[rows]
+        return coordinate_gradients(model, users, items, coordinates, self.values[rows], self.bound)
+
+
+class DevicesOfOneReport(Devices):
+    """In each iteration, one rating of each user, drawn uniformly, is reported and stands for all of the user's."""
+
+    @property
+    def moves(self) -> Sensitivity:
+        return gradient_of_one_rating()
+
+    def reported(self) -> tuple[slice | NDArray[np.int64], NDArray[np.int64]]:
+        """One rating of each user who has any. It is drawn uniformly and stands for all ratings of that user."""
+        counts = self.ratings.user_counts
+        drawn = self.ratings.user_starts[:-1] + (self.coordinates.random(len(counts)) * counts).astype(
+            np.int64
+        )
+        return drawn[counts > 0], counts[counts > 0]
+
+
+class DevicesOfWholeUsers(Devices):
+    """Shin et al. 2018: each user reports a coordinate of one item in each iteration, both drawn uniformly.
+
+        report 0 where the user has not rated the item
+        q_ic ← q_ic + γ·d·G·(n_items·the reports' sum over n_users)
+
+    m comes from one report of each user's mean. ε protects all of a user's ratings, against the aggregator too: it
+    holds for any two sets of ratings that the user may have. Both modes are the same. A device reports whether or not
+    its user has rated anything, so the number of devices is public. The paper's random projection of the items'
+    matrix is left out.
+    """
+
+    @property
+    def mean_moves(self) -> Sensitivity:
+        return report_of_a_user()
+
+    @property
+    def moves(self) -> Sensitivity:
+        return report_of_a_user()
+
+    @property
+    def raters(self) -> NDArray[np.int64]:
+        return np.full(self.ratings.n_items, self.ratings.n_users)
+
+    def report_ratings(self, channel: SignChannel) -> PerturbedSigns:
+        """Reports each user's mean of 2r − 1; 0 for a user without ratings."""
+        users, counts = self.ratings.n_users, self.ratings.user_counts
+        sums = np.bincount(self.ratings.users, 2 * self.values - 1, users)
+        return _of_no_coordinate(channel, sums / np.maximum(counts, 1), np.zeros(users, np.int32))
+
+    def report_gradients(self, model: FactorModel, channel: SignChannel) -> PerturbedSigns:
+        """Reports a coordinate of an item's gradient, both drawn uniformly; 0 if the user has not rated the item.
+
+        The report stands for all items.
+        """
+        ratings, users = self.ratings, self.ratings.n_users
+        items = self.coordinates.integers(ratings.n_items, size=users).astype(np.int32)
+        coordinates = self.drawn_coordinates(users)
+        wanted = np.arange(users) * ratings.n_items + items
+        rows = np.searchsorted(self.pairs[:-1], wanted)
+        rated = self.pairs[rows] == wanted
+        gradients = np.zeros((users, sum(group.lanes for group in model.groups)), np.float32)
+        gradients[rated] = self.gradients(model, rows[rated], coordinates[rated])
+        return channel.send(gradients, items, coordinates, np.full(users, ratings.n_items))
+
+    @cached_property
+    def pairs(self) -> NDArray[np.int64]:
+        """(n + 1,) a number for each rated (user, item), ascending. The last number, −1, belongs to no pair."""
+        return np.append(self.ratings.users.astype(np.int64) * self.ratings.n_items + self.ratings.items, -1)
+
+
+def _of_no_coordinate(
+    channel: SignChannel, numbers: NDArray[np.floating], items: NDArray[np.int32]
+) -> PerturbedSigns:
+    """Sends numbers (n,) without coordinates. Each stands for itself."""
+    n = len(numbers)
+    return channel.send(numbers[:, None], items, np.zeros(n, np.uint8), np.ones(n, np.int64))
+
 
 SECONDS_PER_REPORT = 1.1e-8
 """Per report, of a rating or of a coordinate of a gradient, and ε."""

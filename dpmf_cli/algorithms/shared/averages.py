@@ -30,8 +30,7 @@ from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.privacy.residual_sensitivity import weights_of_signs_unbounded
-from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.privacy.sensitivity import Sensitivity, weights_of_signs_unbounded
 from dpmf_cli.ratings import Ratings, Scale
 
 _CHUNK = 1 << 18
@@ -79,7 +78,7 @@ class Part(StrEnum):
 
 
 StepNoise = Callable[..., Release]
-"""Draws the noise of (part, step, shape, moves[, calibrated_to]), and charges that part of the budget for it."""
+"""Draws a step's noise from (part, step, shape, moves[, calibrated_to]), and charges that part of the budget."""
 
 
 @dataclass(frozen=True)

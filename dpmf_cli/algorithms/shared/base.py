@@ -16,7 +16,6 @@ from pydantic_core import PydanticCustomError
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, pairs_cost
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.model import Model
-from dpmf_cli.escapes import printable
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
@@ -25,6 +24,7 @@ from dpmf_cli.privacy.subsampling import LEAST_DELTA
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import StrictModel
+from dpmf_cli.terminal import printable
 
 
 def _to_be_seen(label: str) -> str:
@@ -275,12 +275,15 @@ class Algorithm(StrictModel, ABC):
 def refuse_list(value: Any) -> Any:
     """Refuses a list of `neighbours` or `mode`. A list of the right shape was split into several entries before."""
     if isinstance(value, list):
-        raise PydanticCustomError(
-            "list",
-            "a list holds one or more values, each once",
-        )
+        raise PydanticCustomError("list", "a list holds one or more values, each once")
     return value
 
+
+ByMode = Mapping[Mode, tuple[str, ...]]
+"""Names of parameters, by the mode that uses them."""
+
+Choices = tuple[tuple[Mapping[str, Any], ...], ...]
+"""Tuples of alternatives, each of which is some parameters with their values."""
 
 SAMPLED: tuple[Mapping[str, Any], ...] = ({}, {"sampling_rate": 0.3})
 """The `choices` of a method that may learn from samples."""
@@ -305,8 +308,8 @@ class PrivateAlgorithm(Algorithm):
     variants  what it offers, by (neighbours, mode). Where they are several algorithms, the values are the methods to
               fit by, and `fit` stays as it is here. If only the scale of noise differs, they are what sets the scale
     paper     the paper that it comes from
-    about     what it is, in a sentence for those who choose a method; by default the first line of its module
     only      parameters that only one mode uses. An entry of the other mode that sets one is refused
+    about     what it is, in a sentence for those who choose a method; by default the first line of its module
     averaged  whether it uses `effects`. If it does not, an entry that sets `effects` is refused
     """
 
@@ -314,7 +317,7 @@ class PrivateAlgorithm(Algorithm):
     variants: ClassVar[Variants]
     paper: ClassVar[Paper]
     about: ClassVar[str] = ""
-    only: ClassVar[Mapping[Mode, tuple[str, ...]]] = {}
+    only: ClassVar[ByMode] = {}
     averaged: ClassVar[bool] = True
 
     neighbours: Neighbours = Neighbours.BOUNDED
@@ -440,7 +443,7 @@ class PrivateAlgorithm(Algorithm):
         return self.model_validate({**self.model_dump(exclude={"by_epsilon"}), **own})
 
     @classmethod
-    def choices(cls, mode: Mode) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+    def choices(cls, mode: Mode) -> Choices:
         """Tuples of alternatives that change what is released. An audit tries one of each with one of every other."""
         return ()
 

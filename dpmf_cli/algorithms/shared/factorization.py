@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.model import Arrays, Model
+from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.kernels.factors import FactorModel
-from dpmf_cli.kernels.order import shuffle_within
-from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.kernels.sums import shuffle_within
+from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import StrictModel
 
@@ -131,34 +131,6 @@ def at_most(ratings: Ratings, limit: int, draws: NDArray[np.float64]) -> Ratings
     kept = np.zeros(len(ratings), np.bool_)
     kept[order[within < limit]] = True
     return ratings.select(kept)
-
-
-def rates_under(noise: NDArray[np.float64], learning_rate: float, spread: float) -> NDArray[np.float64]:
-    """(E,) η, or less if the noise of all steps would move a coordinate by more than `spread`.
-
-    noise  (E,) the standard deviation of the noise of all steps at η = 1
-    """
-    return learning_rate * spread / np.maximum(spread, learning_rate * noise)
-
-
-@dataclass(frozen=True)
-class UnitModel:
-    """Maps the predictions of `unit` on [0, 1] to the rating scale.
-
-    known_users (n_users,), known_items (n_items,)  whether a user, or an item, has training ratings
-    fallback  (E,) the prediction on [0, 1] if one of them has none
-    """
-
-    unit: Model
-    scale: Scale
-    known_users: NDArray[np.bool_]
-    known_items: NDArray[np.bool_]
-    fallback: NDArray[np.float64]
-
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
-        known = (self.known_users[users] & self.known_items[items])[:, None]
-        unit = np.where(known, self.unit.predict(users, items), self.fallback)
-        return np.asarray(self.scale.minimum + self.scale.width * unit)
 
 
 @runtime_checkable

@@ -30,12 +30,18 @@ from dpmf_cli.algorithms.shared.effects import EffectsParameters, stabilised
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, initial_factors
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.theta import CorrectedGaussianAccounting, Measurer
+from dpmf_cli.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.kernels.als import RowProblem, SideRatings, by_item, by_user, solve_users
 from dpmf_cli.kernels.factors import FactorModel, factor_model
-from dpmf_cli.kernels.normal_equations import Residuals, UserParts, shorten_users
-from dpmf_cli.kernels.rating_weights import RatingWeights, last_ranks, squared_weights
-from dpmf_cli.lane_groups import groups, padded_grid
-from dpmf_cli.privacy import least_squares_sensitivity as sensitivity
+from dpmf_cli.kernels.normal_equations import (
+    RatingWeights,
+    Residuals,
+    UserParts,
+    last_ranks,
+    shorten_users,
+    squared_weights,
+)
+from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours

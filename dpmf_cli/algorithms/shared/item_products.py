@@ -16,12 +16,16 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape
 from dpmf_cli.algorithms.shared.effects import Effects
-from dpmf_cli.kernels.covariance import Raters, triangle_size, weighted_products
-from dpmf_cli.kernels.low_rank import eigen_of_low_rank, rank_k
-from dpmf_cli.kernels.neighbours import interpolate, nearest
-from dpmf_cli.kernels.released_products import Products, measured_together, release_products
-from dpmf_cli.kernels.subspace import regress
-from dpmf_cli.kernels.symmetric import leading_eigenpairs
+from dpmf_cli.kernels.covariance import (
+    Products,
+    Raters,
+    measured_together,
+    release_products,
+    triangle_size,
+    weighted_products,
+)
+from dpmf_cli.kernels.neighbours import interpolate, nearest, regress
+from dpmf_cli.kernels.symmetric import eigen_of_low_rank, leading_eigenpairs, rank_k
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.ratings import Ratings
 

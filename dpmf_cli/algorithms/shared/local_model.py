@@ -11,10 +11,10 @@ from pydantic_core import PydanticCustomError
 from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape
-from dpmf_cli.algorithms.shared.factorization import InitialFactors, UnitModel, initial_factors
-from dpmf_cli.algorithms.shared.model import Model
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
+from dpmf_cli.algorithms.shared.model import Model, UnitModel
+from dpmf_cli.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.kernels.factors import FactorModel, factor_model
-from dpmf_cli.lane_groups import groups, padded_grid
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.local import PerturbedRatings, Traffic, perturb_ratings

@@ -7,6 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.ratings import Scale
+
 
 class Model(Protocol):
     """A fitted algorithm: one recommender for each ε of the grid."""
@@ -50,3 +52,23 @@ class AccountsForRecords(Protocol):
 
     @property
     def record_costs(self) -> RecordCosts: ...
+
+
+@dataclass(frozen=True)
+class UnitModel:
+    """Maps the predictions of `unit` on [0, 1] to the rating scale.
+
+    known_users (n_users,), known_items (n_items,)  whether a user, or an item, has training ratings
+    fallback  (E,) the prediction on [0, 1] if one of them has none
+    """
+
+    unit: Model
+    scale: Scale
+    known_users: NDArray[np.bool_]
+    known_items: NDArray[np.bool_]
+    fallback: NDArray[np.float64]
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
+        known = (self.known_users[users] & self.known_items[items])[:, None]
+        unit = np.where(known, self.unit.predict(users, items), self.fallback)
+        return np.asarray(self.scale.minimum + self.scale.width * unit)

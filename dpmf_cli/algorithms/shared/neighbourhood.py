@@ -2,8 +2,8 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Iterator
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from scipy.sparse import csc_matrix, csr_matrix
 from dpmf_cli.algorithms.shared.averages import Part, bounded_item_averages
 from dpmf_cli.algorithms.shared.base import (
     SAMPLED,
+    ByMode,
+    Choices,
     refuse_a_delta_beyond_the_accountant,
     refuse_steps_that_diverge,
 )
@@ -34,11 +36,11 @@ from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_mode
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian, subsampled_laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
+from dpmf_cli.privacy.sensitivity import clipped_contributions
 from dpmf_cli.privacy.subsampling import before_sampling, noise_multipliers
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
@@ -175,9 +177,7 @@ def error_bound(scale: Scale, t: int) -> float:
 class LearnedNeighbourhood(PrivateNeighbourhood):
     """Similarities S that K noisy steps learn, starting from s_ij = s₀: as published, or `certified`."""
 
-    only: ClassVar[Mapping[Mode, tuple[str, ...]]] = {
-        Mode.CORRECTED: ("clip", "budget", "noise", "typical_count")
-    }
+    only: ClassVar[ByMode] = {Mode.CORRECTED: ("clip", "budget", "noise", "typical_count")}
     by_rating: ClassVar[bool] = True
 
     budget: LearningBudget = LearningBudget()
@@ -200,7 +200,7 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
     )
 
     @classmethod
-    def choices(cls, mode: Mode) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+    def choices(cls, mode: Mode) -> Choices:
         laws = super().choices(mode) if mode is Mode.CORRECTED else ()
         return (*laws, SAMPLED)
 

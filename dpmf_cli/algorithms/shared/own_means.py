@@ -3,7 +3,6 @@
 McSherry and Mironov 2009, sections 4.2 and 4.3.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -22,7 +21,13 @@ from dpmf_cli.algorithms.shared.averages import (
     measure_item_averages,
     moves_of,
 )
-from dpmf_cli.algorithms.shared.base import UNUSED_WITHOUT_NOISE, PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import (
+    UNUSED_WITHOUT_NOISE,
+    Choices,
+    PrivateAlgorithm,
+    Variants,
+    in_both_modes,
+)
 from dpmf_cli.algorithms.shared.budget import Delta, Fractions
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters, Shrinkage, stabilised
@@ -72,7 +77,7 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         return True
 
     @classmethod
-    def choices(cls, mode: Mode) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+    def choices(cls, mode: Mode) -> Choices:
         return (tuple({"noise": kind.value} for kind in NoiseKind),)
 
     @property
@@ -90,7 +95,7 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         return ACCOUNTING[self.noise, self.mode](self.budget.fractions, self.delta, self.reserved)
 
     def rating_weights(self, counts: NDArray[Any]) -> NDArray[np.float64]:
-        """(n,) 1/‖e_u‖ in the norm of the noise, for users with `counts` (n,) ratings; 1 for a user without any."""
+        """(n,) 1/‖e_u‖ in the norm of the noise, from numbers of ratings (n,); 1 for a user without ratings."""
         counts = np.maximum(counts, 1).astype(np.float64)
         return 1 / (counts if self.noise.norm == 1 else np.sqrt(counts))
 

@@ -1,6 +1,5 @@
 """The private item-item covariance of McSherry and Mironov 2009, from which `mm_knn` and `mm_svd` predict."""
 
-from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -9,6 +8,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.averages import ItemAverages
+from dpmf_cli.algorithms.shared.base import Choices
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import ASKED, NOTHING, Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.effects import Effects
@@ -94,7 +94,7 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
     )
 
     @classmethod
-    def choices(cls, mode: Mode) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+    def choices(cls, mode: Mode) -> Choices:
         return (*super().choices(mode), ({}, {"tuning": "refitted", "validation": 0.2}))
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""The bases of the private factorisations of Friedman et al. 2016: averages first, then factors of the residuals."""
+"""The base of the private factorisations of Friedman et al. 2016: averages first, then factors of the residuals."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,11 +26,11 @@ from dpmf_cli.algorithms.shared.factorization import (
     shuffled_blocks,
     visiting_order,
 )
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.als import RowProblem
 from dpmf_cli.kernels.factors import FactorModel, factor_model
-from dpmf_cli.kernels.perturb import project_items, project_users
+from dpmf_cli.kernels.releasing import project_items, project_users
 from dpmf_cli.kernels.sgd import Visits
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import repeated_k_norm

@@ -13,6 +13,7 @@ from enum import StrEnum
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
 from dpmf_cli.privacy.curator import Curator
@@ -149,7 +150,7 @@ class Measurer:
         *,
         later: bool = False,
     ) -> Release:
-        """Noise for one of the things in a measurement: an `averages.StepNoise`. `calibrated_to` and `later` are
+        """Noise for one of the things in a measurement: an `item_averages.StepNoise`. `calibrated_to` and `later` are
         as in `mechanisms`."""
         of_all = np.array([self.accounting.theta_of(float(epsilon)) for epsilon in self.epsilons])
         theta = self.accounting.fractions[measurement] * of_all
@@ -161,3 +162,11 @@ class Measurer:
             curator=self.curator,
             later=later,
         )
+
+
+def rates_under(noise: NDArray[np.float64], learning_rate: float, spread: float) -> NDArray[np.float64]:
+    """(E,) η, or less if the noise of all steps would move a coordinate by more than `spread`.
+
+    noise  (E,) the standard deviation of the noise of all steps at η = 1
+    """
+    return learning_rate * spread / np.maximum(spread, learning_rate * noise)

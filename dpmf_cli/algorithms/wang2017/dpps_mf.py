@@ -12,6 +12,8 @@ from dpmf_cli.algorithms.shared.averages import Part
 from dpmf_cli.algorithms.shared.base import (
     IN_CORRECTED_MODE,
     SAMPLED,
+    ByMode,
+    Choices,
     Paper,
     Variants,
     Where,
@@ -21,17 +23,13 @@ from dpmf_cli.algorithms.shared.base import (
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, CLIPPED_VISIT, LINE, Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
-from dpmf_cli.algorithms.shared.factorization import (
-    InitialFactors,
-    OwnFactors,
-    at_most,
-    initial_factors,
-    rates_under,
-)
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, initial_factors
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, effects_of
-from dpmf_cli.algorithms.shared.theta import NoiseKind
+from dpmf_cli.algorithms.shared.theta import NoiseKind, rates_under
+from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.als import RowProblem, by_user, solve_users
+from dpmf_cli.kernels.clipped_gradients import clipped_item_gradients, descend_items
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import (
     Descent,
@@ -40,14 +38,12 @@ from dpmf_cli.kernels.gradients import (
     sum_gradients,
     visits_of_all,
 )
-from dpmf_cli.kernels.user_gradients import clipped_item_gradients, descend_items
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_sampling
+from dpmf_cli.privacy.sensitivity import clipped_contributions
 from dpmf_cli.privacy.subsampling import noise_multipliers
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
@@ -74,7 +70,7 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
     joint: ClassVar[bool | Where] = IN_CORRECTED_MODE
     small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4, "iterations": 5}
     by_rating: ClassVar[bool] = True
-    only: ClassVar[Mapping[Mode, tuple[str, ...]]] = {
+    only: ClassVar[ByMode] = {
         Mode.PUBLISHED: ("regularization", "initial_rate", "decay", "temperature", "most_ratings"),
         Mode.CORRECTED: (
             "learning_rate",
@@ -127,7 +123,7 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
     budget: GradientsBudget = GradientsBudget()
 
     @classmethod
-    def choices(cls, mode: Mode) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+    def choices(cls, mode: Mode) -> Choices:
         return (*super().choices(mode), SAMPLED)
 
     @model_validator(mode="after")

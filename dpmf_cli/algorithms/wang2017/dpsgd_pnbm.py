@@ -1,12 +1,11 @@
 """DPSGD-PNBM: similarities learned by noisy gradient descent. Wang and Tang 2017, section 3, algorithm 1."""
 
-from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Paper, Variants, in_mode
+from dpmf_cli.algorithms.shared.base import ByMode, Paper, Variants, in_mode
 from dpmf_cli.algorithms.shared.neighbourhood import (
     CERTIFIED,
     LearnedNeighbourhood,
@@ -16,11 +15,11 @@ from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_mode
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.gradient_sensitivity import published_similarity_gradients
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
+from dpmf_cli.privacy.sensitivity import published_similarity_gradients
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import later
@@ -36,7 +35,7 @@ class PrivatePNBM(LearnedNeighbourhood):
     title: ClassVar[str] = "DPSGD-PNBM"
     paper: ClassVar[Paper] = Paper.WANG
     revision: ClassVar[int] = 2
-    only: ClassVar[Mapping[Mode, tuple[str, ...]]] = {
+    only: ClassVar[ByMode] = {
         Mode.PUBLISHED: ("floor", "upscaling"),
         Mode.CORRECTED: (*LearnedNeighbourhood.only[Mode.CORRECTED], "step_noise"),
     }

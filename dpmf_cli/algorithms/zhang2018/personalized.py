@@ -14,10 +14,11 @@ from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
 from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.algorithms.friedman2016.psgd import PrivateSGD
-from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants, Where, in_both_modes
+from dpmf_cli.algorithms.shared.base import Choices, Paper, PrivateAlgorithm, Variants, Where, in_both_modes
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.model import Model, RecordCosts
-from dpmf_cli.algorithms.shared.personal_sampling import (
+from dpmf_cli.algorithms.shared.probabilistic import Kept
+from dpmf_cli.algorithms.shared.sample_fits import (
     AroundABase,
     Columns,
     fit_samples,
@@ -27,7 +28,6 @@ from dpmf_cli.algorithms.shared.personal_sampling import (
     sampled_epsilon,
     sampling_probability,
 )
-from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons, Ledger
@@ -137,7 +137,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
     )
 
     @classmethod
-    def choices(cls, mode: Mode) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+    def choices(cls, mode: Mode) -> Choices:
         bases = [each for each in get_args(PrivateBase) if (Neighbours.UNBOUNDED, mode) in each.variants]
         return (tuple({"base": {"algorithm": each.key(), **each.small_in(mode)}} for each in bases),)
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dpmf_cli.escapes import csv_text
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.levels import band
 from dpmf_cli.evaluation.statistics import sd_over_folds, sd_over_runs
+from dpmf_cli.terminal import csv_text
 
 COLUMNS = (
     "dataset",

@@ -10,7 +10,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dpmf_cli.escapes import csv_text
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.report.figures.curves_csv import exact
@@ -18,6 +17,7 @@ from dpmf_cli.report.figures.looks import looks
 from dpmf_cli.report.figures.shown import is_drawable, level_names, set_title
 from dpmf_cli.report.figures.style import COLOURS, DASHES, GREY, MARKER_SIZE, MARKERS, Dash, drawing, file_of
 from dpmf_cli.report.figures.sweeps import Band, SweptLine, panels_bytes, swept_lines
+from dpmf_cli.terminal import csv_text
 
 FRACTION_NOTE = "Bands: ± one standard deviation over folds and runs. Level: not swept."
 X_NAME, Y_NAME = "x, rating units", "fraction of errors that are at most x"

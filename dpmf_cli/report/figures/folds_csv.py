@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dpmf_cli.escapes import csv_text
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.metrics import Metric
 from dpmf_cli.report.figures.curves_csv import exact
+from dpmf_cli.terminal import csv_text
 
 COLUMNS = (
     *("neighbours", "mode", "algorithm", "label", "joint"),

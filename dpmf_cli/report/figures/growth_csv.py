@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.escapes import csv_text
 from dpmf_cli.evaluation.crossings import curve_stream, is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured, Stage
 from dpmf_cli.evaluation.statistics import percentile_interval, replicate_means, sd_over_folds
 from dpmf_cli.report.figures.curves_csv import exact
+from dpmf_cli.terminal import csv_text
 
 COLUMNS = (
     "label",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from dpmf_cli.audit.kept import of_experiment
+from dpmf_cli.audit.job import of_experiment
 from dpmf_cli.config.names import whole_name
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.evaluation.numbers import significant

@@ -13,12 +13,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from dpmf_cli.datasets import Folders
-from dpmf_cli.escapes import printable
 from dpmf_cli.report.html.agreement import Agreement
 from dpmf_cli.report.html.compare import together
 from dpmf_cli.report.html.experiment import advice_on, view_of
 from dpmf_cli.report.html.overview import NOT_RUN, Verdict, overview
 from dpmf_cli.results.compare_folders import Compared
+from dpmf_cli.terminal import printable
 
 VERDICT_SIGNS: dict[Verdict, str] = {"holds here": "✓", "in part here": "≈", "fails here": "✗", NOT_RUN: "–"}
 """The sign of each verdict, beside its colour."""
