@@ -9,6 +9,7 @@ Messages go to stderr; so does progress, as a bar weighted by cost, or as lines 
 
 import csv
 import io
+import math
 import os
 import re
 import sys
@@ -46,6 +47,11 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
     stream = io.StringIO()
     csv.writer(stream, lineterminator="\n").writerows(map(_cell, row) for row in rows)
     return stream.getvalue()
+
+
+def exact(value: float) -> str:
+    """Writes a number without loss of digits; "" for NaN."""
+    return "" if math.isnan(value) else repr(float(value))
 
 
 def _cell(value: object) -> object:

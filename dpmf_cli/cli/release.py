@@ -177,7 +177,7 @@ def _entry(config: "ExperimentConfig", method: str) -> Any:
 
 def _refuse_a_guessed_scale(config: "ExperimentConfig", path: Path) -> None:
     """Raises DpmfError if the scale is a function of the ratings: a model shows it, and no ε pays for that."""
-    from dpmf_cli.config.extends import read_whole
+    from dpmf_cli.config.documents import read_whole
 
     if config.has_guessed_scale:
         place = read_whole(path).place_of(("dataset", "scale", "guessed"), key=True)

@@ -10,7 +10,7 @@ from dpmf_cli.algorithms.plugins import available, plugin
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.config.entries import on_own_ratings
 from dpmf_cli.datasets.canonical import Duplicates, canonicalise
-from dpmf_cli.datasets.raw import Raw
+from dpmf_cli.datasets.formats.source import Raw
 from dpmf_cli.datasets.stars import in_stars
 from dpmf_cli.errors import DpmfError, did_you_mean
 from dpmf_cli.ratings import Scale

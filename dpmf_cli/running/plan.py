@@ -17,7 +17,7 @@ from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.cost import NOTHING, Cost, Shape
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import DataIdentity, Dataset, Folders, Sizes, known, sizes
-from dpmf_cli.datasets.sizing import expected
+from dpmf_cli.datasets.loading import expected
 from dpmf_cli.datasets.spec import CsvSpec, SyntheticSpec
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.portions import Order

@@ -8,7 +8,7 @@ import pytest
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.audit.entries import registered
-from dpmf_cli.datasets.identity import DataIdentity
+from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.datasets.stars import Stars
 from dpmf_cli.evaluation.top_items import TopItems
 from dpmf_cli.ratings import Ratings, Scale

@@ -17,7 +17,7 @@ import pytest
 
 from dpmf_cli.cli.plan_text import describe
 from dpmf_cli.config import ExperimentConfig, load_config
-from dpmf_cli.config.shipped import FOLDER
+from dpmf_cli.config.documents import FOLDER
 from dpmf_cli.datasets import Folders, Sizes, load
 from dpmf_cli.results.store import Store
 from dpmf_cli.results.task import TaskResult, tasks_of
