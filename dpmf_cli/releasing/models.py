@@ -4,12 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from dpmf_cli.algorithms.beyond.comparisons import AllAlike, NearestAlike
 from dpmf_cli.algorithms.shared.averages import EffectsModel
-from dpmf_cli.algorithms.shared.factorization import KnownModel
-from dpmf_cli.algorithms.shared.fixed_covariance import AllAlike, NearestAlike
+from dpmf_cli.algorithms.shared.factorization import KnownModel, OwnFactors
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel
 from dpmf_cli.algorithms.shared.model import Arrays, Model, ReleasableModel, UnitModel
-from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.own_means import OwnMeansModel
 from dpmf_cli.algorithms.shared.sample_fits import Columns, SideBySide
 from dpmf_cli.algorithms.zhang2018.personalized import PersonalModel

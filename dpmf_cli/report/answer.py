@@ -87,7 +87,7 @@ def _best(
     best, *others = sorted(found, key=lambda each: each.value or math.inf)
     yield f"- {_advice(best, levels, epsilon)}: typical error {_error(best)}{_delta(best)}."
     if method := PRIVATE.get(best.curve.algorithm):  # a plugin is its author's to explain
-        about = (sys.modules[method.__module__].__doc__ or "").partition("\n")[0]
+        about = method.about or (sys.modules[method.__module__].__doc__ or "").partition("\n")[0]
         yield f"- {about}"
     clean = [levels[each.label] for each in experiment.baselines if _finite(levels[each.label])]
     if clean:

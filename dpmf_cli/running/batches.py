@@ -185,9 +185,7 @@ def _measure(task: Task, model: Model, ledger: Ledger, split: _Split) -> TaskRes
     if task.limits:
         limits = tuple(limit / unit for limit in task.limits)
         cdf = tuple(map(tuple, error_cdf(predictions, test.values, limits).tolist()))
-    return replace(
-        result, rmse=errors.pop(RMSE.key), others=errors, error_cdf=cdf
-    )
+    return replace(result, rmse=errors.pop(RMSE.key), others=errors, error_cdf=cdf)
 
 
 Batch = tuple[Task, ...]

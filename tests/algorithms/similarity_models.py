@@ -9,8 +9,7 @@ from scipy import stats
 
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
-from dpmf_cli.algorithms.shared.neighbourhood import all_others
-from dpmf_cli.algorithms.shared.private_neighbourhood import PrivateNeighbourhood
+from dpmf_cli.algorithms.shared.neighbourhood import PrivateNeighbourhood, all_others
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.privacy.accounting import mu_of_epsilon
 from dpmf_cli.privacy.curator import Curator

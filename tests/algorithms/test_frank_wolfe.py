@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.field.frank_wolfe import FrankWolfe
-from dpmf_cli.algorithms.shared.ratings_per_user import at_most
+from dpmf_cli.algorithms.shared.factorization import at_most
 from dpmf_cli.kernels.factors import factor_model
 from dpmf_cli.kernels.frank_wolfe import step_towards
 from dpmf_cli.privacy.accounting import epsilon_of_mu

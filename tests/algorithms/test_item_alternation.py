@@ -11,9 +11,8 @@ from pydantic import ValidationError
 
 from dpmf_cli.algorithms.field.dpals import PrivateAlternatingLeastSquares, solved
 from dpmf_cli.algorithms.field.dpam import PrivateAlternatingMinimization
-from dpmf_cli.algorithms.shared.factorization import initial_factors
+from dpmf_cli.algorithms.shared.factorization import at_most, initial_factors
 from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
-from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.streams import Streams

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.field.liu_mf import LiuMF
-from dpmf_cli.algorithms.shared.factorization import initial_factors
-from dpmf_cli.algorithms.shared.ratings_per_user import at_most
+from dpmf_cli.algorithms.shared.factorization import at_most, initial_factors
 from dpmf_cli.kernels.langevin import visits_between
 from dpmf_cli.streams import Streams
 from tests.algorithms.fitted import fitted

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from dpmf_cli.algorithms.baselines.mf_sgd import SGDFactorization
-from dpmf_cli.algorithms.beyond.local_means import LocalMeans
-from dpmf_cli.algorithms.beyond.local_mf import LocalMatrixFactorization
+from dpmf_cli.algorithms.baselines.clean_factorizations import SGDFactorization
+from dpmf_cli.algorithms.beyond.local_methods import (
+    LocalMatrixFactorization,
+    LocalMeans,
+    shrunk_means,
+    spread,
+)
 from dpmf_cli.algorithms.neera2020.isgd_local import LocalSGD
-from dpmf_cli.algorithms.shared.local_averages import shrunk_means, spread
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Scale

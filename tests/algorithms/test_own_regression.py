@@ -6,12 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.beyond import own_regression
+from dpmf_cli.algorithms.beyond import learned_features, own_regression
+from dpmf_cli.algorithms.beyond.learned_features import averages_of, counts_of, estimated, popularity_of
 from dpmf_cli.algorithms.beyond.own_regression import OwnRegression
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.algorithms.shared import item_posteriors, learned_features, measured_items
-from dpmf_cli.algorithms.shared.item_posteriors import averages_of, counts_of, popularity_of
-from dpmf_cli.algorithms.shared.learned_features import estimated
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.testing import fit, make_ratings, predict_all
 
@@ -152,9 +150,9 @@ def test_without_noise_it_is_what_numpy_makes_of_its_listing(
 def test_the_numbers_that_numpy_repeats_are_those_of_the_package() -> None:
     """The reference has its own copies of the constants, so that changing one is a change of the algorithm and
     of its revision."""
-    assert (item_posteriors.QUALITY, item_posteriors.TREND, item_posteriors.CENTRE) == (0.4, 0.5, 1.0)
+    assert (learned_features.QUALITY, learned_features.TREND, learned_features.CENTRE) == (0.4, 0.5, 1.0)
     assert (learned_features.LONGEST, learned_features.LEFT, learned_features.SAMPLING) == (2.0, 0.75, 0.06)
-    assert (measured_items.OF_WEIGHTS, measured_items.OF_RATINGS) == (0.1, 1.5)
+    assert (own_regression.OF_WEIGHTS, own_regression.OF_RATINGS) == (0.1, 1.5)
 
 
 def test_counts_are_posterior_means() -> None:

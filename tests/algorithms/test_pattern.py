@@ -7,19 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.beyond.shrunk_averages import halves_of
-from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.algorithms.shared.averages import sums_and_counts
-from dpmf_cli.algorithms.shared.pattern import Pattern
-from dpmf_cli.algorithms.shared.pattern_measurements import noise_variance
-from dpmf_cli.algorithms.shared.predicted_errors import (
+from dpmf_cli.algorithms.beyond.pattern_features import Pattern
+from dpmf_cli.algorithms.beyond.patterns import (
     QUANTA,
     Predicted,
+    noise_variance,
     of_averages,
     of_coefficients,
     shares_of,
 )
-from dpmf_cli.algorithms.shared.shrunk_sums import RIDGE, Law, averages_of, coefficients_of
+from dpmf_cli.algorithms.beyond.shrunk_averages import RIDGE, Law, averages_of, coefficients_of, halves_of
+from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.shared.averages import sums_and_counts
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.noise import unit_k_norm

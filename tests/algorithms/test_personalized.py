@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
-from dpmf_cli.algorithms.baselines.sampled import Sampled
+from dpmf_cli.algorithms.baselines.clean_factorizations import ProbabilisticMF, Sampled
 from dpmf_cli.algorithms.shared.sample_fits import PersonalSampling, sampling_probability
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
 from dpmf_cli.algorithms.zhang2018.personalized import Personalized

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmf_cli.algorithms.shared.factorization import at_least, at_most
 from dpmf_cli.algorithms.shared.neighbourhood import all_others, largest, most_co_rated
-from dpmf_cli.algorithms.shared.ratings_per_user import at_least, at_most
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.evaluation.folds import assign_folds, split

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from dpmf_cli.algorithms.shared.factorization import initial_factors
-from dpmf_cli.algorithms.shared.ratings_per_user import at_most
+from dpmf_cli.algorithms.shared.factorization import at_most, initial_factors
 from dpmf_cli.algorithms.wang2017.dpps_mf import PosteriorSamplingMF
 from dpmf_cli.privacy.grid import grid_of, on_grid
 from dpmf_cli.privacy.ledger import Ledger

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmf_cli.algorithms.shared.learned_neighbourhood import LearnedNeighbourhood
+from dpmf_cli.algorithms.shared.neighbourhood import LearnedNeighbourhood
 from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_similarities
 from dpmf_cli.ratings import Ratings

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from dpmf_cli.algorithms.beyond.mm_averages import AveragesAndOwnMean
-from dpmf_cli.algorithms.beyond.mm_public import OwnMeanFixedCovariance
+from dpmf_cli.algorithms.beyond.comparisons import AveragesAndOwnMean, OwnMeanFixedCovariance
 from dpmf_cli.kernels.covariance import AT_ONCE
 from dpmf_cli.ratings import Ratings, Scale
 from tests.algorithms.covariance_entries import KINDS, entry, every_pair, fit

@@ -8,9 +8,9 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
-from dpmf_cli.algorithms.shared import covariance_predictors
+from dpmf_cli.algorithms.shared import item_products
 from dpmf_cli.algorithms.shared.effects import Effects
-from dpmf_cli.algorithms.shared.refitting import (
+from dpmf_cli.algorithms.shared.item_covariance import (
     CANDIDATES,
     ByExponentialMechanism,
     Charge,
@@ -149,7 +149,7 @@ def test_eigenpairs_are_found_once_for_each_shrinkage(kind: str, monkeypatch: py
         asked.append(1)
         return leading_eigenpairs(*arguments, **parameters)
 
-    monkeypatch.setattr(covariance_predictors, "leading_eigenpairs", counting)
+    monkeypatch.setattr(item_products, "leading_eigenpairs", counting)
     algorithm = entry(kind, k=5, tuning="refitted")
     model, _ = fit(algorithm, make_ratings(10, n_users=40, n_items=15), 5.0, 50.0)
     model.predict(np.array([0], np.int32), np.array([1], np.int32))

@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.baselines.als import AlternatingLeastSquares
-from dpmf_cli.algorithms.baselines.ge import GlobalEffects
-from dpmf_cli.algorithms.baselines.ia import ItemAverage
-from dpmf_cli.algorithms.baselines.ua import UserAverage
+from dpmf_cli.algorithms.baselines.clean_averages import (
+    BETAS,
+    GlobalEffects,
+    ItemAverage,
+    UserAverage,
+    inner_folds,
+)
+from dpmf_cli.algorithms.baselines.clean_factorizations import AlternatingLeastSquares
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.algorithms.shared.effects import SPREAD, EffectsParameters
-from dpmf_cli.algorithms.shared.tuned_averages import BETAS
-from dpmf_cli.algorithms.shared.tuning import inner_folds
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.privacy.grid import MARGIN

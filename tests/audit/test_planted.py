@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.field import dpam
 from dpmf_cli.algorithms.field.dpam import PrivateAlternatingMinimization as DPAM
-from dpmf_cli.algorithms.shared import item_alternation, learned_neighbourhood
+from dpmf_cli.algorithms.shared import item_alternation, neighbourhood
 from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.algorithms.shared.effects import Effects
+from dpmf_cli.algorithms.shared.factorization import OwnFactors, at_most
 from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
-from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.own_means import OwnMeansModel
-from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.audit.entries import registered
 from dpmf_cli.audit.job import Job, Settings, audit
 from dpmf_cli.audit.judge import Flaw
@@ -810,7 +809,7 @@ def delta_of_samples_times_100(patch: pytest.MonkeyPatch) -> None:
 
 def amplification_to_first_order(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(mechanisms, "amplified", lambda epsilon, rate: rate * np.asarray(epsilon))
-    patch.setattr(learned_neighbourhood, "before_sampling", lambda epsilon, rate: epsilon / rate)
+    patch.setattr(neighbourhood, "before_sampling", lambda epsilon, rate: epsilon / rate)
 
 
 LOW_BITS = "told apart by low bits"

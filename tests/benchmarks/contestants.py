@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
+from dpmf_cli.algorithms.baselines.clean_factorizations import ProbabilisticMF
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from dpmf_cli.algorithms.baselines.clean_averages import AveragesBaseline
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
-from dpmf_cli.algorithms.shared.averages_baseline import AveragesBaseline
 from dpmf_cli.config import ExperimentConfig, load_config
 from dpmf_cli.config.entries import with_inherited
 from dpmf_cli.errors import DpmfError

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.shared import tuned_averages
+from dpmf_cli.algorithms.baselines import clean_averages
 from dpmf_cli.datasets.sanity import BETAS, Sanity, look_at
 from dpmf_cli.ratings import Ratings, Scale
 from tests.command import dpmf
@@ -68,7 +68,7 @@ def test_leaving_one_out_is_what_it_says() -> None:
     found = look_at(ratings)
     assert found.ga == pytest.approx(math.sqrt(np.mean(np.square(everything))))
     assert found.ia == pytest.approx(math.sqrt(np.square(items).mean(axis=0).min()))
-    assert BETAS.tolist() == tuned_averages.BETAS.tolist()
+    assert BETAS.tolist() == clean_averages.BETAS.tolist()
 
 
 def sparse(gain: float) -> Ratings:

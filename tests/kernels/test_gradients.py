@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
+from dpmf_cli.algorithms.baselines.clean_factorizations import ProbabilisticMF
 from dpmf_cli.algorithms.shared.factorization import KnownModel
 from dpmf_cli.algorithms.shared.probabilistic import make_schedule
 from dpmf_cli.kernels.factors import FactorModel, factor_model

@@ -14,8 +14,7 @@ from hypothesis import given, settings, target
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.shared.learned_neighbourhood import error_bound
-from dpmf_cli.algorithms.shared.neighbourhood import all_others, most_co_rated
+from dpmf_cli.algorithms.shared.neighbourhood import all_others, error_bound, most_co_rated
 from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
 from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import PrivatePNBM
 from dpmf_cli.datasets import Folders, load

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.field.dpals import PrivateAlternatingLeastSquares
-from dpmf_cli.algorithms.shared.ratings_per_user import at_most
+from dpmf_cli.algorithms.shared.factorization import at_most
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.normal_equations import isometric, item_equations, shorten_users
 from dpmf_cli.privacy import sensitivity

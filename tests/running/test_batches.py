@@ -20,7 +20,7 @@ import yaml
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController, threadpool_info
 
-from dpmf_cli.algorithms.baselines import sampled
+from dpmf_cli.algorithms.baselines import clean_factorizations
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared import sample_fits
@@ -300,7 +300,7 @@ def test_every_file_is_the_same_to_the_byte(one_by_one: Path, monkeypatch: pytes
         sizes.append(kept.shape[1])
         return of(base, train, kept, *rest, **more)
 
-    for module in (personalized, sampled):
+    for module in (personalized, clean_factorizations):
         monkeypatch.setattr(module, "fit_samples", counting)
     finished = ran(one_by_one, "batches")
     assert not finished.failures

@@ -10,8 +10,8 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.base import ByMode
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, fetched, gram_entries
+from dpmf_cli.algorithms.shared.factorization import OwnFactors
 from dpmf_cli.algorithms.shared.item_alternation import EQUATION_ENTRY, ITEM_ENTRY, Begun, ItemAlternation
-from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.kernels.factors import set_items
 from dpmf_cli.kernels.normal_equations import HELD, Residuals, isometric, item_equations, whole

@@ -16,9 +16,8 @@ from dpmf_cli.algorithms.shared.base import (
 )
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, fetched
-from dpmf_cli.algorithms.shared.factorization import InitialFactors
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors
 from dpmf_cli.algorithms.shared.item_alternation import EQUATION_ENTRY, ITEM_ENTRY, ItemAlternation
-from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.theta import rates_under
 from dpmf_cli.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.kernels.clipped_gradients import descend_items

@@ -13,10 +13,9 @@ from dpmf_cli.algorithms.shared.base import ByMode, Paper, Variants
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters
+from dpmf_cli.algorithms.shared.factorization import OwnFactors, at_most
 from dpmf_cli.algorithms.shared.model import Arrays
-from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, effects_of
-from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.algorithms.shared.theta import NoiseKind
 from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.covariance import Raters, triangle_size

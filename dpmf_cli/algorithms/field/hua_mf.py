@@ -17,9 +17,8 @@ from dpmf_cli.algorithms.shared.cost import (
     gram_entries,
 )
 from dpmf_cli.algorithms.shared.effects import EffectsParameters, stabilised
-from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, initial_factors
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, OwnFactors, initial_factors
 from dpmf_cli.algorithms.shared.model import Arrays
-from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.probabilistic import sampled_model
 from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.als import (

@@ -10,8 +10,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape
-from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
-from dpmf_cli.algorithms.shared.ratings_per_user import at_most
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, at_most, initial_factors
 from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model
 from dpmf_cli.kernels.langevin import Round, langevin_round, visits_between

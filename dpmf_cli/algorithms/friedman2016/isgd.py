@@ -34,7 +34,7 @@ class InputPerturbationSGD(PrivateFactorization):
     """Ratings are perturbed once, and everything after the noise is post-processing.
 
     So the claimed ε is provable, with one exception: in unbounded published mode, the noise of the averages is too
-    small (`private_averages`).
+    small (`shared.averages`).
     """
 
     title: ClassVar[str] = "ISGD"

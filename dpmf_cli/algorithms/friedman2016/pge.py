@@ -17,7 +17,7 @@ class PrivateGlobalEffects(PrivateAlgorithm):
     """r̂_ui = IAvg(i) + UAvg(u), with the averages of algorithms 1 and 2, which get all of ε.
 
     Bounded, every step is a Laplace mechanism with the right sensitivity, so published and corrected mode are the
-    same and the claimed ε is provable. For unbounded neighbours, see `private_averages`.
+    same and the claimed ε is provable. For unbounded neighbours, see `shared.averages`.
     """
 
     title: ClassVar[str] = "PGE"

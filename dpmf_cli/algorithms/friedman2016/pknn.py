@@ -13,16 +13,18 @@ from dpmf_cli.algorithms.shared.averages import averages_of
 from dpmf_cli.algorithms.shared.base import Paper, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
 from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape, effects_cost, pairs_cost
-from dpmf_cli.algorithms.shared.covariance_cost import (
+from dpmf_cli.algorithms.shared.effects import Effects
+from dpmf_cli.algorithms.shared.item_covariance import CovarianceAlgorithm, CovarianceModel
+from dpmf_cli.algorithms.shared.item_products import (
+    MeasuredProducts,
+    NearestItems,
+    ReleasedProducts,
     covariance_cost,
+    inverse_counts,
     nearest_items_cost,
     search_cost,
     solve_cost,
 )
-from dpmf_cli.algorithms.shared.covariance_predictors import NearestItems
-from dpmf_cli.algorithms.shared.effects import Effects
-from dpmf_cli.algorithms.shared.item_covariance import CovarianceAlgorithm, CovarianceModel
-from dpmf_cli.algorithms.shared.item_products import MeasuredProducts, ReleasedProducts, inverse_counts
 from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.curator import Curator

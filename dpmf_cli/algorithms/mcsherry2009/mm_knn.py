@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape, pairs_cost
-from dpmf_cli.algorithms.shared.covariance_cost import nearest_items_cost, search_cost, solve_cost
-from dpmf_cli.algorithms.shared.covariance_predictors import NearestItems
+from dpmf_cli.algorithms.shared.item_products import NearestItems, nearest_items_cost, search_cost, solve_cost
 from dpmf_cli.algorithms.shared.private_covariance import PrivateCovariance
 from dpmf_cli.ratings import Ratings
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.algorithms.shared.cost import LINE, SOLVED_ENTRY, Cost, Shape, gram_entries
-from dpmf_cli.algorithms.shared.local_factorization import LocalFactorization
+from dpmf_cli.algorithms.shared.local_model import LocalFactorization
 from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.factors import FactorModel, UserFactors
 from dpmf_cli.kernels.mixture import (

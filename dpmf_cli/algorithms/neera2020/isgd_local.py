@@ -8,7 +8,7 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import visiting_order
-from dpmf_cli.algorithms.shared.local_factorization import LocalFactorization
+from dpmf_cli.algorithms.shared.local_model import LocalFactorization
 from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.sgd import Sgd, descend_values

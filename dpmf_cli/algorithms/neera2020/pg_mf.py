@@ -11,10 +11,9 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, gram_entries
-from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, initial_factors
 from dpmf_cli.algorithms.shared.local_model import LocalModel
 from dpmf_cli.algorithms.shared.model import Arrays
-from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.kernels.als import RatingsByRow, RowProblem, SideRatings, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_items

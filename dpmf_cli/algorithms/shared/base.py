@@ -309,12 +309,14 @@ class PrivateAlgorithm(Algorithm):
               fit by, and `fit` stays as it is here. If only the scale of noise differs, they are what sets the scale
     paper     the paper that it comes from
     only      parameters that only one mode uses. An entry of the other mode that sets one is refused
+    about     what it is, in a sentence for those who choose a method; by default the first line of its module
     averaged  whether it uses `effects`. If it does not, an entry that sets `effects` is refused
     """
 
     private: ClassVar[bool] = True
     variants: ClassVar[Variants]
     paper: ClassVar[Paper]
+    about: ClassVar[str] = ""
     only: ClassVar[ByMode] = {}
     averaged: ClassVar[bool] = True
 

@@ -1,15 +1,18 @@
-"""What matrix factorisations share: start factors, the order of visits, and models of several lane groups."""
+"""What factorisations share: start factors, the order of visits, limits on users' ratings, and models."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from functools import cached_property
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.sums import shuffle_within
+from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import StrictModel
 
@@ -113,3 +116,64 @@ def shuffled_blocks(
         begin, end = int(starts[first]), int(starts[last])
         yield slice(begin, end), shuffle_within(starts[first : last + 1] - begin, rng.random(end - begin))
         first = last
+
+
+def at_least(ratings: Ratings, limit: int) -> Ratings:
+    """The ratings of the users who have `limit` or more."""
+    return ratings.select(ratings.user_counts[ratings.users] >= limit) if limit else ratings
+
+
+def at_most(ratings: Ratings, limit: int, draws: NDArray[np.float64]) -> Ratings:
+    """`limit` ratings of each user who has more, chosen by uniform `draws` (n_ratings,), and all ratings of the other
+    users."""
+    order = shuffle_within(ratings.user_starts, draws)
+    within = np.arange(len(ratings)) - ratings.user_starts[ratings.users]
+    kept = np.zeros(len(ratings), np.bool_)
+    kept[order[within < limit]] = True
+    return ratings.select(kept)
+
+
+@runtime_checkable
+class SolvesOwnFactors(Protocol):
+    """An algorithm whose users solve for their own factors."""
+
+    def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
+        """The items, and the users of `own`. Each user's effect and factors are made from that user's ratings."""
+
+
+@dataclass(frozen=True)
+class OwnFactors:
+    """Predicts from released items, and from the target user's own ratings.
+
+    items   the released items, without users
+    beside  the other released arrays
+    own     the ratings of every user who may ask; a prediction for user u uses only those of u
+    """
+
+    entry: SolvesOwnFactors
+    items: FactorModel
+    beside: Arrays
+    own: Ratings
+
+    @cached_property
+    def solved(self) -> FactorModel:
+        """The items and the users. The users' part is not released."""
+        return self.entry.with_own_factors(self.items, self.beside, self.own)
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
+        return self.solved.predict(users, items)
+
+    @property
+    def published(self) -> Arrays:
+        """The items, and the other released arrays."""
+        return {"factors": self.items.published["items"], **self.beside}
+
+    @classmethod
+    def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
+        """The model made again from what was `published`, for the users who ask."""
+        if not isinstance(entry, SolvesOwnFactors):
+            raise TypeError("its method makes no such model")
+        factors = arrays["factors"]
+        items = FactorModel.restored({"users": factors[:0], "items": factors}).without_users()
+        beside = {name: array for name, array in arrays.items() if name != "factors"}
+        return cls(entry, items, beside, own)

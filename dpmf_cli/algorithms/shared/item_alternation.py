@@ -27,10 +27,8 @@ from dpmf_cli.algorithms.shared.cost import (
     gram_entries,
 )
 from dpmf_cli.algorithms.shared.effects import EffectsParameters, stabilised
-from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, initial_factors
 from dpmf_cli.algorithms.shared.model import Arrays
-from dpmf_cli.algorithms.shared.own_factors import OwnFactors
-from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.algorithms.shared.theta import CorrectedGaussianAccounting, Measurer
 from dpmf_cli.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.kernels.als import RowProblem, SideRatings, by_item, by_user, solve_rows

@@ -4,13 +4,17 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, final
 
+import numpy as np
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
-from dpmf_cli.algorithms.shared.cost import Cost, Shape
+from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.model import Model, UnitModel
-from dpmf_cli.compiled.lane_groups import padded_grid
+from dpmf_cli.compiled.lane_groups import groups, padded_grid
+from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.local import PerturbedRatings, Traffic, perturb_ratings
@@ -96,3 +100,39 @@ class LocalAlgorithm(PrivateAlgorithm):
     def cost(self, shape: Shape, grid: int) -> Cost:
         held = shape.ratings * (4.0 * padded_grid(grid) + 16)
         return Cost(shape.ratings * grid * SECONDS_PER_MESSAGE, held)
+
+
+class LocalFactorization(LocalAlgorithm):
+    """r̂_ui = p_u·q_i on [0, 1], fitted to the ratings that the aggregator received."""
+
+    factors: int = Field(10, ge=1, le=64, description="d; not in the paper")
+    regularization: float = Field(
+        0.03,
+        ge=1e-6,
+        description="λ; the paper has none; with less, rows with few ratings cannot be solved",
+    )
+    initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=0.5)
+
+    def aggregate(self, received: PerturbedRatings, streams: Streams) -> FactorModel:
+        model = self.start(received, streams)
+        self.factorise(model, received, streams)
+        return model
+
+    def start(self, received: PerturbedRatings, streams: Streams) -> FactorModel:
+        """The start: start factors, the same for each ε, and the averages that are added to p_u·q_i."""
+        users, items = initial_factors(received, self.initial_factors, self.factors, streams)
+        averages = self.averages_of(received)
+        return factor_model(users, items, averages.users, averages.items)
+
+    def averages_of(self, received: PerturbedRatings) -> EffectsModel:
+        """The averages that are added to p_u·q_i: 0, unless a subclass has some."""
+        grid = len(received.epsilons)
+        return EffectsModel(np.zeros((received.n_items, grid)), np.zeros((received.n_users, grid)))
+
+    @abstractmethod
+    def factorise(self, model: FactorModel, received: PerturbedRatings, streams: Streams) -> None:
+        """Fits the factors to the received values, in place."""
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        rows = shape.rows * (self.factors + 1) * LINE * len(groups(grid))
+        return super().cost(shape, grid) + Cost(0, rows)

@@ -11,18 +11,24 @@ from dpmf_cli.algorithms.shared.averages import ItemAverages
 from dpmf_cli.algorithms.shared.base import Choices
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import ASKED, NOTHING, Cost, Shape, effects_cost
-from dpmf_cli.algorithms.shared.covariance_cost import SECONDS_PER_ENTRY, covariance_cost, spectra_cost
 from dpmf_cli.algorithms.shared.effects import Effects
-from dpmf_cli.algorithms.shared.item_covariance import CovarianceAlgorithm, CovarianceModel
-from dpmf_cli.algorithms.shared.item_products import MeasuredProducts, ReleasedProducts
-from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
-from dpmf_cli.algorithms.shared.refitting import (
+from dpmf_cli.algorithms.shared.item_covariance import (
     CANDIDATES,
     ByExponentialMechanism,
     Charge,
+    CovarianceAlgorithm,
+    CovarianceModel,
     Refitting,
     Uncharged,
 )
+from dpmf_cli.algorithms.shared.item_products import (
+    SECONDS_PER_ENTRY,
+    MeasuredProducts,
+    ReleasedProducts,
+    covariance_cost,
+    spectra_cost,
+)
+from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.theta import Measurer
 from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.privacy import covariance_sensitivity

@@ -23,11 +23,9 @@ from dpmf_cli.algorithms.shared.base import (
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, CLIPPED_VISIT, LINE, Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
-from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, initial_factors
 from dpmf_cli.algorithms.shared.model import Arrays
-from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, effects_of
-from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.algorithms.shared.theta import NoiseKind, rates_under
 from dpmf_cli.compiled.lane_groups import groups
 from dpmf_cli.kernels.als import RowProblem, by_user, solve_rows

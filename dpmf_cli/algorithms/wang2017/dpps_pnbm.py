@@ -7,8 +7,8 @@ import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Paper, Variants
-from dpmf_cli.algorithms.shared.learned_neighbourhood import LearnedNeighbourhood
-from dpmf_cli.algorithms.shared.ratings_per_user import at_most
+from dpmf_cli.algorithms.shared.factorization import at_most
+from dpmf_cli.algorithms.shared.neighbourhood import LearnedNeighbourhood
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.privacy.curator import Curator

@@ -6,11 +6,11 @@ import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import ByMode, Paper, Variants, in_mode
-from dpmf_cli.algorithms.shared.learned_neighbourhood import (
+from dpmf_cli.algorithms.shared.neighbourhood import (
+    CERTIFIED,
     LearnedNeighbourhood,
     error_bound,
 )
-from dpmf_cli.algorithms.shared.private_neighbourhood import CERTIFIED
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.privacy import sensitivity

@@ -1,0 +1,230 @@
+"""Averages and popularity without noise, and their parameters chosen on the training ratings."""
+
+from collections.abc import Iterator
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.shared.averages import EffectsModel, averages_of_the_rated, private_effects
+from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.cost import NOTHING, Cost, Shape, choice_of_averages, effects_cost
+from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
+from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.ratings import Ratings, average_of
+from dpmf_cli.streams import Streams
+from dpmf_cli.strict_model import later
+
+INNER_FOLDS = 5
+"""The number of parts into which the training ratings are cut."""
+
+
+def tuned_field() -> bool:
+    """The key `tuned` of a baseline. If it is false, results keep the names that they had before it existed."""
+    field: bool = later(
+        False,
+        description="choose the parameters on the training ratings; true by default on your own data set, if the "
+        "config sets no parameter of the baseline",
+    )
+    return field
+
+
+def inner_folds(train: Ratings) -> Iterator[tuple[Ratings, Ratings]]:
+    """Yields (fitted, held out) for each fifth of the training ratings.
+
+    Ratings go to the fifths in turn, in user-major order. Each user starts one fifth further. So the ratings of each
+    user are spread over all fifths; so are those of each item if all users rate the same items. The cut needs no
+    randomness. A fifth is skipped if nothing would be left to fit or to predict.
+    """
+    part = (np.arange(len(train)) + train.users) % INNER_FOLDS
+    for fold in range(INNER_FOLDS):
+        held_out = part == fold
+        if held_out.any() and not held_out.all():
+            yield train.select(~held_out), train.select(held_out)
+
+
+class AveragesBaseline(Algorithm):
+    """An average without noise."""
+
+    stochastic: ClassVar[bool] = False
+
+    effects: EffectsParameters = EffectsParameters()
+
+    def measure(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> Effects:
+        """Measures the averages of algorithms 1 and 2. Each step gets the grid's ε in full, which is ∞."""
+        everything = EffectsBudget(epsilons, epsilons, epsilons)
+        return private_effects(
+            train,
+            self.chosen(train),
+            everything,
+            neighbours=Neighbours.BOUNDED,
+            mode=Mode.PUBLISHED,
+            curator=curator,
+        )
+
+    def chosen(self, train: Ratings) -> EffectsParameters:
+        """The parameters of the averages: those of the config, unless a subclass chooses them on the training
+        ratings."""
+        return self.effects
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        chosen = choice_of_averages(shape) if getattr(self, "tuned", False) else NOTHING
+        return effects_cost(shape, grid) + chosen
+
+
+BETAS = np.array([0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500])
+"""(B,) the values tried for β_m and for β_u, in every combination."""
+
+
+def tuned_for_items(train: Ratings, effects: EffectsParameters) -> EffectsParameters:
+    """`effects` with the β_m of the item averages that predict best."""
+    errors = np.zeros(len(BETAS))
+    for fitted, held_out in inner_folds(train):
+        errors += _squares(held_out.values[:, None] - _item_averages(fitted)[held_out.items])
+    return effects.model_copy(update={"beta_m": _best(errors)})
+
+
+def tuned_for_users(train: Ratings, effects: EffectsParameters) -> EffectsParameters:
+    """`effects` with the β_u of the user averages that predict best without item averages."""
+    errors = np.zeros(len(BETAS))
+    for fitted, held_out in inner_folds(train):
+        averages = average_by_user(fitted, BETAS)
+        errors += _squares(held_out.values[:, None] - averages[held_out.users])
+    return effects.model_copy(update={"beta_u": _best(errors)})
+
+
+def tuned_for_both(train: Ratings, effects: EffectsParameters) -> EffectsParameters:
+    """`effects` with the β_m and β_u of the item and user averages that predict best together."""
+    errors = np.zeros((len(BETAS), len(BETAS)))
+    for fitted, held_out in inner_folds(train):
+        items = _item_averages(fitted)
+        left = held_out.values[:, None] - items[held_out.items]
+        sums = residual_sums_by_user(fitted.users, fitted.items, fitted.values, items, fitted.n_users)
+        for row, beta in zip(errors, BETAS, strict=True):
+            users = averages_of_the_rated(sums[:-1], fitted.user_counts, beta, sums[-1] / len(fitted))
+            row += _squares(left - np.clip(users, -effects.user_clamp, effects.user_clamp)[held_out.users])
+    user, item = np.unravel_index(np.argmin(errors), errors.shape)
+    return effects.model_copy(update={"beta_m": float(BETAS[item]), "beta_u": float(BETAS[user])})
+
+
+def both_averages(
+    train: Ratings, effects: EffectsParameters
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(n_items, 1) item averages and (n_users, 1) user averages of the residuals, with the β of `effects`.
+
+    Algorithms 1 and 2 of Friedman et al. 2016, without noise and without the clamp.
+    """
+    items = _item_averages(train, np.array([effects.beta_m]))
+    sums = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
+    centre = sums[-1] / max(len(train), 1)
+    return items, averages_of_the_rated(sums[:-1], train.user_counts, effects.beta_u, centre)
+
+
+def average_by_user(train: Ratings, betas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n_users, B) (Σ_{R_u} r_ui + β·GAvg)/(|R_u| + β) for each β of `betas` (B,), rating units."""
+    sums = sums_by(train.users, train.values, train.n_users)[:, None]
+    return averages_of_the_rated(sums, train.user_counts, betas, _overall(train))
+
+
+def _item_averages(train: Ratings, betas: NDArray[np.float64] = BETAS) -> NDArray[np.float64]:
+    """(n_items, B) the item averages for each β of `betas` (B,)."""
+    sums = sums_by(train.items, train.values, train.n_items)[:, None]
+    averages = averages_of_the_rated(sums, train.item_counts, betas, _overall(train))
+    return np.ascontiguousarray(averages)
+
+
+def _overall(train: Ratings) -> NDArray[np.float64]:
+    return np.array([average_of(train.values, train.scale.middle)])
+
+
+def _squares(errors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(B,) sums of squares of errors (n, B)."""
+    return np.asarray(np.square(errors).sum(axis=0))
+
+
+def _best(errors: NDArray[np.float64]) -> float:
+    return float(BETAS[np.argmin(errors)])
+
+
+class GlobalAverage(AveragesBaseline):
+    """r̂_ui = GAvg: the upper bound for error."""
+
+    title: ClassVar[str] = "GA"
+    algorithm: Literal["ga"]
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
+        effects = self.measure(train, epsilons, curator)
+        items = np.broadcast_to(effects.overall, effects.items.shape)
+        return EffectsModel(items, np.zeros_like(effects.users))
+
+
+class UserAverage(AveragesBaseline):
+    """r̂_ui = (Σ_{R_u} r_ui + β_u·GAvg)/(|R_u| + β_u): how a user rates, whatever the item.
+
+    It is more accurate than the item average where users differ more than items. None of the papers here has it.
+    """
+
+    title: ClassVar[str] = "UA"
+    algorithm: Literal["ua"]
+    tuned: bool = tuned_field()
+
+    def chosen(self, train: Ratings) -> EffectsParameters:
+        return tuned_for_users(train, self.effects) if self.tuned else self.effects
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
+        users = average_by_user(train, np.array([self.chosen(train).beta_u]))
+        return EffectsModel(np.zeros((train.n_items, 1)), users)
+
+
+class ItemAverage(AveragesBaseline):
+    """r̂_ui = IAvg(i): the accuracy attainable without personalisation."""
+
+    title: ClassVar[str] = "IA"
+    algorithm: Literal["ia"]
+    tuned: bool = tuned_field()
+
+    def chosen(self, train: Ratings) -> EffectsParameters:
+        return tuned_for_items(train, self.effects) if self.tuned else self.effects
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
+        effects = self.measure(train, epsilons, curator)
+        return EffectsModel(effects.items, np.zeros_like(effects.users))
+
+
+class GlobalEffects(AveragesBaseline):
+    """r̂_ui = IAvg(i) + UAvg(u): the simplest personalisation."""
+
+    title: ClassVar[str] = "GE"
+    algorithm: Literal["ge"]
+    tuned: bool = tuned_field()
+
+    def chosen(self, train: Ratings) -> EffectsParameters:
+        return tuned_for_both(train, self.effects) if self.tuned else self.effects
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
+        effects = self.measure(train, epsilons, curator)
+        return EffectsModel(effects.items, effects.users)
+
+
+class Popularity(Algorithm):
+    """score_ui = c_i, the number of training ratings of item i, whatever their values. Every user gets the same
+    order.
+
+    A score is not a rating, so it has no errors. Cremonesi, Koren and Turrin 2010 call this method TopPop.
+    """
+
+    title: ClassVar[str] = "Popularity"
+    stochastic: ClassVar[bool] = False
+    scores_only: ClassVar[bool] = True
+
+    algorithm: Literal["popularity"]
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
+        counts = np.repeat(train.item_counts[:, None].astype(np.float64), len(epsilons), axis=1)
+        return EffectsModel(counts, np.zeros((train.n_users, len(epsilons))))
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        return effects_cost(shape, grid)

@@ -1,0 +1,287 @@
+"""Matrix factorisations without noise, as they stand, tuned, and on a sample."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, product
+from typing import Annotated, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field, model_validator
+
+from dpmf_cli.algorithms.baselines.clean_averages import (
+    both_averages,
+    inner_folds,
+    tuned_field,
+    tuned_for_both,
+)
+from dpmf_cli.algorithms.shared.averages import EffectsModel
+from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.cost import SOLVED_ENTRY, Cost, Shape, choice_of_averages, gram_entries
+from dpmf_cli.algorithms.shared.effects import EffectsParameters
+from dpmf_cli.algorithms.shared.factorization import (
+    InitialFactors,
+    KnownModel,
+    initial_factors,
+    visiting_order,
+)
+from dpmf_cli.algorithms.shared.model import Model, UnitModel
+from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, sampled_model
+from dpmf_cli.algorithms.shared.sample_fits import (
+    AroundABase,
+    Columns,
+    fit_samples,
+    refuse_what_a_base_ignores,
+    sample,
+    sampling_probability,
+)
+from dpmf_cli.compiled.lane_groups import LaneValues
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_rows
+from dpmf_cli.kernels.factors import FactorModel, factor_model
+from dpmf_cli.kernels.sgd import Sgd, descend_values
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
+from dpmf_cli.ratings import Ratings, average_of
+from dpmf_cli.streams import Streams
+from dpmf_cli.strict_model import tagged
+
+FACTORS = (5, 10, 20)
+"""The values tried for d."""
+
+RIDGES = np.array([0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5])
+"""(L,) the values tried for λ, with every d. All are fitted side by side in one pass."""
+
+STARTS = {
+    True: InitialFactors(distribution="normal", scale=0.1),
+    False: InitialFactors(distribution="uniform", scale=1.0),
+}
+"""The distribution of the start factors with biases (True) and without (False)."""
+
+
+@dataclass(frozen=True)
+class FactorsOrAverages:
+    """Predicts from factors if the user and the item have training ratings, and from averages otherwise.
+
+    known_users (n_users,), known_items (n_items,) bool
+    """
+
+    factors: FactorModel
+    averages: EffectsModel
+    known_users: NDArray[np.bool_]
+    known_items: NDArray[np.bool_]
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
+        known = (self.known_users[users] & self.known_items[items])[:, None]
+        return np.where(known, self.factors.predict(users, items), self.averages.predict(users, items))
+
+
+def tuned_factorization(train: Ratings, iterations: int, streams: Streams) -> FactorsOrAverages:
+    """Fits r̂_ui = IAvg(i) + UAvg(u) + p_u·q_i, or r̂_ui = p_u·q_i, by ALS-WR (Zhou et al. 2008).
+
+    β_m and β_u are those of the best averages. Then the use of biases, d and λ are chosen together, on the first
+    inner fold.
+    """
+    effects = tuned_for_both(train, EffectsParameters())
+    least, chosen = np.inf, (True, FACTORS[0], RIDGES[-1:])
+    for fitted, held_out in islice(inner_folds(train), 1):
+        for biased, factors in product(STARTS, FACTORS):
+            model = _factorised(fitted, effects, biased, factors, RIDGES, iterations, streams)
+            left = held_out.values[:, None] - model.predict(held_out.users, held_out.items)
+            errors = np.square(left, dtype=np.float64).sum(axis=0)
+            best = int(np.argmin(errors))
+            if errors[best] < least:
+                least, chosen = errors[best], (biased, factors, RIDGES[best : best + 1])
+    return _factorised(train, effects, *chosen, iterations, streams)
+
+
+def _factorised(
+    train: Ratings,
+    parameters: EffectsParameters,
+    biased: bool,
+    factors: int,
+    ridges: NDArray[np.float64],
+    iterations: int,
+    streams: Streams,
+) -> FactorsOrAverages:
+    """Fits one model for each λ of `ridges` (L,)."""
+    items, users = (np.repeat(each, len(ridges), axis=1) for each in both_averages(train, parameters))
+    averages = EffectsModel(items, users)
+    start = initial_factors(train, STARTS[biased], factors, streams)
+    model = factor_model(*start, *((users, items) if biased else (0 * users, 0 * items)))
+    problem = RowProblem(ridges, bound=np.inf)
+    ratings_by_user, ratings_by_item = by_user(train), by_item(train)
+    for _ in range(iterations):
+        solve_rows(model, ratings_by_user, problem)
+        solve_rows(model, ratings_by_item, problem)
+    return FactorsOrAverages(model, averages, train.user_counts > 0, train.item_counts > 0)
+
+
+TRIED = (5, 10, 20) * 2 + (20,)
+"""The ranks that a tuned fit tries: three with biases and without, and the rank of the last fit."""
+
+
+class AlternatingLeastSquares(Algorithm):
+    """ALS-WR (Zhou et al. 2008) on the raw ratings; Friedman et al. 2016, equations 12-13, table 3 "Clean MF".
+
+        p_u ← argmin Σ_i (r_ui − p·q_i)² + n_u·λ·‖p‖²,  then the same for items,  `iterations` times
+
+    The paper does not say from which factors it starts, nor whether it subtracts averages first. On raw
+    ratings, with factors from U[0, 1) (MATLAB's `rand`), ten iterations reproduce the printed values of both small
+    MovieLens sets (docs/papers/friedman2016.md). For a user or item without training ratings, the model predicts the
+    global average.
+
+    `tuned` fits another model: biases, and factors of the residuals, with parameters chosen on the training ratings
+    (`tuned_factorization`).
+    """
+
+    title: ClassVar[str] = "Clean MF (ALS)"
+
+    algorithm: Literal["als"]
+    factors: int = Field(5, ge=1, le=256, description="d, table 3")
+    regularization: float = Field(0.045, ge=0, description="λ, table 3")
+    iterations: int = Field(10, ge=1, description="table 3")
+    initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=1.0)
+    tuned: bool = tuned_field()
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> Model:
+        if self.tuned:
+            return tuned_factorization(train, self.iterations, streams)
+        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
+        model = factor_model(users, items, np.zeros((train.n_users, 1)), np.zeros((train.n_items, 1)))
+        ratings_by_user, ratings_by_item = by_user(train), by_item(train)
+        problem = RowProblem(self.regularization, bound=np.inf)
+        for _ in range(self.iterations):
+            solve_rows(model, ratings_by_user, problem)
+            solve_rows(model, ratings_by_item, problem)
+        average = average_of(train.values, train.scale.middle)
+        return KnownModel(
+            model,
+            (train.user_counts > 0)[:, None],
+            (train.item_counts > 0)[:, None],
+            np.array([average], np.float32),
+        )
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        tried = TRIED if self.tuned else (self.factors,)
+        seconds = sum(2 * self.iterations * shape.ratings * gram_entries(d) * SOLVED_ENTRY for d in tried)
+        once = Cost(
+            seconds + 1e-7 * shape.ratings, shape.rows * (max(tried) + 1) * 32.0 + 40.0 * shape.ratings
+        )
+        return once + choice_of_averages(shape) if self.tuned else once
+
+
+class SGDFactorization(Algorithm):
+    """(P, Q) = SGD on Σ (r_ui − p_u·q_i)² + λ(‖p_u‖² + ‖q_i‖²), r scaled to [0, 1].
+
+    This is "Non-Private MF" in figures 3 and 4. The paper prints none of its parameters.
+    """
+
+    title: ClassVar[str] = "Clean MF (SGD)"
+
+    algorithm: Literal["mf_sgd"]
+    factors: int = Field(20, ge=1, le=64, description="d; not in the paper")
+    regularization: float = Field(0.02, ge=0, description="λ; not in the paper")
+    learning_rate: float = Field(0.05, gt=0, le=1, description="γ, on [0, 1]; not in the paper")
+    epochs: int = Field(30, ge=1, description="not in the paper")
+    order: Literal["user_major", "shuffled"] = "user_major"
+    initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=0.5)
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> UnitModel:
+        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
+        model = factor_model(users, items, np.zeros((train.n_users, 1)), np.zeros((train.n_items, 1)))
+        values = (train.values[:, None] - train.scale.minimum) / train.scale.width
+        descend_values(
+            model,
+            train.users,
+            train.items,
+            visiting_order(train, self.order, streams.generator("order of visits")),
+            LaneValues.of_grid(values),
+            Sgd(self.learning_rate, self.regularization, epochs=self.epochs),
+        )
+        average = np.array([average_of(values[:, 0], 0.5)])
+        known = train.user_counts > 0, train.item_counts > 0
+        return UnitModel(model, train.scale, *known, average)
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        seconds = self.epochs * shape.ratings * self.factors * 4e-9
+        return Cost(seconds, shape.rows * (self.factors + 1) * 32.0 + 48.0 * shape.ratings)
+
+
+class ProbabilisticMF(GradientDescentPMF, Algorithm):
+    """PMF without noise: the first half of Zhang et al. 2018, algorithm 2, lines 1–13.
+
+    U(0) and V(0) have uniformly random rows of norm 1; ratings are not centred. For a user or item without training
+    ratings, which the paper leaves open, the model predicts the global average.
+    """
+
+    title: ClassVar[str] = "PMF"
+
+    shares_lanes: ClassVar[bool] = True
+
+    algorithm: Literal["pmf"]
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> KnownModel:
+        return self.fit_samples(
+            train, np.ones((len(train), 1), np.bool_), epsilons, streams=streams, curator=curator
+        )
+
+    def fit_samples(
+        self, train: Ratings, kept: Kept, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> KnownModel:
+        """Fits one model for each column of `kept` (n_ratings, E)."""
+        model, _ = self.descend(train, kept, streams)
+        return sampled_model(train, kept, model)
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        return self.descent_cost(shape, grid, self.epochs)
+
+
+CleanBase = ProbabilisticMF | AlternatingLeastSquares
+
+
+class Sampled(AroundABase):
+    """Fits a model without noise on the very sample that `Personalized` draws at a ceiling of ε_l or more.
+
+    It shows what sampling alone costs: with equal parameters, both methods start from the same factors and use the
+    same batches.
+    """
+
+    title: ClassVar[str] = "Sampled"
+
+    algorithm: Literal["sampled"]
+    base: Annotated[CleanBase, Field(discriminator="algorithm"), BeforeValidator(tagged)]
+
+    @model_validator(mode="after")
+    def _keep_the_base_bare(self) -> Self:
+        refuse_what_a_base_ignores(self.base)
+        return self
+
+    @property
+    def default_name(self) -> str:
+        return f"{self.base.title} on the sample"
+
+    @classmethod
+    def fit_together(
+        cls,
+        entries: Sequence[Self],
+        train: Ratings,
+        grids: Sequence[Epsilons],
+        *,
+        streams: Streams,
+        curators: Sequence[Curator],
+    ) -> list[Model]:
+        """Fits the samples of all entries side by side, in one fit of the base that they share."""
+        streams = replace(streams, algorithm="personalized")
+        samples = []
+        for entry in entries:
+            asked = entry.stated_epsilons(train, streams)[:, None]
+            thresholds = entry.thresholds(asked[:, 0], np.array([np.inf]))
+            samples.append(sample(train, sampling_probability(asked, thresholds), streams))
+        epsilons = np.concatenate(grids)
+        kept = np.concatenate(samples, axis=1)
+        model = fit_samples(entries[0].base, train, kept, epsilons, streams=streams, curator=curators[0])
+        return [Columns(model, slice(at, at + 1)) for at in range(len(entries))]
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        base = self.base.cost(shape, grid)
+        return Cost(base.seconds + 1e-7 * shape.ratings, base.bytes + 40.0 * shape.ratings)
