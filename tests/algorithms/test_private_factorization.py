@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.privacy.ledger import Ledger
@@ -114,3 +115,14 @@ def test_unbounded_noise_hides_who_has_ratings() -> None:
         model, _ = fit(key, empty, epsilon=0.5, neighbours="unbounded", mode="corrected")
         row = model.groups[0].rows("users")[4, :, 0]
         assert np.linalg.norm(row) > 0.01
+
+
+def test_noise_of_a_row_depends_on_its_number_of_ratings_where_the_ridge_does_alone() -> None:
+    counts = np.array([0, 1, 1000])
+    for neighbours, mode, of_each in (
+        ("unbounded", "corrected", [1, 1, 1]),
+        ("unbounded", "published", [10, 10, 0.01]),
+        ("bounded", "corrected", [10, 10, 0.01]),
+    ):
+        given = {"algorithm": "pals", "neighbours": neighbours, "mode": mode, "regularization": 0.1}
+        assert PrivateALS.model_validate(given).noise_factors(counts) == pytest.approx(of_each)
