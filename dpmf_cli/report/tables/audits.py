@@ -11,7 +11,7 @@ from dpmf_cli.audit.job import Audited, Found
 from dpmf_cli.audit.judge import Flaw
 from dpmf_cli.audit.known import KnownFlaw
 from dpmf_cli.evaluation.numbers import significant
-from dpmf_cli.report.tables.columns import NONE, Column, names, tabled
+from dpmf_cli.report.tables.columns import NONE, TableColumn, names, tabled
 from dpmf_cli.report.tables.layout import TextTable
 
 
@@ -33,13 +33,13 @@ def audited_cell(audited: Audited | None) -> str:
     return f"[{significant(bound.epsilon)}, {most}{significant(bound.ceiling)}, {bound.trials}{normal}]"
 
 
-def audited_columns(audit: Callable[[Any], Audited | None]) -> Iterator[Column[Any]]:
+def audited_columns(audit: Callable[[Any], Audited | None]) -> Iterator[TableColumn[Any]]:
     """Yields the columns of an audited lower bound on ε, which `audit` finds for a row."""
 
     def column(
         name: str, of: Callable[[LowerBound], Any], text: Callable[[Any], str] | None = None
-    ) -> Column[Any]:
-        return Column(name, lambda row: (bound := _bound(audit(row))) and of(bound), text, align="r")
+    ) -> TableColumn[Any]:
+        return TableColumn(name, lambda row: (bound := _bound(audit(row))) and of(bound), text, align="r")
 
     yield column("audited", lambda bound: bound.epsilon, lambda row: audited_cell(audit(row)))
     yield column("audited_ceiling", lambda bound: bound.ceiling)
@@ -70,11 +70,11 @@ def _known(value: float) -> float | None:
 
 
 _OF_AUDIT = "label algorithm neighbours mode joint delta provable pairs loss"
-OF_FOUND: tuple[Column[Found], ...] = (
+OF_FOUND: tuple[TableColumn[Found], ...] = (
     *names("flaw step"),
-    Column("size", lambda found: _known(found.size), lambda found: _times(found.size), align="r"),
-    Column("on_pairs", lambda found: found.pairs),
-    Column("pair", text=lambda found: f"{found.pair}, ε = {found.epsilon:g}" if found.pair else NONE),
+    TableColumn("size", lambda found: _known(found.size), lambda found: _times(found.size), align="r"),
+    TableColumn("on_pairs", lambda found: found.pairs),
+    TableColumn("pair", text=lambda found: f"{found.pair}, ε = {found.epsilon:g}" if found.pair else NONE),
     *names("epsilon"),
 )
 
@@ -82,7 +82,7 @@ OF_FOUND: tuple[Column[Found], ...] = (
 def audits_table(audits: Sequence[Audited]) -> TextTable:
     """Returns what was tried and found: a row for each algorithm; for programs, a row for each of its flaws."""
 
-    columns: list[Column[Any]] = [
+    columns: list[TableColumn[Any]] = [
         *(column.at(itemgetter(0), column.name) for column in names(_OF_AUDIT)),
         *audited_columns(itemgetter(0)),
         *(column.at(itemgetter(1), column.name) for column in OF_FOUND),
@@ -93,17 +93,17 @@ def audits_table(audits: Sequence[Audited]) -> TextTable:
     seen = tabled(
         audits,
         shown=[
-            Column("algorithm", text=lambda each: each.label + "‡" * each.joint),
-            Column("provable", text=_provable, align="r"),
-            Column("pairs", align="r"),
-            Column("closest step", text=_tightness, align="r"),
-            Column(
+            TableColumn("algorithm", text=lambda each: each.label + "‡" * each.joint),
+            TableColumn("provable", text=_provable, align="r"),
+            TableColumn("pairs", align="r"),
+            TableColumn("closest step", text=_tightness, align="r"),
+            TableColumn(
                 "costliest pair",
                 text=lambda each: NONE if math.isnan(each.loss) else f"{significant(each.loss)} ε",
                 align="r",
             ),
-            Column("audited", text=audited_cell, align="r", seen=lambda audits: with_bounds),
-            Column("refuted", text=_refuted),
+            TableColumn("audited", text=audited_cell, align="r", seen=lambda audits: with_bounds),
+            TableColumn("refuted", text=_refuted),
         ],
         title=lambda each: f"{each.neighbours}, {each.mode}",
         notes=_notes(audits) if audits else (),
@@ -141,18 +141,18 @@ def flaws_table(shown: Sequence[tuple[KnownFlaw, Found | None]]) -> TextTable:
             (f"{found.step}: " if found.step else "") + found.flaw + (f", {found.said}" if found.said else "")
         )
 
-    columns: list[Column[Any]] = [
-        Column("paper", lambda row: row[0].paper.value),
-        Column("flaw", lambda row: row[0].what),
-        Column("entry", lambda row: row[0].entry, head="shown by"),
-        Column("found", lambda row: row[1] and row[1].flaw, replayed, "what a replay finds"),
+    columns: list[TableColumn[Any]] = [
+        TableColumn("paper", lambda row: row[0].paper.value),
+        TableColumn("flaw", lambda row: row[0].what),
+        TableColumn("entry", lambda row: row[0].entry, head="shown by"),
+        TableColumn("found", lambda row: row[1] and row[1].flaw, replayed, "what a replay finds"),
         *(
             of_found["step"],
             of_found["size"],
             of_found["epsilon"],
             replace(of_found["pair"], head="worst pair"),
         ),
-        Column("said", lambda row: row[1] and row[1].said),
+        TableColumn("said", lambda row: row[1] and row[1].said),
     ]
     return tabled(
         shown,

@@ -15,7 +15,7 @@ from dpmf_cli.evaluation.numbers import signed
 from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.papers.claims import is_held_against_tables
 from dpmf_cli.papers.printed import printed_baseline
-from dpmf_cli.report.tables.columns import NONE, Column, names, number, tabled
+from dpmf_cli.report.tables.columns import NONE, TableColumn, names, number, tabled
 from dpmf_cli.report.tables.layout import TextTable
 
 #: What tables and figures call a baseline whose key says too little.
@@ -87,13 +87,15 @@ def reproduced_cell(row: BaselineRow) -> str:
     return f"{row.reproduced:.4f}" + ("" if row.sd_folds is None else f" ± {row.sd_folds:.4f}")
 
 
-COLUMNS: tuple[Column[BaselineRow], ...] = (
+COLUMNS: tuple[TableColumn[BaselineRow], ...] = (
     *names("dataset title experiment baseline"),
     number("printed", seen=lambda rows: any(row.printed is not None for row in rows)),
-    Column("reproduced", text=reproduced_cell),
+    TableColumn("reproduced", text=reproduced_cell),
     *names("sd_folds folds runs"),
-    Column("metric", lambda row: row.metric.key, kept=lambda rows: any(row.metric != RMSE for row in rows)),
-    Column(
+    TableColumn(
+        "metric", lambda row: row.metric.key, kept=lambda rows: any(row.metric != RMSE for row in rows)
+    ),
+    TableColumn(
         "difference",
         text=lambda row: NONE if row.difference is None else signed(row.difference, 4),
         align="r",
@@ -124,13 +126,13 @@ def twins_table(experiment: Experiment) -> TextTable:
     return tabled(
         [(curve.label, twin) for curve in experiment.curves if (twin := curve.without_noise()) is not None],
         shown=[
-            Column(f"{experiment.metric.title} without noise", text=lambda row: row[0]),
-            Column(
+            TableColumn(f"{experiment.metric.title} without noise", text=lambda row: row[0]),
+            TableColumn(
                 "mean",
                 text=lambda row: f"{row[1].mean()[0]:.4f}" if is_complete(row[1]) else "incomplete",
                 align="r",
             ),
-            Column(
+            TableColumn(
                 "sd over folds",
                 text=lambda row: (
                     f"{sd_over_folds(row[1].values)[0]:.4f}" if spread and is_complete(row[1]) else NONE

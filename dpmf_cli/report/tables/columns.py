@@ -17,7 +17,7 @@ NONE = "–"
 
 
 @dataclass(frozen=True)
-class Column(Generic[Row]):
+class TableColumn(Generic[Row]):
     """A column of a table: its name, how a value is read from a row, and how it is written.
 
     name   its key for programs, and its heading for people unless it has a `head`
@@ -42,7 +42,7 @@ class Column(Generic[Row]):
     def cell(self, row: Row) -> str:
         return self.text(row) if self.text else str(self.of(row))
 
-    def at(self, find: Callable[[Any], Row | None], name: str, head: str | None = None) -> "Column[Any]":
+    def at(self, find: Callable[[Any], Row | None], name: str, head: str | None = None) -> "TableColumn[Any]":
         """The same column, of what `find` finds for a row; absent where it finds None."""
 
         def value(row: Any) -> Any:
@@ -51,13 +51,13 @@ class Column(Generic[Row]):
         def text(row: Any) -> str:
             return NONE if (found := find(row)) is None else self.cell(found)
 
-        return Column(name, value, text, head or self.head or self.name, self.align)
+        return TableColumn(name, value, text, head or self.head or self.name, self.align)
 
 
 def tabled(
     rows: Sequence[Row],
-    columns: Iterable[Column[Row]] = (),
-    shown: Iterable[str | Column[Row]] = (),
+    columns: Iterable[TableColumn[Row]] = (),
+    shown: Iterable[str | TableColumn[Row]] = (),
     *,
     title: str | Callable[[Row], str | tuple[str, str]],
     notes: Iterable[str] = (),
@@ -88,30 +88,30 @@ def tabled(
     )
 
 
-def cells_of(row: Row, columns: Iterable[Column[Row]]) -> dict[str, str]:
+def cells_of(row: Row, columns: Iterable[TableColumn[Row]]) -> dict[str, str]:
     """Returns the cells of one row by the names of columns."""
     return {column.name: column.cell(row) for column in columns}
 
 
-def names(spaced: str, of: str = "") -> Iterator[Column[Any]]:
+def names(spaced: str, of: str = "") -> Iterator[TableColumn[Any]]:
     """Yields columns that show an attribute of the row as it is, or of what stands at the path `of`."""
     for name in spaced.split():
-        yield Column(name, attrgetter(f"{of}.{name}" if of else name))
+        yield TableColumn(name, attrgetter(f"{of}.{name}" if of else name))
 
 
-def number(name: str, form: str = ".4f", **more: Any) -> Column[Any]:
+def number(name: str, form: str = ".4f", **more: Any) -> TableColumn[Any]:
     """Returns a column of a number that may be absent, written in that form."""
 
     def text(row: Any) -> str:
         value = getattr(row, name)
         return NONE if value is None else format(value, form)
 
-    return Column(name, text=text, align="r", **more)
+    return TableColumn(name, text=text, align="r", **more)
 
 
-def epsilon(name: str, **more: Any) -> Column[Any]:
+def epsilon(name: str, **more: Any) -> TableColumn[Any]:
     """Returns a column of an ε."""
-    return Column(name, text=lambda row: epsilon_cell(getattr(row, name)), align="r", **more)
+    return TableColumn(name, text=lambda row: epsilon_cell(getattr(row, name)), align="r", **more)
 
 
 def epsilon_cell(value: End) -> str:

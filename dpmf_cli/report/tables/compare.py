@@ -9,7 +9,7 @@ from typing import Any
 
 from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.evaluation.paired_difference import Difference
-from dpmf_cli.report.tables.columns import NONE, Column, names, tabled
+from dpmf_cli.report.tables.columns import NONE, TableColumn, names, tabled
 from dpmf_cli.report.tables.layout import DRAWINGS, Group, TextTable, as_objects, draw, json_text
 from dpmf_cli.results.compare_folders import Compared
 
@@ -68,19 +68,19 @@ def _value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-COLUMNS: tuple[Column[Difference], ...] = (
+COLUMNS: tuple[TableColumn[Difference], ...] = (
     *names("algorithm label_a label_b neighbours"),
-    Column("epsilon", text=lambda row: _number(row.epsilon, ".4g"), head="ε", align="r"),
-    Column("a", text=lambda row: _number(row.a, ".4f"), head="RMSE of A", align="r"),
-    Column("b", text=lambda row: _number(row.b, ".4f"), head="RMSE of B", align="r"),
-    Column(
+    TableColumn("epsilon", text=lambda row: _number(row.epsilon, ".4g"), head="ε", align="r"),
+    TableColumn("a", text=lambda row: _number(row.a, ".4f"), head="RMSE of A", align="r"),
+    TableColumn("b", text=lambda row: _number(row.b, ".4f"), head="RMSE of B", align="r"),
+    TableColumn(
         "difference",
         text=lambda row: NONE if row.difference is None else signed(row.difference, 4),
         head="B − A",
         align="r",
     ),
     *names("low high over folds runs same provable_a provable_b"),
-    Column(
+    TableColumn(
         "verdict",
         text=lambda row: "the same" if row.same else row.verdict or "not clearly either",
         head="B is",
@@ -94,8 +94,11 @@ def differences_table(compared: Compared) -> TextTable:
     Curves that are the same at every ε have rows for programs only.
     """
     a, b = compared.names
-    runs: list[Column[Difference]] = [Column("run_a", lambda row: a), Column("run_b", lambda row: b)]
-    interval: Column[Difference] = Column(
+    runs: list[TableColumn[Difference]] = [
+        TableColumn("run_a", lambda row: a),
+        TableColumn("run_b", lambda row: b),
+    ]
+    interval: TableColumn[Difference] = TableColumn(
         "95 % interval",
         text=lambda row: NONE if row.low is None else f"[{signed(row.low, 4)}, {signed(row.high or 0.0, 4)}]",
     )

@@ -22,7 +22,7 @@ from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.papers.printed import REFERENCES, printed_reference
 from dpmf_cli.report.tables.audits import audited_columns, audited_notes
 from dpmf_cli.report.tables.baselines import baseline_rows, reproduced_cell
-from dpmf_cli.report.tables.columns import NONE, Column, epsilon, epsilon_cell, marked, names, tabled
+from dpmf_cli.report.tables.columns import NONE, TableColumn, epsilon, epsilon_cell, marked, names, tabled
 from dpmf_cli.report.tables.layout import TextTable, escape_latex
 from dpmf_cli.terminal import printable
 
@@ -63,34 +63,34 @@ def _any(name: str) -> Callable[[Sequence[Any]], bool]:
     return lambda rows: any(getattr(row, name) is not None for row in rows)
 
 
-LABEL: Column[Any] = Column("label", text=marked, head="algorithm")
+LABEL: TableColumn[Any] = TableColumn("label", text=marked, head="algorithm")
 
-COLUMNS: tuple[Column[Crossing], ...] = (
+COLUMNS: tuple[TableColumn[Crossing], ...] = (
     *names("dataset neighbours mode algorithm"),
     LABEL,
     *names("baseline status"),
-    Column(
+    TableColumn(
         "printed",
         text=lambda row: NONE if row.printed is None else f"{row.printed:g}",
         align="r",
         seen=_any("printed"),
     ),
-    Column("reproduced", text=crossing_cell),
-    Column("low", lambda row: end_value(row.low)),
-    Column("high", lambda row: end_value(row.high)),
+    TableColumn("reproduced", text=crossing_cell),
+    TableColumn("low", lambda row: end_value(row.low)),
+    TableColumn("high", lambda row: end_value(row.high)),
     *names("recrosses"),
     epsilon("claimed"),
     epsilon("provable"),
     epsilon("theta", head="θ", seen=_any("theta")),
     *names("delta joint reference comparable over coarse folds runs grid_low grid_high experiment partial"),
-    Column(
+    TableColumn(
         "metric",
         lambda row: row.metric.key,
         kept=lambda rows: any(row.metric != RMSE for row in rows),
     ),
-    Column("low_status", lambda row: end_status(row.low)),
-    Column("high_status", lambda row: end_status(row.high)),
-    Column(
+    TableColumn("low_status", lambda row: end_status(row.low)),
+    TableColumn("high_status", lambda row: end_status(row.high)),
+    TableColumn(
         "ratio",
         text=lambda row: NONE if row.ratio is None else significant(row.ratio),
         align="r",
@@ -188,38 +188,38 @@ def levels_table(levels: Sequence[LevelAt], at: float) -> TextTable:
             found += f" [{level.low:.4f}, {level.high:.4f}]" + "*" * (level.over == "runs")
         return found + " ≈" * level.interpolated
 
-    def beside(metric: Metric) -> Column[LevelAt]:
+    def beside(metric: Metric) -> TableColumn[LevelAt]:
         def text(level: LevelAt) -> str:
             return f"{level.beside[metric.key]:.4f}" if metric.key in level.beside else NONE
 
-        return Column(metric.key, lambda level: level.beside.get(metric.key), text, metric.title, "r")
+        return TableColumn(metric.key, lambda level: level.beside.get(metric.key), text, metric.title, "r")
 
-    def spent(name: str) -> Column[LevelAt]:
+    def spent(name: str) -> TableColumn[LevelAt]:
         def text(level: LevelAt) -> str:
             return NONE if level.curve.is_baseline else epsilon_cell(getattr(level, name))
 
-        return Column(name, text=text, align="r")
+        return TableColumn(name, text=text, align="r")
 
     def title(level: LevelAt) -> str:
         curve, of = level.curve, level.experiment
         kind = "without privacy" if curve.is_baseline else f"{curve.neighbours}, {curve.mode}"
         return f"{of.name}: {of.dataset}, {kind}" + (f" ({of.partial} so far)" if of.partial else "")
 
-    columns: list[Column[LevelAt]] = [
-        Column("experiment", lambda level: level.experiment.name),
+    columns: list[TableColumn[LevelAt]] = [
+        TableColumn("experiment", lambda level: level.experiment.name),
         *names("dataset", "experiment"),
         *names("neighbours mode algorithm", "curve"),
-        Column("label", lambda level: level.curve.label, lambda level: marked(level.curve), "algorithm"),
+        TableColumn("label", lambda level: level.curve.label, lambda level: marked(level.curve), "algorithm"),
         *names("epsilon interpolated"),
-        Column(metric.key, lambda level: level.value, value, f"{metric.title} at ε = {at:g}"),
+        TableColumn(metric.key, lambda level: level.value, value, f"{metric.title} at ε = {at:g}"),
         *map(beside, BESIDE),
         *names("low high"),
         spent("claimed"),
         spent("provable"),
         *names("joint delta", "curve"),
         *names("over"),
-        Column("folds", lambda level: level.curve.values.shape[0]),
-        Column("runs", lambda level: level.curve.values.shape[1]),
+        TableColumn("folds", lambda level: level.curve.values.shape[0]),
+        TableColumn("runs", lambda level: level.curve.values.shape[1]),
         *names("partial", "experiment"),
     ]
     shown = ("label", metric.key, *(each.key for each in BESIDE), "claimed", "provable")

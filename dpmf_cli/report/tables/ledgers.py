@@ -12,7 +12,7 @@ from dpmf_cli.audit.job import Audited
 from dpmf_cli.evaluation.curves import OVER_RECORDS, Measured
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.report.tables.audits import audited_cell, audited_notes
-from dpmf_cli.report.tables.columns import NONE, Column, epsilon_cell, tabled
+from dpmf_cli.report.tables.columns import NONE, TableColumn, epsilon_cell, tabled
 from dpmf_cli.report.tables.layout import Group, TextTable, draw
 from dpmf_cli.terminal import exact
 
@@ -26,8 +26,8 @@ FIELDS = "label epsilon step mechanism neighbours norm sensitivity calibrated_to
 def ledger_csv(ledgers: Ledgers) -> str:
     """Returns one row per curve, step and ε; floats by `repr`; an ε that cannot be proved is `inf`."""
 
-    def value(name: str) -> Column[Mapping[str, Any]]:
-        return Column(name, lambda row: row.get(name))
+    def value(name: str) -> TableColumn[Mapping[str, Any]]:
+        return TableColumn(name, lambda row: row.get(name))
 
     rows = [
         {
@@ -104,14 +104,14 @@ def records_table(curves: Sequence[Measured]) -> TextTable:
         for epsilon, *columns in zip(curve.epsilons, *records.values(), strict=True)
     ]
 
-    def spent(name: str, head: str) -> Column[Mapping[str, Any]]:
-        return Column(name, lambda row: exact(row[name]), lambda row: epsilon_cell(row[name]), head, "r")
+    def spent(name: str, head: str) -> TableColumn[Mapping[str, Any]]:
+        return TableColumn(name, lambda row: exact(row[name]), lambda row: epsilon_cell(row[name]), head, "r")
 
-    columns: Sequence[Column[Mapping[str, Any]]] = (
-        Column("label", lambda row: row["label"]),
+    columns: Sequence[TableColumn[Mapping[str, Any]]] = (
+        TableColumn("label", lambda row: row["label"]),
         spent("epsilon", "ceiling ε"),
         spent("threshold", "threshold t"),
-        Column(
+        TableColumn(
             "kept",
             lambda row: exact(row["kept"]),
             lambda row: NONE if np.isnan(row["kept"]) else f"{100 * row['kept']:.1f} %",

@@ -14,7 +14,7 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import epsilon_per_user
 from dpmf_cli.ratings import Ratings
-from dpmf_cli.report.tables.columns import Column, names, number, tabled
+from dpmf_cli.report.tables.columns import TableColumn, names, number, tabled
 from dpmf_cli.report.tables.layout import Group, TextTable
 from dpmf_cli.streams import Streams
 
@@ -52,9 +52,9 @@ def traffic(entries: Sequence[PrivateAlgorithm], ratings: Ratings, title: str) -
 
 def traffic_table(sent: Sequence[Sent], ratings: Ratings, title: str) -> TextTable:
     """Returns a row for each method; for programs, `group` is the title."""
-    columns: list[Column[Sent]] = [
-        Column("group", lambda each: title),
-        Column("method"),
+    columns: list[TableColumn[Sent]] = [
+        TableColumn("group", lambda each: title),
+        TableColumn("method"),
         number("messages_per_rating", "g", head="messages per rating"),
         number("bytes_each", "g", head="bytes each"),
         number("up_per_user", ",.0f", head="bytes sent per user"),
@@ -150,15 +150,15 @@ def improvements_table(experiments: Sequence[Experiment]) -> TextTable:
         spread = "" if each.lower_sd is None else f" ± {each.lower_sd:.1f}"
         return "" if each.lower_percent is None else f"{each.lower_percent:.1f}{spread} %"
 
-    signs: Column[Improvement] = Column(
+    signs: TableColumn[Improvement] = TableColumn(
         "signs", head="", text=lambda each: "†" * each.learned_nothing + "‡" * each.joint
     )
-    columns: list[Column[Improvement]] = [
+    columns: list[TableColumn[Improvement]] = [
         *names("experiment title epsilon method"),
         number("rmse", head="RMSE"),
-        Column("lower_percent", text=lower, head="BLP-MoG-MF lower by", align="r"),
+        TableColumn("lower_percent", text=lower, head="BLP-MoG-MF lower by", align="r"),
         *names("lower_sd"),
-        Column(
+        TableColumn(
             "printed_percent",
             text=lambda each: "" if each.printed_percent is None else f"{each.printed_percent:.0f} %",
             head="printed",

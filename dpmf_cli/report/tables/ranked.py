@@ -35,17 +35,17 @@ from dpmf_cli.evaluation.ranking import (
 )
 from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.privacy.ledger import TOLERANCE
-from dpmf_cli.report.tables.columns import NONE, Column, epsilon_cell, marks, names, tabled
+from dpmf_cli.report.tables.columns import NONE, TableColumn, epsilon_cell, marks, names, tabled
 from dpmf_cli.report.tables.crossings import COLUMNS, JOINT, OVER_RUNS, mark_notes
 from dpmf_cli.report.tables.layout import TextTable
 
 NOT_PROVABLE = "No ε can be proved for what was run; ordered by the ε that is claimed, and not ranked."
 
 
-LABEL: Column[Any] = Column(
+LABEL: TableColumn[Any] = TableColumn(
     "label", attrgetter("standing.curve.label"), lambda row: short_marked(row.standing), "algorithm"
 )
-SOURCE: Column[Any] = Column("source", attrgetter("standing.curve.source"), head="from")
+SOURCE: TableColumn[Any] = TableColumn("source", attrgetter("standing.curve.source"), head="from")
 
 
 def combined_table(
@@ -75,12 +75,12 @@ def combined_table(
             else (f"{whole}, not provable", NOT_PROVABLE)
         )
 
-    columns: list[Column[Ranked]] = [
-        Column("title", lambda row: row.standing.experiment.title),
-        Column("protects", lambda row: row.standing.guarantee.protects.value),
-        Column("towards", lambda row: row.standing.guarantee.towards),
-        Column("rank", text=lambda row: str(row.rank or NONE), align="r"),
-        Column(
+    columns: list[TableColumn[Ranked]] = [
+        TableColumn("title", lambda row: row.standing.experiment.title),
+        TableColumn("protects", lambda row: row.standing.guarantee.protects.value),
+        TableColumn("towards", lambda row: row.standing.guarantee.towards),
+        TableColumn("rank", text=lambda row: str(row.rank or NONE), align="r"),
+        TableColumn(
             "rank_pure",
             lambda row: row.pure,
             lambda row: str(row.pure or NONE),
@@ -88,20 +88,20 @@ def combined_table(
             align="r",
             seen=lambda rows: approximate,
         ),
-        Column("provable", lambda row: row.standing.provable),
+        TableColumn("provable", lambda row: row.standing.provable),
         *names("algorithm", "standing.curve"),
         LABEL,
         SOURCE,
         *names("neighbours mode joint delta", "standing.curve"),
         *(column for each in BARS for column in _of_bar(each)),
-        Column(
+        TableColumn(
             "best_rmse",
             lambda row: row.standing.best,
             lambda row: NONE if row.standing.best is None else f"{row.standing.best:.4f}",
             head=f"RMSE, ε ≤ {MODEST:g}",
             align="r",
         ),
-        Column("experiment", lambda row: row.standing.experiment.name, seen=lambda rows: several),
+        TableColumn("experiment", lambda row: row.standing.experiment.name, seen=lambda rows: several),
         *names("dataset folds partition runs seed", "standing.experiment"),
     ]
     bars = (f"{each}_{name}" for each in BARS for name in ("epsilon", "claimed", "provable"))
@@ -110,7 +110,7 @@ def combined_table(
     return tabled(rows, columns, shown, title=title, notes=lines)
 
 
-def _of_bar(bar: Bar) -> Iterator[Column[Any]]:
+def _of_bar(bar: Bar) -> Iterator[TableColumn[Any]]:
     """Yields columns of the crossing with a baseline, as in the table of crossings."""
 
     def crossing(row: Ranked) -> Crossing | None:
@@ -260,7 +260,7 @@ def _rmse(lead: Lead) -> str:
     return f"{found} [{lead.low:.4f}, {lead.high:.4f}]" + "*" * (lead.over == "runs")
 
 
-def _gap(name: str, head: str, level_of: Callable[[Experiment], Measured | None]) -> Column[Lead]:
+def _gap(name: str, head: str, level_of: Callable[[Experiment], Measured | None]) -> TableColumn[Lead]:
     """Returns the column of how far the leader is above a baseline; rating units."""
 
     def gap(lead: Lead) -> float | None:
@@ -270,17 +270,17 @@ def _gap(name: str, head: str, level_of: Callable[[Experiment], Measured | None]
     def cell(lead: Lead) -> str:
         return NONE if (found := gap(lead)) is None else signed(found, 4)
 
-    return Column(name, gap, cell, head, "r")
+    return TableColumn(name, gap, cell, head, "r")
 
 
-FRONTIER: tuple[Column[Lead], ...] = (
-    Column("title", lambda lead: lead.standing.experiment.title),
-    Column("protects", lambda lead: lead.guarantee.protects.value),
-    Column("towards", lambda lead: lead.guarantee.towards),
-    Column("delta", lambda lead: lead.guarantee.delta),
-    Column("epsilon", text=lambda lead: epsilon_cell(lead.epsilon), head="ε", align="r"),
+FRONTIER: tuple[TableColumn[Lead], ...] = (
+    TableColumn("title", lambda lead: lead.standing.experiment.title),
+    TableColumn("protects", lambda lead: lead.guarantee.protects.value),
+    TableColumn("towards", lambda lead: lead.guarantee.towards),
+    TableColumn("delta", lambda lead: lead.guarantee.delta),
+    TableColumn("epsilon", text=lambda lead: epsilon_cell(lead.epsilon), head="ε", align="r"),
     *names("algorithm", "standing.curve"),
-    Column(
+    TableColumn(
         "label",
         lambda lead: lead.first.curve.label,
         lambda lead: short_marked(lead.standing) + _spends_less(lead),
@@ -288,19 +288,19 @@ FRONTIER: tuple[Column[Lead], ...] = (
     ),
     SOURCE,
     *names("neighbours mode", "standing.curve"),
-    Column("rmse", lambda lead: lead.first.rmse, _rmse, "RMSE"),
+    TableColumn("rmse", lambda lead: lead.first.rmse, _rmse, "RMSE"),
     *names("low high over"),
-    Column("claimed", lambda lead: float(lead.first.curve.claimed[lead.first.at])),
-    Column("provable", lambda lead: lead.first.provable),
+    TableColumn("claimed", lambda lead: float(lead.first.curve.claimed[lead.first.at])),
+    TableColumn("provable", lambda lead: lead.first.provable),
     _gap("to_ia", "to IA", lambda experiment: experiment.baseline("ia")),
     _gap("to_ge", "to GE", lambda experiment: experiment.baseline("ge")),
-    Column("clean", lambda lead: (best := clean_level(lead.standing.experiment)) and best.label),
+    TableColumn("clean", lambda lead: (best := clean_level(lead.standing.experiment)) and best.label),
     _gap("to_clean", "to no privacy", clean_level),
-    Column(
+    TableColumn(
         "tied", lambda lead: "; ".join(each.curve.label for each in lead.tied), _beside, "not surely worse"
     ),
-    Column("methods", lambda lead: len(lead.order)),
-    Column("experiment", lambda lead: lead.standing.experiment.name),
+    TableColumn("methods", lambda lead: len(lead.order)),
+    TableColumn("experiment", lambda lead: lead.standing.experiment.name),
     *names("dataset folds partition runs seed", "standing.experiment"),
 )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.report.tables.columns import NONE, Column, epsilon, names, number, tabled
+from dpmf_cli.report.tables.columns import NONE, TableColumn, epsilon, names, number, tabled
 from dpmf_cli.report.tables.layout import FORMATS, TextTable, draw
 
 
@@ -24,13 +24,13 @@ class Found:
     rare: str = ""
 
 
-COLUMNS: tuple[Column[Found], ...] = (
+COLUMNS: tuple[TableColumn[Found], ...] = (
     *names("of label"),
     number("error", head="RMSE"),
     epsilon("spent", head="ε"),
-    Column("rare", kept=lambda rows: any(row.rare for row in rows)),
+    TableColumn("rare", kept=lambda rows: any(row.rare for row in rows)),
 )
-MARK: Column[Found] = Column("marks", text=lambda row: "†" * (row.error is None), head="")
+MARK: TableColumn[Found] = TableColumn("marks", text=lambda row: "†" * (row.error is None), head="")
 ROWS = [
     Found("b", "x_1", 0.1 + 0.2, math.inf),
     Found("a", "second", None, 2.0),
