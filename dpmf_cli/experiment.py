@@ -13,12 +13,13 @@ from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.papers.printed_cells import beside_print
 from dpmf_cli.report.outputs import never_made, outputs
 from dpmf_cli.results.collect import Collected
-from dpmf_cli.results.contents import held, write_files
 from dpmf_cli.results.manifest import (
     Ran,
     has_tables,
+    held,
     manifest_of_run,
     refuse_changed_data,
+    write_files,
     write_manifest,
 )
 from dpmf_cli.results.store import Store
@@ -27,8 +28,7 @@ from dpmf_cli.running import calibration
 from dpmf_cli.running.cutting import portions_of
 from dpmf_cli.running.machine import REFERENCE, available_cores
 from dpmf_cli.running.processes import LocalProcesses
-from dpmf_cli.running.rounds import run_rounds
-from dpmf_cli.running.runner import Executor
+from dpmf_cli.running.runner import Executor, run_rounds
 from dpmf_cli.terminal import say
 
 

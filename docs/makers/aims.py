@@ -16,19 +16,15 @@ from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Status
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.evaluation.frontier import Frontier, best_at
 from dpmf_cli.evaluation.levels import band
 from dpmf_cli.evaluation.numbers import significant
-from dpmf_cli.evaluation.ranking import MODEST, Bar, Standing
+from dpmf_cli.evaluation.ranking import MODEST, Bar, Frontier, Standing, best_at
 from dpmf_cli.files import read_file
 from dpmf_cli.privacy.protection import Guarantee, Protection
 from dpmf_cli.report.advice import attempt_of
-from dpmf_cli.report.tables.cells import NONE, marks
-from dpmf_cli.report.tables.combined import short_label
-from dpmf_cli.report.tables.combined_notes import baselines_and_design
-from dpmf_cli.report.tables.formats import render
-from dpmf_cli.report.tables.frontier import CAVEAT, found_in
+from dpmf_cli.report.tables.columns import NONE
 from dpmf_cli.report.tables.layout import Group, TextTable
+from dpmf_cli.report.tables.ranked import CAVEAT, baselines_and_design, found_in, short_marked
 from dpmf_cli.strict_model import StrictModel
 
 Quantity = Literal["ia", "ge", "rmse"]
@@ -82,12 +78,10 @@ FIELDS = (
 """The columns of csv, and the keys of json."""
 
 
-def aims_table(
-    experiments: Sequence[Experiment], path: Path, form: str = "table", *, notes: Sequence[str] = ()
-) -> str:
-    """Draws a row for each aim of a file. Raises `DpmfError` for a file without aims, and for an unknown format."""
+def aims_table(experiments: Sequence[Experiment], path: Path, notes: Sequence[str] = ()) -> TextTable:
+    """Returns a row for each aim of a file. Raises `DpmfError` for a file without aims."""
     groups: dict[str, list[tuple[str, ...]]] = {}
-    records = []
+    records: list[tuple[Any, ...]] = []
     aims, found = read_aims(path), found_in(experiments)
     for aim in aims:
         reached = _reached(found, aim)
@@ -97,8 +91,8 @@ def aims_table(
         verdict = _verdict(aim, reached)
         title = f"{aim.title}: {Guarantee(aim.protects, aim.joint)}"
         groups.setdefault(title, []).append(_cells(aim, own, other, verdict))
-        records.append(_record(aim, own, other, verdict))
-    text = TextTable(
+        records.append(tuple(_record(aim, own, other, verdict).values()))
+    return TextTable(
         header=("", "before", "by", "aim", "dpmf's best", "by", "best of others", "by", "aim reached?"),
         alignment="lrllrlrll",
         groups=tuple(Group(title, tuple(rows)) for title, rows in groups.items()),
@@ -110,8 +104,9 @@ def aims_table(
             *baselines_and_design(experiments),
             *notes,
         ),
+        fields=FIELDS,
+        records=tuple(records),
     )
-    return render(text, FIELDS, records, form)
 
 
 def read_aims(path: Path) -> list[Aim]:
@@ -200,10 +195,10 @@ def _cells(aim: Aim, own: Reached | None, other: Reached | None, verdict: str) -
 def _reached_cells(aim: Aim, found: Reached | None) -> tuple[str, str]:
     if found is None or math.isinf(found.value):
         return NONE, NONE
-    curve = found.standing.curve
-    name = short_label(found.standing) + marks(joint=curve.joint, delta=curve.delta)
     ends = [NONE if math.isnan(end) else _number(aim, end) for end in (found.low, found.high)]
-    return f"{'≤ ' * found.below}{_number(aim, found.value)} [{', '.join(ends)}]", name
+    return f"{'≤ ' * found.below}{_number(aim, found.value)} [{', '.join(ends)}]", short_marked(
+        found.standing
+    )
 
 
 def _number(aim: Aim, value: float) -> str:

@@ -34,7 +34,7 @@ import typer
 from docs.makers.aims import aims_table
 from docs.makers.paper_tables import KINDS, Records, expected_text, open_text
 from docs.makers.reference import markdown_table
-from dpmf_cli import escapes
+from dpmf_cli import terminal
 from dpmf_cli.cli.main import app
 from dpmf_cli.cli.rankings import gathered
 from dpmf_cli.errors import DpmfError
@@ -48,7 +48,7 @@ from dpmf_cli.report.tables.explored import (
     verdicts,
     within_tolerance,
 )
-from dpmf_cli.report.tables.layout import TextTable, markdown
+from dpmf_cli.report.tables.layout import TextTable, draw, markdown
 from dpmf_cli.terminal import say
 
 _MARKED = re.compile(
@@ -102,7 +102,7 @@ def _aims(name: str, results: Path) -> str | None:
     """Returns what one experiment reached of the aims; None without its results."""
     try:
         experiments, notes, _ = gathered([Path(name)], results)
-        return aims_table(experiments, AIMS, "md", notes=notes)
+        return draw(aims_table(experiments, AIMS, notes), "md")
     except DpmfError as error:
         say(f"aims left as they were: {error}")
         return None
@@ -182,9 +182,8 @@ def experiments_table(found: PaperFindings) -> str:
     from dpmf_cli.config import load_config
     from dpmf_cli.config.documents import FOLDER as CONFIGS
     from dpmf_cli.evaluation.numbers import duration
-    from dpmf_cli.running.estimates import disk_bytes
     from dpmf_cli.running.machine import REFERENCE_CORES, REFERENCE_MEMORY
-    from dpmf_cli.running.plan import reference_plan
+    from dpmf_cli.running.plan import disk_bytes, reference_plan
 
     rows = []
     for name in found.configs:
@@ -241,5 +240,5 @@ def main(page: Path, results: Path | None = None) -> None:
 
 
 if __name__ == "__main__":
-    escapes.guard()
+    terminal.guard()
     typer.run(main)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.escapes import printable
+from dpmf_cli.terminal import printable
 
 if TYPE_CHECKING:
     from dpmf_cli.datasets.catalog import CatalogEntry

@@ -36,9 +36,9 @@ def doctor(
 
     Example: dpmf doctor
     """
-    from dpmf_cli.compiled import inspection
+    from dpmf_cli.compiled import entries
 
-    removed = inspection.clear() if clear_kernels else 0
+    removed = entries.clear() if clear_kernels else 0
     found = _found()
     print(json.dumps(found, indent=2) if as_json else _doctor_text(found))
     if removed and not as_json:
@@ -50,15 +50,15 @@ def doctor(
 def _found() -> dict[str, Any]:
     from importlib.util import find_spec
 
-    from dpmf_cli.compiled import entries, inspection
+    from dpmf_cli.compiled import entries
     from dpmf_cli.datasets import data_folder
     from dpmf_cli.datasets.located import present_keys
     from dpmf_cli.files import cache_folder
     from dpmf_cli.results import provenance
-    from dpmf_cli.running.grid_parts import memory
+    from dpmf_cli.running.batches import memory
     from dpmf_cli.running.machine import available_cores
 
-    cache, kernels = cache_folder(), list(inspection.inspected())
+    cache, kernels = cache_folder(), list(entries.inspected())
     counts = Counter(each.condition for each in kernels)
     return {
         "machine": {"processor": provenance.cpu(), "cores": available_cores(), "memory": memory()},

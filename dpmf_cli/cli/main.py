@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import dpmf_cli
-from dpmf_cli import __version__, escapes
+from dpmf_cli import __version__, terminal
 from dpmf_cli.cli.audit import audit
 from dpmf_cli.cli.datasets import app as datasets_app
 from dpmf_cli.cli.health import doctor, verify
@@ -96,7 +96,7 @@ def dpmf(
 
 def main() -> None:
     """Runs the command line. A DpmfError becomes one message on stderr and exit code 2."""
-    escapes.guard()
+    terminal.guard()
     try:
         try:
             check_limits()

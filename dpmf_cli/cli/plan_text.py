@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import Sizes
 from dpmf_cli.datasets.spec import SyntheticSpec
+from dpmf_cli.evaluation.crossings import MOST_ROUNDS
 from dpmf_cli.evaluation.numbers import duration
-from dpmf_cli.evaluation.refinement import MOST_ROUNDS
 from dpmf_cli.report.tables.layout import Group, TextTable, terminal
 from dpmf_cli.running.plan import Plan
 

@@ -55,7 +55,8 @@ def combined_of(
     """Returns what `dpmf combined` prints, and draws the figure that is asked for."""
     from dpmf_cli.errors import DpmfError, did_you_mean
     from dpmf_cli.evaluation.ranking import BARS
-    from dpmf_cli.report.tables.combined import combined_table
+    from dpmf_cli.report.tables.layout import draw
+    from dpmf_cli.report.tables.ranked import combined_table
 
     ways = ("within", "across")
     if rank not in ways:
@@ -64,7 +65,7 @@ def combined_of(
     if chosen is None:
         raise DpmfError(f'--by: unknown baseline "{bar}"{did_you_mean(bar, BARS)}')
     experiments, notes, _ = gathered(of, results)
-    table = combined_table(experiments, form, bar=chosen, across=rank == "across", notes=notes)
+    table = draw(combined_table(experiments, bar=chosen, across=rank == "across", notes=notes), form)
     _say_notes(form, notes)
     if figure is not None:
         from dpmf_cli.report.figures.panels import combined_figure
@@ -86,7 +87,7 @@ def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[st
     from dpmf_cli.config import load_config
     from dpmf_cli.config.documents import means_a_config
     from dpmf_cli.errors import DpmfError
-    from dpmf_cli.report.reductions import whole_first
+    from dpmf_cli.report.tables.ranked import whole_first
     from dpmf_cli.results.folders import results_of
     from dpmf_cli.results.manifest import MANIFEST
 
@@ -147,10 +148,11 @@ def frontier_of(
 ) -> str:
     """Returns what `dpmf frontier` prints, and writes the other files that are asked for."""
     from dpmf_cli.report.figures.style import figure_form, write_named
-    from dpmf_cli.report.tables.frontier import frontier_table
+    from dpmf_cli.report.tables.layout import draw
+    from dpmf_cli.report.tables.ranked import frontier_table
 
     experiments, notes, folders = gathered(of, results)
-    table = frontier_table(experiments, form, notes=notes)
+    table = draw(frontier_table(experiments, notes=notes), form)
     _say_notes(form, notes)
     if figure is not None:
         from dpmf_cli.report.figures.panels import frontier_figure

@@ -34,8 +34,8 @@ def report(
     from dpmf_cli.datasets import Folders
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.report.html.page import experiment_page, overview_page
-    from dpmf_cli.results.contents import add_file
     from dpmf_cli.results.folders import folders_of
+    from dpmf_cli.results.manifest import add_file
     from dpmf_cli.results.store import write_atomically
 
     if everything == bool(of):
@@ -77,8 +77,8 @@ def plot(
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.report.figures.every import drawings
     from dpmf_cli.report.figures.style import check_form
-    from dpmf_cli.results.contents import add_file
-    from dpmf_cli.results.folders import all_results, collect_folder, folders_of
+    from dpmf_cli.results.folders import results_of
+    from dpmf_cli.results.manifest import add_file
     from dpmf_cli.results.store import write_atomically
     from dpmf_cli.terminal import say
 
@@ -87,8 +87,7 @@ def plot(
         check_form(form)
     if everything == bool(of):
         raise DpmfError("name configs or results folders, or give --all for all results")
-    named = ((folder, collect_folder(folder)) for folder in folders_of(of or [], results))
-    for folder, collected in all_results(results) if everything else named:
+    for folder, collected in results_of(of or [], results):
         experiment = shown(collected, metric, named=not everything)
         if experiment is None:
             continue

@@ -137,24 +137,24 @@ def _cluster(scheduler: str, wait: float, jobs: int | None) -> "Executor":
 
 def _print_results(finished: "Finished") -> None:
     """Prints tables of baselines, twins, crossings and ledgers, and of very long tables only the first rows."""
-    from dpmf_cli.report.tables.baselines import baseline_rows, baselines_text, twins_text
-    from dpmf_cli.report.tables.crossings import crossings_text
-    from dpmf_cli.report.tables.layout import first_rows, terminal
-    from dpmf_cli.report.tables.ledgers import ledger_text, records_text
+    from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table, twins_table
+    from dpmf_cli.report.tables.crossings import crossings_table
+    from dpmf_cli.report.tables.layout import draw, first_rows
+    from dpmf_cli.report.tables.ledgers import ledger_table, records_table
     from dpmf_cli.report.tables.local import learned_nothing_table
 
     experiment = finished.collected.shown
-    tables = [(baselines_text(baseline_rows(experiment)), "curves.csv")]
+    tables = [(baselines_table(baseline_rows(experiment)), "curves.csv")]
     if any(curve.twin is not None for curve in experiment.curves):
-        tables.append((twins_text(experiment), "without_noise.md"))
-    tables.append((crossings_text(finished.crossings), "crossings.md"))
+        tables.append((twins_table(experiment), "without_noise.md"))
+    tables.append((crossings_table(finished.crossings), "crossings.md"))
     if (learned_nothing := learned_nothing_table(experiment)) is not None:
         tables.append((learned_nothing, "local_mean.md"))
-    tables.append((ledger_text(finished.collected.ledgers, experiment.curves), "ledger.csv"))
+    tables.append((ledger_table(finished.collected.ledgers, experiment.curves), "ledger.csv"))
     if any(curve.records for curve in experiment.curves):
-        tables.append((records_text(experiment.curves), "records.csv"))
+        tables.append((records_table(experiment.curves), "records.csv"))
     shown = (first_rows(table, MOST_ROWS, f"{finished.folder}/{file}") for table, file in tables)
-    print("\n".join(map(terminal, shown)), end="")
+    print("\n".join(map(draw, shown)), end="")
 
 
 def _end(finished: "Finished") -> None:

@@ -61,11 +61,12 @@ def crossings_of(
     audited: bool = False,
 ) -> str:
     """Returns what `dpmf crossings` prints."""
-    from dpmf_cli.audit.kept import of_experiment
+    from dpmf_cli.audit.job import of_experiment
     from dpmf_cli.datasets import data_folder
     from dpmf_cli.datasets.located import present_keys
     from dpmf_cli.papers.printed_cells import with_printed_cells
     from dpmf_cli.report.tables.crossings import crossings_table
+    from dpmf_cli.report.tables.layout import draw
     from dpmf_cli.terminal import say
 
     rows: list[Crossing] = []
@@ -77,7 +78,7 @@ def crossings_of(
         rows = with_printed_cells(rows, present=present_keys(data_folder()))
     if audited and not any(audits.values()):
         say("nothing was audited: `dpmf audit` a config, and ask again")
-    return crossings_table(rows, form, audits if audited else None)
+    return draw(crossings_table(rows, audits if audited else None), form)
 
 
 def _crossings(experiment: "Experiment") -> "list[Crossing]":
@@ -121,7 +122,8 @@ def levels(
     """
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.evaluation.levels import levels_at
-    from dpmf_cli.report.tables.levels import levels_table
+    from dpmf_cli.report.tables.crossings import levels_table
+    from dpmf_cli.report.tables.layout import draw
     from dpmf_cli.terminal import say
 
     found = []
@@ -134,9 +136,9 @@ def levels(
             say(f"passed over: {error}")
     if not found:
         raise DpmfError(f"no result has ε = {at:g} in its grid")
-    if len({level.metric for level in found}) > 1:
+    if len({level.curve.metric for level in found}) > 1:
         raise DpmfError("these configs show different metrics; ask for one of them with --metric")
-    print(levels_table(found, at, form), end="")
+    print(draw(levels_table(found, at), form), end="")
 
 
 def _experiments(of: list[Path], results: Path, metric: str | None) -> "Iterator[tuple[Path, Experiment]]":
@@ -144,7 +146,6 @@ def _experiments(of: list[Path], results: Path, metric: str | None) -> "Iterator
 
     Of an interrupted run, yields only the finished folds, and says so.
     """
-    from dpmf_cli.evaluation.partial import of_finished_folds
     from dpmf_cli.results.folders import results_of
     from dpmf_cli.results.manifest import read_manifest
     from dpmf_cli.terminal import say
@@ -155,7 +156,7 @@ def _experiments(of: list[Path], results: Path, metric: str | None) -> "Iterator
             continue
         if any(each.missing for each in experiment.measured()):
             failed = read_manifest(folder).get("failures")
-            partial = None if failed else of_finished_folds(experiment)
+            partial = None if failed else experiment.of_finished_folds()
             what = (
                 f"only {partial.partial} are finished and shown"
                 if partial
@@ -237,12 +238,11 @@ def baselines(
 def baselines_of(of: list[Path], results: Path, form: str, metric: str | None = None) -> str:
     """Returns what `dpmf baselines` prints."""
     from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
-    from dpmf_cli.results.folders import collected_results
+    from dpmf_cli.report.tables.layout import draw
+    from dpmf_cli.results.folders import results_of
 
-    every = (shown(collected, metric, named=bool(of)) for collected in collected_results(of, results))
-    return baselines_table(
-        [row for experiment in every if experiment for row in baseline_rows(experiment)], form
-    )
+    every = (shown(collected, metric, named=bool(of)) for _, collected in results_of(of, results))
+    return draw(baselines_table([row for each in every if each for row in baseline_rows(each)]), form)
 
 
 local_app = typer.Typer(help="The local model: noise, messages, improvements.", no_args_is_help=True)
@@ -297,11 +297,13 @@ def traffic_of(config: Path, data: Path | None, form: str) -> str:
     from dpmf_cli.config import load_config
     from dpmf_cli.datasets import Folders, load
     from dpmf_cli.report.tables import local
+    from dpmf_cli.report.tables.layout import draw
 
     loaded = load_config(config)
     dataset = load(loaded.dataset, Folders.named(data, base=config.parent))
     ratings, title = dataset.ratings, dataset.identity.title
-    return local.traffic_table(local.traffic(loaded.algorithms, ratings, title), ratings, title, form)
+    sent = local.traffic(loaded.algorithms, ratings, title)
+    return draw(local.traffic_table(sent, ratings, title), form)
 
 
 @local_app.command()
@@ -322,7 +324,8 @@ def improvements(
 
 def improvements_of(of: list[Path], results: Path, form: str) -> str:
     """Returns what `dpmf local improvements` prints."""
+    from dpmf_cli.report.tables.layout import draw
     from dpmf_cli.report.tables.local import improvements_table
-    from dpmf_cli.results.folders import collected_results
+    from dpmf_cli.results.folders import results_of
 
-    return improvements_table([collected.experiment for collected in collected_results(of, results)], form)
+    return draw(improvements_table([each.experiment for _, each in results_of(of, results)]), form)

@@ -23,8 +23,8 @@ from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.config.entries import LISTED, BaselineEntry, PrivateEntry, Registry
 from dpmf_cli.datasets.spec import CsvSpec, DatasetSpec, TestSet
 from dpmf_cli.evaluation.curves import Axis
+from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.evaluation.metrics import RMSE, Metric
-from dpmf_cli.evaluation.portions import Order
 from dpmf_cli.evaluation.top_items import TopItems
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.strict_model import StrictModel, later

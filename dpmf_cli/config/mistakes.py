@@ -10,8 +10,8 @@ from dpmf_cli.algorithms import plugins
 from dpmf_cli.config.documents import Document, KeyPath
 from dpmf_cli.config.entries import INHERITED, LISTED, Registry, written_out
 from dpmf_cli.errors import did_you_mean
-from dpmf_cli.escapes import printable
 from dpmf_cli.strict_model import NEIGHBOURS_HIDE, tagged
+from dpmf_cli.terminal import printable
 
 Registries = Mapping[str, Registry]
 """The algorithms of each key that lists entries."""

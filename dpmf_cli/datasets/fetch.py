@@ -26,8 +26,8 @@ from dpmf_cli.datasets.archives import Wanted
 from dpmf_cli.datasets.catalog import CatalogEntry, Download, IndexPackage, SourcePart
 from dpmf_cli.datasets.sanity import TOLERANCE, figures
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.escapes import unguarded
 from dpmf_cli.files import flush, make_folder, rename, sweep, temporary_folder, write_whole
+from dpmf_cli.terminal import unguarded
 
 if TYPE_CHECKING:
     import requests

@@ -176,47 +176,41 @@ def measure_crossing(
 
     Raises `ValueError` as `differences_between` does.
     """
-    epsilons = curve.epsilons
-    folds, runs, _ = curve.values.shape
+    epsilons, (folds, runs, _) = curve.epsilons, curve.values.shape
+    of_curve = ("neighbours", "mode", "algorithm", "label", "delta", "joint", "metric")
     cell = Crossing(
+        **{key: getattr(curve, key) for key in of_curve},
         dataset=experiment.dataset,
-        neighbours=curve.neighbours,
-        mode=curve.mode,
-        algorithm=curve.algorithm,
-        label=curve.label,
+        experiment=experiment.name,
+        partial=experiment.partial,
         baseline=target_name(target),
-        status=Status.INCOMPLETE,
-        delta=curve.delta,
-        joint=curve.joint,
         reference=isinstance(target, Reference),
         comparable=not isinstance(target, Reference) or target.comparable,
+        status=Status.INCOMPLETE,
         folds=folds,
         runs=runs,
         grid_low=float(epsilons[0]),
         grid_high=float(epsilons[-1]),
-        experiment=experiment.name,
-        partial=experiment.partial,
-        metric=curve.metric,
     )
     differences = differences_between(experiment, curve, target, replicates=replicates)
     if differences is None:
         return cell
     found = float(first_crossing(epsilons, differences.mean))
     low, high = _interval(differences, refines=experiment.refines)
+    worse = differences.mean[(differences.mean <= 0).argmax() :] > 0
     cell = replace(
         cell,
+        status=_outside(found) or Status.CROSSED,
         low=low,
         high=high,
         over=differences.replicates.over,
-        recrosses=_rises_again(differences.mean),
+        recrosses=found < np.inf and bool(worse.any()),
         coarse=experiment.refines and bool(differences.open_gaps),
     )
-    outside = _outside(found)
-    if outside is not None:
-        return replace(cell, status=outside)
+    if cell.status is not Status.CROSSED:
+        return cell
     return replace(
         cell,
-        status=Status.CROSSED,
         reproduced=found,
         claimed=spent_at(found, epsilons, curve.claimed),
         provable=spent_at(found, epsilons, curve.provable),
@@ -288,14 +282,8 @@ def _outside(crossing: float) -> Status | None:
     return Status.BELOW_GRID if crossing < 0 else Status.NOT_REACHED
 
 
-def _rises_again(mean: NDArray[np.float64]) -> bool:
-    """Whether a difference curve (E,) is positive again at a larger ε than the first at which it is not positive."""
-    reached = np.flatnonzero(mean <= 0)
-    return len(reached) > 0 and bool((mean[reached[0] :] > 0).any())
-
-
 def _theta_at(crossing: float, curve: Measured) -> float | None:
-    """θ at the ε of a crossing. Between two grid points log θ is taken as linear in log ε."""
+    """θ at the ε of a crossing, if the grid is of θ. Between two grid points log θ is taken as linear in log ε."""
     if curve.thetas is None:
         return None
     return float(np.exp(np.interp(np.log(crossing), np.log(curve.epsilons), np.log(curve.thetas))))
@@ -310,3 +298,38 @@ def spent_at(crossing: float, epsilons: NDArray[np.float64], spent: NDArray[np.f
     upper = int(np.searchsorted(epsilons, crossing))
     lower = upper if epsilons[upper] == crossing else upper - 1
     return crossing * float((spent / epsilons)[lower : upper + 1].max())
+
+
+PARTS = 4
+"""Number of parts into which a gap is cut. With 4, what a quadratic leaves open falls to a sixteenth, and two
+crossings add six ε, which take as long to fit as one (`lane_groups`)."""
+
+MOST_ROUNDS = 4
+"""Number of rounds after which a crossing is no longer refined, and is marked as coarse if it still is. By then a gap
+has been cut into 256 parts."""
+
+Added = dict[str, tuple[float, ...]]
+"""For each label of a curve, the ε that its grid has beside those of the config, ascending."""
+
+
+def epsilons_to_add(experiment: Experiment) -> Added:
+    """The ε that the next round adds to each curve of the experiment.
+
+    Adds nothing to curves whose crossings are uncertain only statistically, no longer by interpolation. Depends on
+    the results only.
+    """
+    found = {}
+    for curve in experiment.curves:
+        gaps: dict[tuple[float, float], None] = {}
+        for target in crossing_targets(experiment):
+            differences = differences_between(experiment, curve, target)
+            gaps |= dict.fromkeys(differences.open_gaps if differences else ())
+        if new := sorted({epsilon for gap in gaps for epsilon in between(*gap)}):
+            found[curve.label] = tuple(new)
+    return found
+
+
+def between(low: float, high: float) -> list[float]:
+    """The ε that cut a gap into `PARTS` parts of equal width in log ε, rounded to three digits as in a config."""
+    cuts = (float(f"{low * (high / low) ** (part / PARTS):.3g}") for part in range(1, PARTS))
+    return [cut for cut in cuts if low < cut < high]

@@ -1,15 +1,15 @@
 """The measurements of one experiment, gathered from its tasks: the input of every table and figure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.evaluation.folds import Order, Portion
 from dpmf_cli.evaluation.metrics import RMSE, Metric
-from dpmf_cli.evaluation.portions import Order, Portion
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
 from dpmf_cli.streams import OWN, Seed
@@ -17,21 +17,25 @@ from dpmf_cli.streams import OWN, Seed
 Axis = Literal["epsilon", "theta"]
 """The quantity that the grid of an experiment varies: the total ε, or McSherry and Mironov's θ."""
 
+Cubes = Mapping[str, NDArray[np.float64]]
+"""What was measured, by name: (folds, runs, E) each, NaN where there is no result. `ERROR_CDF` has a further axis."""
 
-@dataclass(frozen=True)
-class Records:
-    """What personalised privacy cost the training records, over folds and runs: (E,) each, NaN without a result.
+ERROR_CDF = "error_cdf"
+"""(folds, runs, E, X) the fraction of errors that are at most each of the X limits."""
 
-    threshold   largest t, where t is the ε of the algorithm that is personalised
-    kept        mean fraction of the records that was sampled
-    least, median, largest   ε that can be proved for a record: the smallest, the median of the medians, the largest
-    """
+OVER_RECORDS: Mapping[str, Callable[[NDArray[np.float64]], Any]] = {
+    "threshold": np.max,
+    "kept": np.mean,
+    "least": np.min,
+    "median": np.median,
+    "largest": np.max,
+}
+"""What personalised privacy cost the training records of a fit, and what is told of all folds and runs.
 
-    threshold: NDArray[np.float64]
-    kept: NDArray[np.float64]
-    least: NDArray[np.float64]
-    median: NDArray[np.float64]
-    largest: NDArray[np.float64]
+threshold   t, where t is the ε of the algorithm that is personalised
+kept        fraction of the records that was sampled
+least, median, largest   ε that can be proved for a record
+"""
 
 
 @dataclass(frozen=True)
@@ -47,25 +51,21 @@ class Measured:
     provable    (E,) ε that can be proved for what was run, inf where none can
     neighbours  "bounded", "unbounded", …; "none" for a baseline
     mode        "published" or "corrected"; "none" for a baseline
+    missing     number of its tasks that have no result yet. If it is not 0, `values` or those of the twin hold NaN
+                and no figure may be derived from them
     joint       whether it predicts from the target user's own clean ratings: the ε holds against other users only
     swept       the parameter that a sweep varies and its value here, where the curve is a point of a sweep
-    line        the name that all values of a sweep share; `label` where there is no sweep, "" where it is not known
-    missing     number of its tasks that have no result yet. If it is not 0, `values` or `twin_values` hold NaN
-                and no figure may be derived from them
     thetas      (E,) the θ of each ε, ascending; None where the grid is of ε and θ is the same
     delta       δ of the (ε, δ) that is spent; 0 for pure ε
-    twin        (folds,) RMSE of the same algorithm without noise; None where it was not asked for
+    twin        everything that was measured for the same algorithm without noise, in one run at one ε; None where it
+                was not asked for
+    line        the name that all values of a sweep share; `label` where there is no sweep, "" where it is not known
     limits      (X,) the x of the distribution of absolute errors, ascending, rating units; empty if not asked for
-    error_cdf   (folds, runs, E, X) the fraction of errors that are at most x; None where it was not asked for
-    twin_cdf    (folds, X) that fraction for the same algorithm without noise
-    mae         (folds, runs, E) mean absolute errors, NaN where none was measured; None where they are not known
-    ranked      (folds, runs, E) each: the ranking metrics, by the key of the metric
-    twin_ranked (folds,) each: the ranking metrics without noise
-    metric      the metric that `values` are of
-    scores_only whether it orders items without predicting ratings: then `rmse` is NaN
-    records     what personalised privacy cost the records; None where privacy is the same for all
+    others      everything beside `rmse` that was measured, by the key of the metric, or as in `OVER_RECORDS`
     protects    what the ε protects; None for a baseline
     source      the method's paper, as tables cite it; "" for a baseline
+    metric      the metric that `values` are of
+    scores_only whether it orders items without predicting ratings: then `rmse` is NaN
     """
 
     algorithm: str
@@ -81,17 +81,12 @@ class Measured:
     swept: tuple[str, float] | None = None
     thetas: NDArray[np.float64] | None = None
     delta: float = 0.0
-    twin: NDArray[np.float64] | None = None
+    twin: Cubes | None = None
     line: str = ""
     limits: tuple[float, ...] = ()
-    error_cdf: NDArray[np.float64] | None = None
-    twin_cdf: NDArray[np.float64] | None = None
-    records: Records | None = None
+    others: Cubes = field(default_factory=dict)
     protects: Protection | None = None
     source: str = ""
-    mae: NDArray[np.float64] | None = None
-    ranked: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    twin_ranked: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     metric: Metric = RMSE
     scores_only: bool = False
 
@@ -100,18 +95,32 @@ class Measured:
         """(folds, runs, E) the values of the metric that is shown."""
         return self.of(self.metric)
 
-    @property
-    def twin_values(self) -> NDArray[np.float64] | None:
-        """(folds,) the values of the twin, without noise; None where it was not asked for."""
-        return self.twin if self.twin is None or self.metric == RMSE else self.twin_ranked[self.metric.key]
-
     def of(self, metric: Metric) -> NDArray[np.float64]:
-        """(folds, runs, E) the values of a metric. Raises KeyError where it was not asked for."""
-        return self.rmse if metric == RMSE else self.ranked[metric.key]
+        """(folds, runs, E) the values of a metric; NaN where it was not measured."""
+        if metric == RMSE:
+            return self.rmse
+        return self.others.get(metric.key, np.full_like(self.rmse, np.nan))
 
     def has(self, metric: Metric) -> bool:
         """Whether that metric was measured for this algorithm."""
-        return not self.scores_only if metric == RMSE else metric.key in self.ranked
+        return not self.scores_only if metric == RMSE else metric.key in self.others
+
+    @property
+    def error_cdf(self) -> NDArray[np.float64] | None:
+        """(folds, runs, E, X) the fraction of errors that are at most x; None where it was not asked for."""
+        return self.others.get(ERROR_CDF)
+
+    @property
+    def records(self) -> Cubes:
+        """(E,) each: what personalised privacy cost the records; empty where privacy is the same for all."""
+
+        def over(
+            cube: NDArray[np.float64], tell: Callable[[NDArray[np.float64]], Any]
+        ) -> NDArray[np.float64]:
+            known = [column[~np.isnan(column)] for column in cube.reshape(-1, cube.shape[-1]).T]
+            return np.array([tell(column) if len(column) else np.nan for column in known])
+
+        return {key: over(self.others[key], tell) for key, tell in OVER_RECORDS.items() if key in self.others}
 
     @property
     def is_baseline(self) -> bool:
@@ -126,16 +135,9 @@ class Measured:
         protects = self.protects or protection_of(Neighbours(self.neighbours))
         return Guarantee(protects, self.joint, self.delta)
 
-    def mean(self) -> NDArray[np.float64]:
-        """(E,) the curve: the metric that is shown, averaged over folds and runs."""
-        mean: NDArray[np.float64] = self.values.mean(axis=(0, 1))
-        return mean
-
-    def mean_absolute(self) -> NDArray[np.float64]:
-        """(E,) MAE averaged over folds and runs; NaN where a fold or run has no MAE."""
-        if self.mae is None:
-            return np.full(len(self.epsilons), np.nan)
-        mean: NDArray[np.float64] = self.mae.mean(axis=(0, 1))
+    def mean(self, metric: Metric | None = None) -> NDArray[np.float64]:
+        """(E,) a metric, by default the one that is shown, averaged over folds and runs."""
+        mean: NDArray[np.float64] = self.of(metric or self.metric).mean(axis=(0, 1))
         return mean
 
     def along(self, axis: Axis) -> NDArray[np.float64]:
@@ -146,23 +148,27 @@ class Measured:
         """The twin as a curve with the single point ε = ∞; None where there is no twin."""
         if self.twin is None:
             return None
-        infinite = np.array([np.inf])
+        infinite, rmse = np.array([np.inf]), self.twin["rmse"]
         return replace(
             self,
             epsilons=infinite,
-            rmse=self.twin[:, None, None],
+            rmse=rmse,
             claimed=infinite,
             provable=infinite,
-            missing=int(np.isnan(self.twin).sum()),
+            missing=int(np.isnan(rmse).sum()),
             thetas=None if self.thetas is None else infinite,
             twin=None,
-            error_cdf=None if self.twin_cdf is None else self.twin_cdf[:, None, None, :],
-            twin_cdf=None,
-            records=None,
-            mae=None,
-            ranked={key: values[:, None, None] for key, values in self.twin_ranked.items()},
-            twin_ranked={},
+            others={key: cube for key, cube in self.twin.items() if key != "rmse"},
         )
+
+    def changed(self, change: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> "Measured":
+        """The same with every cube changed, those of the twin too."""
+
+        def each(cubes: Cubes) -> Cubes:
+            return {key: change(cube) for key, cube in cubes.items()}
+
+        twin = None if self.twin is None else each(self.twin)
+        return replace(self, rmse=change(self.rmse), others=each(self.others), twin=twin)
 
 
 @dataclass(frozen=True)
@@ -247,15 +253,14 @@ class Experiment:
             )
         if metric == self.metric:
             return self
-        baselines = [
-            replace(each, metric=metric) for each in (*self.baselines, *self.aside) if each.has(metric)
-        ]
+        every = (*self.baselines, *self.aside)
+        baselines = [replace(each, metric=metric) for each in every if each.has(metric)]
         ordering = [each.algorithm for each in baselines if each.scores_only]
         return replace(
             self,
             curves=tuple(replace(curve, metric=metric) for curve in self.curves),
             baselines=tuple(baselines),
-            aside=tuple(each for each in (*self.baselines, *self.aside) if not each.has(metric)),
+            aside=tuple(each for each in every if not each.has(metric)),
             references=self.references if metric == RMSE else (),
             targets=tuple(dict.fromkeys((*ordering, *self.targets))),
             metric=metric,
@@ -270,3 +275,46 @@ class Experiment:
         for part in self.growth.stages if self.growth else (self,):
             yield from (*part.curves, *part.baselines)
         yield from self.aside
+
+    def of_folds(self, folds: Sequence[int]) -> "Experiment":
+        """The experiment as if only these folds had been held out. Folds without a result count as missing."""
+
+        def cut(found: Sequence[Measured]) -> tuple[Measured, ...]:
+            return tuple(
+                replace(
+                    each.changed(lambda cube: cube[list(folds)]),
+                    missing=sum(not _is_finished(each, fold) for fold in folds),
+                )
+                for each in found
+            )
+
+        def cut_stage(stage: Stage) -> Stage:
+            return replace(stage, curves=cut(stage.curves), baselines=cut(stage.baselines))
+
+        growth = self.growth and Growth(self.growth.order, tuple(map(cut_stage, self.growth.stages)))
+        return replace(
+            self,
+            folds=len(folds),
+            curves=cut(self.curves),
+            baselines=cut(self.baselines),
+            aside=cut(self.aside),
+            growth=growth,
+        )
+
+    def of_finished_folds(self) -> "Experiment | None":
+        """The experiment restricted to the folds on which all curves and baselines have results.
+
+        None where these are all folds, or none. A run goes through the folds one after the other, so most curves
+        lose no results by this.
+        """
+        found = (*self.curves, *self.baselines, *self.aside)
+        folds = [fold for fold in range(self.folds) if all(_is_finished(each, fold) for each in found)]
+        if len(folds) in (0, self.folds):
+            return None
+        partial = f"{len(folds)} of {self.folds} folds"
+        return replace(self.of_folds(folds), growth=None, partial=partial)
+
+
+def _is_finished(measured: Measured, fold: int) -> bool:
+    found = [each for each in (measured, measured.without_noise()) if each is not None]
+    return not any(np.isnan(each.values[fold]).any() for each in found)

@@ -17,7 +17,6 @@ from dpmf_cli.datasets import Folders, load
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.partial import of_folds
 from dpmf_cli.papers.claims import PaperFindings, paper
 from dpmf_cli.papers.evidence import Evidence, Found, Proof
 from dpmf_cli.papers.record import Explored, Halves, Printed, Proved, Tried
@@ -27,11 +26,9 @@ from dpmf_cli.papers.space import OnData, Setting, Space, halves, space
 from dpmf_cli.results.collect import collect
 from dpmf_cli.results.manifest import Ran
 from dpmf_cli.results.store import Store
-from dpmf_cli.running.audits import outcomes_of
 from dpmf_cli.running.cutting import portions_of
 from dpmf_cli.running.plan import Plan
-from dpmf_cli.running.runner import Executor
-from dpmf_cli.running.several import Datasets, refuse_failures, run_whole, whole_plan
+from dpmf_cli.running.runner import Datasets, Executor, outcomes_of, refuse_failures, run_whole, whole_plan
 from dpmf_cli.terminal import say
 
 Configs = dict[str, ExperimentConfig]
@@ -95,7 +92,7 @@ def best_of_each(
 
     experiments   the same config under all settings: the same curves over the same ε
     """
-    tested = of_folds(experiments[0], testing)
+    tested = experiments[0].of_folds(testing)
     curves = zip(*(each.curves for each in experiments), strict=True)
     baselines = zip(*(each.baselines for each in experiments), strict=True)
     return replace(
@@ -117,10 +114,7 @@ def _best(settings: Sequence[Measured], choosing: Sequence[int], testing: Sequen
         provable=np.array([settings[at].provable[e] for e, at in enumerate(best)]),
         missing=int(np.isnan(rmse).any(axis=(0, 1)).sum()),
         twin=None,
-        error_cdf=None,
-        twin_cdf=None,
-        records=None,
-        mae=None,
+        others={},
     )
 
 
@@ -246,7 +240,7 @@ def _halves(under: Mapping[str, Experiments]) -> Iterator[dict[str, Experiments]
     """Yields the experiments of all data sets on the folds to choose by, then on the folds to test by."""
     for half in (0, 1):
         yield {
-            data: {name: of_folds(each, halves(each.folds)[half]) for name, each in experiments.items()}
+            data: {name: each.of_folds(halves(each.folds)[half]) for name, each in experiments.items()}
             for data, experiments in under.items()
         }
 

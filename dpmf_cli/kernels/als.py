@@ -18,14 +18,14 @@ For 10⁵ ratings, d = 10, q_max = 1 and λ ≥ 10⁻⁶ both fractions are belo
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.compiled.lane_groups import on_each_group, pad
 from dpmf_cli.kernels.cholesky import cholesky_solve, solve_in_ball
 from dpmf_cli.kernels.examples import USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, Side
@@ -43,10 +43,8 @@ from dpmf_cli.kernels.lanes import (
     zeros,
     zeros_like,
 )
-from dpmf_cli.kernels.order import item_major
-from dpmf_cli.kernels.perturb import store_within, within
-from dpmf_cli.kernels.releasing import noise_lanes, published_rows, release_row
-from dpmf_cli.lane_groups import on_each_group, pad
+from dpmf_cli.kernels.releasing import noise_lanes, published_rows, release_row, store_within, within
+from dpmf_cli.kernels.sums import item_major
 from dpmf_cli.privacy.grid import grid_of
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Perturbed, Publish, noisy_kernel
@@ -88,9 +86,8 @@ class RowProblem:
         return ridge[group.part] if isinstance(ridge, np.ndarray) else np.full(group.lanes, ridge)
 
 
-@dataclass(frozen=True)
-class SideRatings:
-    """The ratings of one side's rows, one row after the other.
+class RatingsByRow(NamedTuple):
+    """Ratings, one row after the other, as kernels take them.
 
     starts (rows + 1,); others (n_ratings,) each rating's row of the other side; values (n_ratings,) rating scale
     """
@@ -100,42 +97,45 @@ class SideRatings:
     values: NDArray[np.float32]
 
 
+@dataclass(frozen=True)
+class SideRatings:
+    """The ratings of one side's rows. Those rows are solved with them, the other side fixed."""
+
+    side: Side
+    rows: RatingsByRow
+
+
 def by_user(train: Ratings) -> SideRatings:
-    """Returns the ratings by user, as `solve_users` takes them."""
-    return SideRatings(train.user_starts, train.items, train.values)
+    """Returns the ratings of users."""
+    return SideRatings("users", RatingsByRow(train.user_starts, train.items, train.values))
 
 
 def by_item(train: Ratings) -> SideRatings:
-    """Returns the ratings by item, as `solve_items` takes them."""
-    return SideRatings(*item_major(train))
+    """Returns the ratings of items."""
+    return SideRatings("items", RatingsByRow(*item_major(train)))
 
 
 @on_each_group
-def solve_users(group: FactorLanes, ratings: SideRatings, problem: RowProblem) -> None:
-    """Solves every user's problem without noise, items fixed, in place; ratings by user."""
-    _solve_side(group, "users", None, ratings, problem)
-
-
-@on_each_group
-def solve_items(group: FactorLanes, ratings: SideRatings, problem: RowProblem) -> None:
-    """Solves every item's problem without noise, users fixed, in place; ratings by item."""
-    _solve_side(group, "items", None, ratings, problem)
+def solve_rows(group: FactorLanes, ratings: SideRatings, problem: RowProblem) -> None:
+    """Solves every row's problem without noise, in place."""
+    _solve_side(group, None, ratings, problem)
 
 
 def _plain_sums(
-    group: FactorLanes, side: Side, ratings: SideRatings, problem: RowProblem
+    group: FactorLanes, ratings: SideRatings, problem: RowProblem
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Σ q·qᵀ (rows, d, d, lanes) and Σ r̃·q (rows, d, lanes) of a side's rows."""
     effects = {
         each: flat.reshape(-1, group.factors + 1, group.width)[:, -1, : group.lanes]
         for each, flat in (("users", group.users), ("items", group.items))
     }
+    side, (starts, others, values) = ratings.side, ratings.rows
     opposite: Side = "items" if side == "users" else "users"
-    rows = len(ratings.starts) - 1
-    row_of = np.repeat(np.arange(rows), np.diff(ratings.starts))
-    targets = ratings.values[:, None] - effects[opposite][ratings.others] - effects[side][row_of]
+    rows = len(starts) - 1
+    row_of = np.repeat(np.arange(rows), np.diff(starts))
+    targets = values[:, None] - effects[opposite][others] - effects[side][row_of]
     targets = np.clip(targets, -np.float32(problem.bound), np.float32(problem.bound)).astype(np.float64)
-    q = group.rows(opposite)[ratings.others].astype(np.float64)
+    q = group.rows(opposite)[others].astype(np.float64)
     gram, right = (np.zeros((rows, *(group.factors,) * axes, group.lanes)) for axes in (2, 1))
     np.add.at(gram, row_of, q[:, :, None] * q[:, None])
     np.add.at(right, row_of, targets[:, None] * q)
@@ -150,7 +150,7 @@ def _plain_solutions(
     right: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """(rows, d, lanes) the solutions; 0 in rows that are not solved."""
-    counts, solutions = np.diff(ratings.starts), np.zeros(right.shape)
+    counts, solutions = np.diff(ratings.rows.starts), np.zeros(right.shape)
     solved = _solved_rows(ratings, problem)
     times = counts[solved, None] if problem.per_rating else 1
     ridge = np.broadcast_to(problem.weights(group) * times, (len(solved), group.lanes))
@@ -161,24 +161,20 @@ def _plain_solutions(
     return solutions
 
 
-def _plain_solve_perturbed(side: Side) -> Callable[..., None]:
-    """Returns the plain twin. It measures −Σ r̃·q of the solved rows, or the solutions if `private_raters`."""
-
-    def twin(
-        group: FactorLanes, publish: Publish, ratings: SideRatings, problem: RowProblem, limit: float
-    ) -> None:
-        gram, right = _plain_sums(group, side, ratings, problem)
-        solved = _solved_rows(ratings, problem)
-        if problem.private_raters:
-            solutions = publish.solutions(_plain_problems(group, ratings, problem, gram, right))
-        else:
-            right = -published_rows(publish, -right, solved)
-            solutions = _plain_solutions(group, ratings, problem, gram, right)
-        if cell := _cell(problem):
-            solutions = np.rint(solutions / cell) * cell
-        group.rows(side)[solved] = within(solutions, limit)[solved]
-
-    return twin
+def _plain_solve_perturbed(
+    group: FactorLanes, publish: Publish, ratings: SideRatings, problem: RowProblem, limit: float
+) -> None:
+    """The plain twin. It measures −Σ r̃·q of the solved rows, or the solutions if `private_raters`."""
+    gram, right = _plain_sums(group, ratings, problem)
+    solved = _solved_rows(ratings, problem)
+    if problem.private_raters:
+        solutions = publish.solutions(_plain_problems(group, ratings, problem, gram, right))
+    else:
+        right = -published_rows(publish, -right, solved)
+        solutions = _plain_solutions(group, ratings, problem, gram, right)
+    if cell := _cell(problem):
+        solutions = np.rint(solutions / cell) * cell
+    group.rows(ratings.side)[solved] = within(solutions, limit)[solved]
 
 
 def _plain_problems(
@@ -203,28 +199,24 @@ def _plain_problems(
     return Perturbed(solve, noise_of, volume)
 
 
-def _plain_perturb_solved(side: Side) -> Callable[..., None]:
-    """Returns the plain twin. It measures the solutions divided by their factors."""
-
-    def twin(
-        group: FactorLanes,
-        publish: Publish,
-        ratings: SideRatings,
-        problem: RowProblem,
-        factors: NDArray[np.float64],
-        limit: float,
-    ) -> None:
-        solutions = _plain_solutions(group, ratings, problem, *_plain_sums(group, side, ratings, problem))
-        solved, factor = _solved_rows(ratings, problem), factors[:, None, None]
-        noisy = published_rows(publish, solutions / factor, solved) * factor
-        group.rows(side)[solved] = within(noisy, limit)[solved]
-
-    return twin
+def _plain_perturb_solved(
+    group: FactorLanes,
+    publish: Publish,
+    ratings: SideRatings,
+    problem: RowProblem,
+    factors: NDArray[np.float64],
+    limit: float,
+) -> None:
+    """The plain twin. It measures the solutions divided by their factors."""
+    solutions = _plain_solutions(group, ratings, problem, *_plain_sums(group, ratings, problem))
+    solved, factor = _solved_rows(ratings, problem), factors[:, None, None]
+    noisy = published_rows(publish, solutions / factor, solved) * factor
+    group.rows(ratings.side)[solved] = within(noisy, limit)[solved]
 
 
 def _solved_rows(ratings: SideRatings, problem: RowProblem) -> NDArray[np.intp]:
     """Returns the rows that are solved: those with ratings if `per_rating`, else all."""
-    return np.flatnonzero((np.diff(ratings.starts) > 0) | (not problem.per_rating))
+    return np.flatnonzero((np.diff(ratings.rows.starts) > 0) | (not problem.per_rating))
 
 
 def _cell(problem: RowProblem) -> float:
@@ -257,30 +249,21 @@ def ridge_within(
     return solution(np.where(inside, 0.0, high))
 
 
-@noisy_kernel(_plain_solve_perturbed("users"))
-def solve_perturbed_users(
+@noisy_kernel(_plain_solve_perturbed)
+def solve_perturbed(
     group: FactorLanes, noise: LaneNoise, ratings: SideRatings, problem: RowProblem, limit: float
 ) -> None:
-    """Solves every user's problem with b = noise, items fixed, then projects to ‖p_u‖₂ ≤ limit, in place.
+    """Solves every row's problem with b = noise, the other side fixed, then projects to ‖p‖₂ ≤ limit, in place.
 
     The release is −Σ r̃·q + b. A solution in a ball is rounded to the grid of the ball's radius (`privacy.grid`).
 
-    noise    unit (n_users, d)
-    ratings  by user
+    noise  unit (rows, d)
     """
-    _solve_side(group, "users", noise, ratings, problem, limit=limit)
+    _solve_side(group, noise, ratings, problem, limit=limit)
 
 
-@noisy_kernel(_plain_solve_perturbed("items"))
-def solve_perturbed_items(
-    group: FactorLanes, noise: LaneNoise, ratings: SideRatings, problem: RowProblem, limit: float
-) -> None:
-    """Solves every item's problem with b = noise, users fixed, in place; arguments as in `solve_perturbed_users`."""
-    _solve_side(group, "items", noise, ratings, problem, limit=limit)
-
-
-@noisy_kernel(_plain_perturb_solved("users"))
-def perturb_solved_users(
+@noisy_kernel(_plain_perturb_solved)
+def perturb_solved(
     group: FactorLanes,
     noise: LaneNoise,
     ratings: SideRatings,
@@ -288,46 +271,30 @@ def perturb_solved_users(
     factors: NDArray[np.float64],
     limit: float,
 ) -> None:
-    """Sets p_u ← factors[u]·(p/factors[u] + noise), then projects it to ‖p_u‖₂ ≤ limit, in place.
+    """Sets each row p_r ← factors[r]·(p/factors[r] + noise), then projects it to ‖p_r‖₂ ≤ limit, in place.
 
-    p is the solution of u's problem without noise, items fixed. A row that is not solved stays, and gets no noise.
+    p is the solution of the row's problem without noise, the other side fixed. A row that is not solved stays, and
+    gets no noise.
 
-    noise    unit (n_users, d)
-    ratings  by user
-    factors  (n_users,) multipliers of the scale of each row's noise, public
+    noise    unit (rows, d)
+    factors  (rows,) multipliers of the scale of each row's noise, public
     """
-    _solve_side(group, "users", noise, ratings, problem, factors, limit)
-
-
-@noisy_kernel(_plain_perturb_solved("items"))
-def perturb_solved_items(
-    group: FactorLanes,
-    noise: LaneNoise,
-    ratings: SideRatings,
-    problem: RowProblem,
-    factors: NDArray[np.float64],
-    limit: float,
-) -> None:
-    """Does for every item, users fixed, what `perturb_solved_users` does for users; arguments as there."""
-    _solve_side(group, "items", noise, ratings, problem, factors, limit)
+    _solve_side(group, noise, ratings, problem, factors, limit)
 
 
 def _solve_side(
     group: FactorLanes,
-    side: Side,
     noise: LaneNoise | None,
     ratings: SideRatings,
     problem: RowProblem,
     factors: NDArray[np.float64] | None = None,
     limit: float = math.inf,
 ) -> None:
-    own, other = group.own_and_other(side)
+    own, other = group.own_and_other(ratings.side)
     kind = np.float32 if noise is None else np.float64
     nothing = np.empty(0, kind)
     _solve(
-        ratings.starts,
-        ratings.others,
-        ratings.values,
+        ratings.rows,
         own,
         other,
         pad(problem.weights(group), group.width, kind),
@@ -361,9 +328,7 @@ _ROWS: dict[str, Any] = {
     ),
 )
 def _solve(
-    starts,
-    others,
-    values,
+    ratings,
     P,
     Q,
     regularization,
@@ -385,6 +350,7 @@ def _solve(
     stretch of `sums` of its own, so that it is summed and solved in the nearest cache. `block` holds the factors and
     targets of BLOCK ratings, which are added one after the other. Missing ratings of a block are 0 and add nothing.
     """
+    starts, others, values = ratings
     d, w, part = len(factors_of), len(width_of), zeros_like(regularization, part_of)
     row, like, wide = (d + 1) * w, zeros(width_of), zeros_like(regularization, width_of)
     low, high = splat(-bound, like), splat(bound, like)

@@ -4,13 +4,14 @@ Bit e of a rating says whether model e of a group has the rating. The rating's g
 and 0 adds nothing to a sum. So a model's factors are those of a fit on its own sample alone, to the bit.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.compiled.lane_groups import groups, on_each_group
 from dpmf_cli.kernels.examples import USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side
 from dpmf_cli.kernels.lanes import (
@@ -30,7 +31,6 @@ from dpmf_cli.kernels.lanes import (
 )
 from dpmf_cli.kernels.plain_lanes import plain_fma
 from dpmf_cli.kernels.releasing import noise_lanes, released
-from dpmf_cli.lane_groups import groups, on_each_group
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
@@ -125,96 +125,62 @@ def _descent_lanes(factors: FactorLanes, number: int, momentum: float) -> Descen
 
 
 @on_each_group
-def sum_gradients(group: DescentLanes, visits: SampledVisits, first: int, last: int) -> None:
-    """Adds e·v to the users' sums and e·u to the items', over the visits [first, last)."""
-    _sum_gradients(group, visits, first, last, of_users=True)
-
-
-@on_each_group
-def sum_item_gradients(group: DescentLanes, visits: SampledVisits, first: int, last: int) -> None:
-    """Adds e·u to the items' sums, over the visits [first, last)."""
-    _sum_gradients(group, visits, first, last, of_users=False)
-
-
-def _sum_gradients(
-    group: DescentLanes, visits: SampledVisits, first: int, last: int, *, of_users: bool
+def sum_gradients(
+    group: DescentLanes, visits: SampledVisits, first: int, last: int, *, of_users: bool = True
 ) -> None:
-    factors = group.factors
+    """Adds e·u to the items' sums, and e·v to the users' if `of_users`, over the visits [first, last)."""
     _add_gradients(
         visits.users[first:last],
         visits.items[first:last],
         visits.values[first:last],
         visits.bits[group.number][first:last],
-        factors.users,
-        factors.items,
         group.sums["users"],
         group.sums["items"],
         of_users,
-        factors.factors_of,
-        factors.width_of,
+        *group.factors.arguments,
     )
 
 
 @on_each_group
-def step_users(group: DescentLanes, rates: NDArray[np.floating], regularization: float) -> None:
+def step_side(group: DescentLanes, side: Side, rates: NDArray[np.floating], regularization: float) -> None:
     """Sets u ← u + rate·(Σ e·v − λ·u) in the models with a rate above 0, and resets their sums. Other models wait.
 
-    With momentum μ, a step also adds μ times the previous step. rates (E,)
+    u are the rows of the side, v those of the other. With momentum μ, a step also adds μ times the previous step.
+    rates (E,)
     """
-    _step(group, "users", rates, regularization)
+    _step(group, side, rates, regularization)
 
 
-@on_each_group
-def step_items(group: DescentLanes, rates: NDArray[np.floating], regularization: float) -> None:
-    """Sets v ← v + rate·(Σ e·u − λ·v) in the models with a rate above 0, and resets their sums. Other models wait.
-
-    With momentum μ, a step also adds μ times the previous step. rates (E,)
-    """
-    _step(group, "items", rates, regularization)
-
-
-def _plain_step(side: Side) -> Callable[..., None]:
-    """Returns the plain twin. It measures the gradients −Σ e·v of users or −Σ e·u of items, in models that step."""
-
-    def twin(
-        group: DescentLanes, publish: Publish, rates: NDArray[np.floating], regularization: float
-    ) -> None:
-        rate = rates[group.part].astype(np.float32)
-        steps = rate > 0
-        if not steps.any():
-            return
-        own, sums = group.rows(group.side(side)), group.rows(group.sums[side])
-        noisy = publish(np.where(steps, -sums, 0)).astype(np.float32)
-        slope = plain_fma(np.full_like(rate, -regularization), own, -noisy)
-        moved = plain_fma(rate, slope, own)
-        if group.momentum:
-            speed = group.rows(group.speeds[side])
-            move = plain_fma(rate, slope, group.momentum * speed)
-            moved = own + move
-            speed[:] = np.where(steps, move, speed)
-        own[:] = np.where(steps, moved, own)
-        sums[:] = np.where(steps, 0, sums)
-
-    return twin
-
-
-@noisy_kernel(_plain_step("users"))
-def step_noisy_users(
-    group: DescentLanes, noise: LaneNoise, rates: NDArray[np.floating], regularization: float
+def _plain_step(
+    group: DescentLanes, publish: Publish, side: Side, rates: NDArray[np.floating], regularization: float
 ) -> None:
-    """Sets u ← u − rate·(grid(−Σ e·v + noise) + λ·u), otherwise as `step_users`; noise unit (n_users, d)."""
-    _step(group, "users", rates, regularization, noise)
+    """The plain twin. It measures the gradients −Σ e·v of a side's rows, in models that step."""
+    rate = rates[group.part].astype(np.float32)
+    steps = rate > 0
+    if not steps.any():
+        return
+    own, sums = group.rows(group.side(side)), group.rows(group.sums[side])
+    noisy = publish(np.where(steps, -sums, 0)).astype(np.float32)
+    slope = plain_fma(np.full_like(rate, -regularization), own, -noisy)
+    moved = plain_fma(rate, slope, own)
+    if group.momentum:
+        speed = group.rows(group.speeds[side])
+        move = plain_fma(rate, slope, group.momentum * speed)
+        moved = own + move
+        speed[:] = np.where(steps, move, speed)
+    own[:] = np.where(steps, moved, own)
+    sums[:] = np.where(steps, 0, sums)
 
 
-@noisy_kernel(_plain_step("items"))
-def step_noisy_items(
-    group: DescentLanes, noise: LaneNoise, rates: NDArray[np.floating], regularization: float
+@noisy_kernel(_plain_step)
+def step_noisy(
+    group: DescentLanes, noise: LaneNoise, side: Side, rates: NDArray[np.floating], regularization: float
 ) -> None:
-    """Sets v ← v − rate·(grid(−Σ e·u + noise) + λ·v), otherwise as `step_items`; noise unit (n_items, d).
+    """Sets u ← u − rate·(grid(−Σ e·v + noise) + λ·u), otherwise as `step_side`; noise unit (rows, d).
 
     Sums are float32, so no ε is provable. Only published modes use this.
     """
-    _step(group, "items", rates, regularization, noise)
+    _step(group, side, rates, regularization, noise)
 
 
 def _step(
@@ -245,7 +211,7 @@ def _step(
 
 
 @compiled(example(bits=[1, 3, 0, 65535, 255, 4, 77, 128], both=True))
-def _add_gradients(users, items, values, bits, P, Q, to_P, to_Q, both, factors_of, width_of):
+def _add_gradients(users, items, values, bits, to_P, to_Q, both, P, Q, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     row, like, factors = (d + 1) * w, zeros(width_of), zeros(factors_of)
     alone, last = np.empty(1, np.float32), len(values) - 1

@@ -45,7 +45,7 @@ def answer(
     by_errors   whether the method is chosen by the errors that this page shows
     guessed_scale   whether the config's scale is guessed, so that `dpmf release` refuses it
     """
-    levels = {level.label: level for level in levels_at(experiment, epsilon)}
+    levels = {level.curve.label: level for level in levels_at(experiment, epsilon)}
     crossings = find_crossings(experiment)
     paragraphs = [*_levels_without_privacy(experiment, levels)]
     groups: dict[Guarantee, list[Measured]] = {}
@@ -86,7 +86,7 @@ def _best(
         return
     best, *others = sorted(found, key=lambda each: each.value or math.inf)
     yield f"- {_advice(best, levels, epsilon)}: typical error {_error(best)}{_delta(best)}."
-    if method := PRIVATE.get(best.algorithm):  # a plugin is its author's to explain
+    if method := PRIVATE.get(best.curve.algorithm):  # a plugin is its author's to explain
         about = (sys.modules[method.__module__].__doc__ or "").partition("\n")[0]
         yield f"- {about}"
     clean = [levels[each.label] for each in experiment.baselines if _finite(levels[each.label])]
@@ -95,45 +95,46 @@ def _best(
         yield f"- {_price(best, least)}"
     yield from _against(best, [levels[each.label] for each in experiment.baselines])
     for crossing in crossings:
-        if crossing.label == best.label and not crossing.reference:
+        if crossing.label == best.curve.label and not crossing.reference:
             yield f"- {_from_where_on(crossing)}"
     close = [each for each in others if _overlaps(best, each)]
     if close:
-        named = ", ".join(f"{each.label} ({_error(each)})" for each in close[:MOST_NAMED])
+        named = ", ".join(f"{each.curve.label} ({_error(each)})" for each in close[:MOST_NAMED])
         yield f"- Not surely worse, because the intervals overlap: {named}."
     elif others:
-        yield f"- The next best is {others[0].label}: {_error(others[0])}."
-    yield f"- To use it: `dpmf release {shlex.join([config, '--method', best.label])} --epsilon {epsilon:g}`."
-    if best.neighbours in HIDE_IDS:
+        yield f"- The next best is {others[0].curve.label}: {_error(others[0])}."
+    yield f"- To use it: `dpmf release {shlex.join([config, '--method', best.curve.label])} --epsilon {epsilon:g}`."
+    if best.curve.neighbours in HIDE_IDS:
         yield (
             "- This ε hides ids too: `dpmf release` asks for public lists of them (--users, --items), or for "
             "--ids-are-public."
             + " The method uses the number of users, which must be public."
-            * (best.algorithm in PRIVATE and PRIVATE[best.algorithm].counts_users)
+            * (best.curve.algorithm in PRIVATE and PRIVATE[best.curve.algorithm].counts_users)
         )
 
 
 def _advice(best: LevelAt, levels: dict[str, LevelAt], epsilon: float) -> str:
     """Says which method to take, or that no method beats one average of all ratings, which hardly needs an ε."""
-    constant = [level.value for level in levels.values() if level.algorithm == "ga" and _finite(level)]
+    constant = [level.value for level in levels.values() if level.curve.algorithm == "ga" and _finite(level)]
     if constant and (best.value or 0.0) >= (constant[0] or 0.0):
         return (
-            f"At ε = {epsilon:g} no method is better than one number for everything. The best is {best.label}"
+            f"At ε = {epsilon:g} no method is better than one number for everything. The best is "
+            f"{best.curve.label}"
         )
-    return f"At ε = {epsilon:g} take {best.label}"
+    return f"At ε = {epsilon:g} take {best.curve.label}"
 
 
 def _price(best: LevelAt, least: LevelAt) -> str:
     more = (best.value or 0.0) / (least.value or 1.0) - 1
     what = f"Privacy raises the error by {more:.1%}" if more > 0 else "Privacy costs nothing here"
-    return f"{what}: without it, {least.label} has {significant(least.value or 0.0)}."
+    return f"{what}: without it, {least.curve.label} has {significant(least.value or 0.0)}."
 
 
 def _against(best: LevelAt, baselines: Sequence[LevelAt]) -> Iterator[str]:
     """Compares the best method with the averages. Averages with the same outcome share a sentence."""
     found: dict[str, list[str]] = {}
     for level in baselines:
-        if (what := AVERAGES.get(level.algorithm)) is None or not _finite(level):
+        if (what := AVERAGES.get(level.curve.algorithm)) is None or not _finite(level):
             continue
         better = "better" if (best.value or 0.0) < (level.value or 0.0) else "no better"
         looks, but = "is", ""
@@ -195,7 +196,7 @@ def _error(level: LevelAt) -> str:
 
 
 def _delta(level: LevelAt) -> str:
-    return f", with δ = {level.delta:g}" if level.delta else ""
+    return f", with δ = {level.curve.delta:g}" if level.curve.delta else ""
 
 
 def _finite(level: LevelAt) -> bool:

@@ -15,14 +15,13 @@ from dpmf_cli.report.figures.tidy_csv import (
     growth_csv,
     swept_error_cdf_csv,
 )
-from dpmf_cli.report.tables.baselines import twins_text
-from dpmf_cli.report.tables.crossings import crossings_table
-from dpmf_cli.report.tables.layout import markdown
-from dpmf_cli.report.tables.ledgers import ledger_csv, records_csv
+from dpmf_cli.report.tables.baselines import twins_table
+from dpmf_cli.report.tables.crossings import crossings_table, figure_macros
+from dpmf_cli.report.tables.layout import draw
+from dpmf_cli.report.tables.ledgers import ledger_csv, records_table
 from dpmf_cli.report.tables.local import learned_nothing_table
-from dpmf_cli.report.tables.macros import figure_macros
 from dpmf_cli.results.collect import Collected
-from dpmf_cli.results.contents import Maker
+from dpmf_cli.results.manifest import Maker
 
 FORMS_OF_RUN = ("png", "svg")
 """The formats in which every run draws its figures; `dpmf plot` draws PDF too."""
@@ -36,8 +35,8 @@ def outputs(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, Ma
     """
     tables = _tables(collected, crossings)
     makers: dict[str, Maker] = {name: text.encode for name, text in tables.items()}
-    for name, draw in drawings(collected.shown).items():
-        makers |= {f"{name}.{form}": partial(draw, form) for form in FORMS_OF_RUN}
+    for name, drawing in drawings(collected.shown).items():
+        makers |= {f"{name}.{form}": partial(drawing, form) for form in FORMS_OF_RUN}
     return makers
 
 
@@ -51,21 +50,21 @@ def _tables(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, st
     files = {
         "curves.csv": curves_csv(shown),
         "folds.csv": folds_csv(shown),
-        "crossings.csv": crossings_table(crossings, "csv"),
-        "crossings.md": crossings_table(crossings, "md"),
+        "crossings.csv": draw(crossings_table(crossings), "csv"),
+        "crossings.md": draw(crossings_table(crossings), "md"),
         "figures.tex": figure_macros(shown, crossings),
         "ledger.csv": ledger_csv(collected.ledgers),
     }
     if any(curve.twin is not None for curve in experiment.curves):
-        files["without_noise.md"] = markdown(twins_text(shown))
+        files["without_noise.md"] = draw(twins_table(shown), "md")
     if (learned_nothing := learned_nothing_table(experiment)) is not None:
-        files["local_mean.md"] = markdown(learned_nothing)
+        files["local_mean.md"] = draw(learned_nothing, "md")
     if has_error_cdf(experiment):
         files["error_cdf.csv"] = error_cdf_csv(experiment)
         for parameter in swept_parameters(experiment):
             files[f"error_cdf-{parameter}.csv"] = swept_error_cdf_csv(experiment, parameter)
     if any(curve.records for curve in experiment.curves):
-        files["records.csv"] = records_csv(experiment.curves)
+        files["records.csv"] = draw(records_table(experiment.curves), "csv")
     if experiment.growth:
         files["growth.csv"] = growth_csv(experiment)
     return files

@@ -17,10 +17,10 @@ from dpmf_cli.reproducing.times import Took, took
 from dpmf_cli.results.manifest import MANIFEST
 from dpmf_cli.results.store import write_atomically
 from dpmf_cli.results.task import Outcome
-from dpmf_cli.running.grid_parts import MEMORY_SHARE, memory
+from dpmf_cli.running.batches import MEMORY_SHARE, memory
 from dpmf_cli.running.plan import Plan
 from dpmf_cli.running.processes import LocalProcesses
-from dpmf_cli.running.several import refuse_failures, run_whole, whole_plan
+from dpmf_cli.running.runner import refuse_failures, run_whole, whole_plan
 from dpmf_cli.terminal import say
 
 Maker = Callable[[Output, list[Path]], str | bytes]

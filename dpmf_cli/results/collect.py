@@ -1,6 +1,6 @@
 """Gathers the stored results of a config into an experiment, from which tables and figures are made."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.config import ExperimentConfig
-from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Records, Reference, Stage
+from dpmf_cli.evaluation.curves import ERROR_CDF, Experiment, Growth, Measured, Reference, Stage
 from dpmf_cli.evaluation.metrics import RMSE
 from dpmf_cli.papers.printed import printed_reference
 from dpmf_cli.results.manifest import Ran
@@ -104,98 +104,74 @@ class _Source:
 
     def _measured(self, entry: Algorithm, share: float) -> tuple[Measured, Ledger]:
         config, grid = self.ran.config, self.ran.config.grid(entry)
-        rmse = np.full((config.folds_run, config.runs_of(entry), len(grid)), np.nan)
-        mae = np.full_like(rmse, np.nan)
-        twin = np.full(config.folds_run, np.nan) if config.twins and entry.private else None
-        fractions = np.full((*rmse.shape, len(config.limits)), np.nan)
-        clean = np.full((config.folds_run, len(config.limits)), np.nan)
-        metrics = config.metrics[1:]
-        ranked, twin_ranked = (
-            {metric.key: np.full(shape, np.nan) for metric in metrics}
-            for shape in (rmse.shape, config.folds_run)
-        )
+        shape = config.folds_run, config.runs_of(entry), len(grid)
+        with_twin = config.twins and entry.private
+        cubes, twin = self._unknown(shape), self._unknown((config.folds_run, 1, 1))
         missing, last = 0, {}
-        costs: dict[float, list[dict[str, float]]] = {epsilon: [] for epsilon in grid}
         for task, known in self.store.read_each(tasks_of(config, entry, self.ran.data, portions=(share,))):
             missing += any(epsilon not in known for epsilon in task.epsilons)
-            is_twin = twin is not None and task.epsilons == TWIN_GRID
+            is_twin = with_twin and task.epsilons == TWIN_GRID
             for epsilon in (each for each in task.epsilons if each in known):
-                result = known[epsilon]
-                at = result.epsilons.index(epsilon)
-                for metric, value in zip(metrics, result.ranking[at] if metrics else (), strict=True):
-                    if is_twin:
-                        twin_ranked[metric.key][task.fold] = value
-                    else:
-                        ranked[metric.key][task.fold, task.run, grid.index(epsilon)] = value
-                if twin is not None and is_twin:
-                    twin[task.fold] = result.rmse[at]
-                    clean[task.fold] = result.error_cdf[at] if config.limits else ()
-                    continue
-                place = task.fold, task.run, grid.index(epsilon)
-                last[epsilon] = result
-                if entry.scores_only:
-                    continue
-                rmse[place] = result.rmse[at]
-                mae[place] = result.mae[at] if result.mae else np.nan
-                fractions[place] = result.error_cdf[at] if config.limits else ()
-                if result.records:
-                    columns = asdict(result.records).items()
-                    costs[epsilon].append({key: column[at] for key, column in columns})
+                result, place = known[epsilon], (task.fold, task.run, 0 if is_twin else grid.index(epsilon))
+                for key, value in self._values(result, result.epsilons.index(epsilon)):
+                    if not is_twin and key not in cubes:
+                        cubes[key] = np.full(shape, np.nan)
+                    if key in (of := twin if is_twin else cubes):
+                        of[key][place] = value
+                if not is_twin:
+                    last[epsilon] = result
         thetas = config.thetas_of(entry)
+        nothing = np.full(len(grid), np.inf)  # a baseline hides nothing, whether or not it keeps a ledger
         measured = Measured(
             algorithm=entry.algorithm,
             label=entry.name,
             line=entry.line,
             epsilons=np.array(grid),
-            rmse=rmse,
-            claimed=_at(grid, last, "claimed"),
-            provable=_at(grid, last, "provable"),
+            rmse=cubes.pop(RMSE.key),
+            claimed=nothing,
+            provable=nothing,
             missing=missing,
             joint=entry.joint,
             swept=None if entry.swept is None else (entry.swept, float(entry.swept_value)),
             thetas=None if thetas is None else np.array(thetas),
-            twin=twin,
+            twin=twin if with_twin else None,
             limits=config.limits,
-            error_cdf=fractions if config.limits else None,
-            twin_cdf=clean if config.limits and twin is not None else None,
-            records=_records(costs),
-            mae=mae,
-            ranked=ranked,
-            twin_ranked={} if twin is None else twin_ranked,
-            metric=metrics[0] if entry.scores_only else RMSE,
+            others=cubes,
+            metric=config.metrics[1] if entry.scores_only else RMSE,
             scores_only=entry.scores_only,
         )
         if isinstance(entry, PrivateAlgorithm):
             measured = replace(
                 measured,
+                claimed=_at(grid, last, "claimed"),
+                provable=_at(grid, last, "provable"),
                 neighbours=entry.neighbours.value,
                 mode=entry.mode.value,
                 delta=entry.spends_delta,
                 protects=entry.protects,
                 source=entry.source,
             )
-        else:  # a baseline hides nothing, whether or not it keeps a ledger
-            nothing = np.full(len(grid), np.inf)
-            measured = replace(measured, claimed=nothing, provable=nothing)
         return measured, _ledger(grid, last)
 
+    def _unknown(self, shape: tuple[int, ...]) -> dict[str, NDArray[np.float64]]:
+        """A cube without any value for everything that the config asks for."""
+        limits = self.ran.config.limits
+        cubes = {metric.key: np.full(shape, np.nan) for metric in self.ran.config.metrics}
+        return cubes | ({ERROR_CDF: np.full((*shape, len(limits)), np.nan)} if limits else {})
 
-def _records(costs: dict[float, list[dict[str, float]]]) -> Records | None:
-    """What personalised privacy cost the records at each ε, over folds and runs; None if no fit has such costs."""
-    if not any(costs.values()):
-        return None
-    over: dict[str, Callable[[list[float]], Any]] = {
-        "threshold": max,
-        "kept": np.mean,
-        "least": min,
-        "median": np.median,
-        "largest": max,
-    }
-    columns = {
-        key: np.array([of([fit[key] for fit in fits]) if fits else np.nan for fits in costs.values()])
-        for key, of in over.items()
-    }
-    return Records(**columns)
+    def _values(self, result: TaskResult, at: int) -> Iterator[tuple[str, Any]]:
+        """Everything that a task measured at one place of its grid, by name."""
+        columns: dict[str, Sequence[Any]] = {
+            RMSE.key: result.rmse,
+            **result.others,
+            ERROR_CDF: result.error_cdf,
+        }
+        yield from ((key, column[at]) for key, column in columns.items() if column)
+        if result.ranking:
+            keys = (metric.key for metric in self.ran.config.metrics[1:])
+            yield from zip(keys, result.ranking[at], strict=True)
+        if result.records:
+            yield from ((key, column[at]) for key, column in asdict(result.records).items())
 
 
 def _at(grid: tuple[float, ...], results: dict[float, TaskResult], key: str) -> NDArray[np.float64]:

@@ -61,28 +61,16 @@ def _tell_of_changes(path: Path, config: ExperimentConfig, folder: Path) -> None
             )
 
 
-def collected_results(of: list[Path], results: Path) -> Iterator[Collected]:
-    """The experiments of these configs or results folders; with an empty list, of all folders with a manifest.
-
-    With an empty list, a folder that cannot be read is reported and skipped.
-    """
-    yield from (collected for _, collected in results_of(of, results))
-
-
 def results_of(of: list[Path], results: Path) -> Iterator[tuple[Path, Collected]]:
-    """The experiments of `collected_results`, each with its folder."""
-    if not of:
-        yield from all_results(results)
-        return
-    for folder in folders_of(of, results):
-        yield folder, collect_folder(folder)
+    """The experiments of these configs or results folders, each with its folder.
 
-
-def all_results(results: Path) -> Iterator[tuple[Path, Collected]]:
-    """Every folder with a manifest, and its experiment, ordered by name.
-
-    A folder that cannot be read is reported and skipped. Raises `DpmfError` where no folder has a manifest.
+    With an empty list, those of every folder with a manifest, ordered by name. A folder that cannot be read is then
+    reported and skipped. Raises `DpmfError` where no folder has a manifest.
     """
+    if of:
+        for folder in folders_of(of, results):
+            yield folder, collect_folder(folder)
+        return
     found = sorted(path.parent for path in results.glob(f"*/{MANIFEST}"))
     if not found:
         raise DpmfError(

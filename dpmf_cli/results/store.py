@@ -29,6 +29,7 @@ from dpmf_cli import __version__
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.metrics import BESIDE
 from dpmf_cli.files import WRITING, flush_folder, read_file, remove, sha256, sweep, write_whole
 from dpmf_cli.results.task import PER_EPSILON, Task, TaskResult, hash_of
 
@@ -235,7 +236,7 @@ def content(task: Task, result: TaskResult) -> bytes:
         "ledger": result.ledger,
         **({"error_cdf": result.error_cdf} if result.error_cdf else {}),
         **({"records": asdict(result.records)} if result.records else {}),
-        **({"mae": result.mae} if result.mae else {}),
+        **result.others,
         **({"ranking": result.ranking} if result.ranking else {}),
     }
     return encode(sealed(body))
@@ -280,11 +281,13 @@ def read_result(path: Path, root: Path, algorithm: type[Algorithm] | None = None
             raise TypeError
         if root / place_of({**head, **body}) != path:
             raise DamagedError("it belongs to another task")
-        result = _RESULT.validate_python(body)
+        others = {metric.key: body.pop(metric.key) for metric in BESIDE if metric.key in body}
+        result = _RESULT.validate_python({**body, "others": others})
         _check_columns(result, head["settings"], algorithm)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise DamagedError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        where = ".".join(str(each) for each in first["loc"] if each != "others")
+        raise DamagedError(f"{where}: {first['msg']}") from None
     except (KeyError, TypeError, ValueError, AttributeError):
         raise DamagedError("it is not the result of a task") from None
     return result
@@ -295,12 +298,12 @@ def _check_columns(result: TaskResult, settings: dict[str, Any], algorithm: type
     size, limits = len(result.epsilons), len(settings.get("error_cdf", ()))
     of_steps = [step[key] for step in result.ledger for key in PER_EPSILON if key in step]
     of_records = asdict(result.records).values() if result.records else ()
-    measured = [each for each in (result.rmse, result.mae, result.error_cdf, result.ranking) if each]
-    columns = [result.claimed, result.provable, *of_steps, *of_records, *measured]
+    measured = [each for each in (result.rmse, result.error_cdf, result.ranking) if each]
+    columns = [result.claimed, result.provable, *of_steps, *of_records, *measured, *result.others.values()]
     if any(len(column) != size for column in columns) or not 0 < len(set(result.epsilons)) == size:
         raise DamagedError("its columns do not have one number for each ε")
     of = algorithm or {**BASELINES, **PRIVATE}.get(settings["algorithm"]["algorithm"])
-    if not result.rmse and (result.mae or not result.ranking or (of and not of.scores_only)):
+    if not result.rmse and (result.others or not result.ranking or (of and not of.scores_only)):
         raise DamagedError("it has no RMSE")
     if any(len(row) != limits for row in result.error_cdf) or bool(result.error_cdf) != bool(
         result.rmse and limits

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -15,7 +15,7 @@ from dpmf_cli.algorithms.shared.model import RecordCosts
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.datasets.spec import TestSet
-from dpmf_cli.evaluation.portions import Order
+from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.evaluation.top_items import TopItems
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.streams import OWN, SECRET, Seed, Streams, drawn_seed
@@ -151,15 +151,15 @@ def _is_step(step: dict[str, Any]) -> dict[str, Any]:
 class TaskResult:
     """The result of a task: for each ε its error and the ledger's two sums, and the ledger itself.
 
-    Its fields are also the schema of a task's file.
+    Its fields are also the schema of a task's file, in which each of the `others` stands on its own.
 
     error_cdf   (E, X): for each ε the fraction of absolute errors up to each of the task's limits; empty if not asked
                 for
     records     what personalised privacy cost the records; None where privacy is the same for all
-    mae         (E,) the mean absolute errors; empty where an older version measured none
+    others      (E,) each: the errors `BESIDE` RMSE, by key; one that an older version did not measure is not there
     ranking     (E, 2): for each ε the metrics of the task's `ranking`; empty if not asked for
 
-    An algorithm that predicts no ratings has no errors: `rmse`, `mae` and `error_cdf` are empty.
+    An algorithm that predicts no ratings has no errors: `rmse`, `others` and `error_cdf` are empty.
     """
 
     epsilons: tuple[Annotated[Number, Field(gt=0)], ...]
@@ -171,7 +171,7 @@ class TaskResult:
     records: Annotated[
         RecordCosts | None, BeforeValidator(lambda value: RecordCosts(**_COLUMNS.validate_python(value)))
     ] = None
-    mae: tuple[Number, ...] = ()
+    others: dict[str, tuple[Number, ...]] = field(default_factory=dict)
     ranking: tuple[Annotated[tuple[Fraction, ...], Field(min_length=2, max_length=2)], ...] = ()
 
 

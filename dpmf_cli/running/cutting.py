@@ -9,8 +9,19 @@ from dpmf_cli.algorithms.costs.cost import Shape
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import Dataset
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.evaluation.folds import LATEST, assign_folds, assign_latest, split, without_pairs
-from dpmf_cli.evaluation.portions import Order, Portion, first_share, portion, ranked, times_of
+from dpmf_cli.evaluation.folds import (
+    LATEST,
+    Order,
+    Portion,
+    assign_folds,
+    assign_latest,
+    first_share,
+    portion,
+    ranked,
+    split,
+    times_of,
+    without_pairs,
+)
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results.task import Cut
 from dpmf_cli.streams import Seed, named_generator

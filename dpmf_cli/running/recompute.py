@@ -19,8 +19,8 @@ from dpmf_cli.results import provenance
 from dpmf_cli.results.store import content
 from dpmf_cli.results.task import Task, TaskResult
 from dpmf_cli.results.verify import RanExperiment
+from dpmf_cli.running.batches import execute
 from dpmf_cli.running.cutting import cut_ratings
-from dpmf_cli.running.execute import execute
 from dpmf_cli.streams import SECRET
 
 AGREE = 1e-6
@@ -59,7 +59,8 @@ def recompute(finished: Sequence[tuple[Path, Task, RanExperiment]], number: int,
 
 def _as_of_then(result: TaskResult, path: Path) -> TaskResult:
     """The result without measurements that the version of dpmf which stored the file did not make."""
-    return result if "mae" in json.loads(read_file(path)) else replace(result, mae=())
+    then = json.loads(read_file(path))
+    return replace(result, others={key: errors for key, errors in result.others.items() if key in then})
 
 
 def _ratings(name: str, experiment: RanExperiment) -> Ratings:

@@ -21,7 +21,7 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.top_items import TopItems
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.results.task import Cut, Task
-from dpmf_cli.running.execute import execute
+from dpmf_cli.running.batches import execute
 
 STARS = Scale(1, 5, 1)
 IDS = st.one_of(st.integers(0, 9), st.integers(-(2**40), 2**40))

@@ -29,6 +29,11 @@ def curve(epsilons: ArrayLike, difference: ArrayLike, *, label: str = "pge") -> 
     return Measured("pge", label, grid, rmse, grid, 2 * grid, "bounded", "published")
 
 
+def twin_of(rmse: ArrayLike) -> dict[str, NDArray[np.float64]]:
+    """The twin with that RMSE in each fold."""
+    return {"rmse": np.reshape(np.asarray(rmse, dtype=float), (-1, 1, 1))}
+
+
 def experiment(*curves: Measured, baselines: tuple[Measured, ...] | None = None, seed: int = 7) -> Experiment:
     folds, runs, _ = curves[0].rmse.shape
     baselines = (baseline(folds=folds),) if baselines is None else baselines

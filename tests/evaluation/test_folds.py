@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmf_cli.evaluation.folds import assign_folds, split, without_pairs
-from dpmf_cli.evaluation.metrics import mean_errors
-from dpmf_cli.ratings import in_ratings
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.folds import assign_folds, first_share, portion, ranked, split, without_pairs
+from dpmf_cli.evaluation.metrics import errors_of
+from dpmf_cli.ratings import Ratings, in_ratings
 from tests.conftest import make_ratings
 
 
@@ -67,7 +68,7 @@ def test_ratings_without_the_pairs_of_others() -> None:
 
 def test_errors_by_hand() -> None:
     predictions = np.array([[1.0, 2.0], [3.0, 3.0]], np.float32)
-    assert mean_errors(predictions, np.array([1.0, 5.0]))[0].tolist() == pytest.approx(
+    assert errors_of(predictions, np.array([1.0, 5.0]))["rmse"].tolist() == pytest.approx(
         [np.sqrt(2), np.sqrt(2.5)]
     )
 
@@ -75,12 +76,49 @@ def test_errors_by_hand() -> None:
 def test_an_error_does_not_depend_on_the_other_columns() -> None:
     rng = np.random.default_rng(0)
     predictions, values = rng.normal(size=(10_001, 17)).astype(np.float32), rng.normal(size=10_001)
-    together, _ = mean_errors(predictions, values)
-    alone = [mean_errors(predictions[:, [column]], values)[0][0] for column in range(17)]
+    together = errors_of(predictions, values)["rmse"]
+    alone = [errors_of(predictions[:, [column]], values)["rmse"][0] for column in range(17)]
     assert together.tolist() == alone
 
 
 @pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
 def test_a_model_that_diverged_has_an_infinite_error(broken: float) -> None:
     predictions = np.array([[broken, 1.0], [1.0, 1.0]])
-    assert mean_errors(predictions, np.ones(2))[0].tolist() == [np.inf, 0.0]
+    assert errors_of(predictions, np.ones(2))["rmse"].tolist() == [np.inf, 0.0]
+
+
+DAY = 86_400
+
+
+def timed(times: np.ndarray | None = None) -> Ratings:
+    ratings = make_ratings()
+    if times is None:
+        times = np.random.default_rng(1).integers(10, 40, len(ratings)) * DAY
+    return replace(ratings, columns={"timestamp": times})
+
+
+def test_time_is_the_order_and_ties_keep_their_place() -> None:
+    times = np.zeros(len(make_ratings()), np.int32)
+    times[:4] = [30, 10, 20, 10]
+    order = ranked(timed(times), "timestamp", rng=np.random.default_rng(0))
+    assert order[-4:].tolist() == [1, 3, 2, 0]
+    assert order[:-4].tolist() == list(range(4, len(times)))
+
+
+def test_what_a_portion_holds_by_hand() -> None:
+    times = np.full(len(make_ratings()), 100 * DAY)
+    times[:3] = [5 * DAY, 6.5 * DAY, 7 * DAY]
+    ratings = timed(times)
+    first = first_share(ranked(ratings, "timestamp", rng=np.random.default_rng(0)), 3 / len(times))
+    found = portion(ratings, 3 / len(times), "timestamp", first)
+    assert (found.ratings, found.users, found.days) == (3, len(set(ratings.users[:3].tolist())), 2.0)
+    assert portion(ratings, 0.5, "random", first).days is None
+
+
+@pytest.mark.parametrize("times", [None, 7])
+def test_ratings_of_no_time_or_of_one_have_no_first(times: int | None) -> None:
+    ratings = make_ratings()
+    if times is not None:
+        ratings = timed(np.full(len(ratings), times))
+    with pytest.raises(DpmfError, match="so no first ones; use `order: random`"):
+        ranked(ratings, "timestamp", rng=np.random.default_rng(0))

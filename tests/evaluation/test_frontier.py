@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.frontier import Frontier, best_at, clean_level, frontiers, just_at
-from dpmf_cli.evaluation.ranking import standings
+from dpmf_cli.evaluation.ranking import Frontier, best_at, clean_level, frontiers, just_at, standings
 from dpmf_cli.privacy.protection import Guarantee, Protection
-from dpmf_cli.report.tables.frontier import frontier_text
+from dpmf_cli.report.tables.ranked import frontier_table
 
 GRID = np.array([0.1, 1.0, 10.0])
 INFINITE = np.array([np.inf])
@@ -210,7 +209,7 @@ def test_what_was_measured_on_other_folds_is_named_as_such() -> None:
     (frontier,) = frontiers([*standings(here), *standings(other)])
     assert [each.curve.label for each in frontier.leads[0].unpaired] == ["other"]
     assert (
-        "1 on other folds: nobody can tell" in frontier_text([frontier], [here, other]).groups[0].rows[0][-1]
+        "1 on other folds: nobody can tell" in frontier_table([here, other], [frontier]).groups[0].rows[0][-1]
     )
 
 

@@ -4,16 +4,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 from dpmf_cli.evaluation.folds import assign_folds
-from dpmf_cli.evaluation.metrics import mean_errors
+from dpmf_cli.evaluation.metrics import error_cdf, errors_of
+from dpmf_cli.evaluation.numbers import duration, signed, significant
 
 
 def test_rmse_and_mae_by_hand() -> None:
     predictions = np.array([[1.0, 3.0], [2.0, np.nan]], np.float32)
-    rmse, mae = mean_errors(predictions, np.array([1.0, 4.0]))
+    rmse, mae = errors_of(predictions, np.array([1.0, 4.0])).values()
     assert rmse.tolist() == [np.sqrt(2.0), np.inf]
     assert mae.tolist() == [1.0, np.inf]
 
@@ -26,7 +29,7 @@ def test_columns_are_summed_as_rows_of_one_matrix(kind: type[np.floating[Any]]) 
     squares = np.square(predictions.T.astype(np.float64, order="C") - values)
     expected = np.sqrt([np.add.reduce(row) / len(values) for row in squares])
     for part in (slice(None), slice(1, 2)):
-        rmse, mae = mean_errors(predictions[:, part], values)
+        rmse, mae = errors_of(predictions[:, part], values).values()
         assert np.array_equal(rmse, expected[part])
         assert mae == pytest.approx(np.abs(predictions - values[:, None]).mean(axis=0)[part])
 
@@ -43,3 +46,85 @@ def test_folds_are_dealt_out_in_turn_and_shuffled() -> None:
     dealt = (np.arange(1003) % 10).astype(np.int16)
     np.random.default_rng(5).shuffle(dealt)
     assert np.array_equal(assign_folds(1003, 10, np.random.default_rng(5)), dealt)
+
+
+def test_known_answer() -> None:
+    values = np.array([1, 2, 3, 4], np.float32)
+    predictions = np.array([[1, 5], [2.5, 5], [2, 5], [6, 5]], np.float32)
+    found = error_cdf(predictions, values, [0, 0.5, 1, 2, 4])
+    assert found.tolist() == [[0.25, 0.5, 0.75, 1, 1], [0, 0, 0.25, 0.5, 1]]
+
+
+def test_a_prediction_that_is_not_finite_is_off_by_more_than_any_limit() -> None:
+    predictions = np.array([[np.nan], [np.inf], [-np.inf], [3.0]])
+    assert error_cdf(predictions, np.full(4, 3.0), [0.0, 1e300]).tolist() == [[0.25, 0.25]]
+
+
+@given(st.integers(0, 1000), st.integers(1, 30), st.integers(1, 4))
+def test_it_counts(seed: int, count: int, columns: int) -> None:
+    rng = np.random.default_rng(seed)
+    predictions, values = (
+        rng.integers(1, 6, (count, columns)).astype(float),
+        rng.integers(1, 6, count).astype(float),
+    )
+    limits = np.arange(5.0)
+    found = error_cdf(predictions, values, limits.tolist())
+    assert found == pytest.approx(
+        np.array([[np.mean(np.abs(p - values) <= x) for x in limits] for p in predictions.T])
+    )
+    assert (np.diff(found, axis=1) >= 0).all()
+    assert (found[:, -1] == 1).all()
+
+
+@pytest.mark.parametrize("limits", [[1, 1], [2, 1], [-0.5, 1]])
+def test_limits_must_ascend_from_zero(limits: list[float]) -> None:
+    with pytest.raises(ValueError, match="ascend"):
+        error_cdf(np.zeros((2, 1)), np.zeros(2), limits)
+
+
+def test_nothing_has_no_distribution() -> None:
+    with pytest.raises(ValueError, match="no values"):
+        error_cdf(np.zeros((0, 1)), np.zeros(0), [1.0])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.18, "0.180"),
+        (2, "2.00"),
+        (12.5, "12.5"),
+        (60, "60.0"),
+        (9.996, "10.0"),
+        (999.7, "1000"),
+        (1234.5, "1230"),
+        (0.000123, "0.000123"),
+        (0.0000123, "1.23e-05"),
+        (1.234e9, "1.23e+09"),
+        (0, "0"),
+    ],
+)
+def test_three_significant_figures(value: float, text: str) -> None:
+    assert significant(value) == text
+
+
+@given(st.floats(1e-12, 1e12))
+def test_significant_figures_are_within_half_a_unit_of_the_last(value: float) -> None:
+    assert float(significant(value)) == pytest.approx(value, rel=0.0051)
+
+
+def test_a_difference_has_its_sign_and_a_true_minus() -> None:
+    assert [signed(value, digits) for value, digits in ((0.00124, 4), (-1.25, 3), (0, 1))] == [
+        "+0.0012",
+        "−1.250",
+        "+0.0",
+    ]
+
+
+def test_a_span_of_time_is_in_the_unit_that_suits_it() -> None:
+    assert [duration(each) for each in (0, 99, 100, 5999, 9000)] == [
+        "0 s",
+        "99 s",
+        "2 min",
+        "100 min",
+        "2.5 h",
+    ]

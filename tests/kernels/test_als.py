@@ -5,12 +5,9 @@ import pytest
 
 from dpmf_cli.kernels.als import (
     RowProblem,
-    SideRatings,
-    by_item,
     by_user,
-    solve_items,
-    solve_perturbed_users,
-    solve_users,
+    solve_perturbed,
+    solve_rows,
 )
 from dpmf_cli.kernels.factors import factor_model
 from dpmf_cli.kernels.sums import residual_sums_by_user
@@ -28,7 +25,7 @@ def test_each_row_minimises_its_ridge_regression(factors: int, bound: float) -> 
     users, items = rng.normal(0, 0.3, (15, 2)), rng.normal(3.5, 0.3, (11, 2))
     model = factor_model(p, q, users, items)
     ridge = 0.2
-    solve_users(model, by_user(RATINGS), RowProblem(ridge, bound))
+    solve_rows(model, by_user(RATINGS), RowProblem(ridge, bound))
     found = model.groups[0].users.reshape(15, factors + 1, model.groups[0].width)
     for lane in range(2):
         for user in range(15):
@@ -47,9 +44,9 @@ def user_rows(
     q = rng.normal(size=(11, 3))
     model = factor_model(rng.normal(size=(15, 3)), q, np.zeros((15, 1)), np.full((11, 1), 3.5))
     if noise is None:
-        solve_users(model, by_user(RATINGS), problem)
+        solve_rows(model, by_user(RATINGS), problem)
     else:
-        solve_perturbed_users.run(model.groups[0], noise, by_user(RATINGS), problem, np.inf)
+        solve_perturbed.run(model.groups[0], noise, by_user(RATINGS), problem, np.inf)
     return q, model.groups[0].rows("users")[..., 0].astype(float)
 
 
@@ -97,40 +94,12 @@ def test_a_lane_in_the_ball_does_not_depend_on_one_outside() -> None:
     users, items = rng.normal(0, 0.5, (15, 8)), rng.normal(3.5, 0.5, (11, 8))
     problem = RowProblem(1.0, 1.0, per_rating=False, ball=0.15)
     together = factor_model(p, q, users, items)
-    solve_users(together, by_user(RATINGS), problem)
+    solve_rows(together, by_user(RATINGS), problem)
     for lane in range(8):
         alone = factor_model(p, q, users[:, [lane]], items[:, [lane]])
-        solve_users(alone, by_user(RATINGS), problem)
+        solve_rows(alone, by_user(RATINGS), problem)
         one, of_all = (each.groups[0].users.reshape(15, 4, -1) for each in (alone, together))
         assert np.array_equal(one[:, :, 0], of_all[:, :, lane])
-
-
-def test_items_are_solved_as_users_of_the_transpose() -> None:
-    rng = np.random.default_rng(0)
-    p, q = rng.normal(size=(15, 3)), rng.normal(size=(11, 3))
-    effects = np.zeros((15, 1)), np.full((11, 1), 3.5)
-    order = np.argsort(RATINGS.items, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(RATINGS.item_counts)])
-    transpose = SideRatings(starts, RATINGS.users[order], RATINGS.values[order])
-    items_solved = factor_model(p, q, *effects)
-    solve_items(items_solved, by_item(RATINGS), RowProblem(0.1, 1.0))
-    transposed = factor_model(q, p, effects[1], effects[0])
-    solve_users(transposed, transpose, RowProblem(0.1, 1.0))
-    assert np.array_equal(items_solved.groups[0].items, transposed.groups[0].users)
-
-
-def test_each_model_of_a_grid_has_its_own_weight() -> None:
-    """Also for a grid of more than one group of lanes."""
-    rng = np.random.default_rng(6)
-    p, q, ridges = rng.normal(size=(15, 3)), rng.normal(size=(11, 3)), np.geomspace(0.1, 10, 20)
-    effects = np.zeros((15, 20)), np.full((11, 20), 3.5)
-    together = factor_model(p, q, *effects)
-    solve_users(together, by_user(RATINGS), RowProblem(ridges, 1.0))
-    found = np.concatenate([group.rows("users") for group in together.groups], axis=2)
-    for lane in (0, 15, 16, 19):
-        alone = factor_model(p, q, effects[0][:, :1], effects[1][:, :1])
-        solve_users(alone, by_user(RATINGS), RowProblem(float(ridges[lane]), 1.0))
-        assert np.array_equal(found[..., lane], alone.groups[0].rows("users")[..., 0])
 
 
 def test_residual_sums_by_user() -> None:

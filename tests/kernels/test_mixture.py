@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, move_factors, set_effects
+from dpmf_cli.compiled.lane_groups import LaneValues
+from dpmf_cli.kernels.factors import FactorModel, Side, UserFactors, factor_model, move_factors, set_effects
 from dpmf_cli.kernels.mixture import (
     Mixture,
     SideMessages,
@@ -15,8 +16,6 @@ from dpmf_cli.kernels.mixture import (
     residual_variances,
     solve_mixture,
 )
-from dpmf_cli.kernels.movement import UserFactors
-from dpmf_cli.lane_groups import LaneValues
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(4, n_users=15, n_items=11)
@@ -84,18 +83,6 @@ def test_each_row_minimises_its_weighted_ridge_regression(kind: str, side: Side)
             gram = (factors.T * weight) @ factors + RIDGE * mine.sum() * np.eye(FACTORS)
             expected = np.linalg.solve(gram, (factors.T * weight) @ targets) if active[lane] else own[row]
             assert found[row, :, lane] == pytest.approx(expected, abs=2e-4)
-
-
-@pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("kind", MIXTURES)
-def test_a_model_alone_is_what_it_is_among_others(kind: str, side: Side) -> None:
-    among, p, q, values = start()
-    mixture = MIXTURES[kind]
-    solve(among, side, values, mixture, np.ones(LANES, np.bool_))
-    alone = factor_model(p, q, np.zeros((15, 1)), np.zeros((11, 1)))
-    first = Mixture(mixture.proportions[:, :1], mixture.variances[:, :1])
-    solve(alone, side, values[:, :1], first, np.ones(1, np.bool_))
-    assert (alone.groups[0].rows(side)[..., 0] == among.groups[0].rows(side)[..., 0]).all()
 
 
 def test_sums_of_the_mixture() -> None:

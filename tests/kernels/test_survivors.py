@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
+from dpmf_cli.kernels.sgd import Sgd
 from dpmf_cli.kernels.survivors import descend_survivors, draw_survivors, skipped_above
 from dpmf_cli.privacy.grid import grid_of, on_grid
-from dpmf_cli.privacy.keyed import minus_log
-from dpmf_cli.privacy.noise import KeyedNoise
+from dpmf_cli.privacy.noise import KeyedNoise, minus_log
 from tests.conftest import make_ratings
 
 N_USERS, N_ITEMS, BOUND, THRESHOLD = 40, 50, 1.0, 0.6
@@ -82,11 +82,6 @@ def test_larger_epsilons_see_the_same_noise_and_keep_fewer_cells() -> None:
     )
 
 
-def test_every_epoch_and_every_call_sees_the_same_noise() -> None:
-    assert np.array_equal(sampled(3, 0.7), sampled(3, 0.7), equal_nan=True)
-    assert not np.array_equal(sampled(3, 0.7), sampled(4, 0.7), equal_nan=True)
-
-
 def test_the_logarithm_is_right_at_its_ends_and_between() -> None:
     rng = np.random.default_rng(0)
     v = np.concatenate([[1.0, 2.0**-53, math.sqrt(0.5), np.nextafter(1, 0)], rng.random(100_000)])
@@ -114,11 +109,7 @@ def descend(lanes: FactorLanes, order: np.ndarray, shifts: np.ndarray, scales: n
         RATINGS,
         order,
         shifts,
-        learning_rate=RATE,
-        regularization=RIDGE,
-        bound=BOUND,
-        threshold=THRESHOLD,
-        epochs=EPOCHS,
+        Sgd(RATE, RIDGE, BOUND, threshold=THRESHOLD, epochs=EPOCHS),
     )
 
 
@@ -166,18 +157,6 @@ def test_sgd_visits_the_surviving_cells_of_each_model_and_no_others() -> None:
         dot = np.sum(lane_p[everyone] * lane_q[everything], axis=1)
         expected = items[everything, lane] + users[everyone, lane] + dot
         assert np.abs(predicted[:, lane] - expected).max() < 5e-6
-
-
-def test_a_model_does_not_depend_on_the_rest_of_the_grid() -> None:
-    scales = np.geomspace(0.02, 5, 16)
-    order, shifts = np.arange(8, dtype=np.int32), np.zeros(10, np.int64)
-    p, q, users, items, together = start(scales)
-    descend(together, order, shifts, scales)
-    for lane in (0, 9, 15):
-        alone = factor_model(p, q, users[:, [lane]], items[:, [lane]]).groups[0]
-        descend(alone, order, shifts, scales[[lane]])
-        lanes = alone.users.reshape(10, 3, -1)[:, :, 0], together.users.reshape(10, 3, -1)[:, :, lane]
-        assert np.array_equal(*lanes)
 
 
 def test_no_cell_is_skipped_that_a_lane_would_keep() -> None:

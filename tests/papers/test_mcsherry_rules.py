@@ -8,10 +8,11 @@ import pytest
 
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Reference, Stage
-from dpmf_cli.evaluation.portions import Portion
+from dpmf_cli.evaluation.folds import Portion
 from dpmf_cli.papers.evidence import Evidence, Proof
 from dpmf_cli.papers.rules import compute
 from dpmf_cli.papers.rules.mcsherry import RULES, TOLERANCES
+from tests.evaluation.made_curves import twin_of
 from tests.papers.made import GRID, curve, evidence, experiment, held
 
 KEY, ML = "mcsherry2009", "ml-100k"
@@ -70,7 +71,7 @@ def test_where_all_of_the_grid_is_better_than_the_baseline_nothing_is_noisy() ->
 def test_what_privacy_costs_at_a_small_epsilon(loss: float, expected: bool) -> None:
     def made(provable: tuple[float, float]) -> Experiment:
         values = (0.9 + loss * TOLERANCES["loss"], 0.9)
-        more = {"twin": np.array([0.9]), "provable": np.array(provable)}
+        more = {"twin": twin_of([0.9]), "provable": np.array(provable)}
         curves = four({"": values, ", cleaned": values}, **more)
         return experiment("mcsherry_fig1_ml100k_corrected", *curves)
 
@@ -134,7 +135,7 @@ def test_loss_that_shrinks_is_judged_step_by_step() -> None:
         stages = tuple(
             Stage(
                 Portion(share, 100, 10, None),
-                (curve("mm_knn", values=[0.9 + loss], twin=np.array([0.9])),),
+                (curve("mm_knn", values=[0.9 + loss], twin=twin_of([0.9])),),
                 (),
             )
             for share, loss in zip((0.2, 0.5, 1.0), losses, strict=False)

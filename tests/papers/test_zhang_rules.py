@@ -24,7 +24,8 @@ def point(label: str, rmse: float, shares: Sequence[float] = (), **more: Any) ->
     """A curve of two ceilings, ε_c and ε_l: what is said of the specification is at the second alone."""
     cdf = np.array([[[[0.0] * len(shares), shares]]]) / 100 if shares else None
     limits = LIMITS[: len(shares)]
-    return curve("personalized", label=label, values=[9.0, rmse], limits=limits, error_cdf=cdf, **more)
+    others = {} if cdf is None else {"error_cdf": cdf}
+    return curve("personalized", label=label, values=[9.0, rmse], limits=limits, others=others, **more)
 
 
 def swept(label: str, parameter: str, rmse: Mapping[float, float]) -> list[Measured]:
@@ -37,7 +38,7 @@ def swept(label: str, parameter: str, rmse: Mapping[float, float]) -> list[Measu
 def dp_pmf(rmse: float, share: float = 50.0) -> Measured:
     """What is printed of it is at ε_c alone."""
     cdf = np.array([[[[share / 100], [0.99]]]])
-    return curve("dp_pmf", values=[rmse, 0.1], limits=(1.0,), error_cdf=cdf)
+    return curve("dp_pmf", values=[rmse, 0.1], limits=(1.0,), others={"error_cdf": cdf})
 
 
 def figure_2(*rmse: float, uniform: float = 1.5, of: str = "ml1m") -> Experiment:

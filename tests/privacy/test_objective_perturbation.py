@@ -18,7 +18,7 @@ from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.factorization import KnownModel
 from dpmf_cli.algorithms.zhang2018 import dp_pmf
-from dpmf_cli.kernels.als import RowProblem, SideRatings, solve_perturbed_items
+from dpmf_cli.kernels.als import RatingsByRow, RowProblem, SideRatings, solve_perturbed
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.neighbours import Neighbours
@@ -70,8 +70,10 @@ def test_the_solver_inverts_the_noise(on_boundary: bool) -> None:
         noise = noise_of(p, multiplier, q, np.clip(values - 3.0, -CLAMP, CLAMP), RIDGE)
         (lanes,) = factor_model(q, np.zeros((1, D)), np.zeros((count, 1)), np.full((1, 1), 3.0)).groups
         problem = RowProblem(np.array([RIDGE]), CLAMP, per_rating=False, ball=RADIUS)
-        ratings = SideRatings(np.array([0, count]), np.arange(count, dtype=np.int32), values)
-        solve_perturbed_items.run(
+        ratings = SideRatings(
+            "items", RatingsByRow(np.array([0, count]), np.arange(count, dtype=np.int32), values)
+        )
+        solve_perturbed.run(
             lanes, LaneNoise(noise[None], np.array([1.0]), rounded=False), ratings, problem, RADIUS
         )
         assert lanes.rows("items")[0, :, 0] == pytest.approx(p, abs=1e-3)

@@ -7,6 +7,7 @@ import numpy as np
 
 from dpmf_cli.evaluation.crossings import Crossing, Status
 from dpmf_cli.evaluation.curves import Experiment, Measured
+from tests.evaluation.made_curves import twin_of
 
 GRID = np.array([0.5, 2.0, 8.0])
 INFINITE = np.array([np.inf])
@@ -49,4 +50,4 @@ def curve(label: str, twin: float | None = None, provable: float = 1.0, **change
     made = Measured(
         label.lower(), label, GRID, np.ones((10, 5, 3)), GRID, provable * GRID, "bounded", "published"
     )
-    return replace(made, twin=None if twin is None else np.full(10, twin), **changed)
+    return replace(made, twin=None if twin is None else twin_of(np.full(10, twin)), **changed)

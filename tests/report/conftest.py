@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
+from tests.evaluation.made_curves import twin_of
 from tests.report.results import results
 
 __all__ = ["results"]
@@ -62,7 +63,7 @@ def of_theta(experiment: Experiment) -> Experiment:
             epsilons=curve.epsilons * (rank + 1),
             thetas=curve.epsilons,
             delta=1e-6 if rank < 2 else 0.0,
-            twin=curve.rmse.mean(axis=(1, 2)) - 0.05,
+            twin=twin_of(curve.rmse.mean(axis=(1, 2)) - 0.05),
         )
         for rank, curve in enumerate(experiment.curves)
     )

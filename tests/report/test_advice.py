@@ -2,15 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.config import load_config
+from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
 from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.experiment import run
 from dpmf_cli.privacy.protection import Protection
-from dpmf_cli.report.advice import advice
+from dpmf_cli.report.advice import advice, untried
+from dpmf_cli.results.folders import collect_folder
 from tests.report.advised import crossed, curve, experiment
 from tests.report.conftest import of_theta
 
@@ -291,3 +297,89 @@ def test_all_targets_that_one_number_beats_share_a_warning() -> None:
     words = said(crossed("PGE", 2.0), of=replace(made, baselines=(*made.baselines, *simpler)))
     assert words.count("Beware") == 1
     assert "Beware: IA and GE are weak here. GA knows less and has an error of 0.8000." in words
+
+
+def left(*experiments: Experiment) -> str:
+    return "\n".join(untried(experiments))
+
+
+def test_what_was_not_tried() -> None:
+    made = curve("PALS", provable=np.inf)
+    text = left(experiment(curves=(curve("PGE"), made), folds=3, runs=1, baselines=()))
+    assert text.startswith(
+        f"{len(PRIVATE) - 2} of the {len(PRIVATE)} private methods of dpmf: isgd, psgd, pals_obj"
+    )
+    assert "`neighbours: unbounded`, to hide whether one rating exists (pge, isgd," in text
+    assert "`neighbours: user`, to hide whether one user, with all ratings, took part at all (mm_knn," in text
+    assert "`neighbours: bounded`" not in text
+    assert "`mode: corrected`, in which every ε of PALS is provable." in text
+    assert "ε below 0.5 or above 8." in text
+    assert "The baseline IA: add `ia` to `baselines`." in text
+    assert "More than 3 folds" in text
+    assert "More than one run" in text
+
+
+def test_what_another_experiment_tried_is_tried() -> None:
+    corrected = curve("PALS", mode="corrected", neighbours="bounded")
+    wider = replace(curve("PGE"), epsilons=np.array([0.1, 20.0]), neighbours="user")
+    text = left(experiment(curves=(curve("PALS", provable=2),)), experiment(curves=(corrected, wider)))
+    assert "mode: corrected" not in text
+    assert "ε below 0.1 or above 20." in text
+    assert "neighbours: user" not in text
+    assert "More than" not in text
+    assert "baseline" not in text
+
+
+def test_points_of_a_sweep_are_left_out_and_said_to_be() -> None:
+    swept = replace(curve("PGE"), swept=("beta", 2.0), epsilons=np.array([0.01, 99.0]))
+    text = left(experiment(curves=(swept, curve("ISGD"))))
+    assert "The points of a sweep" in text
+    assert "ε below 0.5 or above 8." in text
+
+
+SHOP = """\
+dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 200, items: 60, ratings: 5000}
+folds: 4
+runs: 2
+epsilons: [0.2, 2, 20]
+twins: true
+algorithms:
+  - algorithm: pge
+  - {algorithm: mm_averages, noise: laplace}
+"""
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results folder of a small run."""
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "shop.yaml").write_text(SHOP)
+    config = load_config(folder / "shop.yaml")
+    run(config, Folders(folder, folder / "cache", folder, folder))
+    return folder / "shop"
+
+
+def test_a_real_run(shop: Path) -> None:
+    whole = collect_folder(shop).experiment
+    crossings = find_crossings(whole)
+    text = " ".join(advice([whole], crossings).split())
+    pge, mm = (
+        next(c for c in crossings if c.algorithm == key and c.baseline == "IA")
+        for key in ("pge", "mm_averages")
+    )
+    assert pge.status == mm.status == Status.CROSSED
+    assert f"For IA, take PGE: a provable ε of {pge.provable:.3g}" in text
+    assert "; neighbours: bounded), by pure ε-DP:" in text
+    assert (
+        "; neighbours: unbounded), from everybody but the user who gets the prediction (joint), by pure ε-DP:"
+        in text
+    )
+    assert "An ε under one heading cannot be compared with an ε under another." in text
+    assert "Without noise it is GE itself" in text
+
+
+def test_the_command_answers_in_words_alone(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from dpmf_cli.cli import main as cli
+
+    cli.app(["explain", str(shop)], standalone_mode=False)
+    assert "For IA, take PGE" in capsys.readouterr().out

@@ -12,6 +12,7 @@ from docs.makers.aims import aims_table, read_aims
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.privacy.protection import Protection
+from dpmf_cli.report.tables.layout import draw
 
 Make = Callable[..., Experiment]
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,7 +37,7 @@ def two(made: Make, own: str) -> Experiment:
 
 def held(experiment: Experiment, folder: Path, text: str) -> list[dict[str, str]]:
     (folder / "aims.yaml").write_text(text)
-    return list(csv.DictReader(io.StringIO(aims_table([experiment], folder / "aims.yaml", "csv"))))
+    return list(csv.DictReader(io.StringIO(draw(aims_table([experiment], folder / "aims.yaml"), "csv"))))
 
 
 def test_the_first_and_the_best_of_the_others_with_their_intervals(made: Make, tmp_path: Path) -> None:
@@ -75,7 +76,7 @@ def test_nothing_that_gets_there_and_nothing_that_was_run(made: Make, tmp_path: 
     assert row["verdict"] == "no: none of dpmf's own gets there"
     (row,) = held(replace(experiment, title="MovieLens 100K"), tmp_path, text)
     assert (row["verdict"], row["own"], row["other_by"]) == ("not run", "", "")
-    shown = aims_table([experiment], tmp_path / "aims.yaml", "md")
+    shown = draw(aims_table([experiment], tmp_path / "aims.yaml"), "md")
     assert "**MovieLens 1M: rating value, towards everybody**" in shown
 
 

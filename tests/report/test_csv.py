@@ -15,9 +15,10 @@ from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.figures.tidy_csv import curves_csv, folds_csv
 from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
-from dpmf_cli.report.tables.combined import combined_table
 from dpmf_cli.report.tables.crossings import crossings_table
+from dpmf_cli.report.tables.layout import draw
 from dpmf_cli.report.tables.local import Sent, improvements_table, traffic_table
+from dpmf_cli.report.tables.ranked import combined_table
 from tests.conftest import make_ratings
 from tests.report.conftest import of_theta
 from tests.report.tables.test_local_reports import curve
@@ -50,7 +51,7 @@ def test_crossings(made: Make) -> None:
     found = with_printed_cells(beside_print(find_crossings(experiment)))
     low, high = Status.BELOW_GRID, Status.NOT_REACHED
     ends = [replace(found[0], low=low, high=high), replace(found[0], low=low, high=0.5)]
-    table = assert_numeric(crossings_table([*found, *ends], "csv", {}))
+    table = assert_numeric(draw(crossings_table([*found, *ends], {}), "csv"))
     assert table["low_status"].tolist()[-2:] == [low.value] * 2
     assert table["high_status"].tolist()[-2] == high.value
     assert table["high"].tolist()[-1] == 0.5
@@ -62,8 +63,8 @@ def test_combined_and_baselines(made: Make) -> None:
     experiment = made(4, incomplete="psgd")
     curves = tuple(replace(each, protects=Protection.VALUE) for each in experiment.curves)
     # Here `provable` says whether something can be proved.
-    assert_numeric(combined_table([replace(experiment, curves=curves)], "csv"), TRUTHS | {"provable"})
-    assert_numeric(baselines_table(baseline_rows(made(1)), "csv"))
+    assert_numeric(draw(combined_table([replace(experiment, curves=curves)]), "csv"), TRUTHS | {"provable"})
+    assert_numeric(draw(baselines_table(baseline_rows(made(1))), "csv"))
 
 
 def test_the_local_model() -> None:
@@ -73,11 +74,11 @@ def test_the_local_model() -> None:
         curve("local_mean", "mean", 1.19, 1.19),
     )
     experiment = Experiment("x", "ml-100k", "MovieLens 100K", 2, 2, 1, 0, curves, ())
-    table = assert_numeric(improvements_table([experiment], "csv"))
+    table = assert_numeric(draw(improvements_table([experiment]), "csv"))
     assert table["lower_percent"].tolist()[1] == pytest.approx(22.5, abs=0.1)
     assert table["printed_percent"].tolist()[1] == 21
     sent = [Sent("a", 1, 5, 12345.6, 0)]
-    assert assert_numeric(traffic_table(sent, make_ratings(), "t", "csv"))["up_per_user"].tolist() == [
+    assert assert_numeric(draw(traffic_table(sent, make_ratings(), "t"), "csv"))["up_per_user"].tolist() == [
         12345.6
     ]
 

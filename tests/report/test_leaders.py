@@ -20,8 +20,8 @@ from dpmf_cli.papers.claims import parts
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
 from dpmf_cli.report.leaders import MOST, Leaders, _rankings, chosen_in_words, leaders_text, shipped
-from dpmf_cli.report.tables.frontier import found_in
-from tests.report.tables.test_frontier import provable
+from dpmf_cli.report.tables.ranked import found_in
+from tests.report.tables.test_ranked import provable
 
 Make = Callable[..., Experiment]
 ROOT = Path(__file__).resolve().parents[2]

@@ -25,7 +25,9 @@ from dpmf_cli.report.figures.charts import swept_series
 from dpmf_cli.report.figures.style import Look
 from dpmf_cli.report.html.svg import Drawn
 from dpmf_cli.report.tables.crossings import crossings_table
+from dpmf_cli.report.tables.layout import draw
 from dpmf_cli.results.compare_folders import different_settings
+from tests.evaluation.made_curves import twin_of
 from tests.report.conftest import make
 
 TIMES, BOUND = 16, 80
@@ -93,12 +95,12 @@ def _crossings(count: int) -> list[Crossing]:
 
 def _table(count: int) -> Work:
     crossings = _crossings(count)
-    return lambda: crossings_table(crossings, "table")
+    return lambda: draw(crossings_table(crossings))
 
 
 def _advised(count: int) -> Work:
     crossings = [replace(crossing, delta=0.0) for crossing in _crossings(count)]
-    experiment = _copies(count, twin=lambda _: np.ones(2))
+    experiment = _copies(count, twin=lambda _: twin_of(np.ones(2)))
     return lambda: advice([experiment], crossings)
 
 

@@ -22,7 +22,7 @@ from dpmf_cli.reproducing import expected
 from dpmf_cli.reproducing.expected import Figure, figures_off
 from dpmf_cli.reproducing.times import Took, times_text, took
 from dpmf_cli.results.task import Outcome
-from dpmf_cli.running.several import whole_plan
+from dpmf_cli.running.runner import whole_plan
 from tests.configs import SHIPPED
 
 CONFIGS = {path.stem for path in SHIPPED}

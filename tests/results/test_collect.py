@@ -10,7 +10,8 @@ import numpy as np
 from dpmf_cli.algorithms.shared.model import RecordCosts
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import DataIdentity
-from dpmf_cli.report.tables.ledgers import records_csv, records_text
+from dpmf_cli.report.tables.layout import draw
+from dpmf_cli.report.tables.ledgers import records_table
 from dpmf_cli.results.collect import collect
 from dpmf_cli.results.manifest import Ran
 from dpmf_cli.results.store import Store
@@ -100,8 +101,12 @@ def test_a_fit_without_noise_is_the_twin_and_no_point_of_the_curve(tmp_path: Pat
     whole, missing = found.curves
     assert whole.twin is not None
     assert missing.twin is not None
-    assert (whole.twin.tolist(), whole.missing, whole.epsilons.tolist()) == ([0.0, 0.1], 0, [1.0, 2.0])
-    assert (missing.missing, np.isnan(missing.twin).tolist()) == (1, [False, True])
+    assert (whole.twin["rmse"].ravel().tolist(), whole.missing, whole.epsilons.tolist()) == (
+        [0.0, 0.1],
+        0,
+        [1.0, 2.0],
+    )
+    assert (missing.missing, np.isnan(missing.twin["rmse"]).ravel().tolist()) == (1, [False, True])
     assert found.baselines[0].twin is None
 
 
@@ -119,13 +124,14 @@ def test_what_records_spent_is_the_worst_of_all_fits_and_what_was_kept_the_mean(
                 task, TaskResult((1.0, 2.0), (1, 1), (1, 2), (1, 2), (), records=RecordCosts(*columns))
             )
     first, second = gather(store).experiment.curves
-    assert first.records is not None
-    assert second.records is None
-    assert first.records.threshold.tolist() == [7, 17]
-    assert first.records.kept.tolist() == [1, 11]
-    assert first.records.least.tolist() == [1, 11]
-    assert first.records.median.tolist() == [3, 13]
-    assert first.records.largest.tolist() == [5, 15]
+    assert not second.records
+    assert {key: values.tolist() for key, values in first.records.items()} == {
+        "threshold": [7, 17],
+        "kept": [1, 11],
+        "least": [1, 11],
+        "median": [3, 13],
+        "largest": [5, 15],
+    }
 
 
 def test_records_of_results_that_are_not_there_are_left_open(tmp_path: Path) -> None:
@@ -134,7 +140,10 @@ def test_records_of_results_that_are_not_there_are_left_open(tmp_path: Path) -> 
         costs = RecordCosts((2.0,), (0.5,), (0.1,), (0.2,), (math.inf,))
         store.write(replace(task, epsilons=(2.0,)), TaskResult((2.0,), (1,), (2,), (2,), (), records=costs))
     curves = gather(store).experiment.curves
-    assert records_csv(curves).splitlines()[1:] == ["PGE,1.0,,,,,", "PGE,2.0,2.0,0.5,0.1,0.2,inf"]
-    ((absent, found),) = (group.rows for group in records_text(curves).groups)
+    assert draw(records_table(curves), "csv").splitlines()[1:] == [
+        "PGE,1.0,,,,,",
+        "PGE,2.0,2.0,0.5,0.1,0.2,inf",
+    ]
+    ((absent, found),) = (group.rows for group in records_table(curves).groups)
     assert absent == ("1.00", "–", "–", "–", "–", "–")
     assert found == ("2.00", "2.00", "50.0 %", "0.100", "0.200", "∞")

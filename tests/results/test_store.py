@@ -341,7 +341,11 @@ def test_what_only_some_results_have_is_read_back_and_leaves_others_as_they_were
     store, plain = Store(tmp_path), result()
     costs = RecordCosts((0.1, 0.5), (0.5, 1.0), (0.1, 0.1), (0.1, 0.3), (0.1, math.inf))
     whole = replace(
-        plain, error_cdf=((0.1, 1.0), (0.25, 0.75)), records=costs, ranking=((0.1, 0.2), (0.3, 1 / 3))
+        plain,
+        error_cdf=((0.1, 1.0), (0.25, 0.75)),
+        records=costs,
+        ranking=((0.1, 0.2), (0.3, 1 / 3)),
+        others={"mae": (0.5, 1 / 3)},
     )
     asked = replace(task(), limits=(1.0, 2.0), ranking=TopItems(threshold=4))
     assert asked.settings == {
@@ -353,7 +357,9 @@ def test_what_only_some_results_have_is_read_back_and_leaves_others_as_they_were
     assert store.read(asked) == {0.1: whole, 1.0: whole}
     assert store.read(task()) == {}
     store.write(task(), plain)
-    assert not {"error_cdf", "records", "ranking"} & json.loads(store.path(task()).read_bytes()).keys()
+    optional = {"error_cdf", "records", "ranking", "mae", "others"}
+    assert json.loads(store.path(asked).read_bytes())["mae"] == [0.5, 1 / 3]
+    assert not optional & json.loads(store.path(task()).read_bytes()).keys()
 
 
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.config import load_config
-from dpmf_cli.evaluation.portions import Order, first_share
+from dpmf_cli.evaluation.folds import Order, first_share
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results.task import Cut
 from dpmf_cli.running.cutting import (

@@ -73,8 +73,8 @@ def test_all_that_was_measured_is_in_the_table_twins_too(finished: Finished) -> 
     assert pge.error_cdf.shape == (3, 2, 2, 4)
     assert (pge.error_cdf[..., -1] == 1).all()  # clipped to the scale of 1 to 5
     assert (np.diff(pge.error_cdf, axis=-1) >= 0).all()
-    assert pge.twin_cdf is not None
-    assert (pge.twin_cdf[:, 1] > pge.error_cdf[:, :, 0, 1].mean(axis=1)).all()
+    assert pge.twin is not None
+    assert (pge.twin["error_cdf"][:, 0, 0, 1] > pge.error_cdf[:, :, 0, 1].mean(axis=1)).all()
 
 
 def test_sweeps_have_their_own_table_and_figures(finished: Finished) -> None:

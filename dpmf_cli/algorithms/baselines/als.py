@@ -10,7 +10,7 @@ from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel,
 from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.algorithms.shared.tuned_factorization import tuned_factorization
 from dpmf_cli.algorithms.shared.tuning import tuned_field
-from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_items, solve_users
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_rows
 from dpmf_cli.kernels.factors import factor_model
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -49,8 +49,8 @@ class AlternatingLeastSquares(Algorithm):
         ratings_by_user, ratings_by_item = by_user(train), by_item(train)
         problem = RowProblem(self.regularization, bound=np.inf)
         for _ in range(self.iterations):
-            solve_users(model, ratings_by_user, problem)
-            solve_items(model, ratings_by_item, problem)
+            solve_rows(model, ratings_by_user, problem)
+            solve_rows(model, ratings_by_item, problem)
         average = average_of(train.values, train.scale.middle)
         return KnownModel(
             model,

@@ -10,7 +10,7 @@ from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.pattern import Pattern
 from dpmf_cli.algorithms.shared.pattern_measurements import AVERAGES, FACTORS, PatternAlgorithm
-from dpmf_cli.kernels.als import RowProblem, by_user, solve_users
+from dpmf_cli.kernels.als import RowProblem, by_user, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors, set_effects
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -55,5 +55,5 @@ class OwnPattern(PatternAlgorithm):
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
         """Returns the items with each user's own regression on them."""
         model = items.with_users(np.zeros((own.n_users, items.published["items"].shape[2])))
-        solve_users(model, by_user(own), RowProblem(self.own_ridge, math.inf, per_rating=False))
+        solve_rows(model, by_user(own), RowProblem(self.own_ridge, math.inf, per_rating=False))
         return model

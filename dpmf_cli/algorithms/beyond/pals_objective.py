@@ -6,7 +6,7 @@ from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import Side
 from dpmf_cli.algorithms.shared.private_least_squares import PrivateLeastSquares, RowMoves
-from dpmf_cli.kernels.als import by_item, by_user, solve_perturbed_items, solve_perturbed_users
+from dpmf_cli.kernels.als import by_item, by_user, solve_perturbed
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -42,8 +42,8 @@ class ObjectivePrivateALS(PrivateLeastSquares):
         ratings_by_user, ratings_by_item = by_user(train), by_item(train)
         model = self.start_within_norms(train, effects, streams)
         for of_users, of_items in zip(user_noises, item_noises, strict=True):
-            of_users.inside(solve_perturbed_users, model, ratings_by_user, users, self.user_norm)
-            of_items.inside(solve_perturbed_items, model, ratings_by_item, items, self.item_norm)
+            of_users.inside(solve_perturbed, model, ratings_by_user, users, self.user_norm)
+            of_items.inside(solve_perturbed, model, ratings_by_item, items, self.item_norm)
         return model
 
     def moves(self, side: Side, scale: Scale) -> RowMoves:

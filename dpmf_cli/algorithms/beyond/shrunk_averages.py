@@ -14,8 +14,8 @@ from dpmf_cli.algorithms.shared.pattern import LEAST_SPREAD
 from dpmf_cli.algorithms.shared.shrunk_sums import Law, averages_of
 from dpmf_cli.algorithms.shared.sums_and_counts import sums_and_counts
 from dpmf_cli.kernels.als import by_item, by_user
-from dpmf_cli.kernels.clamped_sums import clamped_sums
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, set_effects
+from dpmf_cli.kernels.reports import clamped_sums
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
@@ -75,7 +75,7 @@ class ShrunkAverages(PrivateAlgorithm):
             law, ratings, counts, others = self.of_items, by_item(train), train.item_counts, train.n_users
         else:
             law, ratings, counts, others = self.of_users, by_user(train), train.user_counts, train.n_items
-        sums = clamped_sums(model, side, ratings, np.ones((others, 1)), self.clamp)[:, 0]
+        sums = clamped_sums(model, ratings, np.ones((others, 1)), self.clamp)[:, 0]
         found = sums_and_counts(f"{side[:-1]} averages", halves_of(sums, counts), epsilons, curator)
         star = law.star(self.clamp)
         lanes = zip(found.sums.T, found.counts.T, found.deviation**2, strict=True)

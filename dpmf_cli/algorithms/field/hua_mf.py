@@ -15,14 +15,7 @@ from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_averages import laplace_steps
 from dpmf_cli.algorithms.shared.probabilistic import sampled_model
-from dpmf_cli.kernels.als import (
-    RowProblem,
-    by_item,
-    by_user,
-    solve_items,
-    solve_perturbed_items,
-    solve_users,
-)
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.sums import residual_sums_by_user
 from dpmf_cli.privacy import sensitivity
@@ -107,13 +100,13 @@ class PublishedHuaMF(HuaMF):
         ratings_by_user, ratings_by_item = by_user(train), by_item(train)
         clean = RowProblem(self.regularization, bound=np.inf)
         for _ in range(self.iterations):
-            solve_users(model, ratings_by_user, clean)
-            solve_items(model, ratings_by_item, clean)
+            solve_rows(model, ratings_by_user, clean)
+            solve_rows(model, ratings_by_item, clean)
         for group in model.groups:
             users_rows = group.rows("users")
             users_rows /= np.linalg.norm(users_rows, axis=1).max(axis=0)
         perturbed = RowProblem(self.item_ridge, largest, per_rating=False)
-        noise.inside(solve_perturbed_items, model, ratings_by_item, perturbed, np.inf)
+        noise.inside(solve_perturbed, model, ratings_by_item, perturbed, np.inf)
         return sampled_model(train, np.ones((len(train), grid), np.bool_), model)
 
 
@@ -154,7 +147,7 @@ class CorrectedHuaMF(HuaMF):
         model = factor_model(users, items, np.zeros((train.n_users, len(epsilons))), averages)
         ridge = self.item_ridge + self.noise_ridge * noise.scale
         noise.inside(
-            solve_perturbed_items, model, by_item(train), RowProblem(ridge, clamp, per_rating=False), np.inf
+            solve_perturbed, model, by_item(train), RowProblem(ridge, clamp, per_rating=False), np.inf
         )
         return OwnFactors(self, model.without_users(), {}, train)
 
@@ -168,5 +161,5 @@ class CorrectedHuaMF(HuaMF):
         model = items.with_users(
             stabilised(sums[:-1], counts, self.effects.beta_u, np.zeros(averages.shape[1]))
         )
-        solve_users(model, by_user(own), RowProblem(self.user_ridge, np.inf, per_rating=False))
+        solve_rows(model, by_user(own), RowProblem(self.user_ridge, np.inf, per_rating=False))
         return model

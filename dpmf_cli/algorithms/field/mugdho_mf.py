@@ -11,8 +11,8 @@ from dpmf_cli.algorithms.shared.budget import Delta
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.factors import FactorModel, factor_model
-from dpmf_cli.kernels.gradients import Descent, step_items, step_noisy_users, sum_gradients, visits_of_all
-from dpmf_cli.kernels.perturb import project_items, project_users
+from dpmf_cli.kernels.gradients import Descent, step_noisy, step_side, sum_gradients, visits_of_all
+from dpmf_cli.kernels.releasing import project_side
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian
@@ -86,8 +86,8 @@ class MugdhoMF(PrivateAlgorithm):
         rates = np.full(len(epsilons), self.learning_rate)
         for gradients in steps:
             sum_gradients(descent, visits, 0, len(train))
-            gradients.inside(step_noisy_users, descent, rates, self.regularization)
-            step_items(descent, rates, self.regularization)
-            project_users(model, self.clip)
-            project_items(model, self.clip)
+            gradients.inside(step_noisy, descent, "users", rates, self.regularization)
+            step_side(descent, "items", rates, self.regularization)
+            project_side(model, "users", self.clip)
+            project_side(model, "items", self.clip)
         return model

@@ -10,13 +10,7 @@ from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import Side
 from dpmf_cli.algorithms.shared.private_least_squares import PrivateLeastSquares, RowMoves
-from dpmf_cli.kernels.als import (
-    RowProblem,
-    by_item,
-    by_user,
-    perturb_solved_items,
-    perturb_solved_users,
-)
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, perturb_solved
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -62,10 +56,10 @@ class PrivateALS(PrivateLeastSquares):
         model = self.start_within_norms(train, effects, streams)
         for user_rows, item_rows in zip(user_noises, item_noises, strict=True):
             user_rows.inside(  # lines 3 to 6
-                perturb_solved_users, model, ratings_by_user, users, of_users, self.user_norm
+                perturb_solved, model, ratings_by_user, users, of_users, self.user_norm
             )
             item_rows.inside(  # lines 7 to 10
-                perturb_solved_items, model, ratings_by_item, items, of_items, self.item_norm
+                perturb_solved, model, ratings_by_item, items, of_items, self.item_norm
             )
         return model
 

@@ -20,7 +20,7 @@ from dpmf_cli.algorithms.shared.pg_devices import (
     solve_own_factors,
 )
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_items
-from dpmf_cli.kernels.perturb import project_items
+from dpmf_cli.kernels.releasing import project_side
 from dpmf_cli.kernels.reports import sums_of_reports
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -222,7 +222,7 @@ class Aggregator:
         sums = sums_of_reports(reports.items, reports.coordinates, reports.weights, reports.numbers, shape)
         steps = method.learning_rate * method.factors * method.gradient_bound / np.maximum(self.raters, 1)
         move_items(self.items, sums * steps[:, None, None])
-        project_items(self.items, method.item_norm)
+        project_side(self.items, "items", method.item_norm)
 
 
 def shrunk_mean(reports: PerturbedSigns) -> NDArray[np.float64]:

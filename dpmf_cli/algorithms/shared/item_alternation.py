@@ -24,11 +24,17 @@ from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.algorithms.shared.theta import CorrectedGaussianAccounting, Measurer
-from dpmf_cli.kernels.als import RowProblem, SideRatings, by_item, by_user, solve_users
+from dpmf_cli.kernels.als import RowProblem, SideRatings, by_item, by_user, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, factor_model
-from dpmf_cli.kernels.normal_equations import Residuals, UserParts, shorten_users
-from dpmf_cli.kernels.rating_weights import RatingWeights, last_ranks, squared_weights
-from dpmf_cli.privacy import least_squares_sensitivity as sensitivity
+from dpmf_cli.kernels.normal_equations import (
+    RatingWeights,
+    Residuals,
+    UserParts,
+    last_ranks,
+    shorten_users,
+    squared_weights,
+)
+from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
@@ -171,7 +177,7 @@ class ItemAlternation(PrivateAlgorithm):
 
     def step_users(self, begun: Begun) -> None:
         """p_u ← the user's own regression on Q, shortened to Γ."""
-        solve_users(begun.model, begun.by_user, self.of_a_user)
+        solve_rows(begun.model, begun.by_user, self.of_a_user)
         shorten_users(begun.model, self.user_norm)
 
     def end(self, begun: Begun, train: Ratings) -> OwnFactors:
@@ -181,7 +187,7 @@ class ItemAlternation(PrivateAlgorithm):
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
         """Adds each user's own mean and p_u to Q."""
         model = items.with_users(self.own_means(own, beside["overall"]))
-        solve_users(model, by_user(own), self.of_a_user)
+        solve_rows(model, by_user(own), self.of_a_user)
         return model
 
     def measured_centre(self, kept: Ratings, measurer: Measurer) -> NDArray[np.float64]:

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.item_posteriors import LEAST, Items, Lanes, updated
-from dpmf_cli.kernels.als import RowProblem, SideRatings, by_user, solve_users
+from dpmf_cli.kernels.als import RowProblem, SideRatings, by_user, solve_rows
+from dpmf_cli.kernels.clipped_gradients import clipped_item_sums
 from dpmf_cli.kernels.factors import FactorModel, factor_model, set_effects, set_items
 from dpmf_cli.kernels.normal_equations import isometric, whole
-from dpmf_cli.kernels.user_gradients import clipped_item_sums
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions, pooled_products
 from dpmf_cli.privacy.mechanisms import gaussian
 from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.sensitivity import clipped_contributions, pooled_products
 from dpmf_cli.ratings import Ratings
 
 FIXED = 3
@@ -92,7 +92,7 @@ def regressed(model: FactorModel, n_users: int, ratings: SideRatings) -> FactorM
     """The model's items, and users whose own ratings were regressed on them. `ratings` are by user."""
     grid = model.groups[-1].part.stop
     beside = model.with_users(np.zeros((n_users, grid)))
-    solve_users(beside, ratings, OF_A_USER)
+    solve_rows(beside, ratings, OF_A_USER)
     return beside
 
 

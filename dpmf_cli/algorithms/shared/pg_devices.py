@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.kernels.als import RowProblem, SideRatings, solve_users
+from dpmf_cli.kernels.als import RatingsByRow, RowProblem, SideRatings, solve_rows
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.reports import coordinate_gradients
 from dpmf_cli.privacy.local import PerturbedSigns, SignChannel
@@ -15,8 +15,8 @@ from dpmf_cli.ratings import Ratings
 
 def solve_own_factors(model: FactorModel, own: Ratings, regularization: float) -> None:
     """p_u ← argmin Σ_i (r_ui − m − p·q_i)² + n_u·λ‖p‖² on each user's own ratings, on [0, 1], in place."""
-    ratings = SideRatings(own.user_starts, own.items, unit_values(own))
-    solve_users(model, ratings, RowProblem(regularization, bound=np.inf))
+    ratings = SideRatings("users", RatingsByRow(own.user_starts, own.items, unit_values(own)))
+    solve_rows(model, ratings, RowProblem(regularization, bound=np.inf))
 
 
 def unit_values(ratings: Ratings) -> NDArray[np.float32]:

@@ -15,7 +15,7 @@ from dpmf_cli.algorithms.shared.factorization import (
     visiting_order,
 )
 from dpmf_cli.kernels.factors import FactorModel, factor_model
-from dpmf_cli.kernels.perturb import project_items, project_users
+from dpmf_cli.kernels.releasing import project_side
 from dpmf_cli.kernels.sgd import Visits
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -84,8 +84,8 @@ class NormBoundedFactorization(PrivateFactorization):
     def start_within_norms(self, train: Ratings, effects: Effects, streams: Streams) -> FactorModel:
         """`start`, with all rows projected to their norm bounds."""
         model = self.start(train, effects, streams)
-        project_users(model, self.user_norm)
-        project_items(model, self.item_norm)
+        project_side(model, "users", self.user_norm)
+        project_side(model, "items", self.item_norm)
         return model
 
 

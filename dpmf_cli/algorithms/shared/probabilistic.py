@@ -13,14 +13,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, initial_factors
 from dpmf_cli.kernels.factors import FactorModel, factor_model
-from dpmf_cli.kernels.gradients import (
-    Descent,
-    SampledVisits,
-    sample_bits,
-    step_items,
-    step_users,
-    sum_gradients,
-)
+from dpmf_cli.kernels.gradients import Descent, SampledVisits, sample_bits, step_side, sum_gradients
 from dpmf_cli.ratings import Ratings, average_of
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import StrictModel
@@ -125,8 +118,8 @@ class GradientDescentPMF(StrictModel):
         for _ in range(self.epochs):
             for batch in schedule.stretches:
                 sum_gradients(descent, schedule.visits, batch.first, batch.last)
-                step_users(descent, batch.rates, self.regularization)
-                step_items(descent, batch.rates, self.regularization)
+                step_side(descent, "users", batch.rates, self.regularization)
+                step_side(descent, "items", batch.rates, self.regularization)
         return model, schedule
 
     def batches_of(self, ratings: int) -> int:

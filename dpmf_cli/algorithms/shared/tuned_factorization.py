@@ -11,7 +11,7 @@ from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.tuned_averages import both_averages, tuned_for_both
 from dpmf_cli.algorithms.shared.tuning import inner_folds
-from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_items, solve_users
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
@@ -82,6 +82,6 @@ def _factorised(
     problem = RowProblem(ridges, bound=np.inf)
     ratings_by_user, ratings_by_item = by_user(train), by_item(train)
     for _ in range(iterations):
-        solve_users(model, ratings_by_user, problem)
-        solve_items(model, ratings_by_item, problem)
+        solve_rows(model, ratings_by_user, problem)
+        solve_rows(model, ratings_by_item, problem)
     return FactorsOrAverages(model, averages, train.user_counts > 0, train.item_counts > 0)

@@ -23,22 +23,16 @@ from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, UnchargedAve
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.algorithms.shared.theta import NoiseKind
-from dpmf_cli.kernels.als import RowProblem, by_user, solve_users
+from dpmf_cli.kernels.als import RowProblem, by_user, solve_rows
+from dpmf_cli.kernels.clipped_gradients import clipped_item_gradients, descend_items
 from dpmf_cli.kernels.factors import FactorModel, factor_model
-from dpmf_cli.kernels.gradients import (
-    Descent,
-    step_noisy_items,
-    step_noisy_users,
-    sum_gradients,
-    visits_of_all,
-)
-from dpmf_cli.kernels.user_gradients import clipped_item_gradients, descend_items
+from dpmf_cli.kernels.gradients import Descent, step_noisy, sum_gradients, visits_of_all
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_sampling
+from dpmf_cli.privacy.sensitivity import clipped_contributions
 from dpmf_cli.privacy.subsampling import noise_multipliers
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
@@ -162,8 +156,8 @@ class PublishedDPPSMF(PosteriorSamplingMF, UnchargedAverages):
         for step in chain:
             of_users, of_items = step.noise.in_units_of(step.drift).split(train.n_users)
             sum_gradients(descent, visits, 0, len(train))
-            of_users.inside(step_noisy_users, descent, step.drift, self.regularization)
-            of_items.inside(step_noisy_items, descent, step.drift, self.regularization)
+            of_users.inside(step_noisy, descent, "users", step.drift, self.regularization)
+            of_items.inside(step_noisy, descent, "items", step.drift, self.regularization)
         return model
 
 
@@ -209,7 +203,7 @@ class CorrectedDPPSMF(PosteriorSamplingMF):
         model = self.start(train, effects.users, effects.items, streams)
         for gradients in steps:
             sampled = np.flatnonzero(chosen.random(train.n_users) < gamma)
-            solve_users(model, ratings_by_user, self.of_a_user)
+            solve_rows(model, ratings_by_user, self.of_a_user)
             noisy = gradients.added_to(clipped_item_gradients(model, train, sampled, self.clip))
             descend_items(model, noisy / gamma, rates, self.item_ridge)
         return OwnFactors(self, model.without_users(), effects.published, train)
@@ -222,7 +216,7 @@ class CorrectedDPPSMF(PosteriorSamplingMF):
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
         """Returns Q with each user's own mean and p_u."""
         model = items.with_users(effects_of(beside, self, own).users)
-        solve_users(model, by_user(own), self.of_a_user)
+        solve_rows(model, by_user(own), self.of_a_user)
         return model
 
     def noise_multipliers(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:

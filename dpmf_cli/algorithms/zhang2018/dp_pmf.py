@@ -12,9 +12,9 @@ from dpmf_cli.algorithms.shared.objective_perturbation import ObjectivePerturbat
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import Side
 from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, sampled_model
-from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed_items, solve_perturbed_users
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed
 from dpmf_cli.kernels.factors import FactorModel, factor_model
-from dpmf_cli.kernels.gradients import Descent, step_noisy_items, sum_item_gradients
+from dpmf_cli.kernels.gradients import Descent, step_noisy, sum_gradients
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -83,9 +83,9 @@ class PublishedDPPMF(PrivatePMF):
         descent = Descent(model, momentum=0.0)
         for epoch in range(self.noisy_epochs):
             for batch in schedule.stretches:
-                sum_item_gradients(descent, schedule.visits, batch.first, batch.last)
+                sum_gradients(descent, schedule.visits, batch.first, batch.last, of_users=False)
                 gradients(f"{epoch} {batch.place}").inside(
-                    step_noisy_items, descent, batch.rates, self.regularization
+                    step_noisy, descent, "items", batch.rates, self.regularization
                 )
         return sampled_model(train, kept, model)
 
@@ -126,10 +126,10 @@ class CorrectedDPPMF(PrivatePMF):
             np.broadcast_to(average, (train.n_items, len(epsilons))),
         )
         of_user, of_item = self.norms("user")
-        next(item_noises).inside(solve_perturbed_items, model, ratings_by_item, items, of_item)
+        next(item_noises).inside(solve_perturbed, model, ratings_by_item, items, of_item)
         for of_users, of_items in zip(user_noises, item_noises, strict=True):
-            of_users.inside(solve_perturbed_users, model, ratings_by_user, users, of_user)
-            of_items.inside(solve_perturbed_items, model, ratings_by_item, items, of_item)
+            of_users.inside(solve_perturbed, model, ratings_by_user, users, of_user)
+            of_items.inside(solve_perturbed, model, ratings_by_item, items, of_item)
         return model
 
     def problem(self, side: Side, each: Epsilons) -> RowProblem:

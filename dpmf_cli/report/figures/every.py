@@ -95,9 +95,7 @@ def _filled(measured: Measured) -> Measured:
     """Returns a measurement with made-up results where results are missing; use it only for names of figures."""
     if is_complete(measured):
         return measured
-    ones = np.ones_like(measured.rmse)
-    twin = None if measured.twin is None else np.ones_like(measured.twin)
-    return replace(measured, rmse=ones, twin=twin, ranked=dict.fromkeys(measured.ranked, ones), missing=0)
+    return replace(measured.changed(np.ones_like), missing=0)
 
 
 def _figures(experiment: Experiment) -> dict[str, Shown]:

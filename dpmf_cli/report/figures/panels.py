@@ -16,8 +16,7 @@ from matplotlib.figure import Figure
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import crossing_targets
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.frontier import Frontier, Lead
-from dpmf_cli.evaluation.ranking import Standing, by_guarantee, standings
+from dpmf_cli.evaluation.ranking import Frontier, Lead, Standing, by_guarantee, standings
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
 from dpmf_cli.report.figures.chart import Chart, Level, Line, limits_of
@@ -25,9 +24,8 @@ from dpmf_cli.report.figures.charts import curve_series, is_whole
 from dpmf_cli.report.figures.layouts import End, draw_chart, draw_level, label_width, place, set_scale
 from dpmf_cli.report.figures.shown import is_drawable, least_loss, level_names, level_of, lowest
 from dpmf_cli.report.figures.style import GREY, MARKER_SIZE, MARKERS, Look, file_of, looks, new_figure
-from dpmf_cli.report.tables.cells import epsilon_cell, marks
-from dpmf_cli.report.tables.combined import short_label
-from dpmf_cli.report.tables.frontier import found_in, kind, name_of_best
+from dpmf_cli.report.tables.columns import epsilon_cell, marks
+from dpmf_cli.report.tables.ranked import found_in, kind, short_label, short_marked
 
 _COMBINED_NOTES = (
     "Each panel has axes of its own: ε of different panels are statements about different things,",
@@ -220,7 +218,7 @@ def _draw_envelope(axes: Axes, frontier: Frontier) -> None:
         at = first if len(leads) == 1 else f"{first} to {last}"
         axes.plot(
             *_points(leads), color=look.hue, linewidth=2.4, marker=MARKERS[look.marker or 0],
-            markersize=1.4 * MARKER_SIZE, zorder=3, label=f"{at}: {name_of_best(leads[0].first)}",
+            markersize=1.4 * MARKER_SIZE, zorder=3, label=f"{at}: {short_marked(leads[0].standing)}",
         )  # fmt: skip
     legend = axes.legend(
         loc="best", fontsize=_LABEL_SIZE, framealpha=0.85, edgecolor="none", title="leads at ε"

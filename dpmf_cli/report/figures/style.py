@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from dpmf_cli.errors import DpmfError, did_you_mean
-from dpmf_cli.escapes import printable
 from dpmf_cli.files import write_whole
+from dpmf_cli.terminal import printable
 
 FORMATS = ("png", "svg", "pdf")
 

@@ -1,17 +1,18 @@
 """The numbers behind the figures as tidy CSV. Unknown figures are empty cells, and no digit is lost."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.escapes import csv_text, exact
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured, Stage
 from dpmf_cli.evaluation.levels import band
+from dpmf_cli.evaluation.metrics import BESIDE, Metric
 from dpmf_cli.evaluation.statistics import sd_over_folds, sd_over_runs
 from dpmf_cli.report.figures.charts import error_moments, loss_of
 from dpmf_cli.report.figures.shown import with_twins
+from dpmf_cli.terminal import csv_text, exact
 
 Rows = Iterator[tuple[object, ...]]
 
@@ -39,7 +40,7 @@ def _names(measured: Measured) -> tuple[str, ...]:
 
 
 def curves_csv(experiment: Experiment) -> str:
-    """Returns a row per curve and ε, then the baselines; `mae` if it was measured; lines end in \\n.
+    """Returns a row per curve and ε, then the baselines; metrics beside RMSE if they were measured; lines end in \\n.
 
     If another metric than RMSE is shown, it takes the place of `rmse`. The means of the other metrics follow.
 
@@ -48,7 +49,9 @@ def curves_csv(experiment: Experiment) -> str:
     give the same bytes. A figure that does not exist (one fold, one run, a task without a result) is left empty.
     """
     everything = (*experiment.curves, *experiment.baselines)
-    mae = [] if all(np.isnan(each.mean_absolute()).all() for each in everything) else ["mae"]
+    beside = [
+        metric for metric in BESIDE if not all(np.isnan(each.mean(metric)).all() for each in everything)
+    ]
     others = [metric.key for metric in experiment.metrics if metric != experiment.metric]
     header = [
         *("dataset", "neighbours", "mode", "algorithm", "label", "joint", "epsilon", "theta", "delta"),
@@ -64,31 +67,27 @@ def curves_csv(experiment: Experiment) -> str:
             "runs",
         ),
     ]
-    rows = (
-        row
-        for each in with_twins(everything)
-        for row in _curve_rows(experiment, each, measures_mae=bool(mae))
-    )
-    return csv_text([[*header, *mae, *others], *rows])
+    rows = (row for each in with_twins(everything) for row in _curve_rows(experiment, each, beside))
+    return csv_text([[*header, *(metric.key for metric in beside), *others], *rows])
 
 
-def _curve_rows(experiment: Experiment, measured: Measured, *, measures_mae: bool) -> Rows:
+def _curve_rows(experiment: Experiment, measured: Measured, beside: Sequence[Metric]) -> Rows:
     folds, runs, points = measured.values.shape
     nothing = np.full(points, np.nan)
-    figures, absolute = np.full((5, points), np.nan), nothing
+    figures, means = np.full((5, points), np.nan), [nothing for _ in beside]
     if is_complete(measured):
         with np.errstate(invalid="ignore"):
             spread = sd_over_folds(measured.values), sd_over_runs(measured.values)
             figures = np.stack([measured.mean(), *spread, *band(experiment, measured)])
-        absolute = measured.mean_absolute()
+        means = list(map(measured.mean, beside))
     others = [
-        measured.of(metric).mean(axis=(0, 1)) if measured.has(metric) else nothing
+        measured.mean(metric) if measured.has(metric) else nothing
         for metric in experiment.metrics
         if metric != experiment.metric
     ]
     return rows_of(
         (points,), experiment.dataset, *_names(measured), measured.epsilons, _thetas(measured), measured.delta,
-        *figures, measured.claimed, measured.provable, folds, runs, *([absolute] if measures_mae else []), *others,
+        *figures, measured.claimed, measured.provable, folds, runs, *means, *others,
     )  # fmt: skip
 
 
@@ -150,7 +149,7 @@ def _growth_rows(experiment: Experiment, stage: Stage, measured: Measured) -> Ro
     if is_complete(measured):
         with np.errstate(invalid="ignore"):
             rmse, sd = measured.mean(), sd_over_folds(measured.rmse)
-    twin = np.nan if measured.twin is None else float(measured.twin.mean())
+    twin = np.nan if measured.twin is None else float(measured.twin["rmse"].mean())
     return rows_of(
         (points,), measured.label, str(measured.joint).lower(), portion.share, portion.ratings, portion.users,
         "" if portion.days is None else portion.days, measured.epsilons, _thetas(measured), measured.delta,

@@ -12,9 +12,9 @@ from dpmf_cli.datasets import catalog
 from dpmf_cli.evaluation.crossings import Crossing, Status
 from dpmf_cli.papers.claims import Exhibit
 from dpmf_cli.papers.printed import CROSSING_TABLES, load, printed_crossings, printed_reason
-from dpmf_cli.report.tables.baselines import BaselineRow, baseline_cells
-from dpmf_cli.report.tables.cells import NONE, epsilon_cell
-from dpmf_cli.report.tables.crossings import crossing_cells
+from dpmf_cli.report.tables import baselines, crossings
+from dpmf_cli.report.tables.baselines import BaselineRow
+from dpmf_cli.report.tables.columns import NONE, cells_of
 
 RATIOS = (1.3, 1.5)
 """A crossing, or another ratio, agrees within the first factor of the printed one, and is near within the second."""
@@ -102,21 +102,21 @@ class Row:
 
 def crossing_row(crossing: Crossing) -> Row:
     """Returns the row for the ε at which a curve meets a baseline."""
-    what, at, printed, reproduced, ratio, claimed, provable = crossing_cells(crossing)
+    cell = cells_of(crossing, crossings.COLUMNS)
     agreement = crossing_agreement(crossing)
     table = CROSSING_TABLES.get(crossing.neighbours, "")
     stated = printed_reason(table, crossing.algorithm, crossing.baseline, crossing.dataset)
     return Row(
         of=f"{crossing.dataset}, {crossing.neighbours}, {crossing.mode}",
-        what=what,
-        at=at,
-        printed=printed,
-        reproduced=reproduced,
-        change=ratio if ratio == NONE else f"× {ratio}",
+        what=cell["label"],
+        at=cell["baseline"],
+        printed=cell["printed"],
+        reproduced=cell["reproduced"],
+        change=NONE if crossing.ratio is None else f"× {cell['ratio']}",
         agreement=agreement,
-        claimed=claimed,
-        provable=provable,
-        theta=epsilon_cell(crossing.theta),
+        claimed=cell["claimed"],
+        provable=cell["provable"],
+        theta=cell["theta"],
         source=crossing.experiment,
         reason=why(agreement, stated, crossing.experiment),
     )
@@ -144,7 +144,7 @@ def crossing_agreement(crossing: Crossing) -> Agreement:
 
 def baseline_row(row: BaselineRow) -> Row:
     """Returns the row for the RMSE of a baseline."""
-    what, printed, reproduced, difference = baseline_cells(row)
+    cell = cells_of(row, baselines.COLUMNS)
     if row.printed is None:
         agreement = Agreement.UNPRINTED
     elif row.reproduced is None:
@@ -153,7 +153,15 @@ def baseline_row(row: BaselineRow) -> Row:
         agreement = by_difference(row.reproduced, row.printed)
     reason = why(agreement, "", row.experiment)
     return Row(
-        row.title, what, "", printed, reproduced, difference, agreement, source=row.experiment, reason=reason
+        of=row.title,
+        what=cell["baseline"],
+        at="",
+        printed=cell["printed"],
+        reproduced=cell["reproduced"],
+        change=cell["difference"],
+        agreement=agreement,
+        source=row.experiment,
+        reason=reason,
     )
 
 

@@ -34,7 +34,7 @@ from dpmf_cli.report.html.compared import (
     why,
 )
 from dpmf_cli.report.html.experiment import ExperimentView
-from dpmf_cli.report.tables.cells import NONE
+from dpmf_cli.report.tables.columns import NONE
 from dpmf_cli.report.tables.layout import Group, TextTable
 from dpmf_cli.report.tables.local import PRINTED_AT, lower_by
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from dpmf_cli.audit.kept import of_experiment
+from dpmf_cli.audit.job import of_experiment
 from dpmf_cli.config.loading import whole_name
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.evaluation.numbers import duration
@@ -18,10 +18,10 @@ from dpmf_cli.report.html.compared import Agreement, Row, baseline_row, crossing
 from dpmf_cli.report.html.svg import Drawn
 from dpmf_cli.report.tables.baselines import baseline_rows
 from dpmf_cli.report.tables.crossings import crossing_notes
-from dpmf_cli.report.tables.frontier import found_in, frontier_text
 from dpmf_cli.report.tables.layout import TextTable
-from dpmf_cli.report.tables.ledgers import ledger_text, records_text
-from dpmf_cli.report.tables.local import improvements_of, improvements_text, learned_nothing_table
+from dpmf_cli.report.tables.ledgers import ledger_table, records_table
+from dpmf_cli.report.tables.local import improvements_table, learned_nothing_table
+from dpmf_cli.report.tables.ranked import found_in, frontier_table
 from dpmf_cli.results.collect import Collected
 from dpmf_cli.results.folders import collect_folder
 from dpmf_cli.results.manifest import read_manifest
@@ -95,17 +95,17 @@ def view_of(folder: Path) -> ExperimentView:
 def _tables(folder: Path, collected: Collected) -> tuple[tuple[str, TextTable], ...]:
     experiment = collected.experiment
     audits = of_experiment(folder)
-    ledger = ledger_text(collected.ledgers, experiment.curves, audits)
+    ledger = ledger_table(collected.ledgers, experiment.curves, audits)
     beside = "claimed beside provable and audited" if audits else "claimed beside provable"
     found = [(f"Privacy ledger: {beside}", ledger)]
     if any(curve.records for curve in experiment.curves):
-        found.append(("What the records spend", records_text(experiment.curves)))
+        found.append(("What the records spend", records_table(experiment.curves)))
     if (nothing := learned_nothing_table(experiment)) is not None:
         found.append(("Where nothing was learned", nothing))
     envelopes = [each for each in found_in([experiment]) if len(each.members) > 1]
     if envelopes:
-        found.append(("Frontier: what leads at each ε", frontier_text(envelopes, [experiment])))
-    improvements = improvements_text(list(improvements_of([experiment])))
+        found.append(("Frontier: what leads at each ε", frontier_table([experiment], envelopes)))
+    improvements = improvements_table([experiment])
     if improvements.groups:
         found.append(("Improvements", improvements))
     return tuple((title, table) for title, table in found if table.groups)

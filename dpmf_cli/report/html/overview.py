@@ -18,9 +18,8 @@ from dpmf_cli.papers.verdicts import Word, of_parts
 from dpmf_cli.report.html.compared import Agreement
 from dpmf_cli.report.html.exhibits import Absent, ExhibitView, Sources, exhibit_view
 from dpmf_cli.report.html.experiment import ExperimentView, advice_on, view_of
-from dpmf_cli.report.reductions import whole_first
-from dpmf_cli.report.tables.combined import combined_text
 from dpmf_cli.report.tables.layout import TextTable
+from dpmf_cli.report.tables.ranked import combined_table, whole_first
 from dpmf_cli.results.manifest import MANIFEST
 from dpmf_cli.terminal import say
 
@@ -178,7 +177,7 @@ def _combined(views: Sequence[ExperimentView]) -> TextTable:
     """
     made_for_it = [view for view in views if view.name.startswith(_COMBINED)]
     experiments, notes = whole_first([view.collected.experiment for view in made_for_it or views])
-    return combined_text(experiments, notes=notes)
+    return combined_table(experiments, notes=notes)
 
 
 def _data_missing(absent: Iterable[Absent]) -> tuple[DataMissing, ...]:

@@ -14,15 +14,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from dpmf_cli.datasets import Folders
-from dpmf_cli.escapes import printable
-from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.curves import ERROR_CDF, Experiment, Measured
 from dpmf_cli.report.figures.every import charts_of
 from dpmf_cli.report.html.compared import Agreement
 from dpmf_cli.report.html.experiment import advice_on, view_of
 from dpmf_cli.report.html.overview import NOT_RUN, Verdict, overview
 from dpmf_cli.report.html.svg import Drawn
-from dpmf_cli.report.tables.compare import differences_text, settings_text
+from dpmf_cli.report.tables.compare import differences_table, settings_table
 from dpmf_cli.results.compare_folders import Compared
+from dpmf_cli.terminal import printable
 
 VERDICT_SIGNS: dict[Verdict, str] = {"holds here": "✓", "in part here": "≈", "fails here": "✗", NOT_RUN: "–"}
 """The sign of each verdict, beside its colour."""
@@ -57,9 +57,9 @@ def compare_page(several: Sequence[Compared]) -> str:
         title=f"dpmf: {', '.join(names)}",
         names=names,
         data=first.title,
-        settings=settings_text(several),
+        settings=settings_table(several),
         charts=[Drawn(chart) for chart in charts],
-        differences=[(compared.names[1], differences_text(compared)) for compared in several],
+        differences=[(compared.names[1], differences_table(compared)) for compared in several],
     )
 
 
@@ -73,9 +73,9 @@ def _by_method(several: Sequence[Compared], names: Sequence[str]) -> Iterator[Ex
     folds, runs = (min(getattr(each, key) for each in experiments) for key in ("folds", "runs"))
 
     def cut(measured: Measured, label: str = "") -> Measured:
-        twin = None if measured.twin is None else measured.twin[:folds]
-        rmse = measured.rmse[:folds, :runs]
-        return replace(measured, rmse=rmse, twin=twin, label=label or measured.label, error_cdf=None)
+        few = measured.changed(lambda cube: cube[:folds, :runs])
+        others = {key: cube for key, cube in few.others.items() if key != ERROR_CDF}
+        return replace(few, label=label or measured.label, others=others)
 
     baselines = tuple(cut(each) for each in first.baselines if each.swept is None)
     differences = [compared.comparison.differences for compared in several]

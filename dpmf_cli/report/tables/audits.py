@@ -1,67 +1,22 @@
 """The tables of audits: what was tried on each algorithm, what was found, and what was refuted."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from typing import Any
 
 from dpmf_cli.audit.distinguish import LowerBound
 from dpmf_cli.audit.job import Audited, Found
 from dpmf_cli.audit.judge import Flaw
 from dpmf_cli.audit.known import KnownFlaw
 from dpmf_cli.evaluation.numbers import significant
-from dpmf_cli.report.tables.formats import render
-from dpmf_cli.report.tables.layout import Group, TextTable
-
-AUDITED_FIELDS = ("audited", "audited_ceiling", "audited_trials", "audited_confidence", "audited_gaussian")
-"""The keys of an audited lower bound on ε, for programs."""
-
-FIELDS = (
-    "label",
-    "algorithm",
-    "neighbours",
-    "mode",
-    "joint",
-    "delta",
-    "provable",
-    "pairs",
-    "loss",
-    *AUDITED_FIELDS,
-    "flaw",
-    "step",
-    "size",
-    "on_pairs",
-    "pair",
-    "epsilon",
-    "said",
-    "against",
-)
-
-FLAW_FIELDS = ("paper", "flaw", "entry", "found", "step", "size", "epsilon", "pair", "said")
-
-NONE = "–"
+from dpmf_cli.report.tables.columns import NONE, Column, names, tabled
+from dpmf_cli.report.tables.layout import TextTable
 
 
-def audits_table(audits: Sequence[Audited], form: str = "table") -> str:
-    """Draws what was tried and found: a row for each algorithm; in `csv` and `json`, a row for each of its flaws."""
-    return render(_summary(audits), FIELDS, [row for each in audits for row in _records(each)], form)
-
-
-def flaws_table(shown: Sequence[tuple[KnownFlaw, Found | None]], form: str = "table") -> str:
-    """Draws a row for each known flaw: what a paper gets wrong, and how an audit shows it."""
-    records = [
-        {
-            "paper": flaw.paper.value,
-            "flaw": flaw.what,
-            "entry": flaw.entry,
-            "found": found and found.flaw,
-            "step": found and found.step,
-            "size": found and (None if math.isnan(found.size) else found.size),
-            "epsilon": found and found.epsilon,
-            "pair": found and found.pair,
-            "said": found and found.said,
-        }
-        for flaw, found in shown
-    ]
-    return render(_flaws(shown), FLAW_FIELDS, records, form)
+def _bound(audited: Audited | None) -> LowerBound | None:
+    return None if audited is None else audited.bound or audited.canaries
 
 
 def audited_cell(audited: Audited | None) -> str:
@@ -70,7 +25,7 @@ def audited_cell(audited: Audited | None) -> str:
     For Gaussian noise it adds the bound that assumes a normal statistic. A bound of 0 says nothing about a larger ε
     than the ceiling, and the cell says so.
     """
-    bound = None if audited is None else audited.bound or audited.canaries
+    bound = _bound(audited)
     if bound is None:
         return NONE
     normal = "" if math.isnan(bound.gaussian) else f"; {significant(bound.gaussian)} if normal"
@@ -78,19 +33,24 @@ def audited_cell(audited: Audited | None) -> str:
     return f"[{significant(bound.epsilon)}, {most}{significant(bound.ceiling)}, {bound.trials}{normal}]"
 
 
-def audited_record(audited: Audited | None) -> dict[str, object]:
-    """Returns the same for programs, by `AUDITED_FIELDS`; all None if nothing was tried."""
-    bound: LowerBound | None = None if audited is None else audited.bound or audited.canaries
-    if bound is None:
-        return dict.fromkeys(AUDITED_FIELDS)
-    gaussian = None if math.isnan(bound.gaussian) else bound.gaussian
-    values = (bound.epsilon, bound.ceiling, bound.trials, bound.confidence, gaussian)
-    return dict(zip(AUDITED_FIELDS, values, strict=True))
+def audited_columns(audit: Callable[[Any], Audited | None]) -> Iterator[Column[Any]]:
+    """Yields the columns of an audited lower bound on ε, which `audit` finds for a row."""
+
+    def column(
+        name: str, of: Callable[[LowerBound], Any], text: Callable[[Any], str] | None = None
+    ) -> Column[Any]:
+        return Column(name, lambda row: (bound := _bound(audit(row))) and of(bound), text, align="r")
+
+    yield column("audited", lambda bound: bound.epsilon, lambda row: audited_cell(audit(row)))
+    yield column("audited_ceiling", lambda bound: bound.ceiling)
+    yield column("audited_trials", lambda bound: bound.trials)
+    yield column("audited_confidence", lambda bound: bound.confidence)
+    yield column("audited_gaussian", lambda bound: _known(bound.gaussian))
 
 
 def audited_notes(audits: Sequence[Audited]) -> list[str]:
     """Explains the cells of `audited_cell`."""
-    bounds = [bound for each in audits if (bound := each.bound or each.canaries) is not None]
+    bounds = [bound for each in audits if (bound := _bound(each)) is not None]
     if not bounds:
         return []
     epsilons = sorted({each.settings.epsilon for each in audits})
@@ -105,69 +65,114 @@ def audited_notes(audits: Sequence[Audited]) -> list[str]:
     ]
 
 
-def _summary(audits: Sequence[Audited]) -> TextTable:
-    with_bounds = any(each.bound or each.canaries for each in audits)
-    header = ["algorithm", "provable", "pairs", "closest step", "costliest pair"]
-    header += ["audited"] * with_bounds + ["refuted"]
-    groups: dict[str, list[tuple[str, ...]]] = {}
-    for each in audits:
-        found = each.refuted
-        row = [
-            each.label + "‡" * each.joint,
-            NONE
-            if math.isnan(each.provable)
-            else "∞"
-            if math.isinf(each.provable)
-            else f"{significant(each.provable)} ε",
-            str(each.pairs),
-            _tightness(each),
-            NONE if math.isnan(each.loss) else f"{significant(each.loss)} ε",
-        ]
-        row += [audited_cell(each)] * with_bounds
-        row.append(
-            "; ".join(_said(one) for one in found[:2])
-            + (f"; {len(found) - 2} more" if len(found) > 2 else "")
-            if found
-            else "nothing"
-        )
-        groups.setdefault(f"{each.neighbours}, {each.mode}", []).append(tuple(row))
-    notes = [
-        f"provable: the provable ε over the claimed ε, at ε = {audits[0].settings.epsilon:g} (∞: no bound is known)"
-        if audits
-        else "",
-        "closest step: how far the step that came nearest to its sensitivity moved, in percent of that sensitivity",
-        "costliest pair: what the moves of one pair cost together, in units of the claimed ε, at the ε of its replay",
-        "Gaussian noise: its cost in units of the claim changes with ε. If the costliest pair was replayed at "
-        "another ε, it may exceed `provable` and refute nothing",
-        "refuted: dpmf's own statements that an audit has shown to be false",
-        "‡ joint DP: covers predictions for other users only",
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+_OF_AUDIT = "label algorithm neighbours mode joint delta provable pairs loss"
+OF_FOUND: tuple[Column[Found], ...] = (
+    *names("flaw step"),
+    Column("size", lambda found: _known(found.size), lambda found: _times(found.size), align="r"),
+    Column("on_pairs", lambda found: found.pairs),
+    Column("pair", text=lambda found: f"{found.pair}, ε = {found.epsilon:g}" if found.pair else NONE),
+    *names("epsilon"),
+)
+
+
+def audits_table(audits: Sequence[Audited]) -> TextTable:
+    """Returns what was tried and found: a row for each algorithm; for programs, a row for each of its flaws."""
+
+    columns: list[Column[Any]] = [
+        *(column.at(itemgetter(0), column.name) for column in names(_OF_AUDIT)),
+        *audited_columns(itemgetter(0)),
+        *(column.at(itemgetter(1), column.name) for column in OF_FOUND),
+        *(column.at(itemgetter(1), column.name) for column in names("said against")),
     ]
-    if with_bounds:
-        notes += audited_notes(audits)
-    return TextTable(
-        tuple(header),
-        "lr" + "r" * (len(header) - 3) + "l",
-        tuple(Group(title, tuple(rows)) for title, rows in groups.items()),
-        tuple(notes) if audits else (),
+    rows = [(each, found) for each in audits for found in each.found or [None]]
+    with_bounds = any(_bound(each) for each in audits)
+    seen = tabled(
+        audits,
+        shown=[
+            Column("algorithm", text=lambda each: each.label + "‡" * each.joint),
+            Column("provable", text=_provable, align="r"),
+            Column("pairs", align="r"),
+            Column("closest step", text=_tightness, align="r"),
+            Column(
+                "costliest pair",
+                text=lambda each: NONE if math.isnan(each.loss) else f"{significant(each.loss)} ε",
+                align="r",
+            ),
+            Column("audited", text=audited_cell, align="r", seen=lambda audits: with_bounds),
+            Column("refuted", text=_refuted),
+        ],
+        title=lambda each: f"{each.neighbours}, {each.mode}",
+        notes=_notes(audits) if audits else (),
+    )
+    programs = tabled(rows, columns, title="")
+    return replace(seen, fields=programs.fields, records=programs.records)
+
+
+def _notes(audits: Sequence[Audited]) -> Iterator[str]:
+    yield f"provable: the provable ε over the claimed ε, at ε = {audits[0].settings.epsilon:g} (∞: no bound is known)"
+    yield "closest step: how far the step that came nearest to its sensitivity moved, in percent of that sensitivity"
+    yield (
+        "costliest pair: what the moves of one pair cost together, in units of the claimed ε, at the ε of its "
+        "replay"
+    )
+    yield (
+        "Gaussian noise: its cost in units of the claim changes with ε. If the costliest pair was replayed at "
+        "another ε, it may exceed `provable` and refute nothing"
+    )
+    yield "refuted: dpmf's own statements that an audit has shown to be false"
+    yield "‡ joint DP: covers predictions for other users only"
+    yield from audited_notes(audits)
+
+
+def flaws_table(shown: Sequence[tuple[KnownFlaw, Found | None]]) -> TextTable:
+    """Returns a row for each known flaw: what a paper gets wrong, and how an audit shows it."""
+
+    of_found = {column.name: column.at(itemgetter(1), column.name) for column in OF_FOUND}
+
+    def replayed(row: tuple[KnownFlaw, Found | None]) -> str:
+        _, found = row
+        if found is None:
+            return "not found"
+        return (
+            (f"{found.step}: " if found.step else "") + found.flaw + (f", {found.said}" if found.said else "")
+        )
+
+    columns: list[Column[Any]] = [
+        Column("paper", lambda row: row[0].paper.value),
+        Column("flaw", lambda row: row[0].what),
+        Column("entry", lambda row: row[0].entry, head="shown by"),
+        Column("found", lambda row: row[1] and row[1].flaw, replayed, "what a replay finds"),
+        *(
+            of_found["step"],
+            of_found["size"],
+            of_found["epsilon"],
+            replace(of_found["pair"], head="worst pair"),
+        ),
+        Column("said", lambda row: row[1] and row[1].said),
+    ]
+    return tabled(
+        shown,
+        columns,
+        ("flaw", "entry", "found", "size", "pair"),
+        title=lambda row: row[0].paper.value,
+        notes=("size: as a multiple of what the claim allows",) if shown else (),
     )
 
 
-def _flaws(shown: Sequence[tuple[KnownFlaw, Found | None]]) -> TextTable:
-    groups: dict[str, list[tuple[str, ...]]] = {}
-    for flaw, found in shown:
-        row = ("not found", NONE, NONE)
-        if found is not None:
-            where = f"{found.step}: " if found.step else ""
-            said = f", {found.said}" if found.said else ""
-            pair = f"{found.pair}, ε = {found.epsilon:g}" if found.pair else NONE
-            row = (f"{where}{found.flaw}{said}", _times(found.size), pair)
-        groups.setdefault(flaw.paper.value, []).append((flaw.what, flaw.entry, *row))
-    return TextTable(
-        ("flaw", "shown by", "what a replay finds", "size", "worst pair"),
-        "lllrl",
-        tuple(Group(title, tuple(lines)) for title, lines in groups.items()),
-        ("size: as a multiple of what the claim allows",) if groups else (),
-    )
+def _provable(each: Audited) -> str:
+    if math.isnan(each.provable):
+        return NONE
+    return "∞" if math.isinf(each.provable) else f"{significant(each.provable)} ε"
+
+
+def _refuted(each: Audited) -> str:
+    found = each.refuted
+    more = [f"{len(found) - 2} more"] * (len(found) > 2)
+    return "; ".join([*map(_said, found[:2]), *more]) or "nothing"
 
 
 def _times(size: float) -> str:
@@ -185,22 +190,3 @@ def _said(found: Found) -> str:
     size = "" if math.isnan(found.size) else f" ({_times(found.size)})"
     said = f": {found.said}" if found.flaw in (Flaw.CRASH, Flaw.BROKEN) else ""
     return f"{step}{found.flaw}{size}{said}"
-
-
-def _records(each: Audited) -> list[dict[str, object]]:
-    return [_record(each, found) for found in each.found] or [_record(each, None)]
-
-
-def _record(each: Audited, found: Found | None) -> dict[str, object]:
-    return {
-        **{key: getattr(each, key) for key in FIELDS[:9]},
-        **audited_record(each),
-        "flaw": found and found.flaw,
-        "step": found and found.step,
-        "size": found and (None if math.isnan(found.size) else found.size),
-        "on_pairs": found and found.pairs,
-        "pair": found and found.pair,
-        "epsilon": found and found.epsilon,
-        "said": found and found.said,
-        "against": found and found.against,
-    }

@@ -1,19 +1,17 @@
 """The tables of `dpmf compare`: settings in which configs differ, and differences of the errors."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
-from itertools import chain, groupby
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import groupby
 from string import ascii_uppercase
 from typing import Any
 
 from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.evaluation.paired_difference import Difference
-from dpmf_cli.report.tables.formats import render, strict
-from dpmf_cli.report.tables.layout import Group, TextTable, markdown, terminal
+from dpmf_cli.report.tables.columns import NONE, Column, names, tabled
+from dpmf_cli.report.tables.layout import DRAWINGS, Group, TextTable, as_objects, draw, json_text
 from dpmf_cli.results.compare_folders import Compared
-
-_NONE = "–"
 
 
 def comparisons_text(several: Sequence[Compared], form: str = "table") -> str:
@@ -22,40 +20,30 @@ def comparisons_text(several: Sequence[Compared], form: str = "table") -> str:
     In `json` a pair is an object with both; several pairs are a list of such objects. Raises `DpmfError` for an
     unknown format.
     """
+    tables = list(map(differences_table, several))
     if form in ("table", "md"):
-        return "\n".join(_told(compared, terminal if form == "table" else markdown) for compared in several)
-    records = [
-        [
-            {"run_a": compared.names[0], "run_b": compared.names[1], **asdict(each), "verdict": each.verdict}
-            for each in compared.comparison.differences
-        ]
-        for compared in several
-    ]
+        return "\n".join(
+            DRAWINGS[form](settings_table([compared]))
+            + "\n"
+            + (DRAWINGS[form](errors) if errors.groups else "".join(f"- {note}\n" for note in errors.notes))
+            for compared, errors in zip(several, tables, strict=True)
+        )
     if form == "json":
-        content = [_object(*pair) for pair in zip(several, records, strict=True)]
-        whole = content[0] if len(content) == 1 else content
-        return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    fields = ["run_a", "run_b", *Difference.__dataclass_fields__, "verdict"]
-    return render(differences_text(several[0]), fields, chain.from_iterable(records), form)
+        objects = [
+            {
+                "a": compared.names[0],
+                "b": compared.names[1],
+                "settings": [asdict(each) for each in compared.settings],
+                "differences": as_objects(errors),
+                "left_out": compared.comparison.left_out,
+            }
+            for compared, errors in zip(several, tables, strict=True)
+        ]
+        return json_text(objects[0] if len(objects) == 1 else objects)
+    return draw(replace(tables[0], records=tuple(row for table in tables for row in table.records)), form)
 
 
-def _told(compared: Compared, draw: Callable[[TextTable], str]) -> str:
-    errors = differences_text(compared)
-    told = draw(errors) if errors.groups else "".join(f"- {note}\n" for note in errors.notes)
-    return f"{draw(settings_text([compared]))}\n{told}"
-
-
-def _object(compared: Compared, differences: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "a": compared.names[0],
-        "b": compared.names[1],
-        "settings": [asdict(each) for each in compared.settings],
-        "differences": [{key: strict(value) for key, value in record.items()} for record in differences],
-        "left_out": compared.comparison.left_out,
-    }
-
-
-def settings_text(several: Sequence[Compared]) -> TextTable:
+def settings_table(several: Sequence[Compared]) -> TextTable:
     """Returns the settings in which any experiment differs from the first, with columns A, B and so on for each."""
     letters = [*ascii_uppercase, *map(str, range(27, len(several) + 2))][: len(several) + 1]
     runs = [several[0].names[0], *(compared.names[1] for compared in several)]
@@ -74,51 +62,69 @@ def settings_text(several: Sequence[Compared]) -> TextTable:
 def _value(value: Any) -> str:
     """Returns a setting as a config has it; of a long list, only the ends."""
     if value is None:
-        return _NONE
+        return NONE
     if isinstance(value, list) and len(value) > 6:
         return f"[{value[0]}, {value[1]}, … {value[-1]}] ({len(value)})"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def differences_text(compared: Compared) -> TextTable:
-    """Returns one experiment's errors beside another's, at each ε that both have."""
-    groups = []
-    for (name, neighbours), rows in _pairs(compared):
-        if not all(row.same for row in rows):
-            kind = "" if neighbours == "none" else f", {neighbours}"
-            groups.append(Group(name + kind, tuple(map(_cells, rows))))
-    return TextTable(
-        header=("ε", "RMSE of A", "RMSE of B", "B − A", "95 % interval", "B is"),
-        alignment="rrrrll",
-        groups=tuple(groups),
-        notes=tuple(_notes(compared)),
+COLUMNS: tuple[Column[Difference], ...] = (
+    *names("algorithm label_a label_b neighbours"),
+    Column("epsilon", text=lambda row: _number(row.epsilon, ".4g"), head="ε", align="r"),
+    Column("a", text=lambda row: _number(row.a, ".4f"), head="RMSE of A", align="r"),
+    Column("b", text=lambda row: _number(row.b, ".4f"), head="RMSE of B", align="r"),
+    Column(
+        "difference",
+        text=lambda row: NONE if row.difference is None else signed(row.difference, 4),
+        head="B − A",
+        align="r",
+    ),
+    *names("low high over folds runs same provable_a provable_b"),
+    Column(
+        "verdict",
+        text=lambda row: "the same" if row.same else row.verdict or "not clearly either",
+        head="B is",
+    ),
+)
+
+
+def differences_table(compared: Compared) -> TextTable:
+    """Returns one experiment's errors beside another's, at each ε that both have.
+
+    Curves that are the same at every ε have rows for programs only.
+    """
+    a, b = compared.names
+    runs: list[Column[Difference]] = [Column("run_a", lambda row: a), Column("run_b", lambda row: b)]
+    interval: Column[Difference] = Column(
+        "95 % interval",
+        text=lambda row: NONE if row.low is None else f"[{signed(row.low, 4)}, {signed(row.high or 0.0, 4)}]",
     )
+    whole = tabled(compared.comparison.differences, [*runs, *COLUMNS], title="")
+    different = [row for _, rows in _pairs(compared) if not all(each.same for each in rows) for row in rows]
+    shown = ("epsilon", "a", "b", "difference", interval, "verdict")
+
+    def title(row: Difference) -> str:
+        name, neighbours = _pair(row)
+        return name if neighbours == "none" else f"{name}, {neighbours}"
+
+    seen = tabled(different, COLUMNS, shown, title=title, notes=_notes(compared))
+    return replace(seen, fields=whole.fields, records=whole.records)
+
+
+def _pair(each: Difference) -> tuple[str, str]:
+    """Returns the name and the neighbours of a pair of curves."""
+    a, b = each.label_a, each.label_b
+    return a if a == b else f"{a} (A), {b} (B)", each.neighbours
 
 
 def _pairs(compared: Compared) -> Iterator[tuple[tuple[str, str], list[Difference]]]:
-    """Yields the differences of each pair of curves, with the pair's name and neighbours."""
-
-    def pair(each: Difference) -> tuple[str, str]:
-        a, b = each.label_a, each.label_b
-        return a if a == b else f"{a} (A), {b} (B)", each.neighbours
-
-    for key, rows in groupby(compared.comparison.differences, key=pair):
+    """Yields the differences of each pair of curves."""
+    for key, rows in groupby(compared.comparison.differences, key=_pair):
         yield key, list(rows)
 
 
-def _cells(row: Difference) -> tuple[str, ...]:
-    return (
-        "∞" if row.epsilon == float("inf") else f"{row.epsilon:.4g}",
-        _rmse(row.a),
-        _rmse(row.b),
-        _NONE if row.difference is None else signed(row.difference, 4),
-        _NONE if row.low is None or row.high is None else f"[{signed(row.low, 4)}, {signed(row.high, 4)}]",
-        "the same" if row.same else row.verdict or "not clearly either",
-    )
-
-
-def _rmse(value: float) -> str:
-    return "∞" if value == float("inf") else f"{value:.4f}"
+def _number(value: float, form: str) -> str:
+    return "∞" if value == float("inf") else format(value, form)
 
 
 def _notes(compared: Compared) -> Iterator[str]:

@@ -1,107 +1,129 @@
-"""The table of crossings (Friedman et al. 2016, tables 4 and 5). Formats are those of `formats`.
+"""The tables of crossings (Friedman et al. 2016, tables 4 and 5), and of RMSE, or another metric, at one ε.
 
-If an experiment reproduces these tables, their printed values stand beside the reproduced ones.
+If an experiment reproduces the paper's tables, their printed values stand beside the reproduced ones.
+
+The same numbers and the pictures of an experiment are LaTeX macros too, so that nobody types them:
+
+    \\input{results/my-shop/figures}
+    ISGD meets the averages at $\\varepsilon$ = \\dpmf{my-shop/ISGD/GE} \\dpmf{my-shop/ISGD/GE/interval}.
+    \\dpmffigure{my-shop/curves}
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from dpmf_cli.audit.job import Audited
-from dpmf_cli.evaluation.crossings import Crossing, Status
-from dpmf_cli.evaluation.metrics import RMSE
+from dpmf_cli.evaluation.crossings import Crossing, End, Status
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.levels import LevelAt
+from dpmf_cli.evaluation.metrics import BESIDE, RMSE, Metric
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.papers.printed import REFERENCES, printed_reference
-from dpmf_cli.report.tables.audits import AUDITED_FIELDS, audited_cell, audited_notes, audited_record
-from dpmf_cli.report.tables.cells import (
-    NONE,
-    crossing_cell,
-    end_records,
-    epsilon_cell,
-    interval_notes,
-    mark_notes,
-    marks,
-)
-from dpmf_cli.report.tables.formats import render
-from dpmf_cli.report.tables.layout import Group, TextTable
+from dpmf_cli.report.tables.audits import audited_columns, audited_notes
+from dpmf_cli.report.tables.baselines import baseline_rows, reproduced_cell
+from dpmf_cli.report.tables.columns import NONE, Column, epsilon, epsilon_cell, marked, names, tabled
+from dpmf_cli.report.tables.layout import TextTable, escape_latex
+from dpmf_cli.terminal import printable
 
 Audits = Mapping[str, Mapping[str, Audited]]
 """The audits of each experiment's entries, by their label."""
 
+OVER_RUNS = "* one fold: the interval is over runs only, not over the choice of test ratings"
 
-def crossings_table(crossings: Sequence[Crossing], form: str = "table", audits: Audits | None = None) -> str:
-    """Draws printed and reproduced crossings: a row per algorithm and baseline.
+JOINT = "‡ predicts from the target user's own clean ratings: joint DP, which protects from others only"
 
-    Rows are grouped by dataset, neighbours and mode, and also by experiment if there are several. Rows keep their
-    order within a group, and groups stand in the order of their first rows. With `audits`, a column shows what audits
-    found. Raises `DpmfError` for an unknown format.
+
+def crossing_cell(crossing: Crossing) -> str:
+    """Returns `2.40†‖ [2.10, >20]*`: the point of the crossing, or why there is none, and the interval."""
+    found = crossing.status.value if crossing.reproduced is None else significant(crossing.reproduced)
+    found += "†" * crossing.recrosses + "‖" * crossing.coarse
+    if crossing.over == "none" or crossing.low == crossing.high == crossing.status:
+        return found
+
+    def shown(end: End) -> str:
+        if end == Status.BELOW_GRID:
+            return f"<{crossing.grid_low:g}"
+        return f">{crossing.grid_high:g}" if end == Status.NOT_REACHED else epsilon_cell(end)
+
+    return f"{found} [{shown(crossing.low)}, {shown(crossing.high)}]" + "*" * (crossing.over == "runs")
+
+
+def end_value(end: End) -> float | None:
+    """Returns an end of an interval for programs; None if it lies outside the grid, as `end_status` then says."""
+    return end if isinstance(end, float) else None
+
+
+def end_status(end: End) -> str | None:
+    return end.value if isinstance(end, Status) else None
+
+
+def _any(name: str) -> Callable[[Sequence[Any]], bool]:
+    """Whether any row has that attribute."""
+    return lambda rows: any(getattr(row, name) is not None for row in rows)
+
+
+LABEL: Column[Any] = Column("label", text=marked, head="algorithm")
+
+COLUMNS: tuple[Column[Crossing], ...] = (
+    *names("dataset neighbours mode algorithm"),
+    LABEL,
+    *names("baseline status"),
+    Column(
+        "printed",
+        text=lambda row: NONE if row.printed is None else f"{row.printed:g}",
+        align="r",
+        seen=_any("printed"),
+    ),
+    Column("reproduced", text=crossing_cell),
+    Column("low", lambda row: end_value(row.low)),
+    Column("high", lambda row: end_value(row.high)),
+    *names("recrosses"),
+    epsilon("claimed"),
+    epsilon("provable"),
+    epsilon("theta", head="θ", seen=_any("theta")),
+    *names("delta joint reference comparable over coarse folds runs grid_low grid_high experiment partial"),
+    Column(
+        "metric",
+        lambda row: row.metric.key,
+        kept=lambda rows: any(row.metric != RMSE for row in rows),
+    ),
+    Column("low_status", lambda row: end_status(row.low)),
+    Column("high_status", lambda row: end_status(row.high)),
+    Column(
+        "ratio",
+        text=lambda row: NONE if row.ratio is None else significant(row.ratio),
+        align="r",
+        seen=_any("printed"),
+    ),
+)
+
+SHOWN = ("label", "baseline", "printed", "reproduced", "ratio", "theta", "claimed", "provable", "audited")
+
+
+def crossings_table(crossings: Sequence[Crossing], audits: Audits | None = None) -> TextTable:
+    """Returns printed and reproduced crossings: a row per algorithm and baseline.
+
+    Rows are grouped by dataset, neighbours and mode, and also by experiment if there are several. With `audits`, a
+    column shows what audits found.
     """
-    ends = ("low_status", "high_status")
-    of_errors = all(crossing.metric == RMSE for crossing in crossings)
-    own = [field for field in Crossing.__dataclass_fields__ if field != "metric" or not of_errors]
-    fields = [*own, *ends, "ratio", *(AUDITED_FIELDS if audits is not None else ())]
-    records = (
-        {
-            **{field: getattr(crossing, field) for field in own},
-            **({} if of_errors else {"metric": crossing.metric.key}),
-            **end_records(crossing),
-            "ratio": crossing.ratio,
-            **(audited_record(_audit_of(crossing, audits)) if audits is not None else {}),
-        }
-        for crossing in crossings
-    )
-    return render(crossings_text(crossings, audits), fields, records, form)
-
-
-def _audit_of(crossing: Crossing, audits: Audits) -> Audited | None:
-    return audits.get(crossing.experiment, {}).get(crossing.label)
-
-
-def crossings_text(crossings: Sequence[Crossing], audits: Audits | None = None) -> TextTable:
-    """Returns the same as a table of text."""
     several = len({crossing.experiment for crossing in crossings if crossing.experiment}) > 1
-    with_theta = any(crossing.theta is not None for crossing in crossings)
-    with_printed = any(crossing.printed is not None for crossing in crossings)
-    groups: dict[str, list[Crossing]] = {}
-    for crossing in crossings:
-        title = f"{crossing.dataset}, {crossing.neighbours}, {crossing.mode}"
-        if several and crossing.experiment:
-            title += f" ({crossing.experiment})"
-        if crossing.metric != RMSE:
-            title += f", {crossing.metric.title}"
-        if crossing.partial:
-            title += f", partial: {crossing.partial}"
-        groups.setdefault(title, []).append(crossing)
-    printed, ratio = (("printed",), ("ratio",)) if with_printed else ((), ())
-    theta = ("θ",) if with_theta else ()
-    audited = ("audited",) if audits is not None else ()
+
+    def title(crossing: Crossing) -> str:
+        return (
+            f"{crossing.dataset}, {crossing.neighbours}, {crossing.mode}"
+            + (f" ({crossing.experiment})" if several and crossing.experiment else "")
+            + (f", {crossing.metric.title}" if crossing.metric != RMSE else "")
+            + (f", partial: {crossing.partial}" if crossing.partial else "")
+        )
+
+    def audit(crossing: Crossing) -> Audited | None:
+        return (audits or {}).get(crossing.experiment, {}).get(crossing.label)
+
+    audited = [] if audits is None else audited_columns(audit)
     shown = [each for found in (audits or {}).values() for each in found.values()]
-    return TextTable(
-        header=(
-            "algorithm",
-            "baseline",
-            *printed,
-            "reproduced",
-            *ratio,
-            *theta,
-            "claimed",
-            "provable",
-            *audited,
-        ),
-        alignment="ll" + "r" * len(printed) + "l" + "r" * len((*ratio, *theta)) + "rr" + "r" * len(audited),
-        groups=tuple(
-            Group(
-                title,
-                tuple(
-                    (
-                        *crossing_cells(each, with_printed=with_printed, with_theta=with_theta),
-                        *((audited_cell(_audit_of(each, audits)),) if audits is not None else ()),
-                    )
-                    for each in group
-                ),
-            )
-            for title, group in groups.items()
-        ),
-        notes=(*crossing_notes(crossings), *audited_notes(shown)) if crossings else (),
-    )
+    notes = [*crossing_notes(crossings), *audited_notes(shown)] if crossings else []
+    return tabled(crossings, [*COLUMNS, *audited], SHOWN, title=title, notes=notes)
 
 
 def crossing_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
@@ -117,12 +139,11 @@ def crossing_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
     yield "provable: the ε that can be proved for what was run (∞: none can)"
     if any(crossing.theta is not None for crossing in crossings):
         yield "θ: the θ of the crossing; the noise of measurement i has the scale Δ_i/θ_i, and the θ_i sum to θ"
-    yield from interval_notes(crossings)
     yield from mark_notes(crossings)
     references = dict.fromkeys(crossing.baseline for crossing in crossings if crossing.reference)
     for printed in map(printed_reference, REFERENCES):
-        if names := [name for name in references if name.startswith(printed.title)]:
-            yield f"{', '.join(names)}: {printed.note}"
+        if found := [name for name in references if name.startswith(printed.title)]:
+            yield f"{', '.join(found)}: {printed.note}"
     loose = dict.fromkeys(crossing.baseline for crossing in crossings if not crossing.comparable)
     if loose:
         yield (
@@ -131,19 +152,135 @@ def crossing_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
         )
 
 
-def crossing_cells(
-    crossing: Crossing, *, with_printed: bool = True, with_theta: bool = False
-) -> tuple[str, ...]:
-    """Returns a crossing's row of the table, rounded: from its label to its provable ε."""
-    printed = NONE if crossing.printed is None else f"{crossing.printed:g}"
-    ratio = NONE if crossing.ratio is None else significant(crossing.ratio)
-    return (
-        crossing.label + marks(joint=crossing.joint, delta=crossing.delta),
-        crossing.baseline,
-        *((printed,) if with_printed else ()),
-        crossing_cell(crossing),
-        *((ratio,) if with_printed else ()),
-        *((epsilon_cell(crossing.theta),) if with_theta else ()),
-        epsilon_cell(crossing.claimed),
-        epsilon_cell(crossing.provable),
+def mark_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
+    """Explains intervals, ‡, §, † and ‖, if these crossings have them."""
+    if any(crossing.over != "none" for crossing in crossings):
+        yield "[low, high]: 95 % bootstrap interval; < and >: beyond the grid's smallest and largest ε"
+    if any(crossing.over == "runs" for crossing in crossings):
+        yield OVER_RUNS
+    yield from _guarantee_notes(crossings)
+    if any(crossing.recrosses for crossing in crossings):
+        worse = "below" if any(crossing.metric.larger_is_better for crossing in crossings) else "above"
+        yield f"† {worse} the baseline again at a larger ε"
+    if any(crossing.coarse for crossing in crossings):
+        yield "‖ the grid is coarse here: interpolation may move the crossing more than noise; the interval has both"
+
+
+def _guarantee_notes(rows: Sequence[Crossing | Measured]) -> Iterator[str]:
+    """Explains the `marks` that these rows have."""
+    if any(row.joint for row in rows):
+        yield JOINT
+    deltas: dict[float, dict[str, None]] = {}
+    for row in rows:
+        if row.delta:
+            deltas.setdefault(row.delta, {})[row.label] = None
+    for delta, labels in sorted(deltas.items()):
+        yield f"§ (ε, δ)-DP with δ = {delta:g}" + (f": {', '.join(labels)}" if len(deltas) > 1 else "")
+
+
+def levels_table(levels: Sequence[LevelAt], at: float) -> TextTable:
+    """Returns a row for each curve and baseline at an ε, by experiment."""
+    metric = levels[0].curve.metric if levels else RMSE
+
+    def value(level: LevelAt) -> str:
+        found = "incomplete" if level.value is None else f"{level.value:.4f}"
+        if level.low is not None and level.high is not None:
+            found += f" [{level.low:.4f}, {level.high:.4f}]" + "*" * (level.over == "runs")
+        return found + " ≈" * level.interpolated
+
+    def beside(metric: Metric) -> Column[LevelAt]:
+        def text(level: LevelAt) -> str:
+            return f"{level.beside[metric.key]:.4f}" if metric.key in level.beside else NONE
+
+        return Column(metric.key, lambda level: level.beside.get(metric.key), text, metric.title, "r")
+
+    def spent(name: str) -> Column[LevelAt]:
+        def text(level: LevelAt) -> str:
+            return NONE if level.curve.is_baseline else epsilon_cell(getattr(level, name))
+
+        return Column(name, text=text, align="r")
+
+    def title(level: LevelAt) -> str:
+        curve, of = level.curve, level.experiment
+        kind = "without privacy" if curve.is_baseline else f"{curve.neighbours}, {curve.mode}"
+        return f"{of.name}: {of.dataset}, {kind}" + (f" ({of.partial} so far)" if of.partial else "")
+
+    columns: list[Column[LevelAt]] = [
+        Column("experiment", lambda level: level.experiment.name),
+        *names("dataset", "experiment"),
+        *names("neighbours mode algorithm", "curve"),
+        Column("label", lambda level: level.curve.label, lambda level: marked(level.curve), "algorithm"),
+        *names("epsilon interpolated"),
+        Column(metric.key, lambda level: level.value, value, f"{metric.title} at ε = {at:g}"),
+        *map(beside, BESIDE),
+        *names("low high"),
+        spent("claimed"),
+        spent("provable"),
+        *names("joint delta", "curve"),
+        *names("over"),
+        Column("folds", lambda level: level.curve.values.shape[0]),
+        Column("runs", lambda level: level.curve.values.shape[1]),
+        *names("partial", "experiment"),
+    ]
+    shown = ("label", metric.key, *(each.key for each in BESIDE), "claimed", "provable")
+    return tabled(levels, columns, shown, title=title, notes=_level_notes(levels, metric))
+
+
+def _level_notes(levels: Sequence[LevelAt], metric: Metric) -> Iterator[str]:
+    if any(level.interpolated for level in levels):
+        yield f"≈ between two ε of the grid: {metric.title} is taken as linear in log ε there"
+    if any(level.over != "none" for level in levels):
+        yield "[low, high]: 95 % bootstrap interval, including the uncertainty of interpolation"
+    if any(level.over == "runs" for level in levels):
+        yield OVER_RUNS
+    yield (
+        "claimed: the ε that the method's publication states for what was run; "
+        "provable: the ε that can be proved for it (∞: none)"
     )
+    yield from _guarantee_notes([level.curve for level in levels])
+
+
+_HEAD = r"""% The figures of {name}, written by dpmf. \input this file; docs/report.md says how to use it.
+\providecommand{{\dpmfresults}}{{results}}
+\providecommand{{\dpmfset}}[2]{{\expandafter\def\csname dpmf@#1\endcsname{{#2}}}}
+\providecommand{{\dpmf}}[1]{{\ifcsname dpmf@#1\endcsname\csname dpmf@#1\endcsname
+  \else\GenericError{{}}{{dpmf: no figure is called #1}}{{}}{{}}\fi}}
+\providecommand{{\dpmffigure}}[1]{{\includegraphics[width=\linewidth]{{\dpmfresults/#1}}}}
+"""
+
+
+def figure_macros(experiment: Experiment, crossings: Sequence[Crossing]) -> str:
+    r"""Defines `\dpmf{NAME/ENTRY/BASELINE}` for crossings, as in tables, and `\dpmf{NAME/BASELINE}` for the RMSE of a
+    baseline, or the metric that is shown.
+
+    `/interval`, `/claimed` and `/provable` after the name of a crossing give its interval and its two ε.
+    """
+    lines, taken = [_HEAD.format(name=printable(experiment.name))], set[str]()
+    for path, text in _figures(experiment, crossings):
+        name = "/".join(map(_plain, path))
+        while name in taken:
+            name += "'"
+        taken.add(name)
+        lines.append(f"\\dpmfset{{{name}}}{{{escape_latex(printable(text))}}}\n")
+    return "".join(lines)
+
+
+def _figures(experiment: Experiment, crossings: Iterable[Crossing]) -> Iterator[tuple[tuple[str, ...], str]]:
+    for row in baseline_rows(experiment):
+        yield (experiment.name, row.baseline), reproduced_cell(row).partition(" ±")[0]
+    for crossing in crossings:
+        of = experiment.name, crossing.label, crossing.baseline
+        point, bracket, interval = crossing_cell(crossing).partition(" [")
+        yield of, point.rstrip("†")
+        yield (*of, "interval"), bracket.strip() + interval.rstrip("*") or NONE
+        yield (*of, "claimed"), epsilon_cell(crossing.claimed)
+        yield (*of, "provable"), epsilon_cell(crossing.provable)
+
+
+def _plain(name: str) -> str:
+    r"""Returns a name in characters that `\csname` takes unchanged: ε becomes `epsilon`, others become a dash."""
+
+    def spelt(found: re.Match[str]) -> str:
+        return re.sub("[^A-Za-z]", "", escape_latex(found[0])).removeprefix("var") or "-"
+
+    return re.sub(r"[^A-Za-z0-9 _.,+()-]", spelt, name)

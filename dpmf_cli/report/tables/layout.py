@@ -1,15 +1,30 @@
-"""One table of text, drawn for a terminal, Markdown or LaTeX.
+"""One table, drawn for people (terminal, Markdown, LaTeX) or for programs (CSV, JSON).
 
 The tables of this project are groups of rows under a common header, as in the papers: a group per dataset,
-neighbours and mode. Cells are plain text, already rounded; each drawing escapes what its format needs.
+neighbours and mode. Cells are plain text, already rounded; each drawing escapes what its format needs. LaTeX uses
+booktabs. In CSV and JSON numbers are not rounded, absent ones are empty or null, and an infinite ε is the string
+"inf". Lines end in \\n.
 """
 
+import json
+import math
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 from rich.cells import cell_len
 
-from dpmf_cli.escapes import printable
+from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.terminal import csv_text, printable
+
+Format = Literal["table", "csv", "md", "latex", "json"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+_LETTERS = (
+    r"\alpha \beta \gamma \delta \Delta \varepsilon \eta \theta \lambda \mu \rho \sigma \Sigma \tau "
+    r"\leq \geq \approx \surd \to"
+)
 
 #: Characters, and how LaTeX text mode writes them in any font encoding.
 _LATEX = {
@@ -25,30 +40,7 @@ _LATEX = {
     "^": r"\textasciicircum{}",
     "<": r"$<$",
     ">": r"$>$",
-    **{
-        letter: rf"${name}$"
-        for letter, name in {
-            "α": r"\alpha",
-            "β": r"\beta",
-            "γ": r"\gamma",
-            "δ": r"\delta",
-            "Δ": r"\Delta",
-            "ε": r"\varepsilon",
-            "η": r"\eta",
-            "θ": r"\theta",
-            "λ": r"\lambda",
-            "μ": r"\mu",
-            "ρ": r"\rho",
-            "σ": r"\sigma",
-            "Σ": r"\Sigma",
-            "τ": r"\tau",
-            "≤": r"\leq",
-            "≥": r"\geq",
-            "≈": r"\approx",
-            "√": r"\surd",
-            "→": r"\to",
-        }.items()
-    },
+    **{letter: f"${name}$" for letter, name in zip("αβγδΔεηθλμρσΣτ≤≥≈√→", _LETTERS.split(), strict=True)},
     **{digit: rf"\textsubscript{{{value}}}" for value, digit in enumerate("₀₁₂₃₄₅₆₇₈₉")},
     "§": r"\textsuperscript{\S}",
     "±": r"$\pm$",
@@ -83,12 +75,41 @@ class Group:
 
 @dataclass(frozen=True)
 class TextTable:
-    """A header, groups of rows, and notes below; `alignment` has an "l" or an "r" for each column."""
+    """A header, groups of rows, and notes below; `alignment` has an "l" or an "r" for each column.
+
+    Programs read the values of `records` by the names `fields`; a table that only people read has neither.
+    """
 
     header: tuple[str, ...]
     alignment: str
     groups: tuple[Group, ...]
     notes: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+    records: tuple[Sequence[Any], ...] = ()
+
+
+def draw(table: TextTable, form: str = "table") -> str:
+    """Draws a table in one of `FORMATS`. Raises `DpmfError` for another format."""
+    if form in DRAWINGS:
+        return DRAWINGS[form](table)
+    if form == "csv":
+        return csv_text([table.fields, *table.records])
+    if form == "json":
+        return json_text(as_objects(table))
+    raise DpmfError(f'unknown table format "{form}"{did_you_mean(form, FORMATS)}')
+
+
+def as_objects(table: TextTable) -> list[Mapping[str, Any]]:
+    """Returns the table's records for JSON, which has no infinity: ±inf are strings."""
+
+    def strict(value: Any) -> Any:
+        return repr(value) if isinstance(value, float) and math.isinf(value) else value
+
+    return [dict(zip(table.fields, map(strict, record), strict=True)) for record in table.records]
+
+
+def json_text(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _printable(table: TextTable) -> TextTable:
@@ -196,6 +217,9 @@ def latex(table: TextTable) -> str:
     lines.append("\\bottomrule\n")
     lines += [spanning(escape_latex(note)) for note in table.notes]
     return "".join([*lines, "\\end{tabularx}}\n"])
+
+
+DRAWINGS = {"table": terminal, "md": markdown, "latex": latex}
 
 
 def escape_latex(text: str) -> str:

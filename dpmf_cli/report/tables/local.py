@@ -14,7 +14,7 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import epsilon_per_user
 from dpmf_cli.ratings import Ratings
-from dpmf_cli.report.tables.formats import render
+from dpmf_cli.report.tables.columns import Column, names, number, tabled
 from dpmf_cli.report.tables.layout import Group, TextTable
 from dpmf_cli.streams import Streams
 
@@ -50,37 +50,22 @@ def traffic(entries: Sequence[PrivateAlgorithm], ratings: Ratings, title: str) -
     return found
 
 
-def traffic_table(sent: Sequence[Sent], ratings: Ratings, title: str, form: str = "table") -> str:
-    """Draws the traffic as a table; for programs, `group` is the title. Raises `DpmfError` for an unknown format."""
-    fields = ["group", *Sent.__dataclass_fields__]
-    return render(
-        traffic_text(sent, ratings, title), fields, [{"group": title, **vars(each)} for each in sent], form
-    )
-
-
-def traffic_text(sent: Sequence[Sent], ratings: Ratings, title: str) -> TextTable:
-    """Returns the same as a table of text."""
-    rows = tuple(
-        (
-            each.method,
-            f"{each.messages_per_rating:g}",
-            f"{each.bytes_each:g}",
-            f"{each.up_per_user:,.0f}",
-            f"{each.down_per_user:,.0f}",
-        )
-        for each in sent
-    )
+def traffic_table(sent: Sequence[Sent], ratings: Ratings, title: str) -> TextTable:
+    """Returns a row for each method; for programs, `group` is the title."""
+    columns: list[Column[Sent]] = [
+        Column("group", lambda each: title),
+        Column("method"),
+        number("messages_per_rating", "g", head="messages per rating"),
+        number("bytes_each", "g", head="bytes each"),
+        number("up_per_user", ",.0f", head="bytes sent per user"),
+        number("down_per_user", ",.0f", head="bytes received per user"),
+    ]
     mean, largest = (float(each[0]) for each in epsilon_per_user(np.ones(1), ratings.user_counts))
-    return TextTable(
-        header=(
-            "method",
-            "messages per rating",
-            "bytes each",
-            "bytes sent per user",
-            "bytes received per user",
-        ),
-        alignment="lrrrr",
-        groups=(Group(title, rows),),
+    return tabled(
+        sent,
+        columns,
+        ("method", "messages_per_rating", "bytes_each", "up_per_user", "down_per_user"),
+        title=title,
         notes=(
             "a message: the item's id and what the device reports about its rating",
             f"`neighbours: local`: ε per rating; a user spends {mean:.1f} ε on average and {largest:.0f} ε at most",
@@ -158,29 +143,34 @@ def improvements_of(experiments: Sequence[Experiment]) -> Iterator[Improvement]:
                     yield _improvement(experiment, ours, curve, at, 100 * cells[epsilon])
 
 
-def improvements_table(experiments: Sequence[Experiment], form: str = "table") -> str:
-    """Draws the improvements as a table. Raises `DpmfError` for an unknown format."""
-    found = list(improvements_of(experiments))
-    return render(improvements_text(found), [*Improvement.__dataclass_fields__], map(vars, found), form)
+def improvements_table(experiments: Sequence[Experiment]) -> TextTable:
+    """Returns a row for each improvement."""
 
-
-def improvements_text(found: Sequence[Improvement]) -> TextTable:
-    """Returns the same as a table of text."""
-    groups: dict[str, list[tuple[str, ...]]] = {}
-    for each in found:
+    def lower(each: Improvement) -> str:
         spread = "" if each.lower_sd is None else f" ± {each.lower_sd:.1f}"
-        row = (
-            each.method,
-            f"{each.rmse:.4f}",
-            "†" * each.learned_nothing + "‡" * each.joint,
-            "" if each.lower_percent is None else f"{each.lower_percent:.1f}{spread} %",
-            "" if each.printed_percent is None else f"{each.printed_percent:.0f} %",
-        )
-        groups.setdefault(f"{each.experiment}: {each.title}, ε = {each.epsilon:g}", []).append(row)
-    return TextTable(
-        header=("method", "RMSE", "", "BLP-MoG-MF lower by", "printed"),
-        alignment="lrlrr",
-        groups=tuple(Group(title, tuple(rows)) for title, rows in groups.items()),
+        return "" if each.lower_percent is None else f"{each.lower_percent:.1f}{spread} %"
+
+    signs: Column[Improvement] = Column(
+        "signs", head="", text=lambda each: "†" * each.learned_nothing + "‡" * each.joint
+    )
+    columns: list[Column[Improvement]] = [
+        *names("experiment title epsilon method"),
+        number("rmse", head="RMSE"),
+        Column("lower_percent", text=lower, head="BLP-MoG-MF lower by", align="r"),
+        *names("lower_sd"),
+        Column(
+            "printed_percent",
+            text=lambda each: "" if each.printed_percent is None else f"{each.printed_percent:.0f} %",
+            head="printed",
+            align="r",
+        ),
+        *names("learned_nothing joint"),
+    ]
+    return tabled(
+        list(improvements_of(experiments)),
+        columns,
+        ("method", "rmse", signs, "lower_percent", "printed_percent"),
+        title=lambda each: f"{each.experiment}: {each.title}, ε = {each.epsilon:g}",
         notes=(
             "± standard deviation over folds",
             "† worse than predicting the mean of the perturbed ratings",

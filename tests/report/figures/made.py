@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 
 from dpmf_cli.evaluation.curves import Axis, Experiment, Growth, Measured, Stage
-from dpmf_cli.evaluation.portions import Order, Portion
+from dpmf_cli.evaluation.folds import Order, Portion
 from tests.report.conftest import of_theta
 
 SHARES = (0.2, 0.5, 1.0)

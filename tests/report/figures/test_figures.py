@@ -14,13 +14,14 @@ from matplotlib.figure import Figure
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment, Growth, Stage
-from dpmf_cli.evaluation.portions import Order, Portion
+from dpmf_cli.evaluation.folds import Order, Portion
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.figures.charts import curves_chart, growth_chart, growth_lines
 from dpmf_cli.report.figures.every import drawings
 from dpmf_cli.report.figures.layouts import curves_figure, growth_figure
 from dpmf_cli.report.figures.shown import title_of
 from dpmf_cli.report.figures.style import MARKER_SIZE
+from tests.evaluation.made_curves import twin_of
 from tests.report.conftest import of_theta
 from tests.report.figures.made import SHARES, cut, grown, xs, ys
 
@@ -112,11 +113,11 @@ def test_fits_without_noise_and_printed_errors_are_level_lines_of_their_own_dash
     level = [line for line in figure.axes[0].lines if len(set(ys(line))) == 1 and len(xs(line)) == 2]
     dashed = [line for line in level if line.get_linewidth() == 0.8]
     colours = [line.get_color() for line in figure.axes[0].lines if line.get_markersize() == MARKER_SIZE]
-    twins = [curve.twin.mean() for curve in experiment.curves if curve.twin is not None]
+    twins = [curve.twin["rmse"].mean() for curve in experiment.curves if curve.twin is not None]
     assert [line.get_color() for line in dashed] == colours
     assert [ys(line)[0] for line in dashed] == twins
     assert {line.get_linestyle() for line in dashed} == {"--"}
-    best = replace(experiment.curves[0], twin=np.full(10, 0.7))
+    best = replace(experiment.curves[0], twin=twin_of(np.full(10, 0.7)))
     assert curves_chart(replace(experiment, curves=(best,))).limits[0] < 0.7
     assert {"Cinematch probe 0.947", "Cinematch quiz 0.951"} <= set(texts(figure))
     written = notes(experiment)

@@ -10,15 +10,14 @@ from matplotlib.figure import Figure
 
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.evaluation.frontier import Frontier
-from dpmf_cli.evaluation.ranking import by_guarantee, standings
+from dpmf_cli.evaluation.ranking import Frontier, by_guarantee, standings
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.figures.layouts import End
 from dpmf_cli.report.figures.panels import combined_figure, draw_combined, frontier_figure, frontier_panel
-from dpmf_cli.report.tables.frontier import found_in
+from dpmf_cli.report.tables.ranked import found_in
 from tests.report.conftest import of_theta
 from tests.report.figures.made import xs, ys
-from tests.report.tables.test_frontier import provable
+from tests.report.tables.test_ranked import provable
 
 Make = Callable[..., Experiment]
 KINDS = (Protection.USER, Protection.VALUE, Protection.VALUE, Protection.LOCAL)

@@ -11,6 +11,7 @@ from dpmf_cli.report.figures.chart import Level, Line
 from dpmf_cli.report.figures.charts import swept_parameters, swept_series
 from dpmf_cli.report.figures.every import drawings
 from dpmf_cli.report.figures.style import GREY_LEVEL, Dash
+from tests.evaluation.made_curves import twin_of
 from tests.report.figures.made import cut, values_of
 
 Make = Callable[..., Experiment]
@@ -71,13 +72,15 @@ def test_no_two_lines_of_a_sweep_share_colour_and_marker(made: Make, entries: in
 
 def test_dashes_are_of_what_has_no_noise_alone(made: Make) -> None:
     (curve,) = made(1).curves
-    swept = tuple(replace(each, twin=each.rmse[:, 0, 0]) for each in values_of(curve, "epsilon", "PGE"))
+    swept = tuple(
+        replace(each, twin=twin_of(each.rmse[:, 0, 0])) for each in values_of(curve, "epsilon", "PGE")
+    )
     found = series(replace(made(1), curves=swept))
     assert [each.name for each in found if each.dash == Dash.NO_NOISE] == ["PGE, no noise"]
 
 
 def beside(curve: Measured, other: Measured) -> tuple[Measured, ...]:
-    few = cut(other, slice(2), line="DP", twin=other.rmse[:, 0, 0])
+    few = cut(other, slice(2), line="DP", twin=twin_of(other.rmse[:, 0, 0]))
     return *values_of(curve, "epsilon", "PGE"), few, replace(other, label="x")
 
 

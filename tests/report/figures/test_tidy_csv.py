@@ -12,6 +12,7 @@ from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.levels import band
 from dpmf_cli.report.figures.charts import loss_of
 from dpmf_cli.report.figures.tidy_csv import curves_csv, growth_csv
+from tests.evaluation.made_curves import twin_of
 from tests.report.conftest import of_theta
 from tests.report.figures.made import SHARES, grown
 
@@ -59,8 +60,8 @@ def test_theta_delta_and_a_row_without_noise(made: Make) -> None:
     twin = of_isgd[-1]
     assert {twin[name] for name in ("epsilon", "theta", "claimed", "provable")} == {"inf"}
     assert twin["runs"] == "1"
-    values = experiment.curves[1].twin
-    assert values is not None
+    assert experiment.curves[1].twin is not None
+    values = experiment.curves[1].twin["rmse"]
     assert float(twin["rmse"]) == values.mean()
     assert float(twin["sd_folds"]) == pytest.approx(values.std(ddof=1))
     assert float(twin["low"]) < values.mean() < float(twin["high"])
@@ -70,7 +71,9 @@ def test_theta_delta_and_a_row_without_noise(made: Make) -> None:
 def test_a_twin_without_its_results_is_empty_and_one_with_them_is_not(made: Make) -> None:
     (curve,) = of_theta(made(1)).curves
     assert curve.twin is not None
-    waiting = replace(curve, twin=np.where(np.arange(10) == 3, np.nan, curve.twin), missing=1)
+    waiting = replace(
+        curve, twin=twin_of(np.where(np.arange(10) == 3, np.nan, curve.twin["rmse"].ravel())), missing=1
+    )
     rows = read(curves_csv(replace(made(1), curves=(waiting,))))
     assert (rows[16]["epsilon"], rows[16]["rmse"]) == ("inf", "")
     rows = read(curves_csv(replace(made(1), curves=(replace(curve, missing=1),))))
@@ -118,7 +121,7 @@ def test_the_band_narrows_to_the_curve_where_folds_and_runs_agree(made: Make) ->
 def test_a_loss_is_paired_by_fold(made: Make) -> None:
     (curve,) = of_theta(made(1)).curves
     levels = np.linspace(0.8, 1.2, 10)
-    paired = replace(curve, twin=levels, rmse=levels[:, None, None] + np.full((10, 5, 16), 0.1))
+    paired = replace(curve, twin=twin_of(levels), rmse=levels[:, None, None] + np.full((10, 5, 16), 0.1))
     loss = loss_of(made(1), paired)
     for figure in (loss.mean, loss.low, loss.high):
         np.testing.assert_allclose(figure, 0.1)
@@ -151,9 +154,9 @@ def test_growth_has_a_row_for_every_portion_curve_and_baseline(made: Make) -> No
     assert curve.thetas is not None
     assert curve.twin is not None
     assert (float(isgd["epsilon"]), float(isgd["theta"])) == (curve.epsilons[0], curve.thetas[0])
-    loss = curve.rmse[:, :, 0] - curve.twin[:, None]
+    loss = curve.rmse[:, :, 0] - curve.twin["rmse"][:, :, 0]
     assert float(isgd["rmse"]) == curve.rmse.mean()
-    assert float(isgd["twin_rmse"]) == curve.twin.mean()
+    assert float(isgd["twin_rmse"]) == curve.twin["rmse"].mean()
     assert float(isgd["loss"]) == pytest.approx(loss.mean())
     assert float(isgd["loss_sd"]) == pytest.approx(loss.std(ddof=1))
     assert float(isgd["loss_low"]) < loss.mean() < float(isgd["loss_high"])

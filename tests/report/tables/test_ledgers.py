@@ -14,7 +14,7 @@ from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.privacy.subsampling import SampledSteps
 from dpmf_cli.report.tables.layout import TextTable, terminal
-from dpmf_cli.report.tables.ledgers import ledger_csv, ledger_text
+from dpmf_cli.report.tables.ledgers import ledger_csv, ledger_table
 
 L1 = Sensitivity(2.0, 1, Neighbours.UNBOUNDED, "test")
 L2 = Sensitivity(2.0, 2, Neighbours.UNBOUNDED, "test")
@@ -39,7 +39,7 @@ def curve_of(ledger: Ledger) -> Measured:
 
 
 def table_of(ledger: Ledger) -> TextTable:
-    return ledger_text({"x": steps_of(ledger)}, [curve_of(ledger)])
+    return ledger_table({"x": steps_of(ledger)}, [curve_of(ledger)])
 
 
 def test_pure_steps_show_their_shares_and_the_total() -> None:
@@ -67,7 +67,7 @@ def test_a_gaussian_step_of_which_nothing_can_be_proved_shows_infinity() -> None
     ledger = Ledger([10.0], delta=1e-6)
     ledger.spend_gaussian("composed", L2, np.array([0.4]), claimed=np.array([2.0]))
     (step,) = steps_of(ledger)
-    table = ledger_text({"x": [{**step, "mu": [math.inf], "provable": [math.inf]}]}, [curve_of(ledger)])
+    table = ledger_table({"x": [{**step, "mu": [math.inf], "provable": [math.inf]}]}, [curve_of(ledger)])
     assert table.groups[0].rows[0][3:] == ("0.200 ε", "∞")
 
 

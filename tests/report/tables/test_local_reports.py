@@ -10,11 +10,10 @@ from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.report.figures.local_noise import noise_figure, noise_samples
 from dpmf_cli.report.tables.layout import terminal
 from dpmf_cli.report.tables.local import (
-    improvements_of,
-    improvements_text,
+    improvements_table,
     learned_nothing_table,
     traffic,
-    traffic_text,
+    traffic_table,
 )
 from tests.conftest import make_ratings
 
@@ -39,7 +38,7 @@ def test_the_same_figure_has_the_same_bytes() -> None:
 def test_traffic_is_counted_from_one_fit_of_each_local_method() -> None:
     keys = ("local_mean", "pg_mf", "pge")
     entries = [PRIVATE[key].model_validate({"algorithm": key}) for key in keys]
-    table = traffic_text(traffic(entries, RATINGS, "test"), RATINGS, "test")
+    table = traffic_table(traffic(entries, RATINGS, "test"), RATINGS, "test")
     assert [row[0] for row in table.groups[0].rows] == ["mean of perturbed ratings", "PG-MF"]
     each = len(RATINGS) / RATINGS.n_users
     assert table.groups[0].rows[0][1:] == ("1", "5", f"{5 * each:,.0f}", "0")
@@ -60,7 +59,7 @@ def test_improvements_stand_beside_the_printed_ones() -> None:
         curve("local_mean", "mean", 1.19, 1.19),
     )
     experiment = Experiment("x", "ml-100k", "MovieLens 100K", 2, 2, 1, 0, curves, ())
-    (group,) = improvements_text(list(improvements_of([experiment]))).groups
+    (group,) = improvements_table([experiment]).groups
     assert group.title == "x: MovieLens 100K, ε = 0.1"  # ε = 1 is printed too, but not in this grid
     assert group.rows[0] == ("ours", "1.2000", "†", "", "")
     assert group.rows[1] == ("theirs", "1.5500", "†", "22.5 ± 3.5 %", "21 %")

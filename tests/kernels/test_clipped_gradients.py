@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpmf_cli.kernels.clipped_gradients import clipped_item_gradients, clipped_item_sums, descend_items
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
-from dpmf_cli.kernels.user_gradients import clipped_item_gradients, clipped_item_sums, descend_items
-from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
 from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.sensitivity import clipped_contributions
 from dpmf_cli.ratings import Ratings
 from tests.conftest import make_ratings
 

@@ -1,0 +1,350 @@
+"""Tables of methods that are ranked: all of them by what they need, or the one that leads at each ε.
+
+In the combined table every algorithm of several experiments is ranked within each data set and guarantee. Each group
+has a heading, and a sentence that says what its ε protects. Curves without a provable ε have a heading of their own.
+For programs the columns `title`, `protects` and `towards` name the group, and `rank` and `rank_pure` start anew in
+each group.
+
+In the table of frontiers a row says which method leads at an ε, how sure its lead is, and how far it is from no
+privacy.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any
+
+from dpmf_cli.config.loading import is_reduction
+from dpmf_cli.evaluation.crossings import Crossing, Status, is_complete
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.numbers import signed
+from dpmf_cli.evaluation.ranking import (
+    BARS,
+    MODEST,
+    Bar,
+    Best,
+    Frontier,
+    Lead,
+    Ranked,
+    Standing,
+    by_guarantee,
+    clean_level,
+    frontiers,
+    ranked,
+    standings,
+    swept_labels,
+)
+from dpmf_cli.evaluation.statistics import sd_over_folds
+from dpmf_cli.privacy.ledger import TOLERANCE
+from dpmf_cli.report.tables.columns import NONE, Column, epsilon_cell, marks, names, tabled
+from dpmf_cli.report.tables.crossings import COLUMNS, JOINT, OVER_RUNS, mark_notes
+from dpmf_cli.report.tables.layout import TextTable
+
+NOT_PROVABLE = "No ε can be proved for what was run; ordered by the ε that is claimed, and not ranked."
+
+
+LABEL: Column[Any] = Column(
+    "label", attrgetter("standing.curve.label"), lambda row: short_marked(row.standing), "algorithm"
+)
+SOURCE: Column[Any] = Column("source", attrgetter("standing.curve.source"), head="from")
+
+
+def combined_table(
+    experiments: Sequence[Experiment], *, bar: Bar = "ia", across: bool = False, notes: Sequence[str] = ()
+) -> TextTable:
+    """Returns all curves of the experiments, ranked within groups by the provable ε at which they meet `bar`.
+
+    across  one ranking of all curves; all of them must then protect the same on the same data
+    notes   the caller's lines below the table, for people
+
+    Raises `DpmfError` for `across` over several data sets or guarantees.
+    """
+    found = [standing for experiment in experiments for standing in standings(experiment)]
+    if across:
+        ranked(found, bar)
+    rows = [row for members in by_guarantee(found).values() for row in ranked(members, bar)]
+    listed = [row.standing for row in rows]
+    several = len({each.title for each in experiments}) < len(experiments)
+    approximate = any(standing.curve.delta for standing in listed)
+
+    def title(row: Ranked) -> tuple[str, str]:
+        standing = row.standing
+        whole = f"{standing.experiment.title}: {standing.guarantee}"
+        return (
+            (whole, standing.guarantee.statement)
+            if standing.provable
+            else (f"{whole}, not provable", NOT_PROVABLE)
+        )
+
+    columns: list[Column[Ranked]] = [
+        Column("title", lambda row: row.standing.experiment.title),
+        Column("protects", lambda row: row.standing.guarantee.protects.value),
+        Column("towards", lambda row: row.standing.guarantee.towards),
+        Column("rank", text=lambda row: str(row.rank or NONE), align="r"),
+        Column(
+            "rank_pure",
+            lambda row: row.pure,
+            lambda row: str(row.pure or NONE),
+            head="pure",
+            align="r",
+            seen=lambda rows: approximate,
+        ),
+        Column("provable", lambda row: row.standing.provable),
+        *names("algorithm", "standing.curve"),
+        LABEL,
+        SOURCE,
+        *names("neighbours mode joint delta", "standing.curve"),
+        *(column for each in BARS for column in _of_bar(each)),
+        Column(
+            "best_rmse",
+            lambda row: row.standing.best,
+            lambda row: NONE if row.standing.best is None else f"{row.standing.best:.4f}",
+            head=f"RMSE, ε ≤ {MODEST:g}",
+            align="r",
+        ),
+        Column("experiment", lambda row: row.standing.experiment.name, seen=lambda rows: several),
+        *names("dataset folds partition runs seed", "standing.experiment"),
+    ]
+    bars = (f"{each}_{name}" for each in BARS for name in ("epsilon", "claimed", "provable"))
+    shown = ("rank", "rank_pure", "label", "source", "mode", *bars, "best_rmse", "experiment")
+    lines = [*_combined_notes(experiments, listed, bar, approximate=approximate), *notes]
+    return tabled(rows, columns, shown, title=title, notes=lines)
+
+
+def _of_bar(bar: Bar) -> Iterator[Column[Any]]:
+    """Yields columns of the crossing with a baseline, as in the table of crossings."""
+
+    def crossing(row: Ranked) -> Crossing | None:
+        return row.standing.crossings.get(bar)
+
+    of_crossing = {column.name: column for column in COLUMNS}
+    yield of_crossing["status"].at(crossing, f"{bar}_status")
+    yield of_crossing["reproduced"].at(crossing, f"{bar}_epsilon", f"meets {bar.upper()} at ε")
+    for name in ("low", "high", "low_status", "high_status", "recrosses", "claimed", "provable"):
+        yield of_crossing[name].at(crossing, f"{bar}_{name}")
+
+
+def short_label(standing: Standing) -> str:
+    """Returns the curve's label without the words of the heading and of the column of modes.
+
+    `ISGD, bounded, published` becomes `ISGD`.
+    """
+    curve, label = standing.curve, standing.curve.label
+    for word in (curve.mode, curve.neighbours, "personalised"):
+        label = label.removesuffix(f", {word}") or label
+    return label
+
+
+def short_marked(standing: Standing) -> str:
+    """Returns the short label with the marks of joint DP and of (ε, δ)."""
+    return short_label(standing) + marks(joint=standing.curve.joint, delta=standing.curve.delta)
+
+
+def _combined_notes(
+    experiments: Sequence[Experiment], found: Sequence[Standing], bar: Bar, *, approximate: bool
+) -> Iterator[str]:
+    """Yields the notes: how curves `found` are ranked, what signs mean, and how each experiment was measured."""
+    crossings = [crossing for standing in found for crossing in standing.crossings.values()]
+    yield "ε under different headings are statements about different things: they are not comparable, and not ranked"
+    if len({standing.guarantee.joint for standing in found}) > 1:
+        yield (
+            "protection towards everybody implies protection towards other users (joint) at the same ε; the "
+            "converse is false"
+        )
+    yield (
+        f"ranked by the provable ε at which the mean curve meets {bar.upper()}; rows whose intervals overlap "
+        "cannot be told apart; –: meets it at no provable ε of the grid"
+    )
+    if approximate:
+        yield (
+            "a row with § is (ε, δ), and promises less than a row without § at the same ε; rank: all rows ranked "
+            "together as (ε, δ), which pure ε implies for any δ, for orientation only; pure: rank among the rows "
+            "without § only"
+        )
+    deltas = [
+        {each.curve.delta for each in group if each.curve.delta and each.provable}
+        for group in by_guarantee(found).values()
+    ]
+    if any(len(each) > 1 for each in deltas):
+        yield (
+            "δ differs between rows with §: rank is for the largest δ under its heading, which rows with a smaller δ "
+            "also keep; for a smaller δ, only the rows that keep it would be ranked"
+        )
+    yield f"RMSE, ε ≤ {MODEST:g}: the lowest RMSE on the grid with a provable ε of at most {MODEST:g}"
+    yield from mark_notes(crossings)
+    yield from baselines_and_design(experiments)
+    for experiment in experiments:
+        if swept := swept_labels(experiment):
+            yield f"{experiment.name}: left out, since points of a sweep are not curves over ε: {'; '.join(swept)}"
+
+
+def baselines_and_design(experiments: Sequence[Experiment]) -> Iterator[str]:
+    """Yields for each experiment the errors of its baselines, and the number of its folds and runs."""
+
+    def level(baseline: Measured) -> str:
+        if not is_complete(baseline):
+            return f"{baseline.label} {Status.INCOMPLETE}"
+        spread = f" ± {sd_over_folds(baseline.rmse)[0]:.4f}" if len(baseline.rmse) > 1 else ""
+        return f"{baseline.label} {baseline.mean()[0]:.4f}{spread}"
+
+    for each in experiments:
+        yield (
+            f"{each.name}: RMSE {', '.join(map(level, each.baselines))}; {each.folds} of {each.partition} folds × "
+            f"{each.runs} run{'s' * (each.runs > 1)}, seed {each.seed}"
+        )
+
+
+MOST_NAMED = 3
+"""How many methods a row names beside the leading one; of the others it gives the number."""
+
+CAVEAT = (
+    "a benchmark on public ratings: if you choose a method by its errors on the same ratings that you fit it to, the "
+    "choice costs ε that nobody counts"
+)
+
+
+def found_in(experiments: Sequence[Experiment]) -> list[Frontier]:
+    """Returns the frontiers of all curves of these experiments, except for points of sweeps."""
+    return frontiers(standing for experiment in experiments for standing in standings(experiment))
+
+
+def frontier_table(
+    experiments: Sequence[Experiment], found: Sequence[Frontier] | None = None, notes: Sequence[str] = ()
+) -> TextTable:
+    """Returns a row for each ε, by data set and guarantee; all frontiers, or those `found`.
+
+    `notes` are the caller's lines below, for people.
+    """
+    found = found_in(experiments) if found is None else found
+
+    def title(lead: Lead) -> tuple[str, str]:
+        what = f"{lead.standing.experiment.title}: {lead.guarantee}, {kind(lead.guarantee.delta)}"
+        return what, lead.guarantee.statement
+
+    return tabled(
+        [lead for frontier in found for lead in frontier.leads],
+        FRONTIER,
+        ("epsilon", "label", "source", "mode", "rmse", "to_ia", "to_ge", "to_clean", "tied"),
+        title=title,
+        notes=[*_frontier_notes(found), *baselines_and_design(experiments), *notes],
+    )
+
+
+def kind(delta: float) -> str:
+    """Says in words whether an ε is pure or (ε, δ)."""
+    return f"(ε, δ) with δ = {delta:g}" if delta else "pure ε"
+
+
+def _beside(lead: Lead) -> str:
+    """Names methods that are tied with the first; with the mode, if the two differ only in the mode."""
+    first, more, unpaired = lead.first, len(lead.tied) - MOST_NAMED, len(lead.unpaired)
+
+    def name(best: Best) -> str:
+        alone = short_label(best.standing) == short_label(first.standing)
+        return short_marked(best.standing) + f", {best.curve.mode}" * alone
+
+    names = [name(each) for each in lead.tied[:MOST_NAMED]]
+    names += [f"{more} more"] * (more > 0) + [f"{unpaired} on other folds: nobody can tell"] * (unpaired > 0)
+    return "; ".join(names) or NONE
+
+
+def _spends_less(lead: Lead) -> str:
+    """Returns the ε that the method spends at its lowest error, if that is less than the ε of the row."""
+    least = lead.first.provable
+    return f" (at {epsilon_cell(least)})" if least < lead.epsilon * (1 - TOLERANCE) else ""
+
+
+def _rmse(lead: Lead) -> str:
+    found = f"{lead.first.rmse:.4f}"
+    if lead.low is None or lead.high is None:
+        return found
+    return f"{found} [{lead.low:.4f}, {lead.high:.4f}]" + "*" * (lead.over == "runs")
+
+
+def _gap(name: str, head: str, level_of: Callable[[Experiment], Measured | None]) -> Column[Lead]:
+    """Returns the column of how far the leader is above a baseline; rating units."""
+
+    def gap(lead: Lead) -> float | None:
+        level = level_of(lead.standing.experiment)
+        return None if level is None or not is_complete(level) else lead.first.rmse - float(level.mean()[0])
+
+    def cell(lead: Lead) -> str:
+        return NONE if (found := gap(lead)) is None else signed(found, 4)
+
+    return Column(name, gap, cell, head, "r")
+
+
+FRONTIER: tuple[Column[Lead], ...] = (
+    Column("title", lambda lead: lead.standing.experiment.title),
+    Column("protects", lambda lead: lead.guarantee.protects.value),
+    Column("towards", lambda lead: lead.guarantee.towards),
+    Column("delta", lambda lead: lead.guarantee.delta),
+    Column("epsilon", text=lambda lead: epsilon_cell(lead.epsilon), head="ε", align="r"),
+    *names("algorithm", "standing.curve"),
+    Column(
+        "label",
+        lambda lead: lead.first.curve.label,
+        lambda lead: short_marked(lead.standing) + _spends_less(lead),
+        "leads",
+    ),
+    SOURCE,
+    *names("neighbours mode", "standing.curve"),
+    Column("rmse", lambda lead: lead.first.rmse, _rmse, "RMSE"),
+    *names("low high over"),
+    Column("claimed", lambda lead: float(lead.first.curve.claimed[lead.first.at])),
+    Column("provable", lambda lead: lead.first.provable),
+    _gap("to_ia", "to IA", lambda experiment: experiment.baseline("ia")),
+    _gap("to_ge", "to GE", lambda experiment: experiment.baseline("ge")),
+    Column("clean", lambda lead: (best := clean_level(lead.standing.experiment)) and best.label),
+    _gap("to_clean", "to no privacy", clean_level),
+    Column(
+        "tied", lambda lead: "; ".join(each.curve.label for each in lead.tied), _beside, "not surely worse"
+    ),
+    Column("methods", lambda lead: len(lead.order)),
+    Column("experiment", lambda lead: lead.standing.experiment.name),
+    *names("dataset folds partition runs seed", "standing.experiment"),
+)
+
+
+def _frontier_notes(found: Sequence[Frontier]) -> Iterator[str]:
+    yield (
+        "at each ε: the lowest mean RMSE of all methods with a provable ε of at most that value; a method with a "
+        "stronger guarantee (towards everybody, or pure) counts under the weaker one too"
+    )
+    leads = [lead for each in found for lead in each.leads]
+    if any(_spends_less(lead) for lead in leads):
+        yield "(at x): the method has its lowest error already at the smaller provable ε x"
+    yield "to IA, to GE, to no privacy: RMSE minus that of IA, of GE, and of the best baseline"
+    if any(lead.over != "none" for lead in leads):
+        yield (
+            "[low, high]: 95 % bootstrap interval; not surely worse: the interval of the difference, paired by fold "
+            "and run, contains 0"
+        )
+    elif leads:
+        yield "one fold and one run: there are no intervals, and nobody can tell which methods are surely worse"
+    if any(lead.over == "runs" for lead in leads):
+        yield OVER_RUNS
+    bests = [lead.first for lead in leads] + [each for lead in leads for each in lead.tied[:MOST_NAMED]]
+    if any(best.curve.joint for best in bests):
+        yield JOINT
+    if deltas := sorted({best.curve.delta for best in bests if best.curve.delta}):
+        yield f"§ (ε, δ)-DP with δ = {', '.join(f'{delta:g}' for delta in deltas)}"
+    yield CAVEAT
+
+
+def whole_first(experiments: Sequence[Experiment]) -> tuple[list[Experiment], list[str]]:
+    """Returns the experiments without reductions of another one here on the same data, and a note on each reduction.
+
+    A reduction would put every algorithm into the table a second time, measured on fewer folds or runs.
+    """
+    kept, notes = [], []
+    for each in experiments:
+        whole = next((other.name for other in experiments if _is_reduction(each, other)), None)
+        if whole is None:
+            kept.append(each)
+        else:
+            notes.append(f"{each.name}: left out, because it is a reduction of {whole}, which is here")
+    return kept, notes
+
+
+def _is_reduction(each: Experiment, other: Experiment) -> bool:
+    return each.title == other.title and is_reduction(each.name, other.name)
