@@ -36,6 +36,11 @@ ODD: dict[str, tuple[bytes, dict[str, object], tuple[float, float, float]]] = {
         {"columns": {"user": "user", "item": "item", "rating": "rating"}},
         (1, 5, 1),
     ),
+    "a name twice": (
+        rows("{u},{i},x,{r},x", header="user,item,note,score,note"),
+        {"columns": {"user": "user", "item": "item", "rating": "score"}},
+        (1, 5, 1),
+    ),
 }
 
 

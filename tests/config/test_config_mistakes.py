@@ -68,6 +68,7 @@ BAD = {
     "delta zero": (GOOD + "delta: 0\n", r"x\.yaml:7:8: delta: .*greater than or equal to .*, not 0"),
     "delta no small chance": (GOOD + "delta: 0.1\n", r"x\.yaml:7:8: delta: .*less than or equal to 0\.01, not 0\.1"),
     "a reference of other data": (GOOD + "references: [cinematch]\n", r"x\.yaml:7:14: references\[0\]: cinematch is an error on Netflix ratings, no reference for ml-100k; remove it"),
+    "a reference of made-up Netflix": (GOOD.replace("ml-100k", "synthetic-netflix") + "references: [cinematch]\n", r"x\.yaml:7:14: references\[0\]: .*for synthetic-netflix"),
     "a reference of ML-10M": (GOOD + "references: [chien2021]\n", r"x\.yaml:7:14: references\[0\]: chien2021 is an error on ML-10M ratings, no reference for ml-100k; remove it"),
     "a reference twice": (GOOD.replace("ml-100k", "netflix") + "references: [cinematch, cinematch]\n", r"x\.yaml:7:25: references\[1\]: cinematch stands there twice"),
     "an unknown reference": (GOOD.replace("ml-100k", "netflix") + "references: [cinemtch]\n", r"x\.yaml:7:14: references\[0\]: .*'cinematch' or 'chien2021', not \"cinemtch\""),
