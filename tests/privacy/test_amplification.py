@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from dpmf_cli.privacy.subsampling import (
-    amplified,
-    before_sampling,
-)
+from dpmf_cli.privacy.subsampling import amplified, before_sampling
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.3, 1.0])

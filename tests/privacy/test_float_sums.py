@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.kernels.als import (
-    RowProblem,
-    by_item,
-    perturb_solved_items,
-    solve_items,
-    solve_perturbed_items,
-)
+from dpmf_cli.kernels.als import RowProblem, by_item, perturb_solved_items, solve_items, solve_perturbed_items
 from dpmf_cli.kernels.batch import step_batch
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
 from dpmf_cli.privacy.noise import LaneNoise

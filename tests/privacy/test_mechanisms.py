@@ -29,11 +29,7 @@ def drawn(epsilons: list[float], seed: int = 0) -> tuple[np.ndarray, Ledger]:
     """(DRAWS, E) noise of one Laplace step that spends the whole ε."""
     ledger = Ledger(epsilons)
     noise = laplace(
-        "step",
-        (DRAWS,),
-        sensitivity=DELTA,
-        epsilon=ledger.limit,
-        curator=curator_of(ledger, seed),
+        "step", (DRAWS,), sensitivity=DELTA, epsilon=ledger.limit, curator=curator_of(ledger, seed)
     )
     return noise.added_to(np.zeros(DRAWS)), ledger
 
@@ -132,12 +128,7 @@ def test_a_step_without_a_known_bound_proves_nothing() -> None:
 def test_repetitions_share_epsilon_and_draw_anew() -> None:
     ledger = Ledger([2.0])
     one, two = repeated_laplace(
-        "step",
-        (DRAWS,),
-        repetitions=2,
-        sensitivity=DELTA,
-        epsilon=ledger.limit,
-        curator=curator_of(ledger),
+        "step", (DRAWS,), repetitions=2, sensitivity=DELTA, epsilon=ledger.limit, curator=curator_of(ledger)
     )
     assert one.scale.tolist() == [4.0 * (1 + MARGIN)]
     assert ledger.claimed.tolist() == [2.0]
@@ -183,13 +174,7 @@ def test_a_mechanism_refuses_the_norm_of_another(mechanism: Any) -> None:
     amount = {"epsilon": np.ones(1)} if mechanism is laplace else {"theta": np.ones(1)}
     wrong = GAUSSIAN if mechanism is laplace else DELTA
     with pytest.raises(ValueError, match=r"needs an L\d sensitivity"):
-        mechanism(
-            "step",
-            (1,),
-            sensitivity=wrong,
-            curator=curator_of(Ledger([9.0], delta=1e-6)),
-            **amount,
-        )
+        mechanism("step", (1,), sensitivity=wrong, curator=curator_of(Ledger([9.0], delta=1e-6)), **amount)
 
 
 def test_the_exponential_mechanism_chooses_in_proportion_to_what_the_loss_leaves() -> None:

@@ -9,11 +9,7 @@ from dp_accounting.pld import PLDAccountant
 
 from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.subsampling import (
-    SampledSteps,
-    composed_epsilons,
-    noise_multipliers,
-)
+from dpmf_cli.privacy.subsampling import SampledSteps, composed_epsilons, noise_multipliers
 from tests.privacy.sampled_steps import DELTA, KINDS
 
 

@@ -11,11 +11,7 @@ from dpmf_cli.privacy.ledger import Ledger, OverspentError
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian, subsampled_laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity, no_bound_known
-from dpmf_cli.privacy.subsampling import (
-    SampledSteps,
-    amplified,
-    noise_multipliers,
-)
+from dpmf_cli.privacy.subsampling import SampledSteps, amplified, noise_multipliers
 from tests.privacy.curators import curator_of
 from tests.privacy.sampled_steps import DELTA, KINDS, for_contribution
 
