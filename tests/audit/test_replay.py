@@ -7,7 +7,6 @@ import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.audit.entries import registered
 from dpmf_cli.audit.judge import SLACK, Finding, Flaw, StepMoves
 from dpmf_cli.audit.pairs import Pair, contrary_to_all, tiny_pairs
 from dpmf_cli.audit.replay import replay
@@ -16,8 +15,6 @@ from dpmf_cli.privacy.protection import PROMISES, protection_of
 from dpmf_cli.ratings import Ratings, Scale
 
 PAIRS = 21
-CLEAN = ("pge", "mm_averages", "private_constant_nbm", "local_mean")
-ENTRIES = {str(each.label): each for key in CLEAN for each in registered(key)}
 
 
 def replayed(
@@ -40,30 +37,19 @@ def one(key: str, neighbours: Neighbours, mode: Mode, **parameters: object) -> P
     return made
 
 
-# --- clean passes ---
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 300.0])
-@pytest.mark.parametrize("label", ENTRIES)
-def test_nothing_is_wrong_with_what_is_provable(label: str, epsilon: float) -> None:
-    """In published modes a replay finds flaws of claims only; in corrected modes it finds none."""
-    algorithm = ENTRIES[label]
-    found, steps = replayed(algorithm, epsilon=epsilon)
-    assert [each for each in found if not each.flaw.of_claims] == []
-    if algorithm.mode is Mode.CORRECTED:
-        assert found == []
-    assert steps
-    assert all(each.of_sensitivity <= 1 + SLACK for each in steps.values())
-
-
 @pytest.mark.parametrize("neighbours", [Neighbours.BOUNDED, Neighbours.UNBOUNDED])
 def test_sensitivities_of_pge_are_tight(neighbours: Neighbours) -> None:
     """Every step moves by its full sensitivity in some pair, so no sensitivity is larger than needed."""
-    _, steps = replayed(one("pge", neighbours, Mode.CORRECTED))
+    algorithm = one("pge", neighbours, Mode.CORRECTED)
+    found, steps = replayed(algorithm)
+    assert found == []
     assert len(steps) == (4 if neighbours is Neighbours.BOUNDED else 8)
     for step, measured in steps.items():
         assert measured.of_sensitivity == pytest.approx(1, abs=SLACK), step
         assert measured.of_noise == pytest.approx(1, abs=SLACK), step
+    losses = [replay(algorithm, pair, 1.0).loss for pair in tiny_pairs(neighbours, PAIRS)]
+    assert max(losses) <= 1 + SLACK
+    assert neighbours is not Neighbours.BOUNDED or max(losses) == pytest.approx(1, abs=2 * SLACK)
 
 
 def test_another_value_moves_what_hides_presence_twice() -> None:
@@ -80,14 +66,6 @@ def test_a_replay_is_the_same_again() -> None:
     first, again = (replay(algorithm, pair, 1.0) for _ in range(2))
     assert (first.findings, first.steps, first.loss) == (again.findings, again.steps, again.loss)
     assert all(np.array_equal(first.directions[place], again.directions[place]) for place in first.directions)
-
-
-def test_the_moves_of_all_steps_cost_what_is_claimed_at_most() -> None:
-    """`loss` is in units of the claim. In bounded PGE the changed rating moves every step by as much as allowed."""
-    algorithm = one("pge", Neighbours.BOUNDED, Mode.CORRECTED)
-    losses = [replay(algorithm, pair, 1.0).loss for pair in tiny_pairs(Neighbours.BOUNDED, PAIRS)]
-    assert max(losses) == pytest.approx(1, abs=2 * SLACK)
-    assert max(losses) <= 1 + SLACK
 
 
 def test_neighbours_that_do_not_differ_cost_nothing() -> None:
