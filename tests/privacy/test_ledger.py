@@ -13,6 +13,7 @@ UNBOUNDED = Sensitivity(1.0, 1, Neighbours.UNBOUNDED, "test")
 
 def test_steps_add_up() -> None:
     ledger = Ledger([1.0, 2.0])
+    assert ledger.provable.tolist() == [0.0, 0.0]
     ledger.spend("a", "Laplace", BOUNDED, 0.3 * ledger.limit)
     ledger.spend("b", "Laplace", BOUNDED, 0.7 * ledger.limit)
     assert ledger.claimed == pytest.approx([1.0, 2.0])
@@ -53,10 +54,6 @@ def test_claimed_is_not_provable() -> None:
     assert ledger.provable.tolist() == [np.inf]
     record = ledger.entries[0].record()
     assert (record["claimed"], record["provable"], record["calibrated_to"]) == ([1.0], [np.inf], 1.0)
-
-
-def test_nothing_spent_is_zero() -> None:
-    assert Ledger([1.0, np.inf]).provable.tolist() == [0.0, 0.0]
 
 
 def test_in_corrected_mode_what_can_be_proved_is_bounded_too() -> None:

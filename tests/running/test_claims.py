@@ -99,16 +99,15 @@ def test_of_tasks_that_share_a_fit_those_are_left_that_nobody_did(tmp_path: Path
     assert told == [TASKS[1]]
 
 
-def test_of_tasks_that_share_a_fit_none_is_held_where_one_is_held_elsewhere(tmp_path: Path) -> None:
-    with Told().claims(tmp_path, (TASKS,)) as claims, held_by_another(claims, tmp_path, TASKS[2]):
+def test_what_is_done_is_let_go_and_of_tasks_that_share_a_fit_none_is_held_where_one_is_held_elsewhere(
+    tmp_path: Path,
+) -> None:
+    with Told().claims(tmp_path, (TASKS,)) as claims, held_by_another(claims, tmp_path, TASKS[2]) as kill:
         assert next(iter(claims)) is None
         with held_by_another(claims, tmp_path, *TASKS[:2]):
             pass  # it could have them
-
-
-def test_what_is_done_is_let_go(tmp_path: Path) -> None:
-    with Told().claims(tmp_path) as claims:
-        assert list(claims) == list(ALONE)
+        kill()
+        assert list(claims) == [TASKS]
         claims.release(TASKS)
         with held_by_another(claims, tmp_path, *TASKS):
             pass

@@ -89,15 +89,12 @@ def test_ratings_too_large_to_send_are_said_with_the_fix(
         ended(session, RatingsAbsentError("not there"))
 
 
-def test_what_a_user_has_to_mend_is_not_tried_again(session: Session) -> None:
+def test_what_a_user_has_to_mend_is_not_tried_again_nor_what_was_cancelled(session: Session) -> None:
     with pytest.raises(DpmfError, match="other versions"):
         ended(session, DpmfError("other versions"))
-    assert recorded(session).submitted == []
-
-
-def test_a_future_that_was_cancelled_is_a_lost_connection(session: Session) -> None:
     with pytest.raises(ConnectionLostError):
         session._outcomes_of(0, SimpleNamespace(status="cancelled"), None)  # type: ignore[arg-type]
+    assert recorded(session).submitted == []
 
 
 def test_a_result_that_is_there_but_never_comes_is_a_lost_connection(session: Session) -> None:

@@ -34,8 +34,6 @@ def test_a_grid_is_cut_only_as_far_as_it_must_and_into_whole_groups() -> None:
     assert cuts(PSGD.cost(SHAPE, 32).bytes, 64) == [32, 32]
     assert cuts(0, 3) == [3]
 
-
-def test_parts_are_planned_one_after_the_other() -> None:
     whole, apart = (grid_parts.cost_in_parts(PSGD, SHAPE, 32, within) for within in (1e12, 0))
     part = PSGD.cost(SHAPE, 16)
     assert whole == PSGD.cost(SHAPE, 32)

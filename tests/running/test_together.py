@@ -133,10 +133,7 @@ def test_tasks_of_one_cut_follow_each_other_the_longest_first(tmp_path: Path) ->
         seconds = [sum(map(plan.cost_of, batch)) for batch in plan.batches if batch[0].cut == cut]
         assert seconds == sorted(seconds, reverse=True)
         assert seconds[0] > 2 * seconds[-1]
-
-
-def test_cuts_of_other_folds_do_not_mix(tmp_path: Path) -> None:
-    """Experiments with different folds on the same data: each split is made once."""
+    # Of experiments with different folds on the same data too, each split is made once.
     asked = (ExperimentConfig.model_validate({**config().resolved(), "folds": folds}) for folds in (3, 4))
     tasks = [task for each in asked for entry in each.entries for task in tasks_of(each, entry, DATA)]
     cuts = [task.cut for task in in_order(tasks)]
