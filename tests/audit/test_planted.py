@@ -1,7 +1,7 @@
 """Planted mistakes: the toy algorithm with one mistake at a time, each found by the tier that should find it."""
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -483,163 +483,140 @@ def test_a_draw_that_serves_two_steps_shows_over_many_pairs() -> None:
 
 # --- mistakes in dpmf's own code, found by what `make audit` runs ---
 
-
-def half_of_the_sampled_steps(patch: pytest.MonkeyPatch) -> None:
-    """Noise and charge are for half of the steps that are made."""
-    patch.setattr(
-        mechanisms, "SampledSteps", lambda noise, rate, times: SampledSteps(noise, rate, times // 2)
-    )
-    patch.setattr(
-        dpam, "noise_multipliers", lambda *a, steps, **more: noise_multipliers(*a, steps=steps // 2, **more)
-    )
+LOW_BITS = "told apart by low bits"
+FEW = Settings(pairs=1, larger=False, draws=20_000, epsilons=(1.0,))
+LARGER = replace(FEW, larger=True)
+"""Parts of what `make audit` replays that are enough to find a mistake."""
 
 
-def no_rounding(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        LaneNoise,
-        "added_to",
-        lambda self, clean: on_grid(_wide(clean, self), np.full_like(self.scale, FINEST)),
-    )
+@dataclass(frozen=True)
+class Broken:
+    """The variant in which a mistake shows, what is found of which step, and the names with other values."""
+
+    label: str
+    flaws: tuple[str, ...]
+    step: str
+    patches: tuple[tuple[object, str, Any], ...]
+    settings: Settings = FEW
 
 
-def _wide(clean: Any, noise: LaneNoise) -> Numbers:
+def wide(clean: Any, noise: LaneNoise) -> Numbers:
     values = np.asarray(clean, np.float64)
     values = values[..., None] if values.ndim == noise.unit.ndim else values
     return np.asarray(values + noise.unit[..., None] * noise.scale)
 
 
-def weights_from_clean_counts(patch: pytest.MonkeyPatch) -> None:
-    parts = ItemAlternation.parts
-    patch.setattr(
-        ItemAlternation,
-        "parts",
-        lambda self, train, kept, counts: parts(
-            self, train, kept, np.maximum(kept.item_counts[:, None] + 0 * counts, 1)
-        ),
-    )
+PARTS, CLIPPED, GET_EPSILON = ItemAlternation.parts, LearnedRatings.clipped, PLDAccountant.get_epsilon
+BEGIN, RATES, USERS = DPAM.begin, DPAM.rates, [0]
+PUBLISHED: Any = vars(OwnFactors)["published"].fget
+OF_GAUSSIAN = "get_epsilon_gaussian", "get_sigma_gaussian"
 
 
-def kept_by_clean_counts(patch: pytest.MonkeyPatch) -> None:
-    """Which ratings are kept of a user who has too many depends on clean counts."""
-    patch.setattr(
-        item_alternation,
-        "at_most",
-        lambda train, limit, draws: at_most(
-            train, limit, (0.37 * train.item_counts[train.items] + draws) % 1
-        ),
-    )
+def noting_users(self: DPAM, train: Ratings, *more: Any) -> Any:
+    USERS[0] = max(int(np.count_nonzero(train.user_counts)), 1)
+    return BEGIN(self, train, *more)
 
 
-def rate_from_the_clean_number_of_users(patch: pytest.MonkeyPatch) -> None:
-    begin, rates, seen = DPAM.begin, DPAM.rates, [0]
-
-    def noting(self: DPAM, train: Ratings, *more: Any) -> Any:
-        seen[0] = max(int(np.count_nonzero(train.user_counts)), 1)
-        return begin(self, train, *more)
-
-    patch.setattr(DPAM, "begin", noting)
-    patch.setattr(DPAM, "rates", lambda self, multiplier, _: rates(self, multiplier, seen[0]))
-
-
-def no_clip_beyond_64_ratings(patch: pytest.MonkeyPatch) -> None:
-    clipped = LearnedRatings.clipped
-    patch.setattr(
-        LearnedRatings,
-        "clipped",
-        lambda train, limits, norm: clipped(train, np.where(train.user_counts > 64, 1e9, limits), norm),
-    )
-
-
-def clean_counts_published(patch: pytest.MonkeyPatch) -> None:
-    """No prediction needs them."""
-    published: Any = vars(OwnFactors)["published"].fget
-    more = property(lambda self: {**published(self), "counts": self.own.item_counts})
-    patch.setattr(OwnFactors, "published", more)
-
-
-def delta_times_100(patch: pytest.MonkeyPatch) -> None:
-    for name in ("get_epsilon_gaussian", "get_sigma_gaussian"):
-        patch.setattr(dp_accounting, name, _at_a_hundred_times(getattr(dp_accounting, name)))
-
-
-def _at_a_hundred_times(of_gaussian: Callable[..., float]) -> Callable[..., float]:
+def at_a_hundred_times(of_gaussian: Callable[..., float]) -> Callable[..., float]:
     return lambda noise, delta, *more: of_gaussian(noise, 100 * delta, *more)
 
 
-def delta_of_samples_times_100(patch: pytest.MonkeyPatch) -> None:
-    get_epsilon = PLDAccountant.get_epsilon
-    patch.setattr(PLDAccountant, "get_epsilon", lambda self, delta: get_epsilon(self, 100 * delta))
-
-
-def amplification_to_first_order(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(mechanisms, "amplified", lambda epsilon, rate: rate * np.asarray(epsilon))
-    patch.setattr(certified_descent, "before_sampling", lambda epsilon, rate: epsilon / rate)
-
-
-LOW_BITS = "told apart by low bits"
-
-FEW = Settings(pairs=1, larger=False, draws=20_000, epsilons=(1.0,))
-LARGER = replace(FEW, larger=True)
-
-BROKEN: Sequence[tuple[Callable[[pytest.MonkeyPatch], None], str, Collection[str], str, Settings]] = (
-    (half_of_the_sampled_steps, "dpam, samples of 0.3, user, corrected", [Flaw.SPENDS], "gradients", FEW),
-    (no_rounding, "mm_averages, laplace, user, corrected", [Flaw.GRID, LOW_BITS], "item sums", FEW),
-    (
-        weights_from_clean_counts,
-        "dpals, user, corrected",
-        [Flaw.MOVES],
-        "right sides 1",
+BROKEN = {
+    "noise and charge are for half of the sampled steps": Broken(
+        "dpam, samples of 0.3, user, corrected", (Flaw.SPENDS,), "gradients",
+        (
+            (mechanisms, "SampledSteps", lambda noise, rate, times: SampledSteps(noise, rate, times // 2)),
+            (
+                dpam, "noise_multipliers",
+                lambda *of, steps, **more: noise_multipliers(*of, steps=steps // 2, **more),
+            ),
+        ),
+    ),
+    "no rounding": Broken(
+        "mm_averages, laplace, user, corrected", (Flaw.GRID, LOW_BITS), "item sums",
+        ((LaneNoise, "added_to", lambda self, clean: on_grid(wide(clean, self), np.full_like(self.scale, FINEST))),),
+    ),
+    "weights from clean counts": Broken(
+        "dpals, user, corrected", (Flaw.MOVES,), "right sides 1",
+        (
+            (
+                ItemAlternation, "parts",
+                lambda self, train, kept, counts: PARTS(
+                    self, train, kept, np.maximum(kept.item_counts[:, None] + 0 * counts, 1)
+                ),
+            ),
+        ),
         replace(FEW, pairs=49),
     ),
-    (kept_by_clean_counts, "dpam, user, corrected", [Flaw.MOVES], "item counts", replace(FEW, pairs=49)),
-    (
-        rate_from_the_clean_number_of_users,
-        "dpam, user, corrected",
-        [Flaw.AFTER],
-        "predictions",
+    "which ratings are kept depends on clean counts": Broken(
+        "dpam, user, corrected", (Flaw.MOVES,), "item counts",
+        (
+            (
+                item_alternation, "at_most",
+                lambda train, limit, draws: at_most(
+                    train, limit, (0.37 * train.item_counts[train.items] + draws) % 1
+                ),
+            ),
+        ),
+        replace(FEW, pairs=49),
+    ),
+    "a rate from the clean number of users": Broken(
+        "dpam, user, corrected", (Flaw.AFTER,), "predictions",
+        (
+            (DPAM, "begin", noting_users),
+            (DPAM, "rates", lambda self, multiplier, _: RATES(self, multiplier, USERS[0])),
+        ),
         replace(LARGER, epsilons=(300.0,)),
     ),
-    (no_clip_beyond_64_ratings, "dpsgd_pnbm, gaussian, user, corrected", [Flaw.MOVES], "gradients", LARGER),
-    (clean_counts_published, "dpals, user, corrected", [Flaw.AFTER], "published counts", FEW),
-    (delta_times_100, "mm_averages, gaussian, user, corrected", [Flaw.SPENDS], "all steps", FEW),
-    (delta_of_samples_times_100, "dpam, samples of 0.3, user, corrected", [Flaw.SPENDS], "gradients", FEW),
-    (
-        amplification_to_first_order,
-        "dpsgd_pnbm, laplace, samples of 0.3, user, corrected",
-        [Flaw.SPENDS],
-        "gradient 1",
-        FEW,
+    "no clip beyond 64 ratings": Broken(
+        "dpsgd_pnbm, gaussian, user, corrected", (Flaw.MOVES,), "gradients",
+        (
+            (
+                LearnedRatings, "clipped",
+                lambda train, limits, norm: CLIPPED(train, np.where(train.user_counts > 64, 1e9, limits), norm),
+            ),
+        ),
+        LARGER,
     ),
-)
-"""The mistake, the variant in which it shows, what is found of which step, and a part of what `make audit` replays that
-is enough to find it."""
-
-
-@pytest.mark.parametrize(("plant", "label", "flaws", "step", "settings"), BROKEN)
-def test_the_audit_of_all_finds_a_mistake_in_dpmf(
-    plant: Callable[[pytest.MonkeyPatch], None],
-    label: str,
-    flaws: Collection[str],
-    step: str,
-    settings: Settings,
-    monkeypatch: pytest.MonkeyPatch,
-    uncached: None,
-) -> None:
-    (entry,) = (each for each in registered(label.partition(",")[0]) if each.label == label)
-    job = Job(entry, settings)
-    assert audit(job).refuted == ()
-    for forgotten in ACCOUNTED:
-        forgotten.cache_clear()
-    plant(monkeypatch)
-    assert {(flaw, step) for flaw in flaws} <= {(each.flaw, each.step) for each in audit(job).refuted}
-
-
+    "clean counts published, which no prediction needs": Broken(
+        "dpals, user, corrected", (Flaw.AFTER,), "published counts",
+        ((OwnFactors, "published", property(lambda self: {**PUBLISHED(self), "counts": self.own.item_counts})),),
+    ),
+    "a hundred times δ": Broken(
+        "mm_averages, gaussian, user, corrected", (Flaw.SPENDS,), "all steps",
+        tuple((dp_accounting, name, at_a_hundred_times(getattr(dp_accounting, name))) for name in OF_GAUSSIAN),
+    ),
+    "a hundred times δ for samples": Broken(
+        "dpam, samples of 0.3, user, corrected", (Flaw.SPENDS,), "gradients",
+        ((PLDAccountant, "get_epsilon", lambda self, delta: GET_EPSILON(self, 100 * delta)),),
+    ),
+    "amplification to first order": Broken(
+        "dpsgd_pnbm, laplace, samples of 0.3, user, corrected", (Flaw.SPENDS,), "gradient 1",
+        (
+            (mechanisms, "amplified", lambda epsilon, rate: rate * np.asarray(epsilon)),
+            (certified_descent, "before_sampling", lambda epsilon, rate: epsilon / rate),
+        ),
+    ),
+}  # fmt: skip
 ACCOUNTED = epsilon_of_mu, mu_of_epsilon, subsampling._composed_epsilon, subsampling._noise_multiplier
 
 
-@pytest.fixture
-def uncached() -> Iterator[None]:
-    """No number of a wrong accountant is kept for other tests."""
-    yield
+def forget() -> None:
+    """No number of a right accountant is kept for a wrong one, nor the other way about."""
     for each in ACCOUNTED:
         each.cache_clear()
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_the_audit_of_all_finds_a_mistake_in_dpmf(name: str) -> None:
+    broken = BROKEN[name]
+    (entry,) = (each for each in registered(broken.label.partition(",")[0]) if each.label == broken.label)
+    job = Job(entry, broken.settings)
+    assert audit(job).refuted == ()
+    forget()
+    with pytest.MonkeyPatch.context() as patch:
+        for where, attribute, value in broken.patches:
+            patch.setattr(where, attribute, value)
+        found = {(each.flaw, each.step) for each in audit(job).refuted}
+    forget()
+    assert {(flaw, broken.step) for flaw in broken.flaws} <= found

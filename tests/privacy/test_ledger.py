@@ -29,7 +29,7 @@ def test_overspending_any_epsilon_of_the_grid_raises_and_enters_nothing() -> Non
 
 
 def test_many_fractions_that_sum_to_one_are_not_overspending() -> None:
-    ledger = Ledger([0.1])
+    ledger = Ledger([0.1, 0.7, 3.0])  # of the last two, the sum of floats is more than the whole
     for step in range(10_000):
         ledger.spend(f"step {step}", "Laplace", BOUNDED, ledger.limit / 10_000)
 

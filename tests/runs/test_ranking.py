@@ -28,7 +28,7 @@ RANKED = (
 def ranked(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Path:
     folder = tmp_path_factory.mktemp("ranked")
     (folder / "tiny.yaml").write_text(RANKED)
-    dpmf(folder, cache, "run", "tiny.yaml", "-j", "2")
+    dpmf(folder, cache, "run", "tiny.yaml", "-j", "1")
     return folder
 
 
