@@ -22,7 +22,7 @@ from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.audit.bits import low_bits
 from dpmf_cli.audit.entries import registered
 from dpmf_cli.audit.job import Job, Settings, audit
-from dpmf_cli.audit.judge import Flaw
+from dpmf_cli.audit.judge import Finding, Flaw
 from dpmf_cli.audit.pairs import large_pairs, tiny_pairs
 from dpmf_cli.audit.replay import replay
 from dpmf_cli.kernels.similarity_descent import LearnedRatings
@@ -380,14 +380,17 @@ def test_without_a_mistake_nothing_is_found(name: str) -> None:
 def test_a_replay_finds_a_mistake_where_it_is(name: str) -> None:
     """A finding names the step that is wrong: no other step moves further than it may."""
     planted = MISTAKES[name]
-    found = [
-        each for each in findings(planted.algorithm, 60 if planted.size else 30) if each.flaw is planted.flaw
-    ]
-    of_step = [each for each in found if planted.steps is None or each.step in planted.steps]
-    assert of_step
-    assert planted.flaw is not Flaw.MOVES or of_step == found
-    if planted.size is not None:
+
+    def found(pairs: int) -> Iterator[Finding]:
+        return (each for each in findings(planted.algorithm, pairs) if each.flaw is planted.flaw)
+
+    of_step = (each for each in found(60) if planted.steps is None or each.step in planted.steps)
+    if planted.size is None:
+        assert next(of_step, None) is not None
+    else:
         assert max(each.size for each in of_step) == pytest.approx(planted.size, rel=1e-3)
+    if planted.flaw is Flaw.MOVES and planted.steps is not None:
+        assert {each.step for each in found(14)} <= set(planted.steps)
 
 
 class WithoutDelta(Toy):

@@ -104,12 +104,12 @@ def chances(mechanism: LocalMechanism, value: float, epsilon: float) -> tuple[np
     return messages, np.diff(high, prepend=0) * 2.0**-53
 
 
-@pytest.mark.parametrize("epsilon", [0.02, 3.2907, 6.0, 12.0])
+@pytest.mark.parametrize("epsilon", [0.02, 3.36, 8.0])
 @pytest.mark.parametrize("mechanism", CONTINUOUS, ids=name)
 def test_no_message_tells_more_than_epsilon_in_the_arithmetic_of_floats(
     mechanism: LocalMechanism, epsilon: float
 ) -> None:
-    """Every single message, with its exact chance. The margin is by how much less than ε a device spends. At ε = 3.29
+    """Every single message, with its exact chance. The margin is by how much less than ε a device spends. At ε = 3.36
     hardly more than half of the piecewise mechanism's last cell would be within ±C."""
     found = [chances(mechanism, value, epsilon) for value in (0.0, 0.25, 1 / 3, 1.0)]
     first, _ = found[0]

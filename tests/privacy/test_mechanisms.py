@@ -135,25 +135,18 @@ def test_a_mechanism_refuses_the_norm_of_another(mechanism: Any) -> None:
 
 
 def test_the_exponential_mechanism_chooses_in_proportion_to_what_the_loss_leaves() -> None:
-    """Probability of c ∝ exp(−ε·loss_c/2Δ), by 20,000 choices; another ε must not fit."""
+    """Probability of c ∝ exp(−ε·loss_c/2Δ), by 20,000 choices side by side; another ε must not fit."""
     losses, epsilon, delta = np.array([0.0, 1.0, 3.0]), 2.0, 1.5
-    moves = Sensitivity(delta, np.inf, Neighbours.UNBOUNDED, "test")
-
-    def choose(seed: int) -> int:
-        noise = exponential_choice(
-            "choice",
-            3,
-            sensitivity=moves,
-            epsilon=np.array([epsilon]),
-            curator=curator_of(Ledger([epsilon]), seed),
-        )
-        return int(np.argmin(noise.added_to(losses)[:, 0]))
-
-    counts = np.bincount([choose(seed) for seed in range(DRAWS)], minlength=3)
-
-    def expected(spent: float) -> Any:
-        weight = np.exp(-spent * losses / (2 * delta))
-        return DRAWS * weight / weight.sum()
-
+    noise = exponential_choice(
+        "choice",
+        3,
+        choices=DRAWS,
+        sensitivity=Sensitivity(delta, np.inf, Neighbours.UNBOUNDED, "test"),
+        epsilon=np.array([epsilon]),
+        curator=curator_of(Ledger([epsilon])),
+    )
+    chosen = noise.added_to(np.tile(losses, (DRAWS, 1)))[..., 0].argmin(axis=1)
     for factor in (1, 0.8, 1.25):
-        assert (stats.chisquare(counts, expected(factor * epsilon)).pvalue > LEVEL) == (factor == 1)
+        weight = np.exp(-factor * epsilon * losses / (2 * delta))
+        found = stats.chisquare(np.bincount(chosen, minlength=3), DRAWS * weight / weight.sum())
+        assert (found.pvalue > LEVEL) == (factor == 1)

@@ -23,6 +23,7 @@ def start(
 
     def dispositions() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)  # a background job ignores it
         for number in ignoring:
             signal.signal(number, signal.SIG_IGN)
 
