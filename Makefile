@@ -63,18 +63,18 @@ check: $(STAMP) ## check lint, types, formatting, imports, and the committed sch
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/dpmf schema | cmp - configs/schema.json
-	$(BIN)/dpmf docs | cmp - docs/reference.md
-	@for page in $(PAGES); do $(BIN)/dpmf docs $$page | cmp - $$page || exit 1; done
+	$(BIN)/python -m docs.makers.reference | cmp - docs/reference.md
+	@for page in $(PAGES); do $(BIN)/python -m docs.makers.pages $$page | cmp - $$page || exit 1; done
 
 format: $(STAMP) ## format the code, and update schema, reference and tables of pages
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 	$(BIN)/dpmf schema $(call into,configs/schema.json)
-	$(BIN)/dpmf docs $(call into,docs/reference.md)
-	@for page in $(PAGES); do $(BIN)/dpmf docs $$page $(call into,$$page); done
+	$(BIN)/python -m docs.makers.reference $(call into,docs/reference.md)
+	@for page in $(PAGES); do $(BIN)/python -m docs.makers.pages $$page $(call into,$$page); done
 
 pages: $(STAMP) ## update the tables of pages, and the output of their commands from the results at hand
-	@for page in $(PAGES); do $(BIN)/dpmf docs $$page --results results $(call into,$$page); done
+	@for page in $(PAGES); do $(BIN)/python -m docs.makers.pages $$page --results results $(call into,$$page); done
 
 docs: $(STAMP) ## build the documentation as a site: site/index.html; a broken link is an error
 	$(if $(LOCKED),true,$(install) -e '.[docs]')
@@ -116,7 +116,7 @@ reproduce-small: $(STAMP) ## reproduce on MovieLens 100K with one fold and run, 
 reproduce-frontier: $(STAMP) ## find the best of all methods at each ε; writes the tables of docs/frontier.md
 	$(BIN)/dpmf reproduce frontier -j $(JOBS)
 	@for page in docs/frontier.md $(wildcard docs/generated/frontier_*.md); do \
-		$(BIN)/dpmf docs $$page --results results $(call into,$$page); done
+		$(BIN)/python -m docs.makers.pages $$page --results results $(call into,$$page); done
 
 leaders: $(STAMP) ## take the methods that lead in the frontier's results as those that `dpmf recommend` chooses from
 	$(BIN)/dpmf frontier --leaders dpmf_cli/report/leaders.yaml frontier_ml100k frontier_ml1m frontier_jester frontier_netflix_sample > /dev/null
@@ -125,7 +125,7 @@ leaders: $(STAMP) ## take the methods that lead in the frontier's results as tho
 into = > $(1).part && mv $(1).part $(1) || { rm -f $(1).part; exit 1; }
 
 # The page of measured times, with the tables that the results at hand have.
-PERFORMANCE = @$(BIN)/dpmf docs docs/generated/performance.md --results results $(call into,docs/generated/performance.md)
+PERFORMANCE = @$(BIN)/python -m docs.makers.pages docs/generated/performance.md --results results $(call into,docs/generated/performance.md)
 
 clean: ## remove results and caches of tools, keep the environment and data
 	find results -mindepth 1 ! -name README.md -delete

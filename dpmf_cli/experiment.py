@@ -27,8 +27,7 @@ from dpmf_cli.running import calibration
 from dpmf_cli.running.cutting import portions_of
 from dpmf_cli.running.machine import REFERENCE, available_cores
 from dpmf_cli.running.processes import LocalProcesses
-from dpmf_cli.running.rounds import run_rounds
-from dpmf_cli.running.runner import Executor
+from dpmf_cli.running.runner import Executor, run_rounds
 from dpmf_cli.terminal import say
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmf_cli import escapes
-from dpmf_cli.escapes import csv_text, printable
+from dpmf_cli import terminal
+from dpmf_cli.terminal import csv_text, printable
 
 ANY_TEXT = st.text(
     st.characters(codec=None) | st.sampled_from("\n\r\t\x1b\x9b\u202e\u200b\ud800\U000e0041=+-@'")
@@ -76,11 +76,11 @@ def test_streams_show_what_they_are_given(
     streams = sys.stdout, sys.stderr
     for name in ("stdout", "stderr"):
         monkeypatch.setattr(sys, name, getattr(sys, name))
-    escapes.guard()
-    escapes.guard()
+    terminal.guard()
+    terminal.guard()
     print("a\x1bb")
     sys.stdout.writelines(["c\u202e\n", "d\n"])
     print("e\x9bf", file=sys.stderr)
-    assert (escapes.unguarded(sys.stdout), escapes.unguarded(sys.stderr)) == streams
+    assert (terminal.unguarded(sys.stdout), terminal.unguarded(sys.stderr)) == streams
     said = capsys.readouterr()
     assert said == ("a\\u001bb\nc\\u202e\nd\n", "e\\u009bf\n")

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from dpmf_cli import escapes
+from dpmf_cli import terminal
 from dpmf_cli.terminal import Progress
 
 
@@ -42,7 +42,7 @@ def test_a_bar_moves_the_cursor_of_a_guarded_terminal_and_its_words_do_not(
     out = Terminal()
     monkeypatch.setattr(sys, "stderr", out)
     monkeypatch.setattr(sys, "stdout", sys.stdout)
-    escapes.guard()
+    terminal.guard()
     with Progress("x\x1b", tasks=1, total_cost=1.0) as progress:
         progress.finished("PGE\x9b", 1.0)
     said = out.getvalue()

@@ -1,6 +1,10 @@
-"""Fits for audits: an algorithm on one of two neighbours, for one ε, with or without a witness."""
+"""Fits for audits: an algorithm on one of two neighbours, for one ε, with or without a witness.
 
-from dataclasses import dataclass
+A replay has two sides: fits on neighbouring ratings. The second publishes the numbers of the first.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,13 +15,13 @@ from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.audit.pairs import Pair
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.keyed import uniforms_of_cells
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.release import Witness
+from dpmf_cli.privacy.noise import uniforms_of_cells
+from dpmf_cli.privacy.release import Numbers, Perturbed, Release, Witness
 from dpmf_cli.ratings import Ratings, UserMajor
 from dpmf_cli.releasing.models import published
-from dpmf_cli.streams import Streams, named_generator
+from dpmf_cli.streams import Streams, UnaccountedNoiseError, named_generator
 
 
 @dataclass(frozen=True)
@@ -84,3 +88,102 @@ def covered(
         stays = users != pair.changed
         users, items = users[stays], items[stays]
     return users.astype(np.int32), items.astype(np.int32)
+
+
+PASSED_ON = (DpmfError, MemoryError, UnaccountedNoiseError)
+"""Errors that end an audit, instead of counting as an error of the algorithm's fit."""
+
+Place = tuple[str, int, int]
+"""The place of released numbers: the step, the index of the draw, and the position of the first number."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Numbers of one release: the measured (`clean`) and the published (`out`) ones."""
+
+    release: Release
+    clean: Numbers
+    out: NDArray[np.float64]
+    volume: NDArray[np.float64] | None = None
+    """For solutions: ln |det| for each row."""
+    excess: NDArray[np.float64] | None = None
+    """For solutions: the part of the noise that their constraints take up."""
+    noise: NDArray[np.float64] | None = None
+    """The noise draw for the numbers; None for solutions."""
+
+
+class Side(Witness):
+    """A witness of one fit: notes the measured and published numbers, and publishes those of an earlier fit again.
+
+    frozen  the numbers that the fit on the neighbour has published; None for the first fit
+    """
+
+    def __init__(self, offset: float, frozen: "Mapping[Place, Seen] | None" = None) -> None:
+        self.offset, self._frozen = offset, frozen
+        self.seen: dict[Place, Seen] = {}
+        self.restless: set[str] = set()
+        """Steps that have measured other numbers at a place that was published already."""
+
+    def published(
+        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        place = release.entry.step, release.draw, first
+        before = self.seen.get(place)
+        if before is not None and before.clean.shape == clean.shape:
+            if not np.array_equal(before.clean, clean, equal_nan=True):
+                self.restless.add(release.entry.step)
+            return before.out
+        there = None if self._frozen is None else self._frozen.get(place)
+        out = there.out if there is not None and there.out.shape == noisy.shape else noisy
+        if there is not None and not release.leaves:
+            out = 2 * out  # only the index of the least number may be told
+        self.seen[place] = Seen(release, np.array(clean, np.float64), out, noise=noisy - clean)
+        return out
+
+    def solved(
+        self, release: Release, lanes: slice, problems: Perturbed, drawn: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Publishes the same solutions on both sides, with the same multipliers."""
+        place = release.entry.step, release.draw, 0
+        there = None if self._frozen is None else self._frozen.get(place)
+        if there is None or there.excess is None or there.out.shape != drawn.shape:
+            solutions = problems.solve(drawn)
+            excess = problems.noise_of(solutions) - drawn
+        else:
+            solutions, excess = there.out, there.excess
+        needed = problems.noise_of(solutions)
+        self.seen[place] = Seen(release, needed, solutions, problems.volume(), excess)
+        return solutions, needed - excess
+
+
+@dataclass(frozen=True)
+class FittedSide:
+    """One side of a replay: the seen numbers, the ledger, the predictions (n_pairs,) and the arrays that a release
+    would hold, or the error."""
+
+    side: Side
+    ledger: Ledger
+    predictions: NDArray[np.floating]
+    published: Arrays = field(default_factory=dict)
+    error: str = ""
+
+
+def both_sides(
+    algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int = 0
+) -> tuple[FittedSide, FittedSide]:
+    """Returns the fit on D, and the fit on D′ that publishes the same numbers."""
+    here = _fitted(algorithm, pair, pair.here, epsilon, Side(0.25), run)
+    return here, _fitted(algorithm, pair, pair.there, epsilon, Side(-0.25, here.side.seen), run)
+
+
+def _fitted(
+    algorithm: PrivateAlgorithm, pair: Pair, ratings: Ratings, epsilon: float, side: Side, run: int
+) -> FittedSide:
+    try:
+        model, ledger = fitted(algorithm, ratings, epsilon, run=run, witness=side)
+        predicted = predictions(model, *covered(algorithm, pair))
+        return FittedSide(side, ledger, predicted, published_arrays(model))
+    except PASSED_ON:
+        raise
+    except Exception as error:
+        return FittedSide(side, Ledger([epsilon]), np.zeros(0), error=f"{type(error).__name__}: {error}")

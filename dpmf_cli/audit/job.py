@@ -1,4 +1,7 @@
-"""Audits of one algorithm: the settings, the run, and the findings, as plain data that is kept."""
+"""Audits of one algorithm: the settings, the run, and the findings, as plain data that is kept.
+
+Each is kept in one sealed file, with a name made from everything that its outcome depends on.
+"""
 
 import hashlib
 import itertools
@@ -16,19 +19,20 @@ from scipy.stats import binomtest
 
 import dpmf_cli
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.audit.bits import BitTest, low_bits
 from dpmf_cli.audit.bounds import SURE
-from dpmf_cli.audit.canaries import one_run
-from dpmf_cli.audit.distinguish import LowerBound, distinguish
-from dpmf_cli.audit.fits import fitted
+from dpmf_cli.audit.distinguish import LowerBound, distinguish, one_run
+from dpmf_cli.audit.fits import PASSED_ON, fitted
 from dpmf_cli.audit.judge import CLOSE, NOISE_OF, Finding, Flaw, StepMoves
 from dpmf_cli.audit.laws import BY_CHANCE, Watch
-from dpmf_cli.audit.pair_files import KeptPair, pair_csv
-from dpmf_cli.audit.pairs import Pair, large_pairs, larger_pairs, tiny_pairs
-from dpmf_cli.audit.replay import Replayed, replay
-from dpmf_cli.audit.sides import PASSED_ON
+from dpmf_cli.audit.pairs import KeptPair, Pair, large_pairs, larger_pairs, pair_csv, tiny_pairs
+from dpmf_cli.audit.replay import BitTest, Replayed, low_bits, replay
+from dpmf_cli.errors import DpmfError
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
+from dpmf_cli.results.contents import add_file
+from dpmf_cli.results.manifest import read_manifest
+from dpmf_cli.results.store import encode, sealed, unsealed, write_atomically
+from dpmf_cli.streams import UnaccountedNoiseError
 
 EPSILONS = (0.1, 1.0, 300.0)
 """The ε of replays, in turn: noise that drowns everything, noise of practical size, and hardly any noise."""
@@ -381,3 +385,74 @@ def of_record(data: Mapping[str, Any]) -> Audited:
 def _numbers(data: Mapping[str, Any]) -> dict[str, Any]:
     """Turns the strings "inf" and "nan" into numbers, since JSON has neither infinity nor nan."""
     return {key: float(value) if value in ("inf", "nan") else value for key, value in data.items()}
+
+
+FORMAT = 1
+"""The version of the format. It is raised when the meaning of a file changes."""
+
+FOLDER = "audit"
+"""The folder of the results folder in which all audits are kept."""
+
+
+def known(results: Path, job: Job) -> Audited | None:
+    """Returns the kept outcome of a job; None if there is none, or it is damaged."""
+    return _read(_path(results, job))
+
+
+def audited_and_kept(job: Job, results: Path) -> Audited:
+    """Runs a job, in any process, and keeps its outcome. Raises DpmfError for noise that bypasses the ledger."""
+    try:
+        outcome = audit(job)
+    except UnaccountedNoiseError as error:
+        raise DpmfError(f"{job.algorithm.name}: {error}") from None
+    write_atomically(
+        _path(results, job), encode(sealed(_plain({"format": FORMAT, "audit": asdict(outcome)})))
+    )
+    return outcome
+
+
+def keep_for_experiment(folder: Path, outcomes: list[Audited], config: str) -> None:
+    """Keeps the audits of a config's entries in its results folder, for tables; `config` is the config's hash."""
+    body = {"format": FORMAT, "config_sha256": config, "audits": [asdict(each) for each in outcomes]}
+    add_file(folder / "audit.json", encode(sealed(_plain(body))))
+
+
+def of_experiment(folder: Path) -> dict[str, Audited]:
+    """Returns the audits of a config's entries, by their label; none if the results are of another config."""
+    body = _body(folder / "audit.json")
+    try:
+        if body is None or body["config_sha256"] != read_manifest(folder)["config_sha256"]:
+            return {}
+        return {each.label: each for each in map(of_record, body["audits"])}
+    except (DpmfError, KeyError, TypeError, ValueError):
+        return {}
+
+
+def _path(results: Path, job: Job) -> Path:
+    return results / FOLDER / "outcomes" / f"{job.name}.json"
+
+
+def _read(path: Path) -> Audited | None:
+    body = _body(path)
+    try:
+        return None if body is None else of_record(body["audit"])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _body(path: Path) -> dict[str, Any] | None:
+    """Returns the contents of a file; None if it is missing, damaged, or of another version."""
+    try:
+        body = unsealed(path.read_bytes())
+    except OSError:
+        return None
+    return body if body is not None and body["format"] == FORMAT else None
+
+
+def _plain(value: Any) -> Any:
+    """Turns nan into the string "nan", since JSON has no nan."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return "nan" if isinstance(value, float) and math.isnan(value) else value

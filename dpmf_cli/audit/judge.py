@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit.accountant import OnSamples, Spent, on_a_sample
+from dpmf_cli.audit.fits import FittedSide, Place, Seen, Side
 from dpmf_cli.audit.pairs import Pair
-from dpmf_cli.audit.sides import FittedSide, Place, Seen, Side
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Entry, Ledger
 from dpmf_cli.privacy.neighbours import RECORDS_APART, Mode, Neighbours

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy import integrate, optimize, special, stats
 
 from dpmf_cli.audit.bounds import chance_of_count
-from dpmf_cli.audit.sides import Place, Seen
+from dpmf_cli.audit.fits import Place, Seen
 from dpmf_cli.privacy.grid import FINENESS
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.streams import named_generator

@@ -2,24 +2,35 @@
 
 A fit on D notes every release: the numbers that were measured, and the numbers that were published. A fit on D′
 publishes the same numbers again. Then each measurement may have moved by its sensitivity at most. Everything else
-must be the same: the list of releases, their shapes and scales, the entries of the ledger, and every prediction that
-privacy covers, to the byte. The compiled kernels run on both sides, except kernels of keyed noise, whose twins run
-instead (`privacy.release`).
+must be the same: the list of releases, their shapes and scales, the entries of the ledger, and every prediction
+that privacy covers, to the byte. The compiled kernels run on both sides, except kernels of keyed noise, whose
+twins run instead (`privacy.release`).
 
 A replay can refute a claim. It cannot prove one. It assumes that the noise has the law that its mechanism declares;
-`laws`, `distinguish` and `bits` test that.
+`laws`, `distinguish` and the test of low bits below test that.
+
+*Low bits.* Do the low bits of released floats tell which numbers were added? For every step, the number that moves
+most between two neighbours is released many times on either side, each time with fresh noise, by the code that
+releases it in a fit. One half of the draws chooses an event, and the other half counts it. The event is a set of
+low-bit patterns (`bounds.bit_event`), or that a number is large or small (`bounds.best_threshold`): this tests the
+law of messages of the local model. A replay checks that the compiled kernels round as this code does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.audit import bounds
+from dpmf_cli.audit.fits import Place, Side, both_sides
 from dpmf_cli.audit.judge import Finding, Flaw, Judge, StepMoves
 from dpmf_cli.audit.pairs import Pair
-from dpmf_cli.audit.sides import Place, Side, both_sides
+from dpmf_cli.privacy.accounting import epsilon_of_mu
+from dpmf_cli.privacy.ledger import Entry
+from dpmf_cli.privacy.release import Release
+from dpmf_cli.streams import named_generator
 
 
 @dataclass(frozen=True)
@@ -66,3 +77,110 @@ def replay(algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int = 0
         judge.alike,
         (here.side, there.side),
     )
+
+
+SIZES = 2000
+"""The number of draws that choose a threshold."""
+
+
+@dataclass(frozen=True)
+class BitTest:
+    """The result of a test of the low bits of one step's releases.
+
+    allowed  the ε that the move of the tested number costs, according to the step's claim
+    epsilon  the lower bound that the low bits give, at `confidence`
+    ceiling  the largest bound that this many draws can show
+    """
+
+    step: str
+    epsilon: float
+    allowed: float
+    ceiling: float
+    draws: int
+    confidence: float
+    event: str
+
+
+def low_bits(
+    algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, draws: int, confidence: float = 0.95
+) -> Iterator[BitTest]:
+    """Yields a test for each step of a fit whose noisy numbers are published and move between neighbours."""
+    delta = algorithm.spends_delta
+    for release, here, there in _widest_moves(algorithm, pair, epsilon):
+        allowed = _allowed(release.entry, release, abs(there - here), delta)
+        found = _tested(release, (here, there), allowed, draws, confidence, delta, "")
+        if found.epsilon > allowed:  # this is one of many tests, so a finding must show again, more surely
+            found = _tested(release, (here, there), allowed, 2 * draws, bounds.SURE, delta, "again")
+        yield found
+
+
+def _tested(
+    release: Release,
+    clean: tuple[float, float],
+    allowed: float,
+    draws: int,
+    confidence: float,
+    delta: float,
+    time: str,
+) -> BitTest:
+    step, half = release.entry.step, draws // 2
+    rng = named_generator("audit", "bits", step, time)
+    ours, theirs = (release.again(number, draws, rng) for number in clean)
+    training = ours[1:half:2], theirs[1:half:2]
+
+    def score(event: bounds.Happening) -> float:
+        counts = bounds.counts_of(event, *training)
+        return bounds.epsilon_of_event(*counts, delta, bounds.TRAINING_CONFIDENCE)
+
+    events: tuple[bounds.Happening, ...] = (
+        bounds.bit_event(ours[:half:2], theirs[:half:2], delta),
+        bounds.best_threshold(ours[: 2 * SIZES : 2], theirs[: 2 * SIZES : 2], delta),
+    )
+    event = max(events, key=score)
+    counts = bounds.counts_of(event, ours[half:], theirs[half:])
+    left = draws - half
+    return BitTest(
+        step,
+        bounds.epsilon_of_event(*counts, delta, confidence),
+        allowed,
+        bounds.ceiling(left, left, delta, confidence),
+        draws,
+        confidence,
+        str(event),
+    )
+
+
+def _widest_moves(
+    algorithm: PrivateAlgorithm, pair: Pair, epsilon: float
+) -> Iterator[tuple[Release, float, float]]:
+    """Yields, for each step, the number that moves most, as it is on both sides."""
+    here, there = (fitted.side.seen for fitted in both_sides(algorithm, pair, epsilon))
+    widest: dict[str, tuple[float, Release, float, float]] = {}
+    for place in here.keys() & there.keys():
+        one, other = here[place], there[place]
+        if one.clean.shape != other.clean.shape or not one.clean.size:
+            continue
+        ours, theirs = one.clean.ravel(), other.clean.ravel()
+        moved = np.nan_to_num(np.abs(theirs - ours))
+        at = int(moved.argmax())
+        step = place[0]
+        if moved[at] > widest.get(step, (0.0,))[0]:
+            widest[step] = float(moved[at]), one.release, float(ours[at]), float(theirs[at])
+    for step in sorted(widest):
+        _, release, ours_at, theirs_at = widest[step]
+        if release.leaves:
+            yield release, ours_at, theirs_at
+
+
+def _allowed(entry: Entry, release: Release, moved: float, delta: float) -> float:
+    """Returns the ε that one number's move costs, given the noise that its step declares."""
+    if release.told is not None:
+        return float(release.told[0])
+    scale = float(release.scale[0])
+    if scale == 0:
+        return float("inf")
+    if entry.mu is not None or entry.sampled is not None:
+        return epsilon_of_mu(moved / scale, delta)
+    if not entry.by_rows and not entry.mechanism.startswith("Laplace"):
+        return float("inf")  # the law of this noise bounds no ε by itself: Langevin dynamics
+    return moved / scale

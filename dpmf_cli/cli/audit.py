@@ -85,15 +85,14 @@ def audit(
 
     Example: dpmf audit --algorithm pge --trials 400
     """
-    from dpmf_cli.audit.job import Settings
-    from dpmf_cli.audit.kept import keep_for_experiment
+    from dpmf_cli.audit.job import Settings, keep_for_experiment
     from dpmf_cli.audit.known import KNOWN, jobs_of
     from dpmf_cli.config import load_config
     from dpmf_cli.datasets import Folders
     from dpmf_cli.report.tables.audits import audits_table, flaws_table
     from dpmf_cli.results.contents import add_file
-    from dpmf_cli.running.audits import outcomes_of
     from dpmf_cli.running.machine import available_cores
+    from dpmf_cli.running.runner import outcomes_of
 
     if [config is not None, algorithm is not None, every, flaws].count(True) != 1:
         raise DpmfError("name one thing to audit: a config, or --algorithm KEY, or --all, or --flaws")
@@ -197,7 +196,7 @@ def _of_config(loaded: "ExperimentConfig", settings: "Settings", folders: "Folde
 
 def _replay_one(wanted: list["Job"], path: Path) -> None:
     """Prints what one pair shows about each algorithm that has the pair's neighbours."""
-    from dpmf_cli.audit.pair_files import read_pair
+    from dpmf_cli.audit.pairs import read_pair
     from dpmf_cli.audit.replay import replay
 
     kept = read_pair(path)
@@ -221,7 +220,7 @@ def _replay_one(wanted: list["Job"], path: Path) -> None:
 
 def _keep_pairs(outcomes: dict[str, "Audited"], results: Path) -> None:
     """Writes the worst pair of each algorithm as a CSV file, named after the algorithm's job."""
-    from dpmf_cli.audit.kept import FOLDER
+    from dpmf_cli.audit.job import FOLDER
     from dpmf_cli.results.store import write_atomically
 
     for name, outcome in outcomes.items():

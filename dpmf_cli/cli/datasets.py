@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.escapes import printable
+from dpmf_cli.terminal import printable
 
 if TYPE_CHECKING:
-    from dpmf_cli.datasets.entry import CatalogEntry
+    from dpmf_cli.datasets.catalog import CatalogEntry
 
 app = typer.Typer(help="List, describe, fetch and verify data sets.", no_args_is_help=True)
 
@@ -29,12 +30,14 @@ def _folder(data: Path | None) -> Path:
     return data or data_folder()
 
 
-def _print(rows: list[tuple[str, ...]]) -> None:
-    """Prints rows in columns. The last column is not padded, and a narrow terminal cuts nothing off."""
+def _in_columns(rows: list[tuple[str, ...]]) -> str:
+    """Returns rows in columns. The last column is not padded, and a narrow terminal cuts nothing off."""
     rows = [tuple(map(printable, row)) for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    padded = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+    return "\n".join(padded)
 
 
 @app.command("list")
@@ -66,7 +69,7 @@ def list_(data: _Data = None, as_json: _Json = False) -> None:
         places = found[key]
         where = ", ".join(map(_place, places or []))
         rows.append((key, f"{entry.expected.ratings:,}", "yes" if places else "no", entry.title, where))
-    _print(rows)
+    print(_in_columns(rows))
 
 
 def _place(path: Path) -> str:
@@ -92,20 +95,24 @@ def info(
     """
     from dpmf_cli.datasets import catalog
 
-    entries = [catalog.entry(key) for key in keys]
     if as_json:
-        content = [_counts(entry, data) for entry in entries]
+        content = [_counts(catalog.entry(key), data) for key in keys]
         print(json.dumps(content if len(content) > 1 else content[0], indent=2))
-        return
-    for at, entry in enumerate(entries):
-        print("\n" * (at > 0), end="")
-        _print_info(entry, data)
+    else:
+        print(info_of(keys, data), end="")
+
+
+def info_of(keys: Sequence[str], data: Path | None) -> str:
+    """Returns what `dpmf datasets info` prints."""
+    from dpmf_cli.datasets import catalog
+
+    return "\n".join([_info(entry, data) for entry in [catalog.entry(key) for key in keys]])
 
 
 def _counts(entry: "CatalogEntry", data: Path | None) -> dict[str, Any]:
     """Returns all that is known about a data set, as plain data. `counted` is None if its files are not here."""
     from dpmf_cli.datasets import Folders, load, located, look
-    from dpmf_cli.datasets.figures import figures
+    from dpmf_cli.datasets.sanity import figures
     from dpmf_cli.datasets.spec import CatalogSpec
     from dpmf_cli.papers.printed import printed_statistics
 
@@ -134,27 +141,29 @@ def _counts(entry: "CatalogEntry", data: Path | None) -> dict[str, Any]:
     }
 
 
-def _print_info(entry: "CatalogEntry", data: Path | None) -> None:
+def _info(entry: "CatalogEntry", data: Path | None) -> str:
     from dpmf_cli.datasets import located
 
     known, scale = _counts(entry, data), entry.scale
     grid = f" in steps of {scale.step:g}" if scale.step else ""
-    print(f"{entry.title}\nscale {scale.minimum:g} to {scale.maximum:g}{grid}\n")
     rows: list[tuple[str, ...]] = [("", "counted", "Friedman et al. 2016, table 2")]
     for name in ("users", "items", "ratings", "density", "mean", "variance", "per_user", "per_item"):
         cells = (
             _number(values.get(name) if values else None) for values in (known["counted"], known["printed"])
         )
         rows.append((name.replace("_", " "), *cells))
-    _print(rows)
-    for line in known["seen"]:
-        print(f"\n{line}" if line == known["seen"][0] else line)
     if known["counted"] is None:
         print(f"\nNot in {_folder(data)}: {located.how_to_get(entry)}", file=sys.stderr)
-    print(f"\nLicence: {entry.licence.summary}\n         {entry.licence.url}")
-    print(f"Citation: {entry.citation}\nHome: {entry.homepage}")
-    for file in known["files"]:
-        print(f"File: {printable(_place(Path(file)))}")
+    lines = [
+        f"{entry.title}\nscale {scale.minimum:g} to {scale.maximum:g}{grid}\n",
+        _in_columns(rows),
+        *([""] * bool(known["seen"])),
+        *known["seen"],
+        f"\nLicence: {entry.licence.summary}\n         {entry.licence.url}",
+        f"Citation: {entry.citation}\nHome: {entry.homepage}",
+        *(f"File: {printable(_place(Path(file)))}" for file in known["files"]),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _number(value: float | None) -> str:
@@ -214,7 +223,7 @@ def verify(
     Example: dpmf datasets verify ml-100k ml-1m
     """
     from dpmf_cli.datasets import cache_folder, catalog, located
-    from dpmf_cli.datasets import verify as verifying
+    from dpmf_cli.datasets import soundness as verifying
 
     folder = _folder(data)
     entries = [catalog.entry(key) for key in keys or catalog.ENTRIES]
@@ -238,7 +247,7 @@ def verify(
             for key, checks in results.items()
             for check in checks
         ]
-        _print(rows)
+        print(_in_columns(rows))
     wrong = [f"{key}: {error}" for key, checks in results.items() if (error := verifying.failures(checks))]
     if wrong:
         raise DpmfError("\n".join(wrong))

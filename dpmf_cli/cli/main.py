@@ -1,64 +1,82 @@
 """The command line: parse, call, print. Heavy imports happen inside the commands, so that help is instant."""
 
+import os
+import resource
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dpmf_cli import __version__, escapes
-from dpmf_cli.cli import limits
-from dpmf_cli.cli.advise import advise
+import dpmf_cli
+from dpmf_cli import __version__, terminal
 from dpmf_cli.cli.audit import audit
-from dpmf_cli.cli.combined import combined
 from dpmf_cli.cli.datasets import app as datasets_app
-from dpmf_cli.cli.doctor import doctor
-from dpmf_cli.cli.explore import explore
-from dpmf_cli.cli.frontier import frontier
-from dpmf_cli.cli.init import init
-from dpmf_cli.cli.local import app as local_app
+from dpmf_cli.cli.health import doctor, verify
 from dpmf_cli.cli.options import PluginOption
-from dpmf_cli.cli.papers import configs
+from dpmf_cli.cli.own_config import advise, init
+from dpmf_cli.cli.papers import configs, explore, reproduce
+from dpmf_cli.cli.rankings import combined, frontier
 from dpmf_cli.cli.recommend import recommend
 from dpmf_cli.cli.release import predict, release
 from dpmf_cli.cli.report import plot, report
-from dpmf_cli.cli.reproduce import reproduce
 from dpmf_cli.cli.run import plan, run
-from dpmf_cli.cli.tables import baselines, compare, crossings
-from dpmf_cli.cli.verify import verify
+from dpmf_cli.cli.tables import baselines, compare, crossings, explain, levels, local_app
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.running.machine import available_cores
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+LIBRARIES, OF_A_THREAD = 512 << 20, 80 << 20
+"""Bytes of address space: for all imports with one OpenBLAS thread (497 MB, measured), and for each further thread
+(82 MB: buffers and stacks of the two copies of OpenBLAS, one in NumPy and one in SciPy)."""
+
+REFERENCE = Path(dpmf_cli.__file__).with_name("reference.md")
+"""The reference. In the repository it is a link to docs/reference.md, so that a built package has it, too."""
+
+FILES = 64
+"""Open files that a command may need, with some to spare: a small run needed more than 10, and at most 16."""
+
+
+def check_limits() -> None:
+    """Raises DpmfError if this process may open fewer files than commands need, or use less address space."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if resource.RLIM_INFINITY != files < FILES:
+        raise DpmfError(
+            f"open files are limited to {files} (ulimit -n), but dpmf needs {FILES}; raise the limit"
+        )
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    asked = os.environ.get("OPENBLAS_NUM_THREADS", "")
+    threads = int(asked) if asked.isdecimal() else available_cores()
+    needed = LIBRARIES + (threads - 1) * OF_A_THREAD
+    if resource.RLIM_INFINITY != limit < needed:
+        raise DpmfError(
+            f"address space is limited to {limit >> 20} MiB (ulimit -v), but the libraries need {needed >> 20} MiB "
+            f"with {threads} threads; raise the limit, or set OPENBLAS_NUM_THREADS=1 ({LIBRARIES >> 20} MiB)"
+        )
+
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 app.add_typer(datasets_app, name="datasets")
 app.add_typer(local_app, name="local")
-for _command in (
-    combined,
-    frontier,
-    init,
-    advise,
-    recommend,
-    run,
-    plan,
-    release,
-    predict,
-    crossings,
-    compare,
-    baselines,
-    report,
-    plot,
-    configs,
-    reproduce,
-    explore,
-    audit,
-    verify,
-    doctor,
+for _commands in (
+    (
+        combined,
+        frontier,
+        init,
+        advise,
+        recommend,
+        run,
+        plan,
+        release,
+        predict,
+        crossings,
+        levels,
+        explain,
+        compare,
+    ),
+    (baselines, report, plot, configs, reproduce, explore, audit, verify, doctor),
 ):
-    app.command()(_command)
+    for _command in _commands:
+        app.command()(_command)
 
 
 def _version(asked: bool) -> None:
@@ -78,10 +96,10 @@ def dpmf(
 
 def main() -> None:
     """Runs the command line. A DpmfError becomes one message on stderr and exit code 2."""
-    escapes.guard()
+    terminal.guard()
     try:
         try:
-            limits.check()
+            check_limits()
             app(prog_name="dpmf")
         finally:
             sys.stdout.flush()  # a failed write is reported here, and not by Python at exit
@@ -112,38 +130,16 @@ def schema(
 
     from dpmf_cli.algorithms import plugins
     from dpmf_cli.config import ExperimentConfig
-    from dpmf_cli.config.schema import file_schema
+    from dpmf_cli.config.loading import file_schema
 
     model = ExperimentConfig.knowing([plugins.plugin(name) for name in names or plugins.given()])
     print(json.dumps(file_schema(model), indent=2, ensure_ascii=False))
 
 
 @app.command()
-def docs(
-    page: Annotated[
-        Path | None,
-        typer.Argument(help="A page to print with its generated tables updated.", show_default=False),
-    ] = None,
-    results: Annotated[
-        Path | None,
-        typer.Option(
-            "--results",
-            help="Folder of results; also updates what the page shows of results.",
-            show_default=False,
-        ),
-    ] = None,
-) -> None:
+def docs() -> None:
     """Print the reference: commands, keys, algorithms.
 
-    Given a page of the documentation, prints that page with its generated tables updated.
-
-    Example: dpmf docs > docs/reference.md
+    Example: dpmf docs | less
     """
-    from dpmf_cli.cli.answers import answer
-    from dpmf_cli.cli.paper_pages import with_tables
-    from dpmf_cli.cli.reference import reference
-
-    if page is None:
-        print(reference(typer.main.get_command(app)), end="")
-    else:
-        print(with_tables(page, partial(answer, results=results) if results else None, results), end="")
+    print(REFERENCE.read_text(encoding="utf-8"), end="")

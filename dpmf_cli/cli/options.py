@@ -9,12 +9,12 @@ import typer
 
 def _configs_like(begun: str) -> list[str]:
     """Completes a word for the shell: files and shipped configs that begin with it."""
-    from dpmf_cli.config.shipped import names
+    from dpmf_cli.config.documents import shipped_names
 
     files = sorted(
         str(path) for path in Path().glob(f"{escape(begun)}*") if path.suffix in ("", ".yaml", ".yml")
     )
-    return [*files, *(name for name in names() if name.startswith(begun))]
+    return [*files, *(name for name in shipped_names() if name.startswith(begun))]
 
 
 ConfigArgument = Annotated[

@@ -1,4 +1,4 @@
-"""Writes a config for a file of ratings, from what the user says about the file and from guesses."""
+"""`dpmf init` and `dpmf advise`: write a config for a file of ratings, run it, and say which private method suits."""
 
 import os
 import shlex
@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpmf_cli.cli.options import ResultsOption
+from dpmf_cli.cli.run import JobsOption
 from dpmf_cli.errors import DpmfError
 
 if TYPE_CHECKING:
     from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
     from dpmf_cli.config.suggested import Candidates
+    from dpmf_cli.datasets import Folders
     from dpmf_cli.datasets.formats.guess import Guess
     from dpmf_cli.privacy.neighbours import Neighbours
     from dpmf_cli.ratings import Ratings
@@ -128,7 +131,9 @@ def write_own_config(
     command = shlex.join(["dpmf", "init", str(ratings), *asked, *said.words])
     note = GUESSED if said.scale is None else ""
     keys = {"dataset": dataset, "folds": FOLDS, "runs": RUNS}
-    write(config, config_text(keys, neighbours, epsilon, methods, command, note=note), methods, force=force)
+    write_config(
+        config, config_text(keys, neighbours, epsilon, methods, command, note=note), methods, force=force
+    )
     return config, look(spec, whole).report()
 
 
@@ -167,7 +172,7 @@ def fitting(
     return methods
 
 
-def write(config: Path, text: str, methods: "Candidates", *, force: bool) -> None:
+def write_config(config: Path, text: str, methods: "Candidates", *, force: bool) -> None:
     """Writes a config and says what is in it. Refuses to overwrite a different config, unless `force` is set."""
     from dpmf_cli.results.store import write_atomically
     from dpmf_cli.terminal import say
@@ -234,3 +239,108 @@ def _scale(text: str) -> tuple[float, float, float]:
     except ValueError:
         raise DpmfError(f"--scale {text}: write minimum:maximum:step, like 0.5:5:0.5") from None
     return low, high, every
+
+
+NEXT = {
+    "dpmf plan {}": "tasks, time and memory; runs nothing",
+    "dpmf run {}": "every method, on folds of the ratings",
+    "dpmf explain {}": "what the results say, in words",
+}
+"""The commands to run on a config, in this order, and what each does or prints."""
+
+
+def init(
+    ratings: FileArgument,
+    protects: ProtectsOption = "value",
+    epsilon: EpsilonOption = 1.0,
+    scale: ScaleOption = None,
+    user: UserOption = None,
+    item: ItemOption = None,
+    rating: RatingOption = None,
+    timestamp: TimestampOption = None,
+    separator: SeparatorOption = None,
+    header: HeaderOption = None,
+    decimal: DecimalOption = None,
+    to: ToOption = None,
+    force: ForceOption = False,
+) -> None:
+    """Write a config for a file of ratings by looking at it.
+
+    Says what it guesses about the file; an option can replace each guess. Runs nothing: `dpmf advise` also runs the
+    config.
+
+    Example: dpmf init ratings.csv --scale 0.5:5:0.5
+    """
+    from dpmf_cli.terminal import say
+
+    said = Said(scale, user, item, rating, timestamp, separator, header, decimal)
+    config, seen = write_own_config(ratings, said, protects, epsilon, to, force=force)
+    for each in seen:
+        say(f"{ratings}: {each}")
+    commands = {each.format(shlex.quote(str(config))): why for each, why in NEXT.items()}
+    width = max(map(len, commands))
+    for command, why in commands.items():
+        print(f"{command:<{width}}  # {why}")
+
+
+def advise(
+    ratings: FileArgument,
+    protects: ProtectsOption = "value",
+    epsilon: EpsilonOption = 1.0,
+    scale: ScaleOption = None,
+    user: UserOption = None,
+    item: ItemOption = None,
+    rating: RatingOption = None,
+    separator: SeparatorOption = None,
+    header: HeaderOption = None,
+    decimal: DecimalOption = None,
+    to: ToOption = None,
+    force: ForceOption = False,
+    results: ResultsOption = Path("results"),
+    jobs: JobsOption = None,
+) -> None:
+    """Say in a page which private method suits a file of ratings.
+
+    Looks at the file, writes a config with every provable method (as `dpmf init` does), and runs it. The page says
+    which method to take at your ε.
+
+    Example: dpmf advise ratings.csv --protects value --epsilon 1
+    """
+    from dpmf_cli.datasets import Folders
+
+    said = Said(scale, user, item, rating, separator=separator, header=header, decimal=decimal)
+    config, _ = write_own_config(ratings, said, protects, epsilon, to, force=force)
+    print_answer(config, Folders.named(base=config.parent, results=results), jobs, epsilon)
+
+
+def print_answer(
+    config: Path,
+    folders: "Folders",
+    jobs: int | None,
+    epsilon: float,
+    *,
+    by_errors: bool = True,
+    before: str = "",
+) -> None:
+    """Runs a config and prints the page that says which method to take; `before` follows the page's title."""
+    from dpmf_cli.config import load_config
+    from dpmf_cli.datasets import load
+    from dpmf_cli.experiment import run
+    from dpmf_cli.report.answer import answer
+    from dpmf_cli.running.machine import available_cores
+    from dpmf_cli.running.processes import LocalProcesses
+    from dpmf_cli.terminal import say
+
+    again, loaded = f"dpmf run {config}", load_config(config)
+    finished = run(loaded, folders, LocalProcesses(jobs or available_cores()), command=again)
+    if finished.failures or finished.missing:
+        raise DpmfError(f"{finished.missing} tasks have no result; `{again}` says why and tries them again")
+    experiment = finished.collected.experiment
+    ratings = load(loaded.dataset, folders, loaded.test).ratings
+    warnings = [curve.guarantee.warning(ratings.n_users, len(ratings)) for curve in experiment.curves]
+    for warning in filter(None, dict.fromkeys(warnings)):
+        say(f"warning: {warning}")
+    print(f"{experiment.title}: which private method to take at ε = {epsilon:g}\n")
+    guessed = loaded.has_guessed_scale
+    page = answer(experiment, epsilon, str(config), by_errors=by_errors, guessed_scale=guessed)
+    print(before + page, end="")

@@ -1,16 +1,24 @@
-"""Commands about the papers: `dpmf configs`."""
+"""Commands about the papers: `dpmf configs`, `dpmf explore` and `dpmf reproduce`."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmf_cli.cli.options import DataOption
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.cli.options import ConfigsOption, DataOption, ResultsOption
+from dpmf_cli.cli.run import JobsOption
+from dpmf_cli.errors import DpmfError, did_you_mean
 
 if TYPE_CHECKING:
+    from dpmf_cli.datasets import Folders
+    from dpmf_cli.evaluation.curves import Experiment
+    from dpmf_cli.exploring.explore import Exploration
+    from dpmf_cli.papers.claims import Output, Table
+    from dpmf_cli.papers.record import Record
     from dpmf_cli.report.tables.layout import TextTable
+    from dpmf_cli.reproducing.whole import Maker, Reproduction
 
 
 def configs(
@@ -70,9 +78,9 @@ def _listed(data: Path | None) -> "TextTable":
         rows = tuple(_rows({name: ", ".join(dict.fromkeys(names)) for name, names in of.items()}, data))
         groups.append(Group(f"{key}: {findings.title}", rows))
         listed |= of.keys()
-    from dpmf_cli.config.shipped import names
+    from dpmf_cli.config.documents import shipped_names
 
-    others = {name: "" for name in names() if name not in listed}
+    others = {name: "" for name in shipped_names() if name not in listed}
     groups.append(Group("not from a single paper", tuple(_rows(others, data))))
     notes = (
         "time: of a run from nothing on all cores of this machine, as `dpmf plan` estimates it",
@@ -84,9 +92,9 @@ def _listed(data: Path | None) -> "TextTable":
 def _rows(of: dict[str, str], data: Path | None) -> Iterator[tuple[str, ...]]:
     """Yields a row for each config. `of` says what each config shows, by its name."""
     from dpmf_cli.config import load_config
-    from dpmf_cli.config.shipped import FOLDER
+    from dpmf_cli.config.documents import FOLDER
     from dpmf_cli.datasets import Folders
-    from dpmf_cli.datasets.presence import what_is_missing
+    from dpmf_cli.datasets.located import what_is_missing
     from dpmf_cli.evaluation.numbers import duration
     from dpmf_cli.running.calibration import calibrated
     from dpmf_cli.running.machine import available_cores
@@ -101,3 +109,228 @@ def _rows(of: dict[str, str], data: Path | None) -> Iterator[tuple[str, ...]]:
         made, _ = plan_without_parsing(config, folders, machine)
         here = "no" if what_is_missing(config.dataset, folders) else "yes"
         yield name, shows, config.dataset.key, here, duration(made.seconds(cores))
+
+
+def explore(
+    paper: Annotated[
+        str | None, typer.Argument(help="Key of the paper, e.g. friedman2016.", show_default=False)
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Explore all papers, one after the other.")] = False,
+    dataset: Annotated[str, typer.Option("--dataset", help="Key of the data set to explore on.")] = "ml-100k",
+    settings: Annotated[
+        int | None,
+        typer.Option(
+            "--settings", min=1, help="How many settings to run; default: as many as the paper's space says."
+        ),
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option("--record", help="Folder of records; default: RESULTS/explored.", show_default=False),
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what would be run and how long it takes; run nothing.")
+    ] = False,
+    configs: ConfigsOption = None,
+    results: ResultsOption = Path("results"),
+    data: DataOption = None,
+    jobs: JobsOption = None,
+) -> None:
+    """Try what a paper leaves open, and judge its claims.
+
+    Runs many settings, and continues an interrupted exploration. Says in which share of the settings each claim and
+    each printed cell holds, and which choices decide that.
+
+    Example: dpmf explore friedman2016 --settings 32
+    """
+    from dpmf_cli.config.documents import FOLDER as SHIPPED
+    from dpmf_cli.datasets import Folders
+    from dpmf_cli.exploring.explore import exploration
+    from dpmf_cli.papers.record import FOLDER
+    from dpmf_cli.papers.space import explored, space
+
+    if (paper is None) != every:
+        raise DpmfError(f"name one paper, or --all of them: {', '.join(explored())}")
+    configs = configs or SHIPPED
+    folders = Folders.named(data, base=configs, results=results)
+    keys = [key for key in explored() if dataset in space(key).data] if every else [paper or ""]
+    if not keys:
+        known = dict.fromkeys(data for key in explored() for data in space(key).data)
+        raise DpmfError(f'no paper is explored on "{dataset}"{did_you_mean(dataset, known)}')
+    for key in keys:
+        wanted = exploration(key, dataset, configs, settings)
+        if plan:
+            _print_settings(wanted, folders, jobs)
+        else:
+            _explored(wanted, folders, record or results / FOLDER, jobs)
+
+
+def _print_settings(wanted: "Exploration", folders: "Folders", jobs: int | None) -> None:
+    from dpmf_cli.evaluation.numbers import duration
+    from dpmf_cli.exploring.explore import plan_of
+    from dpmf_cli.running.machine import available_cores
+
+    made = plan_of(wanted, folders, parsing=False)
+    about = duration(made.seconds(jobs or available_cores()))
+    print(f"{wanted.key}: {len(wanted.settings)} settings on {wanted.data}, {made.summary}, about {about}")
+
+
+def _explored(wanted: "Exploration", folders: "Folders", folder: Path, jobs: int | None) -> None:
+    from dpmf_cli import __version__
+    from dpmf_cli.exploring.explore import explore as explore_paper
+    from dpmf_cli.exploring.explore import proved
+    from dpmf_cli.papers.record import Record, path_of, read_record, text_of
+    from dpmf_cli.report.figures.specification import specification_bytes
+    from dpmf_cli.results.store import write_atomically
+    from dpmf_cli.running.machine import available_cores
+    from dpmf_cli.running.processes import LocalProcesses
+    from dpmf_cli.terminal import say
+
+    processes = jobs or available_cores()
+    found = explore_paper(wanted, folders, LocalProcesses(processes))
+    theorems = proved(wanted.key, folders.results, processes)
+    path = path_of(folder, wanted.key)
+    before = read_record(path)
+    kept = {key: each for key, each in before.data.items() if each.is_of(wanted.space)} if before else {}
+    record = Record(
+        paper=wanted.key,
+        version=__version__,
+        data=dict(sorted({**kept, wanted.data: found}.items())),
+        theorems=theorems,
+    )
+    write_atomically(path, text_of(record).encode())
+    picture = folder / f"{wanted.key}-{wanted.data}.png"
+    write_atomically(picture, specification_bytes(found, "png"))
+    _print_tables(record, wanted)
+    say(f"{path} and {picture}")
+
+
+def _print_tables(record: "Record", wanted: "Exploration") -> None:
+    from dpmf_cli.report.tables.explored import cells_text, claims_text
+    from dpmf_cli.report.tables.layout import terminal
+
+    print(terminal(claims_text(record, wanted.paper)))
+    if (found := record.data[wanted.data]).printed:
+        print(terminal(cells_text(found)))
+
+
+def reproduce(
+    what: Annotated[
+        str, typer.Argument(help="Key of a paper, `combined`, `frontier`, or `all`.", show_default=False)
+    ],
+    small: Annotated[
+        bool,
+        typer.Option(
+            "--small", help="Run one fold and one run of most experiments, on MovieLens 100K; takes minutes."
+        ),
+    ] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what would be run and how long it takes; run nothing.")
+    ] = False,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            "--results",
+            help="Folder of results; default: results, or results/small with --small.",
+            show_default=False,
+        ),
+    ] = None,
+    data: DataOption = None,
+    jobs: JobsOption = None,
+) -> None:
+    """Reproduce a paper: run, write tables and report, judge.
+
+    Resumes an interrupted reproduction. Names missing data once. It ends with a verdict: whether RMSE
+    is as expected, for each curve at three ε. It may differ by two standard deviations over folds and runs, or by a
+    thousandth of itself. The exit code is 1 if one differs by more, or if an experiment has no expected figures.
+
+    Example: dpmf reproduce friedman2016 --small
+    """
+    from dpmf_cli.config.documents import FOLDER
+    from dpmf_cli.datasets import Folders
+    from dpmf_cli.papers.claims import parts_named
+    from dpmf_cli.report.html.page import overview_page
+    from dpmf_cli.report.tables.layout import markdown
+    from dpmf_cli.reproducing.times import times_text
+    from dpmf_cli.reproducing.whole import Reproduction, run_all, write_outputs
+    from dpmf_cli.results.store import write_atomically
+    from dpmf_cli.running.machine import available_cores
+    from dpmf_cli.terminal import say
+
+    processes = jobs or available_cores()
+    folders = Folders.named(data, base=FOLDER, results=results or Path("results", "small" if small else ""))
+    of = Reproduction.of(parts_named(what), folders, small=small)
+    if plan:
+        _print_plan(of, folders, processes)
+        return
+    _tell_of_missing(of)
+    if not of.configs:
+        raise DpmfError(f"no data of {what} are here: nothing to run")
+    began = time.perf_counter()
+    found, times = run_all(of, folders, processes)
+    for path in write_outputs(of, folders.results, _outputs(folders.results, data)):
+        say(f"wrote {path}")
+    page = folders.results / "report.html"
+    write_atomically(page, overview_page(folders, FOLDER).encode(errors="backslashreplace"))
+    say(f"wrote {page}")
+    if times:
+        took = folders.results / f"times_{what}.md"
+        write_atomically(took, markdown(times_text(times, time.perf_counter() - began, processes)).encode())
+        say(f"wrote {took}")
+    _verdict(of, found)
+
+
+def _outputs(results: Path, data: Path | None) -> "Mapping[Table, Maker]":
+    """Returns what makes each kind of output, from the folders of the experiments that were run."""
+    from dpmf_cli.cli import rankings, tables
+    from dpmf_cli.cli.datasets import info_of
+
+    def figure(of: "Output") -> Path | None:
+        return results / of.figure if of.figure else None
+
+    return {
+        "statistics": lambda of, _: info_of(of.data, data),
+        "noise": lambda of, _: tables.noise_of(of.data[0], data, of.form),
+        "traffic": lambda of, _: tables.traffic_of(Path(of.configs[0]), data, of.form),
+        "baselines": lambda of, given: tables.baselines_of(given, results, of.form),
+        "crossings": lambda of, given: tables.crossings_of(given, results, of.form),
+        "printed crossings": lambda of, given: tables.crossings_of(given, results, of.form, printed=True),
+        "improvements": lambda of, given: tables.improvements_of(given, results, of.form),
+        "combined": lambda of, given: rankings.combined_of(given, results, of.form, figure=figure(of)),
+        "frontier": lambda of, given: rankings.frontier_of(given, results, of.form, figure(of)),
+    }
+
+
+def _print_plan(of: "Reproduction", folders: "Folders", processes: int) -> None:
+    from dpmf_cli.evaluation.numbers import duration
+    from dpmf_cli.reproducing.whole import processes_for
+
+    for words, made in of.plans(folders, parsing=False):
+        print(f"{words}, about {duration(made.seconds(processes_for(made, processes)))}")
+    _tell_of_missing(of)
+
+
+def _tell_of_missing(of: "Reproduction") -> None:
+    from dpmf_cli.terminal import say
+
+    for lacking, names in of.missing.items():
+        say(f"not run: {', '.join(names)}: {lacking}")
+
+
+def _verdict(of: "Reproduction", found: "list[Experiment]") -> None:
+    """Prints which figures are not as expected. The exit code is 1 if there are any."""
+    from dpmf_cli.reproducing.expected import figures_of, figures_off, path_of, read_expected
+
+    expected = read_expected(path_of(small=of.small))
+    now = {each.name: figures_of(each) for each in found}
+    off = [each for name in now for each in figures_off(name, expected.get(name, {}), now[name])]
+    unknown = [name for name in now if name not in expected]
+    held = sum(len(expected.get(name, {})) for name in now) - len(off)
+    print(f"{held:,} of {held + len(off):,} RMSE of {len(now) - len(unknown)} experiments are as expected")
+    for name in unknown:
+        print(f"{name}: dpmf ships no expected figures for it")
+    for each in off:
+        here = "none" if each.found is None else f"{each.found:.5g}"
+        wanted = f"{each.expected.mean:.5g} ± {each.expected.deviation:.2g}"
+        print(f"{each.experiment}: {each.figure}: {here}, expected {wanted}")
+    if off or unknown:
+        raise typer.Exit(1)

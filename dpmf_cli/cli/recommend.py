@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpmf_cli.cli.advise import print_answer
 from dpmf_cli.cli.options import DataOption, PluginOption, ResultsOption
-from dpmf_cli.cli.own_config import EpsilonOption, ForceOption, ToOption, asked_for, fitting, write
+from dpmf_cli.cli.own_config import (
+    EpsilonOption,
+    ForceOption,
+    ToOption,
+    asked_for,
+    fitting,
+    print_answer,
+    write_config,
+)
 from dpmf_cli.cli.run import JobsOption
 from dpmf_cli.errors import DpmfError
 
@@ -116,7 +123,7 @@ def recommend(
         else "The method that leads on public ratings, with its parameters there."
     )
     text = config_text(keys, neighbours, epsilon, methods, command, why=why)
-    write(target, text, methods, force=force)
+    write_config(target, text, methods, force=force)
     before = ""
     if ranking:
         (chosen,) = methods.taken
@@ -157,9 +164,8 @@ def _with_methods(
 
     Raises `DpmfError` for a mistake in the user's config, with its place.
     """
-    from dpmf_cli.config.extends import read_whole, relative_to
+    from dpmf_cli.config.documents import means_a_config, read_whole, relative_to
     from dpmf_cli.config.loading import validated
-    from dpmf_cli.config.shipped import means_a_config
     from dpmf_cli.config.suggested import FOLDS, RUNS, grid_with
 
     if not means_a_config(config):

@@ -57,8 +57,8 @@ def release(
     from dpmf_cli.privacy.protection import Guarantee
     from dpmf_cli.releasing.account import account_file
     from dpmf_cli.releasing.archive import refuse_a_release
-    from dpmf_cli.releasing.ids import read_list
     from dpmf_cli.releasing.publishing import fitted
+    from dpmf_cli.releasing.recommender import read_list
     from dpmf_cli.terminal import say
 
     loaded = load_config(config)
@@ -109,11 +109,10 @@ def predict(
 
     Example: dpmf predict released/my-shop-pge-bounded-epsilon-1 --user c7 --top 5
     """
-    from dpmf_cli.escapes import csv_text
     from dpmf_cli.files import write_whole
-    from dpmf_cli.releasing.columns import read_own, read_pairs
     from dpmf_cli.releasing.publishing import load_model
-    from dpmf_cli.terminal import say
+    from dpmf_cli.releasing.recommender import read_own, read_pairs
+    from dpmf_cli.terminal import csv_text, say
 
     if (pairs is None) == (user is None):
         raise DpmfError("say what to predict: --pairs FILE, or --user ID")
@@ -143,7 +142,7 @@ def predict(
 
 
 def _known(model: "Recommender", items: Any) -> Any:
-    from dpmf_cli.releasing.ids import places
+    from dpmf_cli.releasing.recommender import places
 
     return places(model.item_ids, items) >= 0
 
@@ -178,7 +177,7 @@ def _entry(config: "ExperimentConfig", method: str) -> Any:
 
 def _refuse_a_guessed_scale(config: "ExperimentConfig", path: Path) -> None:
     """Raises DpmfError if the scale is a function of the ratings: a model shows it, and no ε pays for that."""
-    from dpmf_cli.config.extends import read_whole
+    from dpmf_cli.config.documents import read_whole
 
     if config.has_guessed_scale:
         place = read_whole(path).place_of(("dataset", "scale", "guessed"), key=True)

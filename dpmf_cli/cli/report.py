@@ -30,7 +30,7 @@ def report(
 
     Example: dpmf report results/ml100k_bounded
     """
-    from dpmf_cli.config.shipped import FOLDER
+    from dpmf_cli.config.documents import FOLDER
     from dpmf_cli.datasets import Folders
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.report.html.page import experiment_page, overview_page
@@ -75,8 +75,8 @@ def plot(
     """
     from dpmf_cli.cli.tables import shown
     from dpmf_cli.errors import DpmfError
+    from dpmf_cli.report.figures.every import drawings
     from dpmf_cli.report.figures.style import check_form
-    from dpmf_cli.report.figures.which import drawings
     from dpmf_cli.results.contents import add_file
     from dpmf_cli.results.folders import all_results, collect_folder, folders_of
     from dpmf_cli.results.store import write_atomically

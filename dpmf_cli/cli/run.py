@@ -61,9 +61,9 @@ def run(
     Example: dpmf run configs/ml100k_bounded.yaml -j 2
     """
     from dpmf_cli.config import load_config
-    from dpmf_cli.config.reduced import flags, reduced
+    from dpmf_cli.config.loading import flags, reduced
     from dpmf_cli.datasets import Folders
-    from dpmf_cli.datasets.presence import what_is_missing
+    from dpmf_cli.datasets.located import what_is_missing
     from dpmf_cli.experiment import run as run_experiment
     from dpmf_cli.running.machine import available_cores
     from dpmf_cli.running.processes import LocalProcesses
@@ -109,7 +109,7 @@ def plan(
     """
     from dpmf_cli.cli.plan_text import describe
     from dpmf_cli.config import load_config
-    from dpmf_cli.config.reduced import reduced
+    from dpmf_cli.config.loading import reduced
     from dpmf_cli.datasets import Folders, known, look
     from dpmf_cli.datasets.spec import CsvSpec
     from dpmf_cli.running.calibration import calibrated

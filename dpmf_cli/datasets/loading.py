@@ -1,19 +1,69 @@
-"""Turns a spec into canonical ratings: finds, verifies and parses them once, and later opens the cache."""
+"""Turns a spec into canonical ratings: finds, verifies, parses and samples them once, and later opens the cache."""
 
+import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.datasets import Folders, Sizes, catalog, located
 from dpmf_cli.datasets import cache as kept
-from dpmf_cli.datasets import catalog, checksums, located
-from dpmf_cli.datasets.canonical import Canonical, canonicalise
-from dpmf_cli.datasets.entry import CatalogEntry, Counts
-from dpmf_cli.datasets.folders import Folders
+from dpmf_cli.datasets.archives import is_packed
+from dpmf_cli.datasets.cache import Cached
+from dpmf_cli.datasets.canonical import Canonical, Ids, canonicalise
+from dpmf_cli.datasets.catalog import CatalogEntry, Counts
 from dpmf_cli.datasets.formats import PARSERS, own_file
-from dpmf_cli.datasets.sampling import SAMPLE_VERSION, sampled
-from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SyntheticSpec
+from dpmf_cli.datasets.formats.parquet import is_parquet
+from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SampleSpec, SyntheticSpec
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import named_generator
+
+SAMPLE_VERSION = 1
+"""Raise it when the same spec makes another sample."""
+
+
+def sampled(whole: Cached | Canonical, spec: CatalogSpec, sample: SampleSpec) -> Canonical:
+    """Returns the ratings of `sample.users` random users, or `sample.ratings` of them at random, in canonical form.
+
+    Users and items without a rating are left out; if ratings are drawn, these may include a few of the users. Raises
+    DpmfError if there are fewer users or ratings than asked for.
+    """
+    ratings = whole.ratings
+    if sample.users > ratings.n_users:
+        raise DpmfError(
+            f"{spec.name} has {ratings.n_users:,} users, too few for a sample of {sample.users:,}"
+        )
+    rng = named_generator(sample.seed, spec.name, "sample of users")
+    chosen = np.zeros(ratings.n_users, np.bool_)
+    chosen[rng.permutation(ratings.n_users)[: sample.users]] = True
+    rows = np.flatnonzero(chosen[ratings.users])
+    if sample.ratings is not None:
+        if sample.ratings > len(rows):
+            raise DpmfError(
+                f"{spec.name}: the {sample.users:,} users of this sample have {len(rows):,} ratings, not "
+                f"{sample.ratings:,}; ask for more users or fewer ratings"
+            )
+        rng = named_generator(sample.seed, spec.name, "sample of ratings")
+        rows = np.sort(rng.permutation(rows)[: sample.ratings])
+    users, user_ids = _without_gaps(ratings.users[rows], whole.user_ids)
+    items, item_ids = _without_gaps(ratings.items[rows], whole.item_ids)
+    columns = {name: np.asarray(column[rows]) for name, column in ratings.columns.items()}
+    values = np.asarray(ratings.values[rows])
+    reduced = Ratings(users, items, values, len(user_ids), len(item_ids), ratings.scale, columns)
+    return Canonical(reduced, user_ids, item_ids)
+
+
+def _without_gaps(indices: NDArray[np.int32], ids: Ids) -> tuple[NDArray[np.int32], Ids]:
+    """Returns indices without gaps, in the order of the old ones, and the ids that are left."""
+    present = np.zeros(len(ids), np.bool_)
+    present[indices] = True
+    index = np.cumsum(present, dtype=np.int32) - np.int32(1)
+    return index[indices], ids[present]
+
 
 # Raise it when a change of a parser or of the canonical form changes the ratings that come out.
 PARSER_VERSION = 1
@@ -68,7 +118,7 @@ def _source(spec: AnySpec, folders: Folders) -> tuple[dict[str, Any], Callable[[
         return described, lambda: sampled(verified(whole, folders), spec, sample)
     if isinstance(spec, CsvSpec):
         path = _csv_path(spec, folders)
-        digest = checksums.file_digest(path, folders.cache)
+        digest = located.file_digest(path, folders.cache)
         options = spec.model_dump(exclude={"name", "path"})
         return {**common, **options, "content": digest}, lambda: _read_csv(path, spec)
     users, items, ratings = spec.shape
@@ -154,3 +204,65 @@ def _make(spec: SyntheticSpec) -> Canonical:
     expected = spec.entry.expected
     target = Counts(users, items, ratings, expected.mean, expected.variance)
     return synthetic.generate(spec.key, target, spec.entry.shape, spec.entry.scale, seed=spec.seed)
+
+
+# So many bytes are parsed in about a second. Of a larger text file, only so many are read.
+_QUICK_BYTES = 32 << 20
+
+
+def sizes_of(spec: AnySpec, folders: Folders) -> Sizes:
+    """See `dpmf_cli.datasets.sizes`."""
+    if isinstance(spec, SyntheticSpec):
+        return expected(spec)
+    if (
+        isinstance(spec, CatalogSpec)
+        and spec.path is None
+        and located.present(catalog.entry(spec.name), folders.data) is None
+    ):
+        return expected(spec)
+    kept = already(spec, folders)
+    if kept is None and isinstance(spec, CatalogSpec):
+        return expected(spec)
+    if kept is None and isinstance(spec, CsvSpec):
+        path = folders.beside_config(spec.path)
+        if path.stat().st_size > _QUICK_BYTES and not (is_packed(path) or is_parquet(path)):
+            return _estimated(path, spec)
+        kept = cached(spec, folders)
+    assert kept is not None
+    return Sizes(kept.ratings.n_users, kept.ratings.n_items, len(kept.ratings), "counted")
+
+
+def expected(spec: CatalogSpec | SyntheticSpec) -> Sizes:
+    """Returns the sizes that the catalog or a synthetic spec states. A sample counts all items, and the share of the
+    ratings that its users should have."""
+    if isinstance(spec, SyntheticSpec):
+        return Sizes(*spec.shape, "expected")
+    whole = catalog.entry(spec.name).expected
+    if spec.sample is None:
+        return Sizes(whole.users, whole.items, whole.ratings, "expected")
+    users = spec.sample.users
+    return Sizes(
+        users, whole.items, spec.sample.ratings or round(whole.ratings * users / whole.users), "expected"
+    )
+
+
+def _estimated(path: Path, spec: CsvSpec) -> Sizes:
+    """Estimates sizes from the first 32 MiB. Ratings and users grow with the file; all items count as seen there."""
+    import pandas as pd
+
+    with path.open("rb") as file:
+        head = file.read(_QUICK_BYTES)
+    head = head[: head.rfind(b"\n") + 1]
+    _, positions, _ = own_file.layout(path, spec)
+    frame = pd.read_csv(
+        io.BytesIO(head),
+        sep=spec.separator,
+        header=0 if spec.header else None,
+        dtype="category",
+        na_filter=False,
+        on_bad_lines="skip",
+        encoding_errors="replace",
+    )
+    whole = path.stat().st_size / len(head)
+    users, items = (frame[frame.columns[positions[role]]].nunique() for role in ("user", "item"))
+    return Sizes(round(users * whole), items, round(len(frame) * whole), "estimated")

@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.datasets import Dataset, archives, catalog, checksums, loading, located
+from dpmf_cli.datasets import Dataset, Folders, archives, catalog, loading, located
 from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets.canonical import Canonical, Ids
-from dpmf_cli.datasets.folders import Folders
 from dpmf_cli.datasets.formats import netflix
 from dpmf_cli.datasets.spec import CatalogSpec, PrizeSet
 from dpmf_cli.errors import DpmfError
@@ -65,7 +64,7 @@ def _key(which: PrizeSet, place: Path, dataset: Dataset, cache: Path) -> str:
             "parser": loading.PARSER_VERSION,
             "kind": which,
             "ratings": dataset.identity.checksum,
-            "content": checksums.folder_digest(place, paths, cache),
+            "content": located.folder_digest(place, paths, cache),
         }
     )
 

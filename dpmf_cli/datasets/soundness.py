@@ -1,16 +1,59 @@
-"""Checks whether parsed ratings and data files are sound, and changes nothing."""
+"""Checks data files and parsed ratings, by digests and by counts, and changes nothing."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
+from dpmf_cli.datasets import Folders, canonical, catalog, loading, located
 from dpmf_cli.datasets import cache as kept
-from dpmf_cli.datasets import canonical, catalog, loading, located, presence
-from dpmf_cli.datasets.folders import Folders
+from dpmf_cli.datasets.sanity import TOLERANCE, figures
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import WRITING
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: what was checked, whether it holds, what was expected and what was found."""
+
+    what: str
+    holds: bool
+    expected: str
+    found: str
+
+
+def verify(key: str, data: Path, cache: Path) -> list[Check]:
+    """Checks the files of a catalog entry, their counts, mean and variance, and their parsed ratings in the cache.
+
+    Raises `DpmfError` if a file is missing or cannot be parsed.
+    """
+    entry = catalog.entry(key)
+    found = located.locate(entry, data)
+    wrong = located.fault(found, cache)
+    by_digest = located.known_by_digest(found, cache)
+    known = "a known checksum" if by_digest else "no checksum is published; counted instead"
+    origins = dict.fromkeys(filter(None, (located.origin(path) for path in found.source.paths)))
+    checks = [Check("files", wrong is None, known, wrong or "; from ".join(("as expected", *origins)))]
+    if wrong:
+        return checks
+    kept = loading.cached(CatalogSpec(name=key), Folders(data, cache))
+    counted = figures(kept.ratings)
+    for name in ("users", "items", "ratings"):
+        expected, got = getattr(entry.expected, name), getattr(counted, name)
+        checks.append(Check(name, expected == got, f"{expected:,}", f"{got:,}"))
+    for name in ("mean", "variance"):
+        expected, got = getattr(entry.expected, name), getattr(counted, name)
+        checks.append(Check(name, abs(expected - got) <= TOLERANCE, f"{expected:.5f}", f"{got:.5f}"))
+    again = canonical.checksum(kept.ratings)
+    checks.append(Check("cache", again == kept.checksum, kept.checksum[:16], again[:16]))
+    return checks
+
+
+def failures(checks: list[Check]) -> DpmfError | None:
+    """Returns one error that names every check that failed; None if all hold."""
+    failed = [f"{c.what}: expected {c.expected}, found {c.found}" for c in checks if not c.holds]
+    return DpmfError("; ".join(failed)) if failed else None
 
 
 @dataclass(frozen=True)
@@ -73,7 +116,7 @@ def add_source(found: Soundness, spec: AnySpec, folders: Folders, checksum: str)
     """
     if not isinstance(spec, CatalogSpec | CsvSpec):
         return
-    if missing := presence.what_is_missing(spec, folders):
+    if missing := located.what_is_missing(spec, folders):
         found.notes.append(f"{missing}; only its parsed ratings in the cache are checked")
         return
     if isinstance(spec, CsvSpec):

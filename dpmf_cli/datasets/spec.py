@@ -28,7 +28,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from dpmf_cli.datasets import catalog
-from dpmf_cli.datasets.entry import CatalogEntry
+from dpmf_cli.datasets.catalog import CatalogEntry
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.ratings import Scale
 from dpmf_cli.strict_model import StrictModel

@@ -3,18 +3,135 @@
 A rating is   quantise(a + s·(b_i + b_u + p_u·q_i + e)),   with an item effect b_i that rises with popularity,
 a user effect b_u, tastes p_u, q_i of rank 4, and noise e. The numbers a, s are set so that mean and variance equal
 the original's. Users' numbers of ratings and items' popularities are lognormal; each user draws the rated items
-without replacement, by popularity. The ratings copy nobody's data: only the counts, the mean and the variance of the
-original go into them.
+without replacement, by popularity, and no dense matrix is made. The ratings copy nobody's data: only the counts, the
+mean and the variance of the original go into them.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.datasets import pairs
 from dpmf_cli.datasets.canonical import Canonical
-from dpmf_cli.datasets.entry import Counts, TwinShape
+from dpmf_cli.datasets.catalog import Counts, TwinShape
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import named_generator
+
+_BLOCK = 1 << 22
+# A user with more than this share of all items draws them all at once; other users draw items one by one.
+_HEAVY = 0.1
+
+
+def popularity(shape: TwinShape, n_items: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Draws (n_items,) the relative chance of each item to be rated, lognormal."""
+    weights: NDArray[np.float64] = np.exp(shape.item_spread * rng.standard_normal(n_items))
+    return weights
+
+
+def activity(target: Counts, shape: TwinShape, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draws (n_users,) numbers of ratings: lognormal above the least, at most n_items, summing to the target."""
+    n_users, n_items, n_ratings = target.users, target.items, target.ratings
+    # A publisher's lower bound cannot hold in a set made much sparser than the original.
+    least = max(1, min(shape.least_per_user, n_ratings // (2 * n_users)))
+    least = min(least, n_items)
+    weights = np.exp(shape.user_spread * rng.standard_normal(n_users))
+    room = np.full(n_users, n_items - least, dtype=np.int64)
+    extra = np.zeros(n_users, dtype=np.int64)
+    left = n_ratings - least * n_users
+    while left > 0:
+        open_ = extra < room
+        share = np.where(open_, weights, 0.0)
+        more = np.minimum(np.floor(left * share / share.sum()).astype(np.int64), room - extra)
+        if not more.any():
+            # Each share is less than one rating: give single ratings by chance, in proportion to activity.
+            some = min(left, int(open_.sum()))
+            chosen = rng.choice(n_users, size=some, replace=False, p=share / share.sum())
+            more[chosen] = 1
+        extra += more
+        left -= int(more.sum())
+    return extra + least
+
+
+def draw_pairs(
+    counts: NDArray[np.int64], weights: NDArray[np.float64], stream: tuple[int, str, str]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Draws users and items (n_ratings,) int32 in (user, item) order: `counts[u]` distinct items for user u.
+
+    Items are drawn by weight without replacement. First, each item is given to one random rating, so that every
+    item is rated. Needs sum(counts) ≥ n_items and counts ≤ n_items. Users go in blocks; each block has a random
+    stream of its own, named by `stream` and the block's number.
+    """
+    n_users, n_items = len(counts), len(weights)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    users = np.repeat(np.arange(n_users, dtype=np.int32), counts)
+    items = np.empty(len(users), dtype=np.int32)
+    rng = named_generator(*stream, "first")
+    slots = rng.choice(len(users), size=n_items, replace=False, shuffle=False)
+    owners = users[slots]
+    given = np.sort(owners.astype(np.int64) * n_items + rng.permutation(n_items))
+    cumulative = np.cumsum(weights / weights.sum())
+    first, number = 0, 0
+    while first < n_users:
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + _BLOCK, side="right")) - 1)
+        low, high = np.searchsorted(given, [first * n_items, last * n_items])
+        rng = named_generator(*stream, number)
+        local = given[low:high] - first * n_items
+        keys = _block(counts[first:last], local, weights, cumulative, rng)
+        items[starts[first] : starts[last]] = keys % n_items
+        first, number = last, number + 1
+    return users, items
+
+
+def _block(
+    counts: NDArray[np.int64],
+    given: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    cumulative: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Returns sorted keys user·n_items + item of one block of users, its users numbered from 0."""
+    n_items = len(weights)
+    heavy = counts > _HEAVY * n_items
+    keys = [_heavy(user, int(counts[user]), given, weights, rng) for user in np.flatnonzero(heavy).tolist()]
+    light = given[~heavy[given // n_items]]
+    keys.append(_light(np.where(heavy, 0, counts), light, cumulative, rng))
+    return np.sort(np.concatenate(keys))
+
+
+def _heavy(
+    user: int, count: int, given: NDArray[np.int64], weights: NDArray[np.float64], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Draws one user's items all at once: the first `count` of exponential clocks that run at rate weight."""
+    n_items = len(weights)
+    clocks = rng.standard_exponential(n_items) / weights
+    low, high = np.searchsorted(given, [user * n_items, (user + 1) * n_items])
+    clocks[given[low:high] - user * n_items] = -1.0
+    chosen = np.argpartition(clocks, count - 1)[:count]
+    result: NDArray[np.int64] = user * n_items + chosen
+    return result
+
+
+def _light(
+    counts: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    cumulative: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Draws many users' items: draws the missing number, drops items drawn before, until none is missing."""
+    n_items = len(cumulative)
+    missing = counts - np.bincount(keys // n_items, minlength=len(counts))
+    while missing.any():
+        users = np.repeat(np.arange(len(counts)), missing)
+        drawn = np.searchsorted(cumulative, rng.random(len(users)) * cumulative[-1], side="right")
+        fresh = users * n_items + np.minimum(drawn, n_items - 1)
+        fresh.sort()
+        # np.unique does the same, but it hashes first and takes three times as long.
+        fresh = fresh[np.diff(fresh, prepend=-1) > 0]
+        if len(keys):
+            at = np.minimum(np.searchsorted(keys, fresh), len(keys) - 1)
+            fresh = fresh[keys[at] != fresh]
+        keys = np.sort(np.concatenate([keys, fresh]), kind="stable")
+        missing -= np.bincount(fresh // n_items, minlength=len(counts))
+    return keys
+
 
 RANK = 4
 # Correlation of an item's effect with its (log) popularity: items that are liked more are seen more often.
@@ -32,9 +149,9 @@ def generate(key: str, target: Counts, shape: TwinShape, scale: Scale, *, seed: 
     allows). The result depends only on the arguments.
     """
     n_users, n_items = target.users, target.items
-    weights = pairs.popularity(shape, n_items, named_generator(seed, key, "popularity"))
-    counts = pairs.activity(target, shape, named_generator(seed, key, "activity"))
-    users, items = pairs.sample(counts, weights, (seed, key, "pairs"))
+    weights = popularity(shape, n_items, named_generator(seed, key, "popularity"))
+    counts = activity(target, shape, named_generator(seed, key, "activity"))
+    users, items = draw_pairs(counts, weights, (seed, key, "pairs"))
     values = _latent(key, shape, users, items, n_users, weights, seed)
     _fit_to_scale(values, target, scale)
     ratings = Ratings(users, items, values, n_users, n_items, scale)

@@ -1,29 +1,150 @@
-"""Explores a paper on one data set: runs every setting, and judges every claim and printed cell in it."""
+"""Runs many settings of what a paper leaves open, as one run, and judges claims and printed cells in each."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from pydantic import ValidationError
+
+from dpmf_cli.audit.job import Audited, Settings
+from dpmf_cli.audit.known import jobs_of
+from dpmf_cli.config import ExperimentConfig, config_of, load_config
+from dpmf_cli.config.paths import with_values
 from dpmf_cli.datasets import Folders, load
+from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import find_crossings
-from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.partial import of_folds
-from dpmf_cli.exploring.applied import Configs, distinct, shipped, with_settings
-from dpmf_cli.exploring.tuned import best_of_each
 from dpmf_cli.papers.claims import PaperFindings, paper
-from dpmf_cli.papers.evidence import Evidence, Found
-from dpmf_cli.papers.record import Explored, Halves, Printed, Tried
-from dpmf_cli.papers.rules import cells, compute
-from dpmf_cli.papers.space import Setting, Space, halves, space
+from dpmf_cli.papers.evidence import Evidence, Found, Proof
+from dpmf_cli.papers.record import Explored, Halves, Printed, Proved, Tried
+from dpmf_cli.papers.rules import RULES, cells, compute
+from dpmf_cli.papers.rules.base import Theorem
+from dpmf_cli.papers.space import OnData, Setting, Space, halves, space
 from dpmf_cli.results.collect import collect
 from dpmf_cli.results.manifest import Ran
 from dpmf_cli.results.store import Store
 from dpmf_cli.running.cutting import portions_of
 from dpmf_cli.running.plan import Plan
-from dpmf_cli.running.runner import Executor
-from dpmf_cli.running.several import Datasets, refuse_failures, run_whole, whole_plan
+from dpmf_cli.running.runner import Datasets, Executor, outcomes_of, refuse_failures, run_whole, whole_plan
 from dpmf_cli.terminal import say
+
+Configs = dict[str, ExperimentConfig]
+"""Shipped configs under one setting, by their names."""
+
+
+def shipped(configs: Path, on: OnData, data: str) -> Configs:
+    """Returns the configs of a space on one data set, with its folds and runs.
+
+    Raises DpmfError for a config of another data set.
+    """
+    found = {}
+    for name in on.configs:
+        config = load_config(configs / f"{name}.yaml")
+        if config.dataset.key != data:
+            raise DpmfError(f"{configs / name}.yaml: has the data set {config.dataset.key}, not {data}")
+        cut = {"held_out": min(on.folds, config.folds), "runs": on.runs}
+        found[name] = _of(config, {**config.resolved(), **cut}, str(configs / f"{name}.yaml"))
+    return found
+
+
+def with_settings(space: Space, settings: Iterable[Setting], configs: Configs) -> list[Configs]:
+    """Returns these configs under each setting. Raises DpmfError for values that make an invalid config."""
+    found = []
+    for setting in settings:
+        values = _values(space, setting)
+        under = {}
+        for name, config in configs.items():
+            data, met = with_values(config, values)
+            under[name] = _of(config, data, f"{space.file}: {space.named(setting)}") if met else config
+        found.append(under)
+    return found
+
+
+def _values(space: Space, setting: Setting) -> dict[str, Any]:
+    """Returns the values of a setting by their paths."""
+    chosen = (choice.values[at] for choice, at in zip(space.open, setting, strict=True))
+    return {path: value for each in chosen for path, value in each.set.items()}
+
+
+def _of(config: ExperimentConfig, data: dict[str, Any], what: str) -> ExperimentConfig:
+    try:
+        return config_of(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise DpmfError(f"{what}: makes config {config.name} invalid: {place}: {first['msg']}") from None
+
+
+def distinct(explored: Sequence[Configs]) -> list[ExperimentConfig]:
+    """Returns each distinct config of all settings once."""
+    return list({config.hash: config for under in explored for config in under.values()}.values())
+
+
+def best_of_each(
+    experiments: Sequence[Experiment], choosing: Sequence[int], testing: Sequence[int]
+) -> Experiment:
+    """Returns one experiment on the testing folds, with the best settings of the choosing folds.
+
+    Each curve takes at each ε the setting with the lowest mean RMSE on the choosing folds. So does each baseline.
+
+    experiments   the same config under all settings: the same curves over the same ε
+    """
+    tested = of_folds(experiments[0], testing)
+    curves = zip(*(each.curves for each in experiments), strict=True)
+    baselines = zip(*(each.baselines for each in experiments), strict=True)
+    return replace(
+        tested,
+        curves=tuple(_best(each, choosing, testing) for each in curves),
+        baselines=tuple(_best(each, choosing, testing) for each in baselines),
+        growth=None,
+    )
+
+
+def _best(settings: Sequence[Measured], choosing: Sequence[int], testing: Sequence[int]) -> Measured:
+    at_choosing = np.array([each.rmse[list(choosing)].mean(axis=(0, 1)) for each in settings])
+    best = np.where(np.isnan(at_choosing), np.inf, at_choosing).argmin(axis=0)
+    rmse = np.stack([settings[at].rmse[list(testing)][:, :, e] for e, at in enumerate(best)], axis=-1)
+    return replace(
+        settings[0],
+        rmse=rmse,
+        claimed=np.array([settings[at].claimed[e] for e, at in enumerate(best)]),
+        provable=np.array([settings[at].provable[e] for e, at in enumerate(best)]),
+        missing=int(np.isnan(rmse).any(axis=(0, 1)).sum()),
+        twin=None,
+        error_cdf=None,
+        twin_cdf=None,
+        records=None,
+        mae=None,
+    )
+
+
+def proved(key: str, results: Path, processes: int) -> dict[str, Proved]:
+    """Returns by claim what audits say about a paper's theorems. Audits in the results folder are not run again."""
+    rules = RULES[key]
+    entries = {rule.entry for rule in rules.values() if isinstance(rule, Theorem)}
+    if not entries:
+        return {}
+    outcomes = outcomes_of(jobs_of(entries, Settings()), f"theorems of {key}", results, processes)
+    proofs = {outcome.label: _proof(outcome) for outcome in outcomes.values()}
+    evidence = Evidence({}, "", proofs)
+    found = {}
+    for claim in paper(key).claims:
+        rule = rules.get(claim.id)
+        if isinstance(rule, Theorem) and (computed := compute(key, claim.id, evidence)):
+            found[claim.id] = Proved(
+                held=all(computed.held), proved=rule.is_proved(evidence), measured=computed.measured
+            )
+    return found
+
+
+def _proof(outcome: Audited) -> Proof:
+    found = tuple(dict.fromkeys(f"{each.flaw}, {each.step}".rstrip(", ") for each in outcome.found))
+    return Proof(outcome.provable, found, {step.step: step.of_noise for step in outcome.steps})
+
 
 REPLICATES = 2
 """Bootstrap replicates. Two are enough, because rules read crossings and not their intervals."""

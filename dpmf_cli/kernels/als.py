@@ -20,12 +20,13 @@ For 10⁵ ratings, d = 10, q_max = 1 and λ ≥ 10⁻⁶ both fractions are belo
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.compiled.lane_groups import on_each_group, pad
 from dpmf_cli.kernels.cholesky import cholesky_solve, solve_in_ball
 from dpmf_cli.kernels.examples import USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, Side
@@ -43,10 +44,8 @@ from dpmf_cli.kernels.lanes import (
     zeros,
     zeros_like,
 )
-from dpmf_cli.kernels.order import item_major
-from dpmf_cli.kernels.perturb import store_within, within
-from dpmf_cli.kernels.releasing import noise_lanes, published_rows, release_row
-from dpmf_cli.lane_groups import on_each_group, pad
+from dpmf_cli.kernels.releasing import noise_lanes, published_rows, release_row, store_within, within
+from dpmf_cli.kernels.sums import item_major
 from dpmf_cli.privacy.grid import grid_of
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Perturbed, Publish, noisy_kernel
@@ -88,8 +87,7 @@ class RowProblem:
         return ridge[group.part] if isinstance(ridge, np.ndarray) else np.full(group.lanes, ridge)
 
 
-@dataclass(frozen=True)
-class SideRatings:
+class SideRatings(NamedTuple):
     """The ratings of one side's rows, one row after the other.
 
     starts (rows + 1,); others (n_ratings,) each rating's row of the other side; values (n_ratings,) rating scale
@@ -325,9 +323,7 @@ def _solve_side(
     kind = np.float32 if noise is None else np.float64
     nothing = np.empty(0, kind)
     _solve(
-        ratings.starts,
-        ratings.others,
-        ratings.values,
+        ratings,
         own,
         other,
         pad(problem.weights(group), group.width, kind),
@@ -361,9 +357,7 @@ _ROWS: dict[str, Any] = {
     ),
 )
 def _solve(
-    starts,
-    others,
-    values,
+    ratings,
     P,
     Q,
     regularization,
@@ -385,6 +379,7 @@ def _solve(
     stretch of `sums` of its own, so that it is summed and solved in the nearest cache. `block` holds the factors and
     targets of BLOCK ratings, which are added one after the other. Missing ratings of a block are 0 and add nothing.
     """
+    starts, others, values = ratings
     d, w, part = len(factors_of), len(width_of), zeros_like(regularization, part_of)
     row, like, wide = (d + 1) * w, zeros(width_of), zeros_like(regularization, width_of)
     low, high = splat(-bound, like), splat(bound, like)

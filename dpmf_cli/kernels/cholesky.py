@@ -24,7 +24,7 @@ from dpmf_cli.kernels.lanes import (
     sub,
     zeros_like,
 )
-from dpmf_cli.kernels.perturb import project
+from dpmf_cli.kernels.releasing import project
 
 MOST_ITERATIONS = 50
 """Limit of Newton's iterations in `solve_in_ball`. About five suffice, but rounding may keep them from ending."""

@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 from numba.np.numpy_support import as_dtype
 
-from dpmf_cli.compiled.selfcheck import Example
+from dpmf_cli.compiled.decorator import Example
 
 USERS, ITEMS, K = 4, 5, 3
 """Numbers of users, of items, and of neighbours of an item. The third user has no ratings."""
@@ -74,8 +74,7 @@ _BY_NAME: dict[str, Made] = {
     "residuals": lambda s: numbers(len(RATED)),
     "starts": lambda s: STARTS,
     "user_starts": lambda s: STARTS,
-    "item_starts": lambda s: ITEM_STARTS,
-    "positions": lambda s: BY_ITEM,
+    "raters": lambda s: (ITEM_STARTS, BY_ITEM),
     "places": lambda s: np.arange(len(RATED))[::-1],
     "n_users": lambda s: USERS,
     "n_items": lambda s: ITEMS,
@@ -91,6 +90,7 @@ _BY_NAME: dict[str, Made] = {
     "noise": noise,
     "key": lambda s: 0x1234_5678_9ABC_DEF0,
     "rate": lambda s: 0.05,
+    "learning_rate": lambda s: 0.05,
     "regularization": lambda s: 0.1,
     "ridge": lambda s: 0.2,
     "momentum": lambda s: 0.8,
@@ -126,15 +126,22 @@ def example(**own: Any) -> Example:
                 for name in ("factors_of", "width_of", "components_of")
             )
         )
-        return {
-            name: _argument(own.get(name, _BY_NAME.get(name)), kind, shapes) for name, kind in kinds.items()
-        }
+        made = {**_BY_NAME, **own}
+        return {name: _argument(name, made, kind, shapes) for name, kind in kinds.items()}
 
     return arguments
 
 
-def _argument(made: Any, kind: types.Type, shapes: Shapes) -> Any:
-    """Returns a value in the form of a type. Elements of a tuple of whole numbers are never read, only counted."""
+def _argument(name: str, named: Mapping[str, Any], kind: Any, shapes: Shapes) -> Any:
+    """Returns the value of a name in the form of a type. A record without a value of its own has those of its fields.
+
+    Elements of a tuple of whole numbers are never read, only counted.
+    """
+    made: Any = named.get(name)
+    if isinstance(kind, types.NamedTuple | types.NamedUniTuple):
+        own = dict(zip(kind.fields, made(shapes), strict=True)) if made else {}
+        parts = zip(kind.fields, kind.types, strict=True)
+        return kind.instance_class(*(_argument(each, {**named, **own}, of, shapes) for each, of in parts))
     if kind is types.none:
         return None
     if isinstance(kind, types.UniTuple) and isinstance(kind.dtype, types.Integer):

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.kernels.examples import RATED, example
-from dpmf_cli.kernels.lanes import add, fma, load, store, zeros
-from dpmf_cli.lane_groups import aligned, groups, on_each_group, pad, padded_width
+from dpmf_cli.compiled.lane_groups import aligned, groups, on_each_group, pad, padded_width
+from dpmf_cli.kernels.examples import RATED, USERS, example, numbers
+from dpmf_cli.kernels.lanes import add, doubles, fma, load, mul, store, sub, widen, zeros
 
 Side = Literal["users", "items"]
 
@@ -49,6 +49,11 @@ class FactorLanes:
     def width_of(self) -> tuple[int, ...]:
         return (0,) * self.width
 
+    @property
+    def arguments(self) -> tuple[NDArray[np.float32], NDArray[np.float32], tuple[int, ...], tuple[int, ...]]:
+        """The last arguments of kernels that read or change both sides: P, Q, factors_of, width_of."""
+        return self.users, self.items, self.factors_of, self.width_of
+
     def own_and_other(self, side: Side) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Returns the flat arrays of a side and of the opposite side."""
         return (self.users, self.items) if side == "users" else (self.items, self.users)
@@ -86,7 +91,7 @@ class FactorLanes:
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
         """(n, lanes): IAvg(i) + UAvg(u) + p_u·q_i for each pair and model."""
         out = np.empty(len(users) * self.width, np.float32)
-        _predict(users, items, self.users, self.items, out, self.factors_of, self.width_of)
+        _predict(users, items, out, *self.arguments)
         return out.reshape(len(users), self.width)[:, : self.lanes]
 
 
@@ -218,7 +223,7 @@ def _width(part: slice) -> int:
 
 
 @compiled(example(out=lambda s: np.zeros(len(RATED) * s.w)))
-def _predict(users, items, P, Q, out, factors_of, width_of):
+def _predict(users, items, out, P, Q, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     row, like = (d + 1) * w, zeros(width_of)
     for x in range(len(users)):
@@ -227,3 +232,55 @@ def _predict(users, items, P, Q, out, factors_of, width_of):
         for f in range(d):
             value = fma(load(P, p + f * w, like), load(Q, q + f * w, like), value)
         store(out, x * w, value)
+
+
+@dataclass(frozen=True)
+class UserFactors:
+    """A copy of the users' factors, to tell how far they move.
+
+    groups  flat float32 arrays, as `FactorLanes.users`
+    """
+
+    groups: tuple[NDArray[np.float32], ...]
+
+    @classmethod
+    def of(cls, model: FactorModel) -> Self:
+        return cls(tuple(group.users.copy() for group in model.groups))
+
+    def moved(self, model: FactorModel) -> NDArray[np.float64]:
+        """(E,) ‖U − U′‖/‖U‖ of each model, where U′ is this copy."""
+        return np.concatenate(
+            [
+                _relative_move(before, group)[: group.lanes]
+                for before, group in zip(self.groups, model.groups, strict=True)
+            ]
+        )
+
+
+def _relative_move(before: NDArray[np.float32], group: FactorLanes) -> NDArray[np.float64]:
+    """(width,) ‖U − U′‖/‖U‖. Neither norm includes the averages, which do not move."""
+    squares = np.zeros(2 * group.width)
+    _squares(group.users, before, squares, group.factors_of, group.width_of)
+    norms, distances = np.sqrt(squares).reshape(2, group.width)
+    return np.asarray(distances / np.maximum(norms, 1e-30))
+
+
+@compiled(
+    example(
+        now=lambda s: numbers(USERS * s.row),
+        then=lambda s: numbers(USERS * s.row)[::-1],
+        out=lambda s: np.zeros(2 * s.w),
+    )
+)
+def _squares(now, then, out, factors_of, width_of):
+    """Sets out ← Σ p², then Σ (p − p′)², over all rows and factors. Squares are float32, sums float64."""
+    d, w = len(factors_of), len(width_of)
+    row, like, norms, distances = (d + 1) * w, zeros(width_of), doubles(width_of), doubles(width_of)
+    for first in range(0, len(now), row):
+        for at in range(first, first + d * w, w):
+            p = load(now, at, like)
+            move = sub(p, load(then, at, like))
+            norms = add(norms, widen(mul(p, p)))
+            distances = add(distances, widen(mul(move, move)))
+    store(out, 0, norms)
+    store(out, w, distances)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.compiled.lane_groups import groups, on_each_group
 from dpmf_cli.kernels.examples import USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side
 from dpmf_cli.kernels.lanes import (
@@ -30,7 +31,6 @@ from dpmf_cli.kernels.lanes import (
 )
 from dpmf_cli.kernels.plain_lanes import plain_fma
 from dpmf_cli.kernels.releasing import noise_lanes, released
-from dpmf_cli.lane_groups import groups, on_each_group
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
@@ -139,19 +139,15 @@ def sum_item_gradients(group: DescentLanes, visits: SampledVisits, first: int, l
 def _sum_gradients(
     group: DescentLanes, visits: SampledVisits, first: int, last: int, *, of_users: bool
 ) -> None:
-    factors = group.factors
     _add_gradients(
         visits.users[first:last],
         visits.items[first:last],
         visits.values[first:last],
         visits.bits[group.number][first:last],
-        factors.users,
-        factors.items,
         group.sums["users"],
         group.sums["items"],
         of_users,
-        factors.factors_of,
-        factors.width_of,
+        *group.factors.arguments,
     )
 
 
@@ -245,7 +241,7 @@ def _step(
 
 
 @compiled(example(bits=[1, 3, 0, 65535, 255, 4, 77, 128], both=True))
-def _add_gradients(users, items, values, bits, P, Q, to_P, to_Q, both, factors_of, width_of):
+def _add_gradients(users, items, values, bits, to_P, to_Q, both, P, Q, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     row, like, factors = (d + 1) * w, zeros(width_of), zeros(factors_of)
     alone, last = np.empty(1, np.float32), len(values) - 1

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.compiled.lane_groups import pad
 from dpmf_cli.kernels.examples import ITEMS, RATED, USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, Side
 from dpmf_cli.kernels.lanes import doubles, load, splat, store
 from dpmf_cli.kernels.releasing import noise_lanes, released
-from dpmf_cli.lane_groups import pad
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
@@ -110,16 +110,13 @@ def langevin_round(
         train.users,
         train.items,
         train.values,
-        group.users,
-        group.items,
         roots,
         noise.unit.ravel(),
         noise_lanes(noise, group.width),
         pad(of.drift[group.part], group.width, np.float64),
         pad(of.decay["users"][..., group.part], group.width, np.float64).ravel(),
         pad(of.decay["items"][..., group.part], group.width, np.float64).ravel(),
-        group.factors_of,
-        group.width_of,
+        *group.arguments,
     )
 
 
@@ -132,7 +129,7 @@ def langevin_round(
         of_items=lambda s: np.abs(numbers(ITEMS * s.row)) / 10,
     )
 )
-def _round(users, items, values, P, Q, roots, unit, noise, drift, of_users, of_items, factors_of, width_of):
+def _round(users, items, values, roots, unit, noise, drift, of_users, of_items, P, Q, factors_of, width_of):
     d, w, n = len(factors_of), len(width_of), len(values)
     row, dot = (d + 1) * w, np.empty(w)
     for x in range(n):

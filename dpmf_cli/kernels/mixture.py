@@ -10,28 +10,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.compiled.lane_groups import LaneValues, on_each_group, pad
 from dpmf_cli.kernels.als import BLOCK, PART, PREFETCHED, add_products
 from dpmf_cli.kernels.cholesky import cholesky_solve
-from dpmf_cli.kernels.denormals import flush_denormals, restore_denormals
 from dpmf_cli.kernels.examples import RATED, example, mixture_constants, numbers
-from dpmf_cli.kernels.exponential import exponential
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side
 from dpmf_cli.kernels.lanes import (
     add,
     below,
     div,
     doubles,
+    exponential,
+    flush_denormals,
     fma,
     load,
     mul,
     prefetch,
+    restore_denormals,
     splat,
     store,
     sub,
     widen,
     zeros,
 )
-from dpmf_cli.lane_groups import LaneValues, on_each_group, pad
 from dpmf_cli.ratings import UserMajor
 
 REFERENCE = 1 / 12
@@ -238,13 +239,10 @@ def _group_sums(
         messages.others,
         messages.places,
         values.reshape(-1),
-        group.users,
-        group.items,
         mixture.constants(group),
         sums,
-        group.factors_of,
-        group.width_of,
         mixture.components_of,
+        *group.arguments,
     )
     return sums.reshape(2, components, group.width)[:, :, : group.lanes]
 
@@ -261,18 +259,8 @@ def _variances(group: FactorLanes, pairs: UserMajor, values: NDArray[np.float32]
     moments = np.zeros(group.width)
     for power in (1, 2):
         means, moments = moments, np.zeros(group.width)
-        _moments(
-            pairs.users,
-            pairs.items,
-            values.reshape(-1),
-            group.users,
-            group.items,
-            means,
-            power == 2,
-            moments,
-            group.factors_of,
-            group.width_of,
-        )
+        flat = values.reshape(-1)
+        _moments(pairs.users, pairs.items, flat, means, power == 2, moments, *group.arguments)
         moments /= len(pairs)
     return moments[: group.lanes]
 
@@ -285,7 +273,7 @@ def _variances(group: FactorLanes, pairs: UserMajor, values: NDArray[np.float32]
         out=lambda s: np.zeros(s.w),
     )
 )
-def _moments(users, items, values, P, Q, means, squared, out, factors_of, width_of):
+def _moments(users, items, values, means, squared, out, P, Q, factors_of, width_of):
     """Sets out ← Σ (r̃ − mean), or Σ (r̃ − mean)² if `squared`, in float64; r̃ is a rating minus the averages."""
     d, w = len(factors_of), len(width_of)
     row, like, total = (d + 1) * w, zeros(width_of), doubles(width_of)
@@ -305,7 +293,7 @@ def _moments(users, items, values, P, Q, means, squared, out, factors_of, width_
         out=lambda s: np.zeros(2 * s.k * s.w),
     )
 )
-def _sums(starts, others, places, values, P, Q, constants, out, factors_of, width_of, components_of):
+def _sums(starts, others, places, values, constants, out, components_of, P, Q, factors_of, width_of):
     d, w, components = len(factors_of), len(width_of), len(components_of)
     row, like = (d + 1) * w, zeros(width_of)
     gamma, sums = np.empty(components * w, np.float32), np.empty(2 * components * w, np.float32)

@@ -12,13 +12,15 @@ sums are at most n·2⁻⁵³·Σ|terms| further apart than in real numbers. A u
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.compiled.lane_groups import Grouped, on_each_group, pad
 from dpmf_cli.kernels.als import BLOCK, PART, PREFETCHED, SideRatings, add_products
-from dpmf_cli.kernels.examples import BY_ITEM, ITEMS, RATERS, USERS, example
+from dpmf_cli.kernels.examples import BY_ITEM, ITEM_STARTS, ITEMS, RATERS, USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import (
     below,
@@ -36,9 +38,70 @@ from dpmf_cli.kernels.lanes import (
     sub,
     zeros,
 )
-from dpmf_cli.kernels.rating_weights import RatingWeights
-from dpmf_cli.lane_groups import Grouped, on_each_group, pad
 from dpmf_cli.ratings import Ratings
+
+
+class WeightLanes(NamedTuple):
+    """The weights of ratings in the lanes of a group, flat: √users, √items, `ranks`, `last`; these may be empty."""
+
+    user_roots: NDArray[np.float64]
+    item_roots: NDArray[np.float64]
+    ranks: NDArray[np.float64]
+    last: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RatingWeights:
+    """The weight of a rating: w_ui = users[u]·items[i], or 0 if ranks[i] > last[u]. It is never negative.
+
+    users, last    (n_users, E)
+    items, ranks   (n_items, E); `ranks` is None if no user leaves out an item
+    """
+
+    users: NDArray[np.float64]
+    items: NDArray[np.float64]
+    ranks: NDArray[np.float64] | None = None
+    last: NDArray[np.float64] | None = None
+
+    def of_group(self, group: FactorLanes) -> WeightLanes:
+        part, width = group.part, group.width
+        roots = (pad(np.sqrt(own[:, part]), width, np.float64).ravel() for own in (self.users, self.items))
+        if self.ranks is None or self.last is None:
+            return WeightLanes._make((*roots, np.empty(0), np.empty(0)))
+        places = (pad(own[:, part], width, np.float64).ravel() for own in (self.ranks, self.last))
+        return WeightLanes._make((*roots, *places))
+
+
+def last_ranks(train: Ratings, ranks: NDArray[np.float64], most: int) -> NDArray[np.float64]:
+    """(n_users, E) the `most`-th smallest rank of each user's items; inf for a user with at most `most` items.
+
+    So at most `most` of a user's items have ranks up to this number.
+
+    ranks  (n_items, E); no two ranks of a model are equal
+    """
+    out = np.empty((train.n_users, ranks.shape[1]))
+    _last_ranks(train.user_starts, train.items, np.ascontiguousarray(ranks.T), most, out)
+    return out
+
+
+@compiled(example(ranks=numbers(2, ITEMS), most=2, out=np.zeros((USERS, 2))))
+def _last_ranks(starts, items, ranks, most, out):
+    for u in range(len(starts) - 1):
+        own = items[starts[u] : starts[u + 1]]
+        for e in range(len(ranks)):
+            out[u, e] = np.partition(ranks[e][own], most - 1)[most - 1] if len(own) > most else np.inf
+
+
+def squared_weights(train: Ratings, weights: RatingWeights) -> NDArray[np.float64]:
+    """(n_users, E) Σ_i items[i]² over the items that each user rated and does not leave out."""
+    out = np.zeros_like(weights.users)
+    for lane in range(out.shape[1]):
+        squares = weights.items[train.items, lane] ** 2
+        if weights.ranks is not None and weights.last is not None:
+            squares *= weights.ranks[train.items, lane] <= weights.last[train.users, lane]
+        out[:, lane] = np.bincount(train.users, squares, train.n_users)
+    return out
+
 
 PerModel = float | NDArray[np.float64]
 """One number for all models of a grid, or (E,) one for each."""
@@ -157,7 +220,7 @@ def _sums(
     common = (
         group.users,
         group.items,
-        *parts.weights.of_group(group),
+        parts.weights.of_group(group),
         bound,
         parts.residuals.after_factors,
     )
@@ -168,11 +231,8 @@ def _sums(
     first, last, _ = items.indices(train.n_items)
     entries = d * (d + 1) // 2 if with_gram else 0
     out = np.zeros((last - first) * (entries + d) * width)
-    raters = parts.by_item
     _add(
-        raters.starts,
-        raters.others,
-        raters.values,
+        parts.by_item,
         *common,
         kept,
         first,
@@ -214,11 +274,9 @@ _WEIGHTS = {
 
 
 @compiled(example(vector=lambda s: np.linspace(0.1, 2, s.w), kept=lambda s: np.ones(USERS * s.w), **_WEIGHTS))
-def _shorten(
-    starts, items, values, P, Q, user_roots, item_roots, ranks, last, bound, after_factors, vector, kept,
-    factors_of, width_of,
-):  # fmt: skip
+def _shorten(starts, items, values, P, Q, weights, bound, after_factors, vector, kept, factors_of, width_of):
     """Sets kept[u] ← min(1, vector/‖(w_ui·x_ui·p_u)_i‖), or 0 if that norm is not finite."""
+    user_roots, item_roots, ranks, last = weights
     d, w = len(factors_of), len(width_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
     high = load(bound, 0, wide)
@@ -246,9 +304,8 @@ def _shorten(
 
 @compiled(
     example(
-        starts=[0, 2, 4, 6, 7, 8],
+        raters=lambda s: (ITEM_STARTS, RATERS[BY_ITEM], 3.5 + 2 * numbers(len(RATERS))),
         kept=lambda s: np.linspace(0.5, 1, USERS * s.w),
-        others=lambda s: RATERS[BY_ITEM],
         first=1,
         last_item=4,
         with_gram=True,
@@ -257,14 +314,28 @@ def _shorten(
     )
 )
 def _add(
-    starts, others, values, P, Q, user_roots, item_roots, ranks, last, bound, after_factors, kept,
-    first, last_item, with_gram, out, factors_of, width_of, part_of,
-):  # fmt: skip
+    raters,
+    P,
+    Q,
+    weights,
+    bound,
+    after_factors,
+    kept,
+    first,
+    last_item,
+    with_gram,
+    out,
+    factors_of,
+    width_of,
+    part_of,
+):
     """Sets out (items, entries, w) ← A, if `with_gram`, then b.
 
     Raters are taken in blocks as in `als._solve`. A block holds √w_ui·p_u and √w_ui·kept[u]·x_ui; both are 0 for a
     user whose kept[u] is 0.
     """
+    starts, others, values = raters
+    user_roots, item_roots, ranks, last = weights
     d, w, v = len(factors_of), len(width_of), len(part_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
     high, part = load(bound, 0, wide), doubles(part_of)

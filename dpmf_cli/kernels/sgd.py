@@ -1,32 +1,32 @@
 """Stochastic gradient descent over lanes: one visit of a rating updates every model of the grid."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.kernels.denormals import flush_denormals, restore_denormals
-from dpmf_cli.kernels.examples import RATED, example
+from dpmf_cli.compiled.lane_groups import LaneValues, aligned, on_each_group, padded_width
+from dpmf_cli.kernels.examples import RATED, RATERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import (
     clamp,
     doubles,
+    flush_denormals,
     fma,
     load,
     mul,
     narrow,
     prefetch,
+    restore_denormals,
     splat,
     store,
     sub,
     widen,
     zeros,
 )
-from dpmf_cli.kernels.perturb import project
 from dpmf_cli.kernels.plain_lanes import plain_dot, plain_fma
-from dpmf_cli.kernels.releasing import noise_lanes, released
-from dpmf_cli.lane_groups import aligned, on_each_group, padded_width
+from dpmf_cli.kernels.releasing import noise_lanes, project, released
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 
@@ -39,8 +39,7 @@ LINE = 16
 """How many float32 a cache line has."""
 
 
-@dataclass(frozen=True)
-class Visits:
+class Visits(NamedTuple):
     """Ratings in the order of SGD's visits. users, items (n_ratings,) int32, values (n_ratings,) float32."""
 
     users: NDArray[np.int32]
@@ -48,23 +47,38 @@ class Visits:
     values: NDArray[np.float32]
 
 
-def _plain_descend_perturbed(
-    group: FactorLanes,
-    publish: Publish,
-    visits: Visits,
-    *,
-    learning_rate: float,
-    regularization: float,
-    bound: float,
-    epochs: int,
-) -> None:
+class Sgd(NamedTuple):
+    """The parameters of SGD. A kernel and its plain twin read those that they need.
+
+        p_u ← p_u + γ(e·q_i − λ·p_u);   q_i ← q_i + γ(e·p_u − λ·q_i)   simultaneously
+
+    learning_rate, regularization  γ, λ
+    bound, error_bound             B of the residuals, and the bound of the errors e; inf for none
+    user_limit, item_limit         bounds of ‖p_u‖ and ‖q_i‖, to which rows are scaled down; inf for none
+    threshold                      α: cells of a perturbed matrix up to it are blank
+    """
+
+    learning_rate: float
+    regularization: float
+    bound: float = np.inf
+    error_bound: float = np.inf
+    user_limit: float = np.inf
+    item_limit: float = np.inf
+    threshold: float = 0.0
+    epochs: int = 1
+
+    def single(self) -> "Sgd":
+        """Returns these parameters in float32, as kernels take them."""
+        return Sgd._make((*map(np.float32, self[:-1]), self.epochs))
+
+
+def _plain_descend_perturbed(group: FactorLanes, publish: Publish, visits: Visits, sgd: Sgd) -> None:
     """The plain twin of `descend_perturbed`. It measures the clamped residuals."""
-    residuals = group.residuals(visits.users, visits.items, visits.values, bound)
-    perturbed = plain_clamp(publish(residuals), bound)
+    perturbed = plain_clamp(publish(group.residuals(*visits, sgd.bound)), sgd.bound)
     p, q = group.rows("users"), group.rows("items")
-    for _ in range(epochs):
+    for _ in range(sgd.epochs):
         for u, i, target in zip(visits.users, visits.items, perturbed, strict=True):
-            plain_update(p[u], q[i], target - plain_dot(p[u], q[i]), learning_rate, regularization)
+            plain_update(p[u], q[i], target - plain_dot(p[u], q[i]), sgd)
 
 
 def plain_clamp(published: NDArray[np.float64], bound: float) -> NDArray[np.float32]:
@@ -73,10 +87,11 @@ def plain_clamp(published: NDArray[np.float64], bound: float) -> NDArray[np.floa
 
 
 def plain_update(
-    p: NDArray[np.float32], q: NDArray[np.float32], error: NDArray[np.float32], rate: float, ridge: float
+    p: NDArray[np.float32], q: NDArray[np.float32], error: NDArray[np.float32], sgd: Sgd
 ) -> None:
     """p ← p + γ(e·q − λ·p), q ← q + γ(e·p − λ·q) simultaneously, in place; p, q (d, lanes), error (lanes,)."""
-    move, keep = error * np.float32(rate), np.float32(1) - np.float32(rate) * np.float32(ridge)
+    rate = np.float32(sgd.learning_rate)
+    move, keep = error * rate, np.float32(1) - rate * np.float32(sgd.regularization)
     p[:], q[:] = plain_fma(move, q, keep * p), plain_fma(move, p, keep * q)
 
 
@@ -89,49 +104,33 @@ def plain_project(row: NDArray[np.float32], limit: float) -> None:
 
 
 @noisy_kernel(_plain_descend_perturbed)
-def descend_perturbed(
-    group: FactorLanes,
-    noise: LaneNoise,
-    visits: Visits,
-    *,
-    learning_rate: float,
-    regularization: float,
-    bound: float,
-    epochs: int,
-) -> None:
+def descend_perturbed(group: FactorLanes, noise: LaneNoise, visits: Visits, sgd: Sgd) -> None:
     """Runs SGD on perturbed residuals, in place, in the order of the ratings, `epochs` times.
 
     Each visit, for each model e:
         r′ = clamp(grid_e(clamp(r_ui − IAvg(i) − UAvg(u)) + noise·scale_e))   both to [−bound, bound]
-        e  = r′ − p_u·q_i;   p_u ← p_u + γ(e·q_i − λ·p_u);   q_i ← q_i + γ(e·p_u − λ·q_i)   simultaneously
+        e  = r′ − p_u·q_i, then the update of `Sgd`
     Friedman et al. 2016, equation 7, algorithm 3 lines 1-2, equation 2. The perturbed rating r′ is the same number in
     every epoch. So it is kept (`kept_bytes`), or computed again from the unit noise.
 
     noise  unit (n_ratings,), in the order of the visits
     """
-    keeps = epochs > 1 and kept_bytes(len(visits.values), group.lanes) > 0
-    _descend_perturbed(
-        visits.users,
-        visits.items,
-        visits.values,
-        noise.unit,
-        noise_lanes(noise, group.width),
-        group.users,
-        group.items,
-        np.float32(learning_rate),
-        np.float32(regularization),
-        np.float32(bound),
-        epochs,
-        aligned((len(visits.values) if keeps else 0, group.width)).reshape(-1),
-        group.factors_of,
-        group.width_of,
-    )
+    keeps = sgd.epochs > 1 and kept_bytes(len(visits.values), group.lanes) > 0
+    kept = aligned((len(visits.values) if keeps else 0, group.width)).reshape(-1)
+    lanes = noise_lanes(noise, group.width)
+    _descend_perturbed(visits, noise.unit, lanes, sgd.single(), kept, *group.arguments)
 
 
 def kept_bytes(n_ratings: int, models: int) -> int:
     """Bytes of perturbed ratings that `descend_perturbed` keeps for one group of models; 0 if above `MOST_KEPT`."""
     size = 4 * n_ratings * padded_width(models)
     return size if size <= MOST_KEPT else 0
+
+
+@compiled(inline="always")
+def left_of(sgd):
+    """Returns 1 − γλ: what a visit leaves of a factor."""
+    return np.float32(1) - sgd.learning_rate * sgd.regularization
 
 
 @compiled(inline="always")
@@ -151,18 +150,17 @@ def ask_for(Q, at, f, w):
 
 
 @compiled(example(kept=lambda s: np.zeros(len(RATED) * s.w)))
-def _descend_perturbed(
-    users, items, values, unit, noise, P, Q, rate, regularization, bound, epochs, kept, factors_of, width_of
-):
+def _descend_perturbed(visits, unit, noise, sgd, kept, P, Q, factors_of, width_of):
     """kept  room for the perturbed ratings; if it is empty, they are computed again in each epoch."""
+    users, items, values = visits
     d, w = len(factors_of), len(width_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
-    low, high = splat(-bound, like), splat(bound, like)
-    step, keep = splat(rate, like), splat(np.float32(1) - rate * regularization, like)
+    low, high = splat(-sgd.bound, like), splat(sgd.bound, like)
+    step, keep = splat(sgd.learning_rate, like), splat(left_of(sgd), like)
     last, half = len(values) - 1, half_of(d * w)
     keeps = len(kept) > 0
     before = flush_denormals()
-    for epoch in range(epochs):
+    for epoch in range(sgd.epochs):
         known = keeps and epoch > 0
         for x in range(len(values)):
             p_at, q_at = np.int64(users[x]) * row, np.int64(items[x]) * row
@@ -191,124 +189,60 @@ def _descend_perturbed(
     restore_denormals(before)
 
 
-def _plain_descend_noisy_errors(
-    group: FactorLanes,
-    publish: Publish,
-    visits: Visits,
-    *,
-    learning_rate: float,
-    regularization: float,
-    bound: float,
-    error_bound: float,
-    user_limit: float,
-    item_limit: float,
-) -> None:
+def _plain_descend_noisy_errors(group: FactorLanes, publish: Publish, visits: Visits, sgd: Sgd) -> None:
     """The plain twin of `descend_noisy_errors`. It measures each error given the errors published before it."""
     p, q = group.rows("users"), group.rows("items")
-    residuals = group.residuals(visits.users, visits.items, visits.values, bound)
+    residuals = group.residuals(*visits, sgd.bound)
     for place, (u, i, residual) in enumerate(zip(visits.users, visits.items, residuals, strict=True)):
         dot = plain_dot(p[u], q[i]).astype(np.float64)
         error = publish((residual.astype(np.float64) - dot)[None], place)[0]
-        plain_update(p[u], q[i], plain_clamp(error, error_bound), learning_rate, regularization)
-        plain_project(p[u], user_limit)
-        plain_project(q[i], item_limit)
+        plain_update(p[u], q[i], plain_clamp(error, sgd.error_bound), sgd)
+        plain_project(p[u], sgd.user_limit)
+        plain_project(q[i], sgd.item_limit)
 
 
 @noisy_kernel(_plain_descend_noisy_errors)
-def descend_noisy_errors(
-    group: FactorLanes,
-    noise: LaneNoise,
-    visits: Visits,
-    *,
-    learning_rate: float,
-    regularization: float,
-    bound: float,
-    error_bound: float,
-    user_limit: float,
-    item_limit: float,
-) -> None:
+def descend_noisy_errors(group: FactorLanes, noise: LaneNoise, visits: Visits, sgd: Sgd) -> None:
     """Runs one pass of SGD with perturbed and clamped errors, in place, in the order of the ratings.
 
     Each visit, for each model e:
         e  = clamp(grid_e(clamp(r_ui − IAvg(i) − UAvg(u), ±bound) − p_u·q_i + noise·scale_e), ±error_bound)
-        p_u ← p_u + γ(e·q_i − λ·p_u);   q_i ← q_i + γ(e·p_u − λ·q_i)   simultaneously
-        then ‖p_u‖ ≤ user_limit and ‖q_i‖ ≤ item_limit by scaling; inf for no limit
+        then the update of `Sgd`, then ‖p_u‖ ≤ user_limit and ‖q_i‖ ≤ item_limit by scaling
     Friedman et al. 2016, algorithm 4, lines 3-7, with the bounds of section 5.2.
 
     noise  unit (n_ratings,), in the order of the visits
     """
-    _one_pass(
-        group,
-        visits,
-        noise,
-        (learning_rate, regularization, bound, error_bound, user_limit, item_limit),
-    )
+    _one_pass(group, visits, noise.unit, noise_lanes(noise, group.width), sgd)
 
 
 @on_each_group
-def descend_clamped_errors(
-    group: FactorLanes,
-    visits: Visits,
-    *,
-    learning_rate: float,
-    regularization: float,
-    bound: float,
-    error_bound: float,
-) -> None:
-    """Runs one pass of SGD with clamped errors, without noise and norm bounds, in place.
+def descend_clamped_errors(group: FactorLanes, visits: Visits, sgd: Sgd) -> None:
+    """Runs one pass of SGD with clamped errors, without noise, in place.
 
     Friedman et al. 2016, algorithm 5, lines 5-8.
     """
-    _one_pass(group, visits, None, (learning_rate, regularization, bound, error_bound, np.inf, np.inf))
+    _one_pass(group, visits, None, None, sgd)
 
 
 def _one_pass(
-    group: FactorLanes, visits: Visits, noise: LaneNoise | None, parameters: tuple[float, ...]
+    group: FactorLanes,
+    visits: Visits,
+    unit: NDArray[np.float64] | None,
+    noise: NDArray[np.float64] | None,
+    sgd: Sgd,
 ) -> None:
     """Runs one pass, with noise or without. The code is compiled separately for each case."""
-    rate, regularization, bound, error_bound, user_limit, item_limit = map(np.float32, parameters)
-    _descend_noisy_errors(
-        visits.users,
-        visits.items,
-        visits.values,
-        None if noise is None else noise.unit,
-        None if noise is None else noise_lanes(noise, group.width),
-        group.users,
-        group.items,
-        rate,
-        regularization,
-        bound,
-        error_bound,
-        user_limit,
-        item_limit,
-        group.factors_of,
-        group.width_of,
-    )
+    _descend_noisy_errors(visits, unit, noise, sgd.single(), *group.arguments)
 
 
 @compiled(example())
-def _descend_noisy_errors(
-    users,
-    items,
-    values,
-    unit,
-    noise,
-    P,
-    Q,
-    rate,
-    regularization,
-    bound,
-    error_bound,
-    user_limit,
-    item_limit,
-    factors_of,
-    width_of,
-):
+def _descend_noisy_errors(visits, unit, noise, sgd, P, Q, factors_of, width_of):
+    users, items, values = visits
     d, w = len(factors_of), len(width_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
-    low, high = splat(-bound, like), splat(bound, like)
-    least, most = splat(-error_bound, like), splat(error_bound, like)
-    step, keep = splat(rate, like), splat(np.float32(1) - rate * regularization, like)
+    low, high = splat(-sgd.bound, like), splat(sgd.bound, like)
+    least, most = splat(-sgd.error_bound, like), splat(sgd.error_bound, like)
+    step, keep = splat(sgd.learning_rate, like), splat(left_of(sgd), like)
     last, half = len(values) - 1, half_of(d * w)
     before = flush_denormals()
     for x in range(len(values)):
@@ -333,6 +267,51 @@ def _descend_noisy_errors(
             p, q = load(P, p_at + f * w, like), load(Q, q_at + f * w, like)
             store(P, p_at + f * w, fma(move, q, mul(keep, p)))
             store(Q, q_at + f * w, fma(move, p, mul(keep, q)))
-        project(P, p_at, user_limit, factors_of, width_of)
-        project(Q, q_at, item_limit, factors_of, width_of)
+        project(P, p_at, sgd.user_limit, factors_of, width_of)
+        project(Q, q_at, sgd.item_limit, factors_of, width_of)
+    restore_denormals(before)
+
+
+@on_each_group
+def descend_values(
+    group: FactorLanes,
+    users: NDArray[np.int32],
+    items: NDArray[np.int32],
+    order: NDArray[np.int64],
+    values: LaneValues,
+    sgd: Sgd,
+) -> None:
+    """Runs SGD on ratings whose values differ between models, in place, in the given order, `epochs` times.
+
+        e = r_ui − p_u·q_i, then the update of `Sgd`
+
+    users, items, order  (n_ratings,)
+    """
+    visits = Visits(users, items, values.of(group.part).reshape(-1))
+    _descend_values(visits, order, sgd.single(), *group.arguments)
+
+
+@compiled(example(visits=lambda s: (RATERS, RATED, numbers(len(RATED) * s.w))))
+def _descend_values(visits, order, sgd, P, Q, factors_of, width_of):
+    users, items, values = visits
+    d, w = len(factors_of), len(width_of)
+    row, like = (d + 1) * w, zeros(width_of)
+    step, keep = splat(sgd.learning_rate, like), splat(left_of(sgd), like)
+    last = len(order) - 1
+    before = flush_denormals()
+    for _ in range(sgd.epochs):
+        for x in range(len(order)):
+            at, ahead = order[x], order[min(x + 2, last)]
+            prefetch(values, ahead * w)
+            for f in range(d + 1):
+                prefetch(Q, np.int64(items[ahead]) * row + f * w)
+            p_at, q_at = np.int64(users[at]) * row, np.int64(items[at]) * row
+            dot = zeros(width_of)
+            for f in range(d):
+                dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
+            move = mul(sub(load(values, at * w, like), dot), step)
+            for f in range(d):
+                p, q = load(P, p_at + f * w, like), load(Q, q_at + f * w, like)
+                store(P, p_at + f * w, fma(move, q, mul(keep, p)))
+                store(Q, q_at + f * w, fma(move, p, mul(keep, q)))
     restore_denormals(before)

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.kernels.clipping import GUARD
+from dpmf_cli.compiled.lane_groups import aligned, on_each_group
 from dpmf_cli.kernels.covariance import Raters
-from dpmf_cli.kernels.examples import ITEM_STARTS, ITEMS, RATED, K, example, numbers
+from dpmf_cli.kernels.examples import ITEMS, RATED, K, example, numbers
 from dpmf_cli.kernels.lanes import (
     add,
     any_below,
@@ -34,9 +34,8 @@ from dpmf_cli.kernels.lanes import (
     zeros,
 )
 from dpmf_cli.kernels.plain_lanes import plain_dot
-from dpmf_cli.kernels.releasing import noise_lanes, published_rows, released
+from dpmf_cli.kernels.releasing import GUARD, noise_lanes, published_rows, released
 from dpmf_cli.kernels.similarities import LEAST_NORM, SimilarityLanes, index_row
-from dpmf_cli.lane_groups import aligned, on_each_group
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
@@ -179,10 +178,9 @@ def _step(
     """Takes one step, with noise or without. The code is compiled separately for each case."""
     rates = np.zeros(group.width)  # unused lanes wait
     rates[: group.lanes] = step.rates[group.part]
-    train, raters = learned.train, learned.raters
+    train = learned.train
     _descend(
-        raters.starts,
-        raters.positions,
+        learned.raters,
         step.sampled,
         learned.limits,
         learned.norm,
@@ -217,7 +215,6 @@ def _centred(group: SimilarityLanes, train: Ratings) -> NDArray[np.float32] | No
 
 @compiled(
     example(
-        starts=ITEM_STARTS,
         sampled=np.arange(len(RATED)) != 3,
         limits=[0.4, np.inf, 1.0, 0.2],
         norm_of_limits=1,
@@ -230,8 +227,7 @@ def _centred(group: SimilarityLanes, train: Ratings) -> NDArray[np.float32] | No
     )
 )
 def _descend(
-    starts,
-    positions,
+    raters,
     sampled,
     limits,
     norm_of_limits,
@@ -254,6 +250,7 @@ def _descend(
     residuals,
     width_of,
 ):
+    starts, positions = raters
     w, like, wide = len(width_of), zeros(width_of), doubles(width_of)
     n_items, k = neighbours.shape
     slots, met = np.full(n_items, -1, np.int32), np.empty(k, np.bool_)

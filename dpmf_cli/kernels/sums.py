@@ -1,10 +1,11 @@
-"""Sums of residuals by user for all ε of a grid: float64, in the order of the ratings."""
+"""Sums by user in the order of the ratings, the order of visits, and ratings in the order of items."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.kernels.examples import ITEMS, example, numbers
+from dpmf_cli.kernels.examples import ITEMS, RATED, example, numbers
+from dpmf_cli.ratings import Ratings
 
 
 def residual_sums_by_user(
@@ -44,3 +45,36 @@ def sums_by(keys: NDArray[np.int32], values: NDArray[np.floating], n_keys: int) 
     for x in range(len(keys)):
         sums[keys[x]] += values[x]
     return sums
+
+
+@compiled(example(uniform=np.linspace(0.9, 0.1, len(RATED))))
+def shuffle_within(starts: NDArray[np.int64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
+    """A permutation of 0 … n−1 that keeps each block [starts[b], starts[b+1]) and shuffles inside it.
+
+    Fisher-Yates; `uniform` (n,) holds one U[0, 1) draw per element.
+    """
+    order = np.arange(len(uniform))
+    for block in range(len(starts) - 1):
+        first = starts[block]
+        for last in range(starts[block + 1] - 1, first, -1):
+            other = first + np.int64(uniform[last] * (last - first + 1))
+            order[last], order[other] = order[other], order[last]
+    return order
+
+
+def item_major(ratings: Ratings) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """The ratings by item, then user: starts (n_items + 1,), and users and values (n_ratings,)."""
+    starts = np.concatenate([[0], np.cumsum(ratings.item_counts)])
+    users, values = np.empty(len(ratings), np.int32), np.empty(len(ratings), np.float32)
+    _scatter(ratings.items, starts[:-1].copy(), ratings.users, users, ratings.values, values)
+    return starts, users, values
+
+
+@compiled(example(ends=[0, 2, 4, 6, 7], to_users=np.zeros(8), to_values=np.zeros(8)))
+def _scatter(keys, ends, users, to_users, values, to_values):
+    """Sorts by `keys`, with a stable counting sort. `ends` holds the place of the next element of each key."""
+    for x in range(len(keys)):
+        at = ends[keys[x]]
+        ends[keys[x]] = at + 1
+        to_users[at] = users[x]
+        to_values[at] = values[x]

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.kernels.denormals import flush_denormals, restore_denormals
+from dpmf_cli.compiled.lane_groups import MAXIMUM_WIDTH, aligned
 from dpmf_cli.kernels.examples import ITEMS, example
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import (
@@ -32,6 +32,7 @@ from dpmf_cli.kernels.lanes import (
     below,
     clamp,
     doubles,
+    flush_denormals,
     fma,
     lanes_where,
     load,
@@ -39,6 +40,7 @@ from dpmf_cli.kernels.lanes import (
     mul,
     narrow,
     prefetch,
+    restore_denormals,
     splat,
     store,
     sub,
@@ -47,10 +49,8 @@ from dpmf_cli.kernels.lanes import (
 )
 from dpmf_cli.kernels.plain_lanes import plain_dot
 from dpmf_cli.kernels.releasing import noise_lanes, released
-from dpmf_cli.kernels.sgd import plain_clamp, plain_update
-from dpmf_cli.lane_groups import MAXIMUM_WIDTH, aligned
-from dpmf_cli.privacy.keyed import cell_bits, magnitude_uniform, minus_log
-from dpmf_cli.privacy.noise import KeyedNoise
+from dpmf_cli.kernels.sgd import Sgd, left_of, plain_clamp, plain_update
+from dpmf_cli.privacy.noise import KeyedNoise, cell_bits, magnitude_uniform, minus_log
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
 
@@ -96,18 +96,13 @@ def _plain_descend_survivors(
     train: Ratings,
     order: NDArray[np.int32],
     shifts: NDArray[np.int64],
-    *,
-    learning_rate: float,
-    regularization: float,
-    bound: float,
-    threshold: float,
-    epochs: int,
+    sgd: Sgd,
     samples: Samples | None = None,
 ) -> None:
     """The plain twin of `descend_survivors`. It measures all cells: the clamped residual, or 0 without a rating."""
     n_users, n_items = train.n_users, train.n_items
     residuals = np.zeros((n_users, n_items, group.lanes))
-    rated = group.residuals(train.users, train.items, train.values, bound)
+    rated = group.residuals(train.users, train.items, train.values, sgd.bound)
     if samples is not None:
         rated *= _bits(samples, group)[:, None] >> np.arange(group.lanes, dtype=np.uint16) & 1
     residuals[train.users, train.items] = rated
@@ -115,15 +110,15 @@ def _plain_descend_survivors(
         [np.roll(order, -shift) for shift in shifts]
     )  # (n_users, n_items): the item at each place
     clean = np.take_along_axis(residuals, visited[..., None], axis=1).reshape(-1, group.lanes)
-    cells = plain_clamp(publish(clean), bound).reshape(residuals.shape)
+    cells = plain_clamp(publish(clean), sgd.bound).reshape(residuals.shape)
     p, q = group.rows("users"), group.rows("items")
-    for _ in range(epochs):
+    for _ in range(sgd.epochs):
         for u in range(n_users):
             for place, i in enumerate(visited[u]):
-                kept = np.abs(cells[u, place]) > np.float32(threshold)
+                kept = np.abs(cells[u, place]) > np.float32(sgd.threshold)
                 error = cells[u, place] - plain_dot(p[u], q[i])
                 before = p[u].copy(), q[i].copy()
-                plain_update(p[u], q[i], error, learning_rate, regularization)
+                plain_update(p[u], q[i], error, sgd)
                 p[u], q[i] = np.where(kept, p[u], before[0]), np.where(kept, q[i], before[1])
 
 
@@ -134,12 +129,7 @@ def descend_survivors(
     train: Ratings,
     order: NDArray[np.int32],
     shifts: NDArray[np.int64],
-    *,
-    learning_rate: float,
-    regularization: float,
-    bound: float,
-    threshold: float,
-    epochs: int,
+    sgd: Sgd,
     samples: Samples | None = None,
 ) -> None:
     """Runs SGD on the surviving cells of the perturbed matrix, in place, `epochs` times.
@@ -147,11 +137,10 @@ def descend_survivors(
     Users are visited one after the other. The items of user u are visited in the order of the permutation `order`
     (n_items,), rotated by shifts[u]. A cell that survives in only some models changes only these.
 
-    noise      keyed by the cell's number u·n_items + place, where places are in the order of the user's visits
-    threshold  α
-    samples    which model has which rating; in other models its cell is blank. None if all models have all ratings
+    noise    keyed by the cell's number u·n_items + place, where places are in the order of the user's visits
+    samples  which model has which rating; in other models its cell is blank. None if all models have all ratings
     """
-    cut = skipped_above(threshold, float(np.max(noise.scale)))
+    cut = skipped_above(sgd.threshold, float(np.max(noise.scale)))
     _descend_survivors(
         train.user_starts,
         train.items,
@@ -162,16 +151,9 @@ def descend_survivors(
         shifts,
         noise_lanes(noise, group.width),
         cut,
-        group.users,
-        group.items,
         aligned((len(group.items),)),
-        np.float32(learning_rate),
-        np.float32(regularization),
-        np.float32(bound),
-        np.float32(threshold),
-        epochs,
-        group.factors_of,
-        group.width_of,
+        sgd.single(),
+        *group.arguments,
     )
 
 
@@ -200,22 +182,18 @@ def _descend_survivors(
     shifts,
     noise,
     cut,
+    near,
+    sgd,
     P,
     Q,
-    near,
-    rate,
-    regularization,
-    bound,
-    threshold,
-    epochs,
     factors_of,
     width_of,
 ):
     """near  room for the items' rows in the order of the visits, so that successive visits use adjacent rows"""
     d, w = len(factors_of), len(width_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
-    low, high, least = splat(-bound, like), splat(bound, like), splat(threshold, like)
-    step, keep = splat(rate, like), splat(np.float32(1) - rate * regularization, like)
+    low, high, least = splat(-sgd.bound, like), splat(sgd.bound, like), splat(sgd.threshold, like)
+    step, keep = splat(sgd.learning_rate, like), splat(left_of(sgd), like)
     one, nothing = splat(np.float32(1), like), zeros(width_of)
     n_users, n_items = len(starts) - 1, len(order)
     place_of = np.empty(n_items, np.int64)
@@ -225,7 +203,7 @@ def _descend_survivors(
     rating, having = np.full(n_items, np.float32(np.nan)), np.zeros(n_items, np.uint16)
     places, uniform, unit = np.empty(n_items + 1, np.int32), np.empty(n_items + 1), np.empty(n_items + 1)
     before = flush_denormals()
-    for _ in range(epochs):
+    for _ in range(sgd.epochs):
         for u in range(n_users):
             for x in range(starts[u], starts[u + 1]):
                 place = place_of[items[x]] - shifts[u]

@@ -1,22 +1,36 @@
-"""The findings of this project about each paper, as data: which config measures which table or figure, and the
-claims.
+"""The findings of this project about each paper, as data: the claims, and which config measures which figure.
 
 There is one YAML file per paper, named by the paper's key; `printed` reads its figures. The file holds no verdicts:
-rules (`rules/`) compute what results say about a claim, and `verdicts` computes what many settings say.
+rules (`rules/`) compute what results say about a claim, and `verdicts` computes what many settings say. The parts of
+the complete reproduction are the papers, and the comparisons of all methods.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
 from pydantic import Field
 
-from dpmf_cli.config.names import is_on_own_data, whole_name
+from dpmf_cli.config.loading import is_on_own_data, whole_name
+from dpmf_cli.errors import DpmfError, did_you_mean
 from dpmf_cli.papers.printed import paper_file, papers
 from dpmf_cli.strict_model import StrictModel
 
 ANY = "any"
 """Stands in place of a data set in the claim of a theorem."""
 
+Table = Literal[
+    "statistics",
+    "baselines",
+    "crossings",
+    "printed crossings",
+    "improvements",
+    "traffic",
+    "noise",
+    "combined",
+    "frontier",
+]
 Kind = Literal["figure", "statistics", "baselines", "crossings", "improvements", "noise", "combined", "file"]
 
 
@@ -26,7 +40,7 @@ class Exhibit(StrictModel):
     configs   the names of the experiments that measure it; a table takes a data set from the first that has it
     neighbours   of a table of crossings, the neighbours of its printed cells; empty if no printed cells are known
     data      data sets of the catalog that it is made from, if it needs no experiment
-    file      one of the paper's outputs, if it needs neither
+    file      one of the paper's outputs, if it needs neither; `command` makes it
     """
 
     name: str
@@ -36,20 +50,33 @@ class Exhibit(StrictModel):
     neighbours: str = ""
     data: tuple[str, ...] = ()
     file: str = ""
+    command: str = ""
+
+    @property
+    def making(self) -> str:
+        """The shell command that makes its file."""
+        return f"{self.command} > results/{self.file}"
 
 
 class Output(StrictModel):
-    """A file in the results folder that is made from results.
+    """A file in the results folder, in the form that its ending names.
 
-    command   makes the file: prints it, or writes it to `{file}`; `{folder}` is the results folder
-    of        the command's arguments: the folders of those `configs` that were run, or nothing
+    table     what it shows: of the results of those `configs` that were run, or of `data`
+    figure    a picture of the same results, drawn beside it
     configs   the names of experiments; the file is made if any of them was run; empty means all of the paper's
+    data      keys of data sets, if it needs no results
     """
 
     file: str
-    command: str
-    of: Literal["results", "nothing"] = "results"
+    table: Table
+    figure: str = ""
     configs: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+
+    @property
+    def form(self) -> str:
+        form = self.file.rpartition(".")[2]
+        return "table" if form == "txt" else form
 
 
 class Claim(StrictModel):
@@ -116,7 +143,7 @@ class PaperFindings(StrictModel):
     large     the configs whose data have the size of ML-10M or Netflix
     small     the configs of the small reproduction, in the order of running
     printed   its figures, for `papers.printed`
-    settings, departures   how the paper ran, and where the configs differ, for `papers.departures`
+    settings, departures   how the paper ran, and where the configs differ, for `docs.makers.departures`
     """
 
     title: str
@@ -152,14 +179,6 @@ def all_papers() -> dict[str, PaperFindings]:
     return {key: paper(key) for key in sorted(papers(), key=lambda key: (key[-4:], key))}
 
 
-def making(file: str) -> str:
-    """Returns the shell command that makes an output of a paper."""
-    (command,) = (
-        each.command for found in all_papers().values() for each in found.outputs if each.file == file
-    )
-    return f"{command} > results/{file}"
-
-
 def is_held_against_tables(name: str) -> bool:
     """Returns whether an experiment of that name reproduces a printed table of baselines or crossings.
 
@@ -169,3 +188,58 @@ def is_held_against_tables(name: str) -> bool:
     """
     tables = (each for each in paper("friedman2016").exhibits if each.kind in ("baselines", "crossings"))
     return is_on_own_data(name) and any(whole_name(name) in table.configs for table in tables)
+
+
+@dataclass(frozen=True)
+class Reproducible:
+    """One part: the experiments that it runs, and the files that it then writes.
+
+    configs  the names of its experiments, in the order of running
+    large    those whose data have the size of ML-10M or Netflix
+    small    those of the small reproduction
+    """
+
+    key: str
+    title: str
+    configs: tuple[str, ...]
+    large: tuple[str, ...]
+    small: tuple[str, ...]
+    outputs: tuple[Output, ...]
+
+
+COMBINED = Reproducible(
+    "combined",
+    "Every private algorithm in one table",
+    configs=("combined_ml100k", "combined_ml1m"),
+    large=(),
+    small=("combined_ml100k",),
+    outputs=(Output(file="combined.md", table="combined", figure="combined.png"),),
+)
+
+FRONTIER = Reproducible(
+    "frontier",
+    "At each ε the best of all methods",
+    configs=("frontier_ml100k", "frontier_ml1m", "frontier_jester", "frontier_netflix_sample"),
+    large=(),
+    small=("frontier_ml100k",),
+    outputs=(Output(file="frontier.md", table="frontier", figure="frontier.png"),),
+)
+
+
+def parts() -> Mapping[str, Reproducible]:
+    """Returns each part by its key, in the order of running."""
+    papers = {
+        key: Reproducible(key, each.title, each.configs, each.large, each.small, each.outputs)
+        for key, each in all_papers().items()
+    }
+    return {**papers, COMBINED.key: COMBINED, FRONTIER.key: FRONTIER}
+
+
+def parts_named(what: str) -> tuple[Reproducible, ...]:
+    """Returns one part by its key, or `all` of them. Raises DpmfError for anything else."""
+    known = parts()
+    if what == "all":
+        return tuple(known.values())
+    if what not in known:
+        raise DpmfError(f'there is no "{what}" to reproduce{did_you_mean(what, [*known, "all"])}')
+    return (known[what],)

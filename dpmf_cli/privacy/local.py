@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.lane_groups import LaneValues
+from dpmf_cli.compiled.lane_groups import LaneValues
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.local_mechanisms import LocalMechanism, Sign

@@ -1,8 +1,19 @@
 """Sensitivities: how far a measurement can move between neighbours, each with its derivation.
 
 Every noisy step names one of these functions. A property test (tests/privacy/test_sensitivity.py) searches for
-neighbours that exceed them. Where only one coordinate of a vector moves, its L1 and L2 moves are the same number, and
-`norm` says which one the mechanism needs. Item-item covariances are in `covariance_sensitivity`.
+neighbours that exceed them. Where only one coordinate of a vector moves, its L1 and L2 moves are the same number,
+and `norm` says which one the mechanism needs. Item-item covariances are in `covariance_sensitivity`.
+
+*Sums of clamped residuals.* A residual x = r − r̂ is a rating minus the prediction of a model whose numbers are
+all released or public. So r̂ is the same number on both sides. The residual is clamped to [−B, B] and measured in
+units of B, so that B may differ with ε. Sums are in double precision, and x/B is within [−1, 1] to the last bit.
+
+*The items' normal equations and earlier measurements*, Chien et al. 2021, section 3. User u's rating of item i has
+the weight w_ui ≥ 0, with Σ_i w_ui² ≤ k. Either at most k ratings of a user have weight 1 each, or the weights of a
+user have an L2 norm of √k at most. A user's contribution is a function of that user's ratings, of random choices
+that do not depend on other users' ratings, and of released numbers. So one user more or less moves a sum by that
+contribution. tests/privacy/test_least_squares_sensitivity.py searches, through the kernel, for users whose
+contribution exceeds these sensitivities.
 """
 
 import math
@@ -12,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.privacy.neighbours import RECORDS_APART, Neighbours
+from dpmf_cli.privacy.subsampling import moves
 from dpmf_cli.ratings import Scale
 
 
@@ -257,3 +269,139 @@ def jacobian_epsilon(hessian: Sensitivity, ridge: NDArray[np.float64]) -> NDArra
 def ridge_for_jacobian(hessian: Sensitivity, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
     """Returns the least w whose determinant costs no more than ε: the inverse of `jacobian_epsilon`."""
     return np.asarray(hessian.value / np.expm1(np.minimum(epsilon, 700.0)))
+
+
+def clamped_sums() -> Sensitivity:
+    """Σ clamp(x)/B over disjoint groups of ratings, as one vector. Bounded.
+
+    The value of rating (u, i) enters the sum of one group. Its term stays within [−1, 1], so it moves by 2 at most.
+    """
+    return Sensitivity(2.0, 1, Neighbours.BOUNDED, "clamped residuals in units of B: 2")
+
+
+def clamped_vectors() -> Sensitivity:
+    """The vectors Σ clamp(x)/B·z over disjoint groups of ratings, as the sum of their L2 moves. Bounded.
+
+    z is a public vector with ‖z‖ ≤ 1: of the rating's user, of its item, or of both. Of both, z is the outer product,
+    whose norm is the product of the two norms. One group's vector moves, by |clamp(x) − clamp(x′)|/B·‖z‖ ≤ 2.
+    """
+    return Sensitivity(2.0, 2, Neighbours.BOUNDED, "clamped residuals in units of B, times ‖z‖ ≤ 1: 2")
+
+
+def weights_of_signs_unbounded() -> Sensitivity:
+    """Σ (1 + x′)/2 and Σ (1 − x′)/2 over disjoint groups of ratings, all as one vector. Unbounded.
+
+    x′ is clamp(x)/B, or a rating scaled to [−1, 1]. Adding a rating moves the two sums of one group, by (1 + x′)/2
+    and (1 − x′)/2. Neither move is negative, and together they are 1 for every x′. The sum of the two sums is the
+    number of ratings, and their difference is Σ x′. Noise on both sums costs as much as noise on one of them: the two
+    sums span the hull of all moves ±(x′, 1), and the norm of their noise fits that hull (Hardt and Talwar 2010).
+    """
+    return Sensitivity(1.0, 1, Neighbours.UNBOUNDED, "(1 + x′)/2 + (1 − x′)/2 = 1")
+
+
+PAPER = "Chien et al. 2021"
+CODE = "the public code of Chien et al. 2021"
+
+
+def sampled_counts(most: int) -> Sensitivity:
+    """Numbers of ratings by item, with at most k = `most` ratings of each user: k numbers move by 1, by √k in L2."""
+    return Sensitivity(math.sqrt(most), 2, Neighbours.USER, f"{PAPER}: √k, k items of a user")
+
+
+def sampled_total(most: int, largest: float) -> Sensitivity:
+    """Σ x over at most k = `most` ratings of each user, |x| ≤ `largest`: one number, which a user moves by k·largest.
+
+    With x = 1 the sum is the number of ratings.
+    """
+    return Sensitivity(most * largest, 2, Neighbours.USER, f"k·|x|, k = {most} ratings of a user in one sum")
+
+
+def published_sampled_total(assumed: float) -> Sensitivity:
+    """The sensitivity that the public code assumes for a global sum, √k·r_max, or for a count, 1.
+
+    The true one is `sampled_total`: k times the largest rating for a sum, k for a count.
+    """
+    return Sensitivity(assumed, 2, Neighbours.USER, f"{CODE}, centring")
+
+
+def item_grams(most: float, longest: float) -> Sensitivity:
+    """A_i = Σ_u w_ui·p_u·p_uᵀ for all items, ‖p_u‖ ≤ Γ = `longest`: lower triangles, with the elements off the
+    diagonal multiplied by √2.
+
+    The norm of such a triangle is the Frobenius norm of the complete matrix: ‖p·pᵀ‖ = ‖p‖² ≤ Γ². Over all items of a
+    user this is √(Σ_i w_ui²)·Γ² ≤ √k·Γ², which every p of length Γ attains.
+
+    Noise of standard deviation s on the triangle is symmetric noise on A_i, with variance s² on the diagonal and s²/2
+    off it. The triangle without the √2 has the squared norm (‖p‖⁴ + Σ_f p_f⁴)/2, and p = Γ·e_f brings this to Γ⁴ as
+    well. So its sensitivity would be the same, and the variance off the diagonal would be twice as large for nothing.
+    """
+    value = math.sqrt(most) * longest**2
+    return Sensitivity(value, 2, Neighbours.USER, f"{PAPER}, algorithm 1: √k·Γ², whole matrices")
+
+
+def item_right_sides(most: float, longest: float, largest: float) -> Sensitivity:
+    """b_i = Σ_u w_ui·x_ui·p_u for all items, |x_ui| ≤ Γ_M = `largest` and ‖p_u‖ ≤ Γ = `longest`.
+
+    √(Σ_i w_ui²·x_ui²)·‖p_u‖ ≤ √k·Γ_M·Γ.
+    """
+    value = math.sqrt(most) * longest * largest
+    return Sensitivity(value, 2, Neighbours.USER, f"{PAPER}, algorithm 1: √k·Γ·Γ_M")
+
+
+def centred_right_sides(most: float, longest: float, scale: Scale) -> Sensitivity:
+    """`item_right_sides` where x is not clipped: x = r − c with c within the scale, so |x| ≤ r_max − r_min.
+
+    c is the released centre, which is clamped to the scale, or the user's own mean, which lies within the scale.
+    """
+    return item_right_sides(most, longest, scale.width)
+
+
+def published_right_sides(most: float, longest: float) -> Sensitivity:
+    """The sensitivity that the public code assumes for the right sides: √k·Γ. Nothing enforces its |x| ≤ 1."""
+    value = math.sqrt(most) * longest
+    return Sensitivity(value, 2, Neighbours.USER, f"{CODE}: √k·Γ, no Γ_M")
+
+
+def clipped_contributions(contribution: float, norm: int, neighbours: Neighbours) -> Sensitivity:
+    """A sum over users of vectors whose norm is at most c = `contribution`, whatever the user's ratings.
+
+    A user's vector, and how much it is clipped, are functions of that user's ratings and of released numbers.
+
+    *User.* One vector more moves the sum by c. *Bounded, unbounded.* The value or presence of one rating turns its
+    user's vector into another one within the same ball, which moves the sum by 2c. It also changes every prediction
+    for that user, hence every part of the vector. So the complete vector has to be clipped.
+    """
+    times = moves(neighbours)
+    return Sensitivity(times * contribution, norm, neighbours, f"{'2' if times == 2 else ''}c, ‖g_u‖ ≤ c")
+
+
+def pooled_products(longest: float, neighbours: Neighbours) -> Sensitivity:
+    """Σ_u p_u·p_uᵀ over users, where ‖p_u‖ ≤ Γ = `longest` whatever the user's ratings.
+
+    It is a lower triangle, with the elements off the diagonal multiplied by √2. So its norm is the Frobenius norm of
+    the complete matrix.
+
+    *User.* One product more moves it by ‖p·pᵀ‖ = ‖p‖² ≤ Γ². *Bounded, unbounded.* One rating turns its user's p into
+    another vector q, and ‖p·pᵀ − q·qᵀ‖² = ‖p‖⁴ + ‖q‖⁴ − 2(p·q)² ≤ 2Γ⁴. Two orthogonal vectors attain this.
+    """
+    times = math.sqrt(moves(neighbours))
+    return Sensitivity(times * longest**2, 2, neighbours, f"{'√2·' if times > 1 else ''}Γ², ‖p_u‖ ≤ Γ")
+
+
+def root_counts() -> Sensitivity:
+    """Σ_u √n_u for users with n_u ratings. Unbounded.
+
+    One rating more adds √(n + 1) − √n ≤ 1. It adds 1 for a user who had no rating.
+    """
+    return Sensitivity(1.0, 1, Neighbours.UNBOUNDED, "√(n + 1) − √n ≤ 1")
+
+
+def published_similarity_gradients(scale: Scale, error_bound: float, floor: float) -> Sensitivity:
+    """The sensitivity that Wang and Tang 2017, section 3, assume for the gradient of the similarities:
+    2·e_max·(r_max − r_min)/C.
+
+    It bounds the move of *one coordinate* of the gradient of *one rating*, where Σ|s_ij| ≥ C. But the value of a
+    rating r_ui enters the gradients of all its user's ratings, and in its own item's row those of all the neighbours.
+    """
+    value = 2 * error_bound * scale.width / floor
+    return Sensitivity(value, 1, Neighbours.BOUNDED, "Wang and Tang 2017, section 3: one coordinate")

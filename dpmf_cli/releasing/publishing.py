@@ -1,5 +1,8 @@
-"""Turns a data set into a released folder: fits a method, states what holds, refuses what is not proved, enters the
-release into the account and writes it."""
+"""Turns a data set into a released folder.
+
+Fits a method once under a seed that nobody knows, states what holds, refuses what is not proved, enters the release
+into the account and writes it.
+"""
 
 import os
 import secrets
@@ -10,20 +13,44 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.algorithms.shared.model import Arrays, Model
 from dpmf_cli.datasets.canonical import Ids, checksum
 from dpmf_cli.datasets.soundness import Soundness
 from dpmf_cli.datasets.stars import Stars
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import sha256
+from dpmf_cli.privacy.accounting import LEAST_EPSILON, MOST_EPSILON
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import HIDE_IDS
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.releasing import account, archive, models
-from dpmf_cli.releasing.fitting import fit_once
-from dpmf_cli.releasing.ids import within
-from dpmf_cli.releasing.recommender import OwnRatings, Recommender
-from dpmf_cli.releasing.statement import NO_USERS, DataStatement, Lists, Statement, statement_of
+from dpmf_cli.releasing.archive import NO_USERS, DataStatement, Lists, Statement, statement_of
+from dpmf_cli.releasing.recommender import OwnRatings, Recommender, within
+from dpmf_cli.streams import SECRET, Streams, UnaccountedNoiseError, drawn_seed
+
+
+def fit_once(entry: PrivateAlgorithm, ratings: Ratings, epsilon: float) -> tuple[Model, Ledger]:
+    """Returns the model for one ε, and the ledger of its fit.
+
+    The seed is drawn by the operating system, is held only in memory, and is forgotten when this returns.
+
+    Raises DpmfError for an ε outside of 1e-6 to 1e6, and for an algorithm that draws noise past its curator.
+    """
+    if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
+        raise DpmfError(f"epsilon is {epsilon:g}; give one from {LEAST_EPSILON:g} to {MOST_EPSILON:g}")
+    streams = Streams(drawn_seed(SECRET), "", entry.algorithm, 0, 0)
+    ledger = Ledger([epsilon], entry.mode, entry.spends_delta)
+    try:
+        with threadpool_limits(limits=1):
+            model = entry.fit(ratings, ledger.limit, streams=streams, curator=Curator(ledger, streams))
+    except UnaccountedNoiseError as error:
+        raise DpmfError(f"{entry.name}: {error}") from None
+    return model, ledger
+
 
 COLUMNS = {"user": "user", "item": "item", "rating": "rating"}
 

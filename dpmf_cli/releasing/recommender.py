@@ -1,7 +1,12 @@
-"""A released model, or one that could be released: it predicts for the caller's own ids."""
+"""A released model, or one that could be: it predicts for the caller's ids, and reads files that a person brings."""
 
-from dataclasses import dataclass
+import csv
+import io
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +16,96 @@ from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.model import Arrays, Model
 from dpmf_cli.datasets.canonical import Ids
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.files import read_file
 from dpmf_cli.ratings import Ratings, with_ratings
 from dpmf_cli.releasing import models
-from dpmf_cli.releasing.ids import as_ids, different, places
-from dpmf_cli.releasing.statement import Statement
+from dpmf_cli.releasing.archive import Statement
+
+
+def as_ids(ids: ArrayLike, what: str) -> Ids:
+    """Returns (n,) ids as whole numbers or as text. Raises DpmfError for any other type."""
+    found: NDArray[Any] = np.atleast_1d(np.asarray(ids))
+    if found.dtype.kind in "iu":
+        return found.astype(np.int64)
+    if found.dtype.kind == "O" or not len(found):
+        found = np.array([str(each) for each in found], np.str_)
+    if found.dtype.kind != "U" or found.ndim != 1:
+        raise DpmfError(
+            f"{what}: ids must be a list of whole numbers or of text, not {found.dtype}; convert them"
+        )
+    return found
+
+
+def places(known: Ids, asked: Ids) -> NDArray[np.int64]:
+    """Returns (n,) the position of each id of `asked` in `known`, which has no id twice; −1 if it is not there."""
+    if known.dtype.kind != asked.dtype.kind:
+        known, asked = known.astype(str), asked.astype(str)
+    if not len(known):
+        return np.full(len(asked), -1)
+    order = np.argsort(known, kind="stable")
+    at = order[np.minimum(np.searchsorted(known, asked, sorter=order), len(known) - 1)]
+    return np.where(known[at] == asked, at, -1)
+
+
+def different(ids: Ids) -> tuple[Ids, NDArray[np.intp]]:
+    """Returns the distinct ids among n ids, in order, and (n,) the position of each of the n among them."""
+    found: Any = np.unique(ids, return_inverse=True)
+    return found[0], found[1]
+
+
+def read_list(path: Path) -> Ids:
+    """Reads the ids of a file with one id in each line. Raises DpmfError if there is none, or one stands twice."""
+    try:
+        lines = read_file(path).decode("utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DpmfError(
+            f"{path}: cannot be read: {error}; give a UTF-8 file with one id in each line"
+        ) from None
+    ids = [line.strip() for line in lines if line.strip()]
+    first: dict[str, int] = {}
+    for number, name in enumerate(ids, 1):
+        if first.setdefault(name, number) != number:
+            raise DpmfError(f"{path}: the id {name} stands there twice; remove one")
+    if not ids:
+        raise DpmfError(f"{path}: holds no id; write one in each line")
+    return np.array(ids)
+
+
+def within(
+    ratings: Ratings, user_ids: Ids, item_ids: Ids, users: Ids | None, items: Ids | None
+) -> tuple[Ratings, Ids, Ids]:
+    """Returns the ratings in the index space of the given lists of ids, and the ids.
+
+    A list may be None: then the ids are those in the ratings. Raises DpmfError for an id that is not listed.
+    """
+    if users is None and items is None:
+        return ratings, user_ids, item_ids
+    rows, user_ids = _placed(user_ids, users, "user")
+    columns, item_ids = _placed(item_ids, items, "item")
+    of_users, of_items = rows[ratings.users], columns[ratings.items]
+    order = np.lexsort((of_items, of_users))
+    moved = replace(
+        ratings,
+        users=of_users[order].astype(np.int32),
+        items=of_items[order].astype(np.int32),
+        values=ratings.values[order],
+        n_users=len(user_ids),
+        n_items=len(item_ids),
+        columns={name: column[order] for name, column in ratings.columns.items()},
+    )
+    return moved, user_ids, item_ids
+
+
+def _placed(own: Ids, listed: Ids | None, what: str) -> tuple[NDArray[np.int64], Ids]:
+    if listed is None:
+        return np.arange(len(own)), own
+    found = places(listed, own)
+    if (found < 0).any():
+        missing = own[int(np.argmin(found))]
+        raise DpmfError(
+            f"the {what} {missing} has ratings, but is not in the list of {what}s; list all of them"
+        )
+    return found, listed
 
 
 @dataclass(frozen=True)
@@ -144,3 +235,63 @@ def _rows(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
         known = array.dtype.kind == "b"
         found[rows < 0] = False if known else array.mean(axis=0, dtype=np.float64).astype(array.dtype)
     return found
+
+
+_SEPARATORS = ",;\t|"
+"""Possible separators of fields; a file has the one that its header has most often."""
+
+
+def read_pairs(path: Path, names: Mapping[str, str]) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
+    """Reads (n,) users and (n,) items from a CSV file. Raises DpmfError with the line and the fix."""
+    users, items = _read(path, ("user", "item"), names)
+    return np.array(users, np.str_), np.array(items, np.str_)
+
+
+def read_own(path: Path, names: Mapping[str, str]) -> OwnRatings:
+    """Reads ratings from a CSV file. Raises DpmfError with the line and the fix."""
+    users, items, texts = _read(path, ("user", "item", "rating"), names)
+    values = []
+    for line, text in enumerate(texts, 2):
+        try:
+            value = float(text.replace(",", "."))  # a decimal comma
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise DpmfError(
+                f'{path}:{line}: the rating "{text[:40]}" is not a finite number; correct the line'
+            )
+        values.append(value)
+    return OwnRatings(np.array(users, np.str_), np.array(items, np.str_), np.array(values, np.float64))
+
+
+def _read(path: Path, roles: tuple[str, ...], names: Mapping[str, str]) -> list[list[str]]:
+    """Reads the columns of these roles, found by the data set's names for them, or by the names of the roles."""
+    try:
+        text = read_file(path).decode("utf-8-sig")
+    except OSError as error:
+        raise DpmfError(f"{path}: cannot be read: {error.strerror or error}; give a CSV file") from None
+    except UnicodeDecodeError:
+        raise DpmfError(f"{path}: is not UTF-8; save the file as UTF-8") from None
+    separator = max(_SEPARATORS, key=text.partition("\n")[0].count)
+    try:
+        lines = [row for row in csv.reader(io.StringIO(text), delimiter=separator) if row]
+    except csv.Error as error:
+        raise DpmfError(f"{path}: {error}; correct the file") from None
+    header = lines[0] if lines else []
+    found = [_place(path, header, role, names.get(role, role)) for role in roles]
+    for number, row in enumerate(lines[1:], 2):
+        if len(row) != len(header):
+            raise DpmfError(
+                f"{path}:{number}: {len(row)} field(s) where the header has {len(header)}; correct the line"
+            )
+    return [[row[place] for row in lines[1:]] for place in found]
+
+
+def _place(path: Path, header: list[str], role: str, name: str) -> int:
+    for each in (name, role):
+        if header.count(each) == 1:
+            return header.index(each)
+    raise DpmfError(
+        f'{path}:1: no column "{name}" ({role}); it has: {", ".join(header) or "nothing"}. Write a header '
+        "line with the names"
+    )

@@ -58,7 +58,7 @@ def answer(
         paragraphs += [
             f"Before you release a model, write the scale that your site allows in {config}, and remove `guessed`."
         ]
-    paragraphs += [f"All methods: `dpmf crossings {shlex.quote(config)} --at {epsilon:g}`."]
+    paragraphs += [f"All methods: `dpmf levels {shlex.quote(config)} --at {epsilon:g}`."]
     paragraphs += [f"What ε = {epsilon:g} promises", *_promises(groups, epsilon, by_errors)]
     return "".join(map(wrapped, paragraphs)).lstrip("\n")
 

@@ -5,13 +5,16 @@ from functools import partial
 
 from dpmf_cli.evaluation.crossings import Crossing
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.report.figures.curves_csv import curves_csv
-from dpmf_cli.report.figures.error_cdf import error_cdf_csv, has_error_cdf, swept_error_cdf_csv
-from dpmf_cli.report.figures.folds_csv import folds_csv
-from dpmf_cli.report.figures.growth_csv import growth_csv
+from dpmf_cli.report.figures.charts import has_error_cdf, swept_parameters
+from dpmf_cli.report.figures.every import drawings, never_drawn
 from dpmf_cli.report.figures.style import FORMATS
-from dpmf_cli.report.figures.sweeps import swept_parameters
-from dpmf_cli.report.figures.which import drawings, never_drawn
+from dpmf_cli.report.figures.tidy_csv import (
+    curves_csv,
+    error_cdf_csv,
+    folds_csv,
+    growth_csv,
+    swept_error_cdf_csv,
+)
 from dpmf_cli.report.tables.baselines import twins_text
 from dpmf_cli.report.tables.crossings import crossings_table
 from dpmf_cli.report.tables.layout import markdown

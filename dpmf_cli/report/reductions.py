@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dpmf_cli.config.names import is_reduction
+from dpmf_cli.config.loading import is_reduction
 from dpmf_cli.evaluation.curves import Experiment
 
 

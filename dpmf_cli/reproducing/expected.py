@@ -67,6 +67,11 @@ def figures_off(name: str, expected: Figures, found: Figures) -> Iterator[OffFig
             yield OffFigure(name, figure, wanted, None if here is None else here.mean)
 
 
+def path_of(*, small: bool) -> Path:
+    """Returns the file of expected figures, of the small or of the complete reproduction."""
+    return FOLDER / ("small.json" if small else "whole.json")
+
+
 def read_expected(path: Path) -> dict[str, Figures]:
     """Reads the expected figures of experiments, by name; an empty dictionary if there is no such file.
 
@@ -79,23 +84,6 @@ def read_expected(path: Path) -> dict[str, Figures]:
         return {}
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise DpmfError(f"{path}: holds no expected figures: {error}; install dpmf again") from None
-
-
-def text_of(expected: Mapping[str, Figures]) -> str:
-    """Returns the text of a file of expected figures: one figure in each line, by experiment."""
-    data: dict[str, Any] = {
-        name: {key: [each.mean, each.deviation] for key, each in sorted(found.items())}
-        for name, found in sorted(expected.items())
-    }
-    body = ",\n".join(
-        f" {json.dumps(name)}: {{\n"
-        + ",\n".join(
-            f"  {json.dumps(key, ensure_ascii=False)}: {json.dumps(pair)}" for key, pair in found.items()
-        )
-        + "\n }"
-        for name, found in data.items()
-    )
-    return f"{{\n{body}\n}}\n"
 
 
 def _parts(experiment: Experiment) -> Iterator[tuple[str, Measured]]:

@@ -1,32 +1,30 @@
 """Reproduces parts of papers: runs their experiments as one run, then writes their tables and figures."""
 
-import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpmf_cli.config import ExperimentConfig, load_config
-from dpmf_cli.config.reduced import reduced
-from dpmf_cli.config.shipped import FOLDER
+from dpmf_cli.config.documents import FOLDER
+from dpmf_cli.config.loading import reduced
 from dpmf_cli.datasets import Folders
-from dpmf_cli.datasets.presence import what_is_missing
+from dpmf_cli.datasets.located import what_is_missing
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.experiment import run
-from dpmf_cli.papers.claims import Output
-from dpmf_cli.papers.parts import Reproducible
+from dpmf_cli.papers.claims import Output, Reproducible, Table
 from dpmf_cli.reproducing.times import Took, took
 from dpmf_cli.results.manifest import MANIFEST
 from dpmf_cli.results.store import write_atomically
 from dpmf_cli.results.task import Outcome
-from dpmf_cli.running.grid_parts import MEMORY_SHARE, memory
+from dpmf_cli.running.batches import MEMORY_SHARE, memory
 from dpmf_cli.running.plan import Plan
 from dpmf_cli.running.processes import LocalProcesses
-from dpmf_cli.running.several import refuse_failures, run_whole, whole_plan
+from dpmf_cli.running.runner import refuse_failures, run_whole, whole_plan
 from dpmf_cli.terminal import say
 
-Answer = Callable[[list[str]], str | None]
-"""Runs a command of dpmf and returns what it prints; None if it has nothing to print, and then says so."""
+Maker = Callable[[Output, list[Path]], str | bytes]
+"""Makes an output from the results folders of experiments. Raises DpmfError if they have nothing for it."""
 
 
 @dataclass(frozen=True)
@@ -97,23 +95,20 @@ def processes_for(plan: Plan, jobs: int) -> int:
     return jobs if plan.peak_bytes(jobs) < MEMORY_SHARE * memory() else 1
 
 
-def write_outputs(of: Reproduction, results: Path, answer: Answer) -> Iterator[Path]:
+def write_outputs(of: Reproduction, results: Path, makers: Mapping[Table, Maker]) -> Iterator[Path]:
     """Writes those tables and figures of each part that have any content, and yields their files."""
     for part in of.parts:
         for output in part.outputs:
             names = [name for name in output.configs or part.configs if name in of.configs]
             folders = [results / of.configs[name].name for name in names]
-            given = [str(folder) for folder in folders if (folder / MANIFEST).exists()]
-            if not given and (output.of == "results" or output.configs):
+            given = [folder for folder in folders if (folder / MANIFEST).exists()]
+            if not given and (output.configs or not output.data):
                 continue
-            if _written(output, given, results, answer):
-                yield results / output.file
-
-
-def _written(output: Output, given: list[str], results: Path, answer: Answer) -> bool:
-    file = results / output.file
-    words = [word.format(file=file, folder=results) for word in shlex.split(output.command)[1:]]
-    said = answer(words + given if output.of == "results" else words)
-    if said is not None and "{file}" not in output.command:
-        write_atomically(file, said.encode())
-    return said is not None
+            file = results / output.file
+            try:
+                made = makers[output.table](output, given)
+            except DpmfError as error:
+                say(f"{file}: left as it was: {error}")
+                continue
+            write_atomically(file, made.encode() if isinstance(made, str) else made)
+            yield file

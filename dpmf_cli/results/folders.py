@@ -6,8 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from dpmf_cli.config import ExperimentConfig, load_config
-from dpmf_cli.config.names import MARK
-from dpmf_cli.config.shipped import means_a_config, near_names
+from dpmf_cli.config.documents import means_a_config, near_names
+from dpmf_cli.config.loading import MARK
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results.collect import Collected, collect
 from dpmf_cli.results.manifest import MANIFEST, read_manifest, what_ran

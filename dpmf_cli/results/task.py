@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.model import RecordCosts
 from dpmf_cli.config import ExperimentConfig
-from dpmf_cli.datasets.identity import DataIdentity
+from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.datasets.spec import TestSet
 from dpmf_cli.evaluation.portions import Order
 from dpmf_cli.evaluation.top_items import TopItems

@@ -1,5 +1,10 @@
-"""Groups tasks that share a fit into batches, and executes a batch in the current process."""
+"""Executes tasks in this process: those that share a fit as one batch, a grid of ε in parts if memory is short.
 
+A model does not depend on the other ε of the grid, and its noise stream has its own name. So fitting in parts gives
+the same bits.
+"""
+
+import contextlib
 import errno
 import os
 import platform
@@ -8,21 +13,202 @@ import sys
 import time
 import traceback
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from dpmf_cli.algorithms.costs.cost import Cost, Shape
+from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.model import AccountsForRecords, Model, RecordCosts
+from dpmf_cli.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.datasets import DataIdentity, open_cached
+from dpmf_cli.datasets.stars import Stars
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.lane_groups import MAXIMUM_WIDTH
+from dpmf_cli.evaluation.error_cdf import error_cdf
+from dpmf_cli.evaluation.metrics import mean_errors
+from dpmf_cli.evaluation.top_items import top_items
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results import provenance
 from dpmf_cli.results.task import Cut, Outcome, Task, TaskResult
 from dpmf_cli.running.cutting import cut_ratings
-from dpmf_cli.running.execute import execute
-from dpmf_cli.streams import Seed, UnaccountedNoiseError
+from dpmf_cli.streams import Seed, Streams, UnaccountedNoiseError
+
+MEMORY_SHARE = 0.6
+"""Fraction that one fit may hold of a core's equal part of the machine's memory."""
+_LIMIT = Path("/sys/fs/cgroup/memory.max")
+
+
+def memory() -> int:
+    """Bytes of memory of this machine, or of the container that this process runs in."""
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with contextlib.suppress(OSError, ValueError):  # no such file, or "max" in it
+        there = min(there, int(_LIMIT.read_text()))
+    return there
+
+
+def room() -> float:
+    """Bytes that one fit may hold on this machine, without the ratings."""
+    return room_of(memory(), os.cpu_count() or 1)
+
+
+def room_of(memory: float, cores: int) -> float:
+    """Bytes that one fit may hold on a machine with this memory (bytes) and number of cores."""
+    return MEMORY_SHARE * memory / cores
+
+
+def parts(algorithm: Algorithm, shape: Shape, grid: int, within: float) -> list[slice]:
+    """Cuts a grid into parts that each fit `within` bytes, but have at least one group of lanes."""
+    size = grid
+    while size > MAXIMUM_WIDTH and algorithm.cost(shape, size).bytes > within:
+        size = max(MAXIMUM_WIDTH, size // 2 // MAXIMUM_WIDTH * MAXIMUM_WIDTH)
+    return [slice(start, min(start + size, grid)) for start in range(0, grid, size)]
+
+
+def cost_in_parts(algorithm: Algorithm, shape: Shape, grid: int, within: float) -> Cost:
+    """The cost of fitting the parts of a grid one after the other, with only one part in memory."""
+    costs = [algorithm.cost(shape, part.stop - part.start) for part in parts(algorithm, shape, grid, within)]
+    whole = sum(costs, Cost(0.0, 0.0))
+    return Cost(whole.seconds, max((cost.bytes for cost in costs), default=0.0), whole.far)
+
+
+def joined(results: Sequence[TaskResult]) -> TaskResult:
+    """Joins the results for the parts of a grid, in order, into the result for the grid."""
+    steps = zip(*(result.ledger for result in results), strict=True)
+    records = [result.records for result in results if result.records]
+    return TaskResult(
+        **_strung(results, ("epsilons", "rmse", "claimed", "provable", "error_cdf", "mae", "ranking")),
+        ledger=tuple(map(_joined_step, steps)),
+        records=RecordCosts(**_strung(records, [each.name for each in fields(RecordCosts)]))
+        if records
+        else None,
+    )
+
+
+def _joined_step(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Joins one step's ledger records for the parts of a grid: lists over ε are concatenated."""
+    return {
+        key: [value for record in records for value in record[key]] if isinstance(first, list) else first
+        for key, first in records[0].items()
+    }
+
+
+def _strung(parts: Sequence[Any], names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    """Attributes that are tuples over ε, concatenated over the parts."""
+    return {name: tuple(value for part in parts for value in getattr(part, name)) for name in names}
+
+
+@dataclass(frozen=True)
+class _Split:
+    """Training and test ratings in the unit in which a fit uses them.
+
+    unit    the size of that unit, in rating units
+    rated   the test ratings in rating units
+    """
+
+    train: Ratings
+    test: Ratings
+    unit: float
+    rated: Ratings
+
+
+def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskResult]:
+    """Fits the algorithms of a batch of tasks (see `together`) on training ratings; measures each on test ratings.
+
+    A task's result does not depend on the other tasks of the batch, nor on whether its grid is fitted in parts.
+    Ratings in another unit than stars are fitted and predicted in stars; errors are in rating units.
+    """
+    split = _Split(train, test, 1.0, test)
+    if tasks[0].data.to_stars:
+        stars = Stars(train.scale)
+        split = _Split(stars.of(train), stars.of(test), stars.unit, test)
+    return _execute(tasks, split, tasks[0].streams())
+
+
+def _execute(tasks: Sequence[Task], split: _Split, streams: Streams) -> list[TaskResult]:
+    train = split.train
+    if len(tasks) == 1:
+        task = tasks[0]
+        shape = Shape(train.n_users, train.n_items, len(train))
+        cut = parts(task.algorithm, shape, len(task.epsilons), room())
+        if len(cut) > 1:
+            pieces = (replace(task, epsilons=task.epsilons[part]) for part in cut)
+            return [joined([_execute([each], split, streams)[0] for each in pieces])]
+    fitted = _fit(tasks, train, streams)
+    return [_measure(task, *each, split) for task, each in zip(tasks, fitted, strict=True)]
+
+
+def _fit(tasks: Sequence[Task], train: Ratings, streams: Streams) -> list[tuple[Model, Ledger]]:
+    """The model of each task, with the ledger that its fit has filled."""
+    first = tasks[0]
+    ledgers = [_ledger(task) for task in tasks]
+    models = first.algorithm.fit_together(
+        [task.algorithm for task in tasks],
+        train,
+        [ledger.limit for ledger in ledgers],
+        streams=streams,
+        curators=[Curator(ledger, streams) for ledger in ledgers],
+    )
+    return list(zip(models, ledgers, strict=True))
+
+
+def _ledger(task: Task) -> Ledger:
+    algorithm = task.algorithm
+    mode = algorithm.mode if isinstance(algorithm, PrivateAlgorithm) else Mode.CORRECTED
+    delta = algorithm.spends_delta if isinstance(algorithm, PrivateAlgorithm) else 0.0
+    return Ledger(task.epsilons, mode, delta)
+
+
+def _measure(task: Task, model: Model, ledger: Ledger, split: _Split) -> TaskResult:
+    result = TaskResult(
+        task.epsilons,
+        (),
+        tuple(ledger.claimed.tolist()),
+        tuple(ledger.provable.tolist()),
+        tuple(entry.record() for entry in ledger.entries),
+        records=model.record_costs if isinstance(model, AccountsForRecords) else None,
+        ranking=_ranking(task, model, split),
+    )
+    if task.algorithm.scores_only:
+        return result
+    test, unit = split.test, split.unit
+    predictions = model.predict(test.users, test.items)
+    if task.algorithm.clip_predictions:
+        predictions = np.clip(predictions, test.scale.minimum, test.scale.maximum)
+    rmse, mae = mean_errors(predictions, test.values)
+    return replace(
+        result,
+        rmse=tuple((unit * rmse).tolist()),
+        mae=tuple((unit * mae).tolist()),
+        error_cdf=_distribution(predictions, test, tuple(limit / unit for limit in task.limits)),
+    )
+
+
+def _ranking(task: Task, model: Model, split: _Split) -> tuple[tuple[float, ...], ...]:
+    """(E, 2) the ranking metrics of a model; empty where they were not asked for."""
+    if task.ranking is None:
+        return ()
+    lanes = len(task.epsilons)
+    return tuple(
+        map(tuple, top_items(model.predict, split.train, split.rated, task.ranking, lanes=lanes).tolist())
+    )
+
+
+def _distribution(
+    predictions: NDArray[np.floating], test: Ratings, limits: tuple[float, ...]
+) -> tuple[tuple[float, ...], ...]:
+    """(E, X) the distribution of errors; empty where it was not asked for."""
+    if not limits:
+        return ()
+    return tuple(tuple(row) for row in error_cdf(predictions, test.values, limits).tolist())
+
 
 Batch = tuple[Task, ...]
 """One task, or several that share a fit, executed together in one process."""

@@ -20,10 +20,10 @@ import numpy as np
 from dpmf_cli import __version__
 from dpmf_cli.algorithms.costs.cost import Cost
 from dpmf_cli.children import python
-from dpmf_cli.datasets import storage
+from dpmf_cli.datasets.cache import write_text
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.kernels.factors import factor_model
-from dpmf_cli.kernels.sgd import Visits, descend_perturbed
+from dpmf_cli.kernels.sgd import Sgd, Visits, descend_perturbed
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.results import provenance
 from dpmf_cli.running.machine import REFERENCE, Machine
@@ -58,7 +58,7 @@ def calibrated(cache: Path, cores: int, program: str, say: Callable[[str], None]
     path = _path(cache, cores)
     took = f"calibrated this machine in {time.perf_counter() - begin:.1f} s"
     try:
-        storage.write_text(path, json.dumps({**_identity(cores), **asdict(machine)}, indent=2) + "\n")
+        write_text(path, json.dumps({**_identity(cores), **asdict(machine)}, indent=2) + "\n")
         say(f"{took}; kept in {path}")
     except DpmfError as error:  # the next command has to measure again
         say(f"{took}; not kept: {error}")
@@ -124,20 +124,7 @@ def _visit(rows: int) -> float:
     users, items = np.zeros(_VISITS, np.int32), rng.integers(rows, size=_VISITS, dtype=np.int32)
     visits = Visits(users, items, rng.random(_VISITS, np.float32))
     noise = LaneNoise(rng.random(_VISITS), np.ones(16))
-    return (
-        _best(
-            lambda: descend_perturbed.run(
-                factors,
-                noise,
-                visits,
-                learning_rate=0.01,
-                regularization=0.1,
-                bound=1.0,
-                epochs=1,
-            )
-        )
-        / _VISITS
-    )
+    return _best(lambda: descend_perturbed.run(factors, noise, visits, Sgd(0.01, 0.1, 1.0))) / _VISITS
 
 
 def _best(call: Callable[[], object]) -> float:

@@ -19,8 +19,8 @@ from dpmf_cli.results import provenance
 from dpmf_cli.results.store import content
 from dpmf_cli.results.task import Task, TaskResult
 from dpmf_cli.results.verify import RanExperiment
+from dpmf_cli.running.batches import execute
 from dpmf_cli.running.cutting import cut_ratings
-from dpmf_cli.running.execute import execute
 from dpmf_cli.streams import SECRET
 
 AGREE = 1e-6

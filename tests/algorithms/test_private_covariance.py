@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from dpmf_cli.algorithms.beyond.mm_averages import AveragesAndOwnMean
 from dpmf_cli.algorithms.beyond.mm_public import OwnMeanFixedCovariance
-from dpmf_cli.kernels.released_products import AT_ONCE
+from dpmf_cli.kernels.covariance import AT_ONCE
 from dpmf_cli.ratings import Ratings, Scale
 from tests.algorithms.covariance_entries import KINDS, entry, every_pair, fit
 from tests.algorithms.dense_covariance import predicted_densely

@@ -19,12 +19,11 @@ from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.own_means import OwnMeansModel
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
-from dpmf_cli.audit.bits import low_bits
 from dpmf_cli.audit.entries import registered
 from dpmf_cli.audit.job import Job, Settings, audit
 from dpmf_cli.audit.judge import Finding, Flaw
 from dpmf_cli.audit.pairs import large_pairs, tiny_pairs
-from dpmf_cli.audit.replay import replay
+from dpmf_cli.audit.replay import low_bits, replay
 from dpmf_cli.kernels.similarity_descent import LearnedRatings
 from dpmf_cli.privacy import mechanisms, subsampling
 from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
@@ -54,7 +53,7 @@ from tests.audit.planted import (
     on_the_grid,
     own_noise,
 )
-from tests.audit.test_canaries import Joint
+from tests.audit.test_distinguish import Joint
 
 VARIANTS = BOUNDED, UNBOUNDED, USER = Neighbours.BOUNDED, Neighbours.UNBOUNDED, Neighbours.USER
 

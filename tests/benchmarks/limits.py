@@ -23,8 +23,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dpmf_cli.compiled.lane_groups import aligned
 from dpmf_cli.kernels.lanes import add, fma, load, prefetch, splat, store, zeros
-from dpmf_cli.lane_groups import aligned
 
 LANES, LINE = 16, 64
 REPETITIONS, LINES = 5, 1 << 21

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from dpmf_cli.cli.reference import markdown_table
+from docs.makers.reference import markdown_table
 from tests.benchmarks.aims import LIU_2015, TIMES_AS_FAST, UPDATES
 from tests.benchmarks.contestants import GRID
 from tests.benchmarks.limits import Limit

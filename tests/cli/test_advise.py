@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.costs.cost import Shape
-from dpmf_cli.cli.advise import print_answer
+from dpmf_cli.cli.own_config import print_answer
 from dpmf_cli.config import load_config
 from dpmf_cli.config.suggested import GUESSED, candidates, config_text, grid_with, name_of, provable
 from dpmf_cli.datasets import Folders
@@ -37,7 +37,7 @@ def test_a_semicolon_file_of_half_stars_gets_its_page_and_its_config(
     assert "semicolon-separated" in done.stderr
     assert "--scale minimum:maximum:step" in done.stderr
     assert "which private method to take at ε = 2" in done.stdout
-    assert "`dpmf crossings films-local.yaml --at 2`" in done.stdout
+    assert "`dpmf levels films-local.yaml --at 2`" in done.stdout
     config = load_config(tmp_path / "films-local.yaml")
     assert isinstance(config.dataset, CsvSpec)
     assert config.epsilons is not None

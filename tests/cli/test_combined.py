@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.config import load_config
-from dpmf_cli.config.reduced import reduced
+from dpmf_cli.config.loading import reduced
 from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment import run
 from tests.command import dpmf

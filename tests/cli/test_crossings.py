@@ -32,9 +32,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def rows(folder: Path, cache: Path, *arguments: str) -> list[dict[str, object]]:
+def rows(folder: Path, cache: Path, *arguments: str, command: str = "crossings") -> list[dict[str, object]]:
     found: list[dict[str, object]] = json.loads(
-        dpmf(folder, cache, "crossings", *arguments, "--format", "json").stdout
+        dpmf(folder, cache, command, *arguments, "--format", "json").stdout
     )
     return found
 
@@ -73,7 +73,7 @@ def test_of_an_interrupted_run_the_finished_folds_are_shown(folder: Path, cache:
     assert "shop: only 3 of 4 folds are finished and shown" in told.stderr
     assert "partial: 3 of 4 folds" in told.stdout
     assert {(row["partial"], row["folds"]) for row in rows(folder, cache)} == {("3 of 4 folds", 3)}
-    assert "(3 of 4 folds so far)" in dpmf(folder, cache, "crossings", "--at", "1").stdout
+    assert "(3 of 4 folds so far)" in dpmf(folder, cache, "levels", "--at", "1").stdout
 
 
 def test_the_first_run_of_a_config_is_known_before_it_ends(folder: Path, cache: Path) -> None:
@@ -90,15 +90,14 @@ def test_the_first_run_of_a_config_is_known_before_it_ends(folder: Path, cache: 
 
 def test_rmse_at_an_epsilon_and_none_outside_of_the_grid(folder: Path, cache: Path) -> None:
     dpmf(folder, cache, "run", "shop.yaml", "-j", "1")
-    told = dpmf(folder, cache, "crossings", "--at", "1").stdout
+    told = dpmf(folder, cache, "levels", "--at", "1").stdout
     assert "RMSE at ε = 1" in told
     assert "≈ between two ε of the grid" in told
-    levels = {row["label"]: row for row in rows(folder, cache, "--at", "2")}
+    levels = {row["label"]: row for row in rows(folder, cache, "--at", "2", command="levels")}
     assert set(levels) == {"pge, effects.beta_u 10", "pge, effects.beta_u 100", "IA", "GE"}
     assert all(not row["interpolated"] for row in levels.values())
-    said = dpmf(folder, cache, "crossings", "shop.yaml", "--at", "100", expect=2).stderr
+    said = dpmf(folder, cache, "levels", "shop.yaml", "--at", "100", expect=2).stderr
     assert "shop: ε = 100 is outside of the grid of pge, effects.beta_u 10, 0.2 to 20" in said
-    said = dpmf(folder, cache, "crossings", "--at", "100", expect=2).stderr
+    said = dpmf(folder, cache, "levels", "--at", "100", expect=2).stderr
     assert "passed over: shop" in said
     assert "no result has ε = 100 in its grid" in said
-    assert "leave --advise" in dpmf(folder, cache, "crossings", "--at", "1", "--advise", expect=2).stderr

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from dpmf_cli.cli.datasets import app
 from dpmf_cli.datasets import catalog
-from dpmf_cli.datasets.entry import Content
+from dpmf_cli.datasets.catalog import Content
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.papers.printed import printed_statistics
 from tests.datasets.building import MakeEntry, zipped

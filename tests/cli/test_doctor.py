@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dpmf_cli.cli.doctor import EXTRAS
+from dpmf_cli.cli.health import EXTRAS
 from dpmf_cli.cli.main import app
 from dpmf_cli.compiled import entries
 from dpmf_cli.compiled.decorator import KernelCache, compiled

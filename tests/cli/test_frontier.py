@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from pathlib import Path
 
 import pytest
@@ -38,14 +37,6 @@ def test_a_row_for_each_epsilon_of_each_guarantee(folder: Path) -> None:
     assert done.stderr == ""
 
 
-def test_what_has_no_results_is_named(folder: Path) -> None:
-    command = "other.yaml has no results yet: `dpmf run other.yaml`"
-    assert command in dpmf(folder, folder, "frontier", "all.yaml", "other.yaml").stdout
-    programs = dpmf(folder, folder, "frontier", "all.yaml", "other.yaml", "--format", "json")
-    assert command in programs.stderr
-    assert json.loads(programs.stdout)
-
-
 def test_a_figure_and_the_leaders_are_files(folder: Path) -> None:
     dpmf(folder, folder, "frontier", "all.yaml", "--figure", "f.svg", "--leaders", "leaders.yaml")
     assert "<svg" in (folder / "f.svg").read_text()[:500]
@@ -54,27 +45,12 @@ def test_a_figure_and_the_leaders_are_files(folder: Path) -> None:
     assert "personalised" not in text
 
 
-def test_aims_instead_of_the_table(folder: Path) -> None:
-    title = load_config(folder / "all.yaml").dataset
-    assert title
-    aim = "- {title: MovieLens 1M, protects: user, joint: true, quantity: ia, before: 3, by: x, at_most: 1}\n"
-    (folder / "aims.yaml").write_text(aim)
-    shown = dpmf(folder, folder, "frontier", "all.yaml", "--aims", "aims.yaml").stdout
-    assert "MovieLens 1M: user, towards other users (joint DP)" in shown
-    assert "first, ≤ 1.00" in shown
-    assert "not run" in shown
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["all.yaml", "--format", "xml"], 'unknown table format "xml"'),
-        (["all.yaml", "--aims", "none.yaml"], "none.yaml: cannot be read"),
         (["all.yaml", "--figure", "x.gif"], "x.gif: name a .png, .svg or .pdf file"),
         (["all.yaml", "--leaders", "all.yaml/x"], "all.yaml/x: cannot be written"),
-        (["other.yaml"], "other.yaml has no results yet"),
-        (["none.yaml"], "none.yaml: no such file"),
-        (["--results", "nowhere"], "nowhere: no results here"),
     ],
 )
 def test_mistakes_are_told(folder: Path, words: list[str], said: str) -> None:

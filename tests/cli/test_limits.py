@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from dpmf_cli.cli.limits import LIBRARIES, OF_A_THREAD, check
+from dpmf_cli.cli.main import LIBRARIES, OF_A_THREAD
+from dpmf_cli.cli.main import check_limits as check
 from dpmf_cli.errors import DpmfError
 
 

@@ -20,7 +20,7 @@ from dpmf_cli.results.manifest import read_manifest, write_manifest
 from dpmf_cli.results.store import encode, sealed, unsealed
 from dpmf_cli.results.task import Task, TaskResult
 from dpmf_cli.running import recompute
-from dpmf_cli.running.execute import execute
+from dpmf_cli.running.batches import execute
 
 CONFIG = """\
 dataset: {kind: csv, name: made, path: ratings.csv, columns: {user: user, item: item, rating: stars},

@@ -1,4 +1,9 @@
-"""Compiled functions: kept, loaded by another process, and compiled anew if anything about an entry is wrong."""
+"""Compiled functions: kept, loaded by another process, and compiled anew if anything about an entry is wrong.
+
+Machine code that does not do what its source says is found before it is used, and is never kept.
+
+The key of machine code contains everything that the code depends on.
+"""
 
 import os
 import pickle
@@ -6,13 +11,22 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import llvmlite
+import numba
+import numpy as np
 import pytest
+from numba import float64
+from numba.core import config
 
-from dpmf_cli.compiled import entries
+from dpmf_cli.compiled import decorator, entries
+from dpmf_cli.compiled.decorator import check, compiled, twin
+from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import WRITING
 from dpmf_cli.running import processes
-from tests.compiled.made import RIGHT, entry, fresh, result, was_loaded
+from tests.compiled import made
+from tests.compiled.made import RIGHT, doubled, entry, example, fresh, moved, result, was_loaded
 
 
 def test_what_was_compiled_is_loaded_by_the_next() -> None:
@@ -203,3 +217,126 @@ def test_what_is_wrong_with_the_folder_is_said_before_processes_are_started(
     monkeypatch.setattr(processes, "_start", start)
     with pytest.raises(InterruptedError):
         list(processes.each_of(len, ["", ""], 2))
+
+
+def test_a_twin_runs_the_same_source_without_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(moved), "__call__", lambda *_: pytest.fail("compiled"))
+    assert result(twin(fresh())) == RIGHT
+
+
+def test_wrong_machine_code_is_refused_each_time_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decorator, "twin", lambda _: lambda values, out: out.fill(7))
+    dispatcher = fresh()
+    for _ in range(2):
+        with pytest.raises(DpmfError, match=r"made\.doubled: the machine code .* is wrong on this machine"):
+            result(dispatcher)
+    assert not any(".doubled-" in path.name for path in entries.entries())
+    monkeypatch.undo()
+
+
+def test_what_is_checked_stays_as_it_was() -> None:
+    """An example is made again for machine code and twin, and no random stream is advanced."""
+    state = str(np.random.get_state())  # noqa: NPY002
+    values = np.arange(4.0)
+    result(compiled(lambda kinds: {"values": values, "out": values})(doubled))
+    assert values.tolist() == [0, 1, 2, 3]
+    assert str(np.random.get_state()) == state  # noqa: NPY002
+
+
+def entry_point(found: Any) -> Callable[..., Any]:
+    """Machine code that writes `found`, whatever its arguments."""
+
+    def run(values: np.ndarray, out: np.ndarray) -> None:
+        out[:] = found
+
+    return run
+
+
+@pytest.mark.parametrize("found", [[1, 3, 5, 7 + 1e-7], [0, 0, 0, 0], [1, 3, 5, np.nan]])
+def test_one_number_that_is_off_is_enough(found: Any) -> None:
+    dispatcher = fresh()
+    kinds = ("values' type", "out's type")
+    check(dispatcher, entry_point(RIGHT), kinds, [example])
+    with pytest.raises(DpmfError):
+        check(dispatcher, entry_point(found), kinds, [example])
+
+
+TARGET = ("x86_64-unknown-linux-gnu", "skylake", "+avx2")
+KIND = (float64[::1], float64[::1])
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> None:
+    entries._depends.cache_clear()
+    entries._versions.cache_clear()
+
+
+def key(dispatcher: Any = None, kinds: Any = KIND, target: tuple[str, ...] = TARGET) -> bytes:
+    return entries.as_bytes(entries.key_of(dispatcher or made.fresh(), kinds, target))
+
+
+def test_a_key_is_the_same_for_another_dispatcher_of_the_same_function() -> None:
+    assert key() == key()
+    assert b"\n" not in key()
+
+
+def test_signature_processor_and_options_are_in_the_key() -> None:
+    keys = [
+        key(),
+        key(kinds=(float64[::1], float64[:])),
+        key(target=("x86_64-unknown-linux-gnu", "znver3", "+avx2")),
+        key(target=("x86_64-unknown-linux-gnu", "skylake", "-avx2")),
+        key(compiled(error_model="numpy")(made.doubled)),
+    ]
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_constant_that_is_compiled_into_a_function_that_is_called_is_in_the_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = key()
+    monkeypatch.setattr(made, "STEP", np.float64(0.25))
+    entries._depends.cache_clear()
+    assert key() != before
+
+
+def test_the_sources_of_all_that_is_called_are_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpmf_cli.kernels import sgd, survivors
+
+    depends = set(entries._depends(survivors._descend_survivors))
+    modules = {"kernels.survivors", "kernels.sgd", "kernels.lanes", "kernels.releasing", "privacy.noise"}
+    assert {f"dpmf_cli.{module}" for module in modules} <= depends
+    assert "dpmf_cli.kernels.plain_lanes" not in depends, "its plain functions are not compiled"
+    assert "dpmf_cli.privacy.noise:_GOLDEN" in depends
+    before = key(sgd._descend_perturbed)
+    monkeypatch.setattr(
+        entries, "note_source", lambda module: "changed" if module == "dpmf_cli.kernels.lanes" else "same"
+    )
+    entries._depends.cache_clear()
+    assert key(sgd._descend_perturbed) != before
+
+
+@pytest.mark.parametrize("package", [numba, np, llvmlite])
+def test_versions_are_in_the_key(monkeypatch: pytest.MonkeyPatch, package: Any) -> None:
+    before = key()
+    monkeypatch.setattr(package, "__version__", "99")
+    entries._versions.cache_clear()
+    assert key() != before
+
+
+def test_numbas_settings_are_in_the_key_but_for_those_that_change_no_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = key()
+    monkeypatch.setattr(config, "NUMBA_NUM_THREADS", 77)
+    assert key() == before
+    monkeypatch.setattr(config, "LOOP_VECTORIZE", 0)
+    assert key() != before
+
+
+def test_a_source_is_that_which_was_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a file is edited while a run compiles, the machine code of the old text is not stored under the new
+    text's name."""
+    before = entries.note_source(made.__name__)
+    monkeypatch.setattr(made.__spec__.loader, "get_data", lambda path: b"edited", raising=False)
+    assert entries.note_source(made.__name__) == before

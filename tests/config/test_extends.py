@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.config import ExperimentConfig, load_config
-from dpmf_cli.config.extends import MOST_FILES
+from dpmf_cli.config.documents import MOST_FILES
 from dpmf_cli.errors import DpmfError
 from tests.configs import GOOD
 

@@ -7,8 +7,7 @@ from typer.testing import CliRunner
 
 from dpmf_cli.cli.main import app
 from dpmf_cli.config import ExperimentConfig, load_config
-from dpmf_cli.config.names import is_on_own_data, is_reduction, whole_name
-from dpmf_cli.config.reduced import flags, reduced
+from dpmf_cli.config.loading import flags, is_on_own_data, is_reduction, reduced, whole_name
 from dpmf_cli.datasets.catalog import ENTRIES
 from dpmf_cli.errors import DpmfError
 

@@ -7,8 +7,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from dpmf_cli.config import ExperimentConfig
-from dpmf_cli.config.schema import file_schema
-from dpmf_cli.config.yaml_positions import read
+from dpmf_cli.config.documents import read
+from dpmf_cli.config.loading import file_schema
 from tests.configs import SHIPPED
 
 ROOT = Path(__file__).resolve().parents[2]

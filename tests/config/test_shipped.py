@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.config import load_config
-from dpmf_cli.config.shipped import _tell, config_file, means_a_config, names
+from dpmf_cli.config.documents import _tell, config_file, means_a_config, shipped_names
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results.folders import results_folders
 from tests.configs import GOOD, SHIPPED
@@ -19,7 +19,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_configs_of_the_repository_are_shipped() -> None:
-    assert list(names()) == [path.stem for path in SHIPPED]
+    assert list(shipped_names()) == [path.stem for path in SHIPPED]
 
 
 @pytest.mark.parametrize("name", ["ml1m_bounded", "ml1m_bounded.yaml"])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dpmf_cli.datasets.entry import CatalogEntry
+from dpmf_cli.datasets.catalog import CatalogEntry
 from dpmf_cli.ratings import Scale
 
 WHOLE_STARS = Scale(1.0, 5.0, 1.0)

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from dpmf_cli import files
-from dpmf_cli.datasets import Dataset, Folders, checksums, load, loading, open_cached, storage
+from dpmf_cli.datasets import Dataset, Folders, cache, load, loading, located, open_cached
 from dpmf_cli.datasets import cache as kept
-from dpmf_cli.datasets.entry import Content
+from dpmf_cli.datasets.catalog import Content
 from dpmf_cli.datasets.spec import CatalogSpec, SyntheticSpec
 from dpmf_cli.errors import DpmfError
 from tests.datasets.building import MakeEntry, zipped
@@ -140,7 +140,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(DpmfError, match=r"cannot be written \(No space left on device\).*\$DPMF_CACHE"):
-        storage.publish(tmp_path / "a" / "b", write, lambda _: False)
+        cache.publish(tmp_path / "a" / "b", write, lambda _: False)
     assert list((tmp_path / "a").iterdir()) == []
 
 
@@ -149,7 +149,7 @@ def test_what_killed_processes_left_is_swept(tmp_path: Path) -> None:
     left.mkdir()
     with files.temporary_folder(tmp_path) as held:
         os.utime(held, (1, 1))  # a clock says nothing
-        storage.publish(tmp_path / "x", lambda folder: (folder / "f").touch(), lambda folder: folder.exists())
+        cache.publish(tmp_path / "x", lambda folder: (folder / "f").touch(), lambda folder: folder.exists())
         assert held.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
@@ -169,30 +169,6 @@ def test_an_altered_cache_is_told_and_made_again(
     assert f"{path.parent}: damaged (its content does not fit its checksum); it is replaced" in (
         capsys.readouterr().err
     )
-
-
-@pytest.mark.parametrize(
-    ("pattern", "whole", "altered"),
-    [
-        ("sources/*/meta.json", b'"checksum": "', b'"checksum": !'),
-        ("sources/*/meta.json", b'"checksum": "', b'"checksun": "'),
-        ("sources/*/user_ids.npy", b"NUMPY", b"NUMPI"),
-        ("ratings/*/users.npy", b"NUMPY", b"NUMPI"),
-        ("ratings/*/meta.json", b'"n_users": ', b'"n_users":x'),
-        ("ratings/*/meta.json", b'"n_users": ', b'"n_users":7'),
-    ],
-)
-def test_altered_files_of_the_right_size_are_made_again(
-    cache: Path, pattern: str, whole: bytes, altered: bytes
-) -> None:
-    expected = small(cache).identity.checksum
-    (path,) = cache.glob(pattern)
-    before = path.read_bytes()
-    path.unlink()
-    path.write_bytes(before.replace(whole, altered))
-    assert path.read_bytes() != before
-    assert small(cache).identity.checksum == expected
-    assert path.read_bytes() == before
 
 
 def content(dataset: Dataset) -> tuple[object, ...]:
@@ -293,42 +269,36 @@ def test_a_header_with_any_bit_flipped_is_read_or_refused(tmp_path: Path) -> Non
     assert refused > 100
 
 
-def test_cache_that_is_a_file(tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("")
-    with pytest.raises(DpmfError, match="cannot be written"):
-        small(tmp_path / "cache")
-
-
 def test_digests_are_remembered_until_the_file_changes(tmp_path: Path, cache: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"one")
     os.utime(path, (1, 1))
-    first = checksums.file_digest(path, cache)
+    first = located.file_digest(path, cache)
     assert first == "sha256:7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
     (note,) = (cache / "digests").iterdir()
     held = json.loads(note.read_text())
     note.write_text(json.dumps({**held, "digest": "remembered"}))
-    assert checksums.file_digest(path, cache) == "remembered"
+    assert located.file_digest(path, cache) == "remembered"
     note.write_text("broken")
-    assert checksums.file_digest(path, cache) == first
+    assert located.file_digest(path, cache) == first
     path.write_bytes(b"two")
     os.utime(path, (2, 2))
-    assert checksums.file_digest(path, cache) != first
+    assert located.file_digest(path, cache) != first
 
 
 def test_a_change_that_hides_its_time_is_seen(tmp_path: Path, cache: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"one")
     os.utime(path, (1, 1))
-    first = checksums.file_digest(path, cache)
+    first = located.file_digest(path, cache)
     path.write_bytes(b"two")
     os.utime(path, (1, 1))
-    assert checksums.file_digest(path, cache) != first
+    assert located.file_digest(path, cache) != first
 
 
 def test_a_file_just_written_is_not_remembered(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "file").write_bytes(b"one")
-    checksums.file_digest(tmp_path / "file", cache)
+    located.file_digest(tmp_path / "file", cache)
     assert not (cache / "digests").exists()
 
 
@@ -363,7 +333,7 @@ def test_ratings_travel_to_another_cache_whole_and_once(
     np.save(values, np.load(values)[::-1])
     kept.unpack(first.identity.checksum, files, other)
     assert kept.packed(first.identity.checksum, other) == files
-    monkeypatch.setattr(storage, "publish", None)
+    monkeypatch.setattr(kept, "publish", None)
     kept.unpack(first.identity.checksum, files, other)
 
 
@@ -380,9 +350,9 @@ def test_a_cache_that_is_read_only_serves_a_copy_of_a_file_that_it_holds(
     def refuse(*_: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    for module in (storage, checksums):
+    for module in (kept, located):
         monkeypatch.setattr(module, "write_whole", refuse)
-    monkeypatch.setattr(storage, "make_folder", refuse)
+    monkeypatch.setattr(kept, "make_folder", refuse)
     check_tiny(read(data / "new" / "u.data", cache))
     (data / "new" / "u.data").write_bytes(U_DATA.replace(b"\t5\t", b"\t4\t"))
     with pytest.raises(DpmfError, match=r"ratings: cannot be written \(Read-only file system\).*DPMF_CACHE"):

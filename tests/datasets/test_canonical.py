@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmf_cli.datasets.canonical import Duplicates, canonicalise, checksum
-from dpmf_cli.datasets.raw import Raw
+from dpmf_cli.datasets.formats.source import Raw
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.ratings import Scale
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.datasets import downloads
-from dpmf_cli.datasets.downloads import MirrorError
+from dpmf_cli.datasets import fetch
+from dpmf_cli.datasets.fetch import MirrorError
 from tests.datasets.server import Answer, cut, redirect, send, serving, without_length
 
 BODY = bytes(range(256)) * 1000
@@ -30,12 +30,12 @@ def server(answers: dict[str, Answer]) -> Iterator[str]:
 @pytest.fixture
 def allowed(server: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """The server's address, treated as if it used https."""
-    monkeypatch.setattr(downloads, "SCHEMES", ("https://", f"{server}/"))
+    monkeypatch.setattr(fetch, "SCHEMES", ("https://", f"{server}/"))
     return server
 
 
 def got(url: str, place: Path, *, most: int = len(BODY), digest: str | None = DIGEST) -> str:
-    return downloads.download(downloads.session(), url, place / "file", most, digest)
+    return fetch.download(fetch.session(), url, place / "file", most, digest)
 
 
 def test_a_file_of_the_right_size_and_hash(allowed: str, tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_an_address_without_https_is_refused_unasked(url: str, tmp_path: Path) -
 
 
 def test_the_shipped_session_knows_https_alone() -> None:
-    assert downloads.SCHEMES == ("https://",)
+    assert fetch.SCHEMES == ("https://",)
 
 
 def test_a_redirect_to_an_address_without_https_is_refused(
@@ -68,13 +68,13 @@ def test_a_host_that_the_user_named_is_asked_without_https_and_no_other(
 ) -> None:
     answers["/away"] = redirect(f"{server.replace('127.0.0.1', 'localhost')}/good")
     for also in (server, server.replace("//", "//user:word@")):
-        asked = downloads.session(also)
-        downloads.download(asked, f"{server}/good", tmp_path / "file", len(BODY), DIGEST)
+        asked = fetch.session(also)
+        fetch.download(asked, f"{server}/good", tmp_path / "file", len(BODY), DIGEST)
         with pytest.raises(MirrorError, match="an address without https; refused"):
-            downloads.download(asked, f"{server}/away", tmp_path / "file", len(BODY), DIGEST)
+            fetch.download(asked, f"{server}/away", tmp_path / "file", len(BODY), DIGEST)
     for other in ("127.0.0.1", f"{server}0"):
         with pytest.raises(MirrorError, match="an address without https; refused"):
-            downloads.download(downloads.session(other), f"{server}/good", tmp_path / "file", 1, None)
+            fetch.download(fetch.session(other), f"{server}/good", tmp_path / "file", 1, None)
 
 
 @pytest.mark.parametrize("claimed", [True, False])
@@ -93,10 +93,10 @@ def test_a_file_that_comes_too_slowly_is_given_up(
 ) -> None:
     """At a rate just below the minimum and just above it, with a clock that the test sets."""
     body = [("", BODY[:100]), ("", BODY[100:])]
-    limits = [downloads.PATIENCE + size / downloads.LEAST_RATE for size in (100, len(BODY))]
+    limits = [fetch.PATIENCE + size / fetch.LEAST_RATE for size in (100, len(BODY))]
     looks = iter([0.0, 0.99 * limits[0], part * limits[1]])
-    monkeypatch.setattr(downloads, "_blocks", lambda asked, url: iter(body))
-    monkeypatch.setattr(downloads, "monotonic", lambda: next(looks))
+    monkeypatch.setattr(fetch, "_blocks", lambda asked, url: iter(body))
+    monkeypatch.setattr(fetch, "monotonic", lambda: next(looks))
     if slow:
         with pytest.raises(MirrorError, match="less than 20 kB a second; given up"):
             got(f"{allowed}/good", tmp_path)
@@ -114,7 +114,7 @@ def test_a_server_that_never_ends_its_headers_is_given_up(
         ended.wait(60)
 
     answers["/never"] = trickle
-    monkeypatch.setattr(downloads, "PATIENCE", 0.1)
+    monkeypatch.setattr(fetch, "PATIENCE", 0.1)
     with pytest.raises(MirrorError, match="gave no complete file in 0 s; given up"):
         got(f"{allowed}/never", tmp_path, most=0)
     ended.set()
@@ -147,7 +147,7 @@ def test_what_was_cut_off_is_refused_and_comes_whole_the_next_time(
 def test_reasons_are_told_in_short(allowed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MirrorError, match="404"):
         got(f"{allowed}/gone", tmp_path)
-    monkeypatch.setattr(downloads, "SCHEMES", ("http://127.0.0.1:",))
+    monkeypatch.setattr(fetch, "SCHEMES", ("http://127.0.0.1:",))
     with pytest.raises(MirrorError, match="Connection refused") as error:
         got("http://127.0.0.1:1/dead", tmp_path)
     assert len(str(error.value)) < 100

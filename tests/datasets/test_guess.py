@@ -10,7 +10,7 @@ import pytest
 
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.formats.guess import Told, guess_format
-from dpmf_cli.datasets.formats.scales import scale_of
+from dpmf_cli.datasets.formats.own_columns import scale_of
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.errors import DpmfError
 from tests.datasets.building import parquet, sheet, zipped

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.datasets import Folders, load
-from dpmf_cli.datasets.entry import Content, SourcePart
+from dpmf_cli.datasets.catalog import Content, SourcePart
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.ratings import Scale

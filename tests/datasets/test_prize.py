@@ -11,7 +11,7 @@ import pytest
 
 from dpmf_cli.config import load_config
 from dpmf_cli.datasets import Dataset, Folders, catalog, known, load, open_cached
-from dpmf_cli.datasets.entry import Counts
+from dpmf_cli.datasets.catalog import Counts
 from dpmf_cli.datasets.formats import netflix
 from dpmf_cli.datasets.spec import CatalogSpec, PrizeSet
 from dpmf_cli.errors import DpmfError
@@ -169,15 +169,6 @@ def test_the_probe_set_may_be_in_the_archive_of_the_training_set(
     expected = find("judging", data, cache)[1]
     (whole / "netflix.tar.gz").write_bytes(tarred(judged, "w:gz"))
     assert find("judging", whole, cache)[1] == expected
-
-
-def test_two_lists_of_one_archive_are_two_sets(data: Path, cache: Path, tmp_path: Path) -> None:
-    wanted = [find(which, data, cache)[1] for which in ("probe", "judging")]
-    names = [*(data / "training_set").iterdir(), data / "probe.txt", data / "judging.txt"]
-    whole = tmp_path / "whole"
-    whole.mkdir()
-    (whole / "netflix.tar.gz").write_bytes(tarred({path.name: path.read_bytes() for path in names}, "w:gz"))
-    assert [find(which, whole, cache)[1] for which in ("probe", "judging")] == wanted
 
 
 BAD = {

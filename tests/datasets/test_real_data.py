@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf_cli.datasets import Folders, catalog, load, located, sizes, verify
-from dpmf_cli.datasets.figures import figures
+from dpmf_cli.datasets import Folders, catalog, load, located, sizes, soundness
+from dpmf_cli.datasets.sanity import figures
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
 from tests.datasets.building import tarred
@@ -34,7 +34,7 @@ def test_counts_and_mean(key: str, real_data: Path, session_cache: Path) -> None
     assert counted.mean == pytest.approx(mean, abs=5e-5)
     assert found.ratings.user_counts.min() >= 1
     assert found.ratings.item_counts.min() >= 1
-    assert all(check.holds for check in verify.verify(key, real_data, session_cache))
+    assert all(check.holds for check in soundness.verify(key, real_data, session_cache))
     size = sizes(CatalogSpec(name=key), Folders(real_data, session_cache, real_data))
     assert (size.users, size.items, size.ratings, size.basis) == (users, items, n, "counted")
 

@@ -100,18 +100,6 @@ def test_a_warning_of_item_averages_takes_more_than_chance() -> None:
     assert "at most 1 % better than the global average" in warning
 
 
-def test_many_repeats_are_a_warning() -> None:
-    (warning,) = look_at(many(60, 20), merged=1200, duplicates="last").warnings()
-    assert warning.startswith(
-        "50% of the rows repeat a (user, item) pair; check that `columns` names the users"
-    )
-    assert look_at(many(60, 20), merged=100, duplicates="last").warnings() == []
-
-
-def test_sound_ratings_have_no_warning() -> None:
-    assert look_at(many(60, 20)).warnings() == []
-
-
 def test_a_single_rating_has_no_error() -> None:
     found = look_at(made([(0, 0, 5)]))
     assert math.isnan(found.ga)
@@ -139,6 +127,14 @@ WARNINGS = [
         r"^40% of the ratings are 0; if 0 means that there is no rating, remove these rows, and begin the scale above 0$",
     ),
 ]
+
+
+def test_many_repeats_are_a_warning_and_few_are_none() -> None:
+    (warning,) = look_at(many(60, 20), merged=1200, duplicates="last").warnings()
+    assert warning.startswith(
+        "50% of the rows repeat a (user, item) pair; check that `columns` names the users"
+    )
+    assert look_at(many(60, 20), merged=100, duplicates="last").warnings() == []
 
 
 @pytest.mark.parametrize(("ratings", "message"), WARNINGS)

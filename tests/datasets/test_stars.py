@@ -8,12 +8,12 @@ import pytest
 from dpmf_cli.algorithms.registry import BASELINES
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.audit.entries import SMALL, registered
-from dpmf_cli.datasets.identity import DataIdentity
+from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.datasets.stars import Stars
 from dpmf_cli.evaluation.top_items import TopItems
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.results.task import Cut, Task
-from dpmf_cli.running.execute import execute
+from dpmf_cli.running.batches import execute
 
 GRID = (0.5, 5.0)
 SPECIFICATION = SMALL["personalized"]

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.datasets import Folders, load, sizes
 from dpmf_cli.datasets.canonical import checksum
-from dpmf_cli.datasets.catalog import entry
-from dpmf_cli.datasets.entry import Counts, TwinShape
+from dpmf_cli.datasets.catalog import Counts, TwinShape, entry
 from dpmf_cli.datasets.spec import SyntheticSpec
 from dpmf_cli.datasets.synthetic import generate
 from dpmf_cli.ratings import Ratings, Scale
@@ -134,9 +133,9 @@ def test_baselines_stand_in_the_order_of_real_data(movies: Ratings) -> None:
 
 
 def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpmf_cli.datasets import pairs
+    from dpmf_cli.datasets import synthetic
 
-    monkeypatch.setattr(pairs, "_BLOCK", 100)
+    monkeypatch.setattr(synthetic, "_BLOCK", 100)
     ratings = made(1, 50, 40, 500)
     assert len(ratings) == 500
     assert ratings.item_counts.min() >= 1

@@ -1,4 +1,4 @@
-"""A complete exploration on made-up ratings: settings share fits, and it resumes where it was interrupted."""
+"""Exploring: settings are run as one run and judged; on the real MovieLens 100K, a few settings of each paper."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,16 +10,16 @@ from dpmf_cli.config.paths import ConfigPath, with_values
 from dpmf_cli.datasets import Folders
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.exploring import explore as module
-from dpmf_cli.exploring.applied import shipped, with_settings
-from dpmf_cli.exploring.explore import Exploration, explore, plan_of
+from dpmf_cli.exploring.explore import Exploration, explore, plan_of, shipped, with_settings
 from dpmf_cli.papers.claims import Claim, PaperFindings
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.record import Explored
 from dpmf_cli.papers.rules.base import Cell, Computed
-from dpmf_cli.papers.space import OnData, Space
+from dpmf_cli.papers.space import OnData, Space, explored
 from dpmf_cli.papers.verdicts import judged
 from dpmf_cli.report.figures.specification import specification_bytes
 from dpmf_cli.running.processes import LocalProcesses
+from tests.configs import SHIPPED
 
 CONFIG = {
     "name": "made",
@@ -155,3 +155,16 @@ def test_configs_of_other_data_are_refused(tmp_path: Path) -> None:
     (tmp_path / "made.yaml").write_text("dataset: ml-1m\nepsilons: [1]\nalgorithms: [pge]\n")
     with pytest.raises(DpmfError, match="has the data set ml-1m, not ml-100k"):
         shipped(tmp_path, OnData(configs=("made",), settings=1), "ml-100k")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", explored())
+def test_a_paper_is_explored(key: str, real_data: Path, session_cache: Path, tmp_path: Path) -> None:
+    wanted = module.exploration(key, "ml-100k", SHIPPED[0].parent, 3)
+    folders = Folders(real_data, session_cache, results=tmp_path)
+    found = explore(wanted, folders, LocalProcesses(2))
+    assert len(found.tried) >= 2
+    claims = [claim.id for claim in wanted.paper.claims if "ml-100k" in claim.data]
+    tested = [claim for claim in claims if judged(found, claim).word != "not tested"]
+    assert len(tested) > len(claims) / 2
+    assert all(found.measured[claim] for claim in tested if claim in found.measured)

@@ -13,7 +13,7 @@ from dpmf_cli.config import load_config
 from dpmf_cli.datasets import loading, located
 from dpmf_cli.datasets.archives import Wanted
 from dpmf_cli.datasets.canonical import canonicalise
-from dpmf_cli.datasets.entry import CatalogEntry, Content, Counts, Licence, SourcePart
+from dpmf_cli.datasets.catalog import CatalogEntry, Content, Counts, Licence, SourcePart
 from dpmf_cli.datasets.formats import jester, netflix, own_file
 from dpmf_cli.datasets.formats.guess import guess_format
 from dpmf_cli.datasets.formats.source import Source

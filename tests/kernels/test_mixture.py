@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, move_factors, set_effects
+from dpmf_cli.compiled.lane_groups import LaneValues
+from dpmf_cli.kernels.factors import FactorModel, Side, UserFactors, factor_model, move_factors, set_effects
 from dpmf_cli.kernels.mixture import (
     Mixture,
     SideMessages,
@@ -15,8 +16,6 @@ from dpmf_cli.kernels.mixture import (
     residual_variances,
     solve_mixture,
 )
-from dpmf_cli.kernels.movement import UserFactors
-from dpmf_cli.lane_groups import LaneValues
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(4, n_users=15, n_items=11)

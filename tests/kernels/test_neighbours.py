@@ -1,11 +1,18 @@
-"""Nearest items and interpolation weights, against sorting and dense linear algebra."""
+"""Nearest items and interpolation weights, against sorting and dense linear algebra.
+
+Ridge regressions of users, against dense linear algebra.
+"""
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from dpmf_cli.kernels import neighbours as subspace
 from dpmf_cli.kernels.covariance import triangle_size
-from dpmf_cli.kernels.neighbours import ITEMS_AT_ONCE, interpolate, nearest
-from dpmf_cli.ratings import Ratings
+from dpmf_cli.kernels.neighbours import ITEMS_AT_ONCE, interpolate, nearest, regress
+from dpmf_cli.ratings import Ratings, Scale
 from tests.conftest import make_ratings
 from tests.kernels.test_covariance import packed, unpacked
 
@@ -86,3 +93,76 @@ def test_without_neighbours_nothing_is_added() -> None:
     nobody = np.full((1, 3), -1)
     item = np.array([0], np.int32)
     assert interpolate(RATINGS, item, nobody, np.ones(len(RATINGS)), np.ones(78, np.float32), 0.1) == [0.0]
+
+
+def test_one_user_by_hand() -> None:
+    """Residuals 1 and 3 of items with V = 1 and 2, ridge 5: a = (1·1 + 2·3)/(1 + 4 + 5) = 0.7; item 2 has V = 10."""
+    ratings = Ratings(
+        np.zeros(2, np.int32), np.array([0, 1], np.int32), np.ones(2, np.float32), 1, 3, Scale(1, 5)
+    )
+    vectors, pairs = np.array([[1.0], [2.0], [10.0]]), np.array([2, 0], np.int32)
+    found = regress(ratings, np.zeros(2, np.int32), pairs, np.array([1.0, 3]), vectors, np.array([5.0]))
+    assert found == pytest.approx([7, 0.7])
+
+
+@settings(deadline=None, max_examples=60)
+@given(k=st.integers(1, 13), flat=st.booleans(), float32=st.booleans(), seed=st.integers(0, 10**6))
+def test_predictions_are_those_of_the_normal_equations(k: int, flat: bool, float32: bool, seed: int) -> None:
+    """With pairs in any order, some of them twice, some of the user's own ratings, and a user without ratings."""
+    rng = np.random.default_rng(seed)
+    ratings = make_ratings(seed % 7, n_users=9, n_items=14)
+    ratings = ratings.select(ratings.users != 4)
+    vectors: NDArray[np.floating] = rng.normal(size=(14, k))
+    vectors = vectors.astype(np.float32) if float32 else vectors
+    ridge = np.full(k, 0.3) if flat else rng.uniform(0.1, 3, k)
+    residuals = rng.normal(size=len(ratings))
+    users, items = np.divmod(rng.integers(9 * 14, size=200), 14)
+    found = regress(ratings, users.astype(np.int32), items.astype(np.int32), residuals, vectors, ridge)
+    for user in range(9):
+        own = slice(ratings.user_starts[user], ratings.user_starts[user + 1])
+        rated = vectors[ratings.items[own]].astype(np.float64)
+        weights = np.linalg.solve(rated.T @ rated + np.diag(ridge), rated.T @ residuals[own])
+        assert found[users == user] == pytest.approx(vectors[items[users == user]] @ weights, abs=1e-9)
+    assert (found[users == 4] == 0).all()
+
+
+def test_a_user_with_more_ratings_than_are_taken_at_once() -> None:
+    rng = np.random.default_rng(0)
+    n = 2 * subspace.RATINGS_AT_ONCE + 3
+    one_user = Ratings(
+        np.zeros(n, np.int32), np.arange(n, dtype=np.int32), np.ones(n, np.float32), 1, n, Scale(1, 5)
+    )
+    vectors, residuals, ridge = rng.normal(size=(n, 5)), rng.normal(size=n), np.full(5, 0.1)
+    weights = np.linalg.solve(vectors.T @ vectors + np.diag(ridge), vectors.T @ residuals)
+    found = regress(one_user, np.zeros(n, np.int32), one_user.items, residuals, vectors, ridge)
+    assert found == pytest.approx(vectors @ weights, abs=1e-9)
+
+
+def test_without_a_ridge_a_factor_that_adds_nothing_gets_no_weight() -> None:
+    """The second vector is the first again, the third is 0: least squares on the first and the fourth."""
+    rng = np.random.default_rng(1)
+    first, fourth = rng.normal(size=(2, 12))
+    vectors = np.stack([first, first, np.zeros(12), fourth], axis=1)
+    residuals = rng.normal(size=len(RATINGS))
+    users, items = (part.astype(np.int32) for part in np.divmod(np.arange(240), 12))
+    found = regress(RATINGS, users, items, residuals, vectors, np.zeros(4))
+    expected = regress(RATINGS, users, items, residuals, vectors[:, [0, 3]], np.full(2, 1e-9))
+    assert found == pytest.approx(expected, abs=1e-5)
+    assert np.abs(found).max() > 0.1
+
+
+def test_a_strong_ridge_on_one_factor_leaves_the_others() -> None:
+    rng = np.random.default_rng(2)
+    vectors, residuals = rng.normal(size=(12, 3)), rng.normal(size=len(RATINGS))
+    users, items = (part.astype(np.int32) for part in np.divmod(np.arange(240), 12))
+    found = regress(RATINGS, users, items, residuals, vectors, np.array([0.5, 1e12, 0.5]))
+    expected = regress(RATINGS, users, items, residuals, vectors[:, [0, 2]], np.full(2, 0.5))
+    assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_without_vectors_or_pairs_there_is_nothing_to_add() -> None:
+    nobody = np.zeros(0, np.int32)
+    residuals = np.ones(len(RATINGS))
+    assert regress(RATINGS, nobody, nobody, residuals, np.ones((12, 2)), np.ones(2)).shape == (0,)
+    users = np.zeros(3, np.int32)
+    assert regress(RATINGS, users, users, residuals, np.ones((12, 0)), np.ones(0)).tolist() == [0, 0, 0]

@@ -8,16 +8,18 @@ import pytest
 from dpmf_cli.kernels.als import by_item
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.normal_equations import (
+    RatingWeights,
     Residuals,
     UserParts,
     isometric,
     item_equations,
+    last_ranks,
     pooled_gram,
     right_sides,
     shorten_users,
+    squared_weights,
     whole,
 )
-from dpmf_cli.kernels.rating_weights import RatingWeights, last_ranks, squared_weights
 from dpmf_cli.ratings import Ratings
 from tests.conftest import make_ratings
 

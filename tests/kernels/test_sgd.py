@@ -1,15 +1,24 @@
-"""SGD over lanes against the paper's update written out in NumPy."""
+"""SGD over lanes against the paper's update written out in NumPy.
+
+Orders of ratings: counting sorts, and blocks that do not affect results.
+"""
+
+from typing import Literal
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from dpmf_cli.algorithms.shared.factorization import shuffled_blocks, visiting_order
+from dpmf_cli.algorithms.shared.private_factorization import in_order
+from dpmf_cli.compiled.lane_groups import padded_width
 from dpmf_cli.kernels import sgd
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
-from dpmf_cli.kernels.order import shuffle_within
-from dpmf_cli.kernels.sgd import Visits, descend_perturbed
-from dpmf_cli.lane_groups import padded_width
+from dpmf_cli.kernels.sgd import Sgd, Visits, descend_perturbed
+from dpmf_cli.kernels.sums import item_major, shuffle_within, sums_by
 from dpmf_cli.privacy.grid import grid_of, on_grid
 from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(3, n_users=12, n_items=9)
@@ -50,10 +59,7 @@ def descend(lanes: FactorLanes, noise: np.ndarray, scale: np.ndarray) -> None:
         lanes,
         LaneNoise(noise, scale),
         Visits(RATINGS.users, RATINGS.items, RATINGS.values),
-        learning_rate=RATE,
-        regularization=RIDGE,
-        bound=BOUND,
-        epochs=EPOCHS,
+        Sgd(RATE, RIDGE, BOUND, epochs=EPOCHS),
     )
 
 
@@ -91,10 +97,7 @@ def test_rows_without_ratings_are_not_touched() -> None:
         lanes,
         LaneNoise(np.zeros(absent.sum()), np.zeros(1)),
         Visits(RATINGS.users[absent], RATINGS.items[absent], RATINGS.values[absent]),
-        learning_rate=RATE,
-        regularization=RIDGE,
-        bound=BOUND,
-        epochs=1,
+        Sgd(RATE, RIDGE, BOUND),
     )
     changed = (lanes.users != before).reshape(12, -1).any(axis=1)
     assert changed.tolist() == [user != 4 for user in range(12)]
@@ -129,9 +132,50 @@ def test_perturbed_ratings_are_the_same_kept_or_computed_anew(
         *_, group = start(4, lanes)
         noise = LaneNoise(np.random.default_rng(5).laplace(size=len(RATINGS)), np.linspace(0.1, 2, lanes))
         visits = Visits(RATINGS.users, RATINGS.items, RATINGS.values)
-        descend_perturbed.run(
-            group, noise, visits, learning_rate=RATE, regularization=RIDGE, bound=BOUND, epochs=EPOCHS
-        )
+        descend_perturbed.run(group, noise, visits, Sgd(RATE, RIDGE, BOUND, epochs=EPOCHS))
         return group.users.tobytes() + group.items.tobytes()
 
     assert after(taken) == after(taken - 1)
+
+
+MANY = make_ratings(7, n_users=40, n_items=13)
+
+
+def test_item_major_is_the_stable_sort_by_item() -> None:
+    starts, users, values = item_major(MANY)
+    order = np.argsort(MANY.items, kind="stable")
+    assert np.array_equal(users, MANY.users[order])
+    assert np.array_equal(values, MANY.values[order])
+    assert np.array_equal(np.diff(starts), MANY.item_counts)
+    assert starts[0] == 0
+
+
+@pytest.mark.parametrize("block", [1, 7, 50, 10**6])
+def test_visits_in_blocks_are_those_of_one_draw_for_all_ratings(block: int) -> None:
+    whole = shuffle_within(MANY.user_starts, np.random.default_rng(1).random(len(MANY)))
+    parts = list(shuffled_blocks(MANY, np.random.default_rng(1), block))
+    assert [part.start for part, _ in parts] == [0, *(part.stop for part, _ in parts[:-1])]
+    assert np.array_equal(np.concatenate([part.start + places for part, places in parts]), whole)
+    assert len(parts) == 1 or block < len(MANY)
+
+
+@pytest.mark.parametrize("kind", ["user_major", "shuffled"])
+def test_visits_are_the_ratings_in_the_order_of_visits(kind: Literal["user_major", "shuffled"]) -> None:
+    streams = Streams(1, "x", "y", 0, 0)
+    order = visiting_order(MANY, kind, streams.generator("order of visits"))
+    visits = in_order(MANY, kind, streams)
+    for found, whole in (
+        (visits.users, MANY.users),
+        (visits.items, MANY.items),
+        (visits.values, MANY.values),
+    ):
+        assert np.array_equal(found, whole[order])
+    assert not np.array_equal(visits.items, MANY.items)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_sums_by_key_are_bincounts_to_the_bit(kind: type) -> None:
+    rng = np.random.default_rng(3)
+    keys = rng.integers(5, size=10_000, dtype=np.int32)
+    values: NDArray[np.floating] = rng.normal(size=10_000).astype(kind)
+    assert np.array_equal(sums_by(keys, values, 6), np.bincount(keys, values, 6))

@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
+from dpmf_cli.kernels.sgd import Sgd
 from dpmf_cli.kernels.survivors import descend_survivors, draw_survivors, skipped_above
 from dpmf_cli.privacy.grid import grid_of, on_grid
-from dpmf_cli.privacy.keyed import minus_log
-from dpmf_cli.privacy.noise import KeyedNoise
+from dpmf_cli.privacy.noise import KeyedNoise, minus_log
 from tests.conftest import make_ratings
 
 N_USERS, N_ITEMS, BOUND, THRESHOLD = 40, 50, 1.0, 0.6
@@ -114,11 +114,7 @@ def descend(lanes: FactorLanes, order: np.ndarray, shifts: np.ndarray, scales: n
         RATINGS,
         order,
         shifts,
-        learning_rate=RATE,
-        regularization=RIDGE,
-        bound=BOUND,
-        threshold=THRESHOLD,
-        epochs=EPOCHS,
+        Sgd(RATE, RIDGE, BOUND, threshold=THRESHOLD, epochs=EPOCHS),
     )
 
 

@@ -1,14 +1,18 @@
-"""The findings are complete: every claim and every shipped config has its place, and every name is known."""
+"""Findings, rules and committed records fit each other: every claim, config and theorem has its place."""
 
 from pathlib import Path
 
 import pytest
 
 from dpmf_cli.datasets import catalog
-from dpmf_cli.papers.claims import ANY, all_papers, making, paper
+from dpmf_cli.papers.claims import ANY, all_papers, paper
 from dpmf_cli.papers.printed import papers
-from dpmf_cli.papers.rules import RULES
+from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
+from dpmf_cli.papers.rules import RULES, compute
+from dpmf_cli.papers.rules.base import Theorem
+from dpmf_cli.papers.space import explored, space
 from tests.configs import SHIPPED
+from tests.papers.made import evidence
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIGS = {path.stem for path in SHIPPED}
@@ -45,7 +49,7 @@ def test_every_exhibit_says_what_it_is_made_of() -> None:
         for exhibit in each.exhibits:
             assert bool(exhibit.configs) != bool(exhibit.data or exhibit.file), exhibit.name
             assert bool(exhibit.file) == (exhibit.kind == "file")
-            assert not exhibit.file or making(exhibit.file).startswith("dpmf ")
+            assert not exhibit.file or exhibit.making.startswith("dpmf ")
             assert all(key in catalog.ENTRIES for key in exhibit.data)
 
 
@@ -66,3 +70,49 @@ def test_large_and_small_configs_are_among_those_of_the_exhibits_and_large_ones_
         assert not {*each.large} & {*each.small}
     first = paper("friedman2016").configs[:4]
     assert first == ("ml100k_bounded", "ml1m_bounded", "ml100k_unbounded", "ml1m_unbounded")
+
+
+BY_ARITHMETIC = {"h-makes-it-unbiased"}
+"""Claims about counts of a data set that need no run."""
+
+
+@pytest.mark.parametrize("key", RULES)
+def test_without_results_no_rule_decides(key: str) -> None:
+    decided = {
+        claim.id
+        for claim in paper(key).claims
+        for data in claim.data
+        if data != ANY and claim.id in RULES[key] and compute(key, claim.id, evidence(data=data))
+    }
+    assert decided <= BY_ARITHMETIC
+
+
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "papers" / FOLDER
+
+
+def record(key: str) -> Record:
+    found = read_record(path_of(PAGES, key))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("key", explored())
+def test_a_record_is_of_the_space_as_it_stands(key: str) -> None:
+    found = record(key)
+    assert "ml-100k" in found.data
+    for data, tried in found.data.items():
+        assert tried.is_of(space(key)), f"explore {key} on {data} again"
+        on = space(key).on(data)
+        assert (tried.configs, tried.folds, tried.runs) == (on.configs, on.folds, on.runs)
+        assert (PAGES / f"{key}-{data}.png").is_file()
+
+
+@pytest.mark.parametrize("key", explored())
+def test_a_record_judges_the_claims_as_they_stand(key: str) -> None:
+    found, claims = record(key), {claim.id: claim for claim in paper(key).claims}
+    for data, tried in found.data.items():
+        judged = {claim for setting in tried.tried for claim in setting.claims}
+        assert judged <= {claim.id for claim in claims.values() if data in claim.data}
+    theorems = {claim for claim, rule in RULES[key].items() if isinstance(rule, Theorem)}
+    assert set(found.theorems) == theorems
+    assert theorems <= {claim.id for claim in claims.values() if ANY in claim.data}

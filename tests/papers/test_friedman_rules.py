@@ -8,10 +8,9 @@ import pytest
 
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.papers.claims import paper
 from dpmf_cli.papers.evidence import Evidence
-from dpmf_cli.papers.rules import RULES, cells, compute
-from dpmf_cli.papers.rules.friedman_figures import HALVES
+from dpmf_cli.papers.rules import cells, compute
+from dpmf_cli.papers.rules.friedman import HALVES
 from tests.papers.made import GRID, INFINITE, baseline, curve, evidence, experiment, held
 
 KEY = "friedman2016"
@@ -50,11 +49,6 @@ def of_data(**experiments: list[Experiment]) -> dict[str, dict[str, object]]:
         data.replace("_", "-"): {each.name: (each, find_crossings(each, replicates=10)) for each in found}
         for data, found in experiments.items()
     }
-
-
-def test_every_claim_has_a_rule_and_every_rule_a_claim() -> None:
-    claims = {claim.id for claim in paper(KEY).claims}
-    assert set(RULES[KEY]) == claims
 
 
 def test_larger_data_cross_earlier_than_the_next_smaller_set() -> None:

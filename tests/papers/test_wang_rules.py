@@ -10,7 +10,7 @@ import pytest
 
 from dpmf_cli.audit.entries import registered
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.papers.rules import RULES, compute, wang_tricks
+from dpmf_cli.papers.rules import RULES, compute, wang
 from dpmf_cli.papers.rules.base import Theorem
 from tests.papers.made import GRID, baseline, curve, evidence, experiment
 from tests.papers.made import held as held_on
@@ -215,8 +215,8 @@ def test_h_as_printed_is_not_how_often_a_mini_batch_has_both_items() -> None:
     rng, size = np.random.default_rng(0), 30
     drawn = rng.choice(3, (20_000, size), p=[0.02, 0.05, 0.93])
     both = np.mean((drawn == 0).any(axis=1) & (drawn == 1).any(axis=1))
-    assert wang_tricks.in_a_sample(0.02, 0.05, size) == pytest.approx(both, abs=5 * np.sqrt(0.25 / 20_000))
-    assert wang_tricks.printed_h(0.02, 0.05, size) > 0.99
+    assert wang.in_a_sample(0.02, 0.05, size) == pytest.approx(both, abs=5 * np.sqrt(0.25 / 20_000))
+    assert wang.printed_h(0.02, 0.05, size) > 0.99
     assert held("h-makes-it-unbiased") == (False,)
 
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
 from dpmf_cli.algorithms.shared.item_averages import ItemAverages
-from dpmf_cli.kernels.covariance import Raters, weighted_products
-from dpmf_cli.kernels.released_products import Products, release_products
+from dpmf_cli.kernels.covariance import Products, Raters, release_products, weighted_products
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings, Scale

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmf_cli.kernels.als import RowProblem, by_user, solve_users
-from dpmf_cli.kernels.batch import step_batch
+from dpmf_cli.kernels.clipped_gradients import BatchStep, step_batch
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
-from dpmf_cli.kernels.perturb import project_items, project_users
-from dpmf_cli.kernels.sgd import Visits, descend_clamped_errors
+from dpmf_cli.kernels.releasing import project_items, project_users
+from dpmf_cli.kernels.sgd import Sgd, Visits, descend_clamped_errors
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise
@@ -109,12 +109,7 @@ def gradient_rows(ratings: Ratings, seed: int, clip: float) -> np.ndarray:
         lanes,
         no_noise,
         ratings,
-        learning_rate=1.0,
-        regularization=0.0,
-        bound=BOUND,
-        clip=clip,
-        user_limit=np.inf,
-        item_limit=np.inf,
+        BatchStep(1.0, 0.0, BOUND, clip),
     )
     return np.asarray(np.concatenate(rows(lanes)) - before)
 
@@ -145,10 +140,7 @@ def pass_of_sgd(ratings: Ratings, learning_rate: float) -> tuple[np.ndarray, np.
     descend_clamped_errors(
         lanes,
         Visits(ratings.users, ratings.items, ratings.values),
-        learning_rate=learning_rate,
-        regularization=RIDGE,
-        bound=BOUND,
-        error_bound=BOUND + P_MAX * Q_MAX,
+        Sgd(learning_rate, RIDGE, BOUND, BOUND + P_MAX * Q_MAX),
     )
     return rows(lanes)
 

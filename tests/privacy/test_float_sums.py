@@ -7,8 +7,14 @@ import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.kernels.als import RowProblem, by_item, perturb_solved_items, solve_items, solve_perturbed_items
-from dpmf_cli.kernels.batch import step_batch
+from dpmf_cli.kernels.als import (
+    RowProblem,
+    by_item,
+    perturb_solved_items,
+    solve_items,
+    solve_perturbed_items,
+)
+from dpmf_cli.kernels.clipped_gradients import BatchStep, step_batch
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Numbers, Release, Witness
@@ -39,10 +45,7 @@ PROBLEM = RowProblem(1.0, 2.0, per_rating=False)
 
 
 def of_batch(lanes: FactorLanes, ratings: Ratings) -> float:
-    limits = {"user_limit": np.inf, "item_limit": np.inf}
-    step_batch.run(
-        lanes, NOTHING, ratings, learning_rate=1.0, regularization=0.0, bound=2.0, clip=9.0, **limits
-    )
+    step_batch.run(lanes, NOTHING, ratings, BatchStep(1.0, 0.0, bound=2.0, clip=9.0))
     return float(lanes.rows("items")[0, 0, 0])
 
 

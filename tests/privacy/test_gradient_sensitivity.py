@@ -21,7 +21,7 @@ from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
 from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import CorrectedDPSGDPNBM, PrivatePNBM
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
-from dpmf_cli.kernels.clipping import GUARD
+from dpmf_cli.kernels.releasing import GUARD
 from dpmf_cli.kernels.similarities import neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import (
     LearnedRatings,
@@ -29,9 +29,9 @@ from dpmf_cli.kernels.similarity_descent import (
     descend_noisy_similarities,
     descend_similarities,
 )
-from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions, published_similarity_gradients
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.sensitivity import clipped_contributions, published_similarity_gradients
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings

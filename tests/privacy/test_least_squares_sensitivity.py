@@ -14,7 +14,7 @@ from dpmf_cli.algorithms.field.dpals import PrivateAlternatingLeastSquares
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.normal_equations import isometric, item_equations, shorten_users
-from dpmf_cli.privacy import least_squares_sensitivity as sensitivity
+from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings

@@ -10,10 +10,14 @@ from hypothesis import strategies as st
 from dpmf_cli.algorithms.beyond.own_regression import OwnRegression
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.kernels.normal_equations import isometric
-from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions, pooled_products, root_counts
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import Numbers, Release, Witness
-from dpmf_cli.privacy.residual_sensitivity import weights_of_signs_unbounded
+from dpmf_cli.privacy.sensitivity import (
+    clipped_contributions,
+    pooled_products,
+    root_counts,
+    weights_of_signs_unbounded,
+)
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.testing import fit, make_ratings
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmf_cli.kernels.als import by_item, by_user
-from dpmf_cli.kernels.clamped_sums import clamped_sums
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model
-from dpmf_cli.privacy import residual_sensitivity
+from dpmf_cli.kernels.reports import clamped_sums
+from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings
 from tests.conftest import make_ratings
@@ -55,12 +55,12 @@ def test_another_value_moves_a_sum_by_no_more_than_its_sensitivity(
 ) -> None:
     model, features = model_of(seed, spread), features_of(seed, 9 if side == "users" else 15)
     here, there = (with_value(at, value) for value in extremes)
-    of_averages = residual_sensitivity.clamped_sums()
+    of_averages = sensitivity.clamped_sums()
     moved = measured(side, here, model, bound) - measured(side, there, model, bound)
     assert of_averages.neighbours is Neighbours.BOUNDED
     assert of_averages.norm == 1
     assert np.abs(moved).sum(axis=(0, 1)).max() <= of_averages.value * (1 + 1e-9)
-    of_rows = residual_sensitivity.clamped_vectors()
+    of_rows = sensitivity.clamped_vectors()
     moved = measured(side, here, model, bound, features) - measured(side, there, model, bound, features)
     assert of_rows.neighbours is Neighbours.BOUNDED
     assert of_rows.norm == 2
@@ -77,12 +77,12 @@ def with_value(at: int, value: float) -> Ratings:
 def test_the_bound_on_values_is_attained(side: Side) -> None:
     here, there = with_value(4, 1.0), with_value(4, 5.0)
     nothing = factor_model(np.zeros((15, 2)), np.zeros((9, 2)), np.zeros((15, 1)), np.full((9, 1), 3.0))
-    for features, sensitivity in (
-        (None, residual_sensitivity.clamped_sums()),
-        (features_of(1, 9 if side == "users" else 15), residual_sensitivity.clamped_vectors()),
+    for features, moves in (
+        (None, sensitivity.clamped_sums()),
+        (features_of(1, 9 if side == "users" else 15), sensitivity.clamped_vectors()),
     ):
         moved = measured(side, here, nothing, 1.5, features) - measured(side, there, nothing, 1.5, features)
-        assert np.linalg.norm(moved, axis=1).sum() == pytest.approx(sensitivity.value)
+        assert np.linalg.norm(moved, axis=1).sum() == pytest.approx(moves.value)
 
 
 def test_the_bound_holds_for_the_core_too() -> None:
@@ -94,7 +94,7 @@ def test_the_bound_holds_for_the_core_too() -> None:
         for value in (1.0, 5.0)
     ]
     moved = np.linalg.norm(cores[0] - cores[1], axis=(0, 1))
-    assert moved == pytest.approx(residual_sensitivity.clamped_vectors().value)
+    assert moved == pytest.approx(sensitivity.clamped_vectors().value)
 
 
 @settings(max_examples=150, deadline=None)
@@ -109,6 +109,6 @@ def test_a_rating_moves_its_weights_of_signs_by_1_exactly(
         counts = (ratings.user_counts if side == "users" else ratings.item_counts)[:, None, None]
         sums = measured(side, ratings, model, bound)
         weights.append(np.stack([counts + sums, counts - sums]) / 2)
-    sensitivity = residual_sensitivity.weights_of_signs_unbounded()
-    assert sensitivity.neighbours is Neighbours.UNBOUNDED
-    assert np.abs(weights[0] - weights[1]).sum(axis=(0, 1, 2)) == pytest.approx(sensitivity.value)
+    moves = sensitivity.weights_of_signs_unbounded()
+    assert moves.neighbours is Neighbours.UNBOUNDED
+    assert np.abs(weights[0] - weights[1]).sum(axis=(0, 1, 2)) == pytest.approx(moves.value)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.cli.doctor import EXTRAS
+from dpmf_cli.cli.health import EXTRAS
 from dpmf_cli.datasets.formats.guess import guess_format
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.running.cluster import cluster_executor
@@ -20,7 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BESIDE = {
     "dpmf_cli/testing/__init__.py": "pytest",
     "dpmf_cli/testing/contract.py": "pytest",
-    "dpmf_cli/datasets/mirrors.py": "pip",
+    "dpmf_cli/datasets/fetch.py": "pip",
 }
 """Packages that may be missing, by the module that imports them: plugins are tested with pytest, and without pip its
 index is not used as a mirror."""

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from dpmf_cli.cli.paper_pages import outside_of_tables
-from dpmf_cli.papers.parts import parts
+from docs.makers.pages import outside_of_tables
+from dpmf_cli.papers.claims import parts
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -29,9 +29,11 @@ def test_all_parts_whole_and_in_small() -> None:
 def test_the_frontier_is_written_into_its_pages() -> None:
     said = commands("reproduce-frontier")
     assert "dpmf reproduce frontier -j 2\n" in said
-    assert "dpmf docs $page --results results > $page.part" in said
+    assert "python -m docs.makers.pages $page --results results > $page.part" in said
     for page in (REPOSITORY / "docs").glob("**/*.md"):
-        is_of_it = "<!-- output of dpmf frontier " in page.read_text(encoding="utf-8")
+        is_of_it = (
+            re.search("<!-- (output of dpmf frontier|aims of) ", page.read_text(encoding="utf-8")) is not None
+        )
         assert (f" {page.relative_to(REPOSITORY)}" in said) is is_of_it, page
 
 

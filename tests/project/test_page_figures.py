@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.cli.paper_pages import outside_of_tables
+from docs.makers.pages import outside_of_tables
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = [

@@ -1,4 +1,4 @@
-"""Everything that the package prints, or writes as CSV, goes through `escapes.py`."""
+"""Everything that the package prints, or writes as CSV, goes through `terminal.py`."""
 
 import ast
 from collections.abc import Iterator
@@ -52,10 +52,10 @@ def found() -> set[tuple[str, str]]:
 
 def test_what_goes_past_is_the_bar_of_progress_a_programs_own_pipe_and_the_last_line() -> None:
     assert found() == {
-        ("escapes.py", "csv.writer"),
-        ("escapes.py", "unguarded"),
+        ("terminal.py", "csv.writer"),
         ("terminal.py", "unguarded"),
-        ("datasets/downloads.py", "unguarded"),
+        ("terminal.py", "unguarded"),
+        ("datasets/fetch.py", "unguarded"),
         (OWN_PIPE, "sys.stdout.buffer"),
         ("running/interrupts.py", "os.write"),
     }
@@ -83,4 +83,4 @@ def test_each_way_past_is_found(source: str) -> None:
 def test_the_command_guards_its_streams_before_all_else() -> None:
     tree = ast.parse((PACKAGE / "cli" / "main.py").read_text(encoding="utf-8"))
     (main,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "main")
-    assert ast.unparse(main.body[1]) == "escapes.guard()"
+    assert ast.unparse(main.body[1]) == "terminal.guard()"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dpmf_cli.config import ExperimentConfig
-from dpmf_cli.config.reduced import reduced
+from dpmf_cli.config.loading import reduced
 from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment import run
 

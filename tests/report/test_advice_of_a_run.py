@@ -6,7 +6,6 @@ import pytest
 
 from dpmf_cli.config import load_config
 from dpmf_cli.datasets import Folders
-from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Status, find_crossings
 from dpmf_cli.experiment import run
 from dpmf_cli.report.advice import advice
@@ -56,10 +55,5 @@ def test_a_real_run(shop: Path) -> None:
 def test_the_command_answers_in_words_alone(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from dpmf_cli.cli import main as cli
 
-    cli.app(["crossings", "--advise", str(shop)], standalone_mode=False)
+    cli.app(["explain", str(shop)], standalone_mode=False)
     assert "For IA, take PGE" in capsys.readouterr().out
-    with pytest.raises(
-        DpmfError,
-        match="--advise answers in words, and by RMSE; leave --format, --printed, --audited and --metric out",
-    ):
-        cli.app(["crossings", "--advise", "--format", "md"], standalone_mode=False)

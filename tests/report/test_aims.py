@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from docs.makers.aims import aims_table, read_aims
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.privacy.protection import Protection
-from dpmf_cli.report.aims import aims_table, read_aims
 
 Make = Callable[..., Experiment]
 ROOT = Path(__file__).resolve().parents[2]

@@ -139,4 +139,4 @@ def test_odds_may_be_larger_than_a_float() -> None:
 def test_the_commands_that_go_on_can_be_pasted() -> None:
     said = page(method("kNN, private", 1, 1, 1))
     assert "`dpmf release 'my shop.yaml' --method 'kNN, private' --epsilon 2`" in said
-    assert "`dpmf crossings 'my shop.yaml' --at 2`" in said
+    assert "`dpmf levels 'my shop.yaml' --at 2`" in said

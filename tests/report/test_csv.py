@@ -13,8 +13,7 @@ from dpmf_cli.evaluation.crossings import Status, find_crossings
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
 from dpmf_cli.privacy.protection import Protection
-from dpmf_cli.report.figures.curves_csv import curves_csv
-from dpmf_cli.report.figures.folds_csv import folds_csv
+from dpmf_cli.report.figures.tidy_csv import curves_csv, folds_csv
 from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
 from dpmf_cli.report.tables.combined import combined_table
 from dpmf_cli.report.tables.crossings import crossings_table

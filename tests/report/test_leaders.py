@@ -16,7 +16,7 @@ from dpmf_cli.datasets import Folders
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.experiment import run
-from dpmf_cli.papers.parts import parts
+from dpmf_cli.papers.claims import parts
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
 from dpmf_cli.report.leaders import MOST, Leaders, _rankings, chosen_in_words, leaders_text, shipped

@@ -20,9 +20,10 @@ from dpmf_cli.evaluation.paired_difference import compare, paired
 from dpmf_cli.evaluation.ranking import ranked, standings
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.advice import advice
-from dpmf_cli.report.figures.sweeps import swept_lines
-from dpmf_cli.report.html import svg
-from dpmf_cli.report.html.chart import Chart, ChartLine
+from dpmf_cli.report.figures.chart import Chart, Line
+from dpmf_cli.report.figures.charts import swept_series
+from dpmf_cli.report.figures.style import Look
+from dpmf_cli.report.html.svg import Drawn
 from dpmf_cli.report.tables.crossings import crossings_table
 from dpmf_cli.results.compare_folders import different_settings
 from tests.report.conftest import make
@@ -74,13 +75,14 @@ def _settings(count: int) -> Work:
 
 def _sweep(count: int) -> Work:
     experiment = _copies(count, swept=lambda rank: ("k", float(rank)), line=lambda rank: f"line {rank}")
-    return lambda: swept_lines(experiment, "k", lambda each: (each.mean(),) * 3)
+    return lambda: swept_series(experiment, "k", lambda each: (each.mean(),) * 3)
 
 
 def _picture(count: int) -> Work:
-    points = tuple((float(x), 1.0, 0.9, 1.1) for x in range(count))
-    line = ChartLine("swept", points, 0, 0)
-    return lambda: svg.draw(Chart("key", "title", "x", "y", (line,), (), 0.0, 2.0))
+    y = np.ones(count)
+    line = Line("swept", Look(0, 0), np.arange(count, dtype=float), y, y - 0.1, y + 0.1)
+    chart = Chart("key", "title", "x", "y", (line,), (0.0, 2.0))
+    return lambda: (Drawn(chart).svg, Drawn(chart).values)
 
 
 def _crossings(count: int) -> list[Crossing]:

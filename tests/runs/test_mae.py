@@ -16,7 +16,7 @@ def test_a_run_measures_it(finished: Path, cache: Path) -> None:
     (ia,) = (row for row in curves if row["label"] == "IA")
     stored = [json.loads(body)["mae"] for name, body in task_files(finished).items() if "/ia-" in name]
     assert float(ia["mae"]) == sum(mae for (mae,) in stored) / len(stored)
-    levels = json.loads(dpmf(finished, cache, "crossings", "--at", "2", "--format", "json").stdout)
+    levels = json.loads(dpmf(finished, cache, "levels", "--at", "2", "--format", "json").stdout)
     assert {row["label"]: row["mae"] for row in levels}["IA"] == float(ia["mae"])
 
 
@@ -29,7 +29,7 @@ def test_results_without_it_are_kept_and_read(finished: Path, cache: Path) -> No
     assert "nothing to compute" in dpmf(finished, cache, "run", "tiny.yaml").stderr
     assert task_files(finished) == old
     assert "mae" not in rows(finished / CURVES)[0]
-    assert "–" in dpmf(finished, cache, "crossings", "--at", "2").stdout
+    assert "–" in dpmf(finished, cache, "levels", "--at", "2").stdout
     dpmf(finished, cache, "verify", "results", "--recompute", "4", "--seed", "1")
     for path in (finished / "results").glob("tasks/*/ia-*/*.json"):
         path.unlink()

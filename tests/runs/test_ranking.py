@@ -80,7 +80,7 @@ def test_crossings_and_levels_by_metric(ranked: Path, cache: Path) -> None:
     ]
     assert "Popularity" not in dpmf(ranked, cache, "crossings", "tiny.yaml").stdout
     levels = json.loads(
-        dpmf(ranked, cache, "crossings", "--at", "2", "--metric", "recall@8", "--format", "json").stdout
+        dpmf(ranked, cache, "levels", "--at", "2", "--metric", "recall@8", "--format", "json").stdout
     )
     assert all(0 < level["recall@8"] < 1 for level in levels)
     assert [level["label"] for level in levels if level["mae"] is None] == ["Popularity"]

@@ -13,7 +13,7 @@ import pytest
 from dpmf_cli import streams
 from dpmf_cli.cli import main as cli
 from dpmf_cli.results.task import Task, tasks_of
-from dpmf_cli.running.execute import execute
+from dpmf_cli.running.batches import execute
 from tests.command import dpmf, task_files
 from tests.conftest import make_ratings
 from tests.results.test_collect import CONFIG, DATA

@@ -8,9 +8,9 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors, visiting_order
 from dpmf_cli.algorithms.shared.unit_scale import UnitModel
+from dpmf_cli.compiled.lane_groups import LaneValues
 from dpmf_cli.kernels.factors import factor_model
-from dpmf_cli.kernels.sgd_of_values import descend_values
-from dpmf_cli.lane_groups import LaneValues
+from dpmf_cli.kernels.sgd import Sgd, descend_values
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings, average_of
@@ -43,9 +43,7 @@ class SGDFactorization(Algorithm):
             train.items,
             visiting_order(train, self.order, streams.generator("order of visits")),
             LaneValues.of_grid(values),
-            learning_rate=self.learning_rate,
-            regularization=self.regularization,
-            epochs=self.epochs,
+            Sgd(self.learning_rate, self.regularization, epochs=self.epochs),
         )
         average = np.array([average_of(values[:, 0], 0.5)])
         known = train.user_counts > 0, train.item_counts > 0

@@ -7,7 +7,7 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import NormBoundedFactorization
-from dpmf_cli.kernels.batch import step_batch
+from dpmf_cli.kernels.clipped_gradients import BatchStep, step_batch
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -53,16 +53,15 @@ class PrivateBatchGradientDescent(NormBoundedFactorization):
             curator=curator,
         )
         model = self.start_within_norms(train, effects, streams)
+        bound = self.bound(train.scale)
+        step = BatchStep(
+            self.learning_rate, self.regularization, bound, self.clip, self.user_norm, self.item_norm
+        )
         for gradients in steps:
             gradients.inside(
                 step_batch,
                 model,
                 train,
-                learning_rate=self.learning_rate,
-                regularization=self.regularization,
-                bound=self.bound(train.scale),
-                clip=self.clip,
-                user_limit=self.user_norm,
-                item_limit=self.item_norm,
+                step,
             )
         return model

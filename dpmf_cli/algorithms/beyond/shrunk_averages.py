@@ -14,8 +14,8 @@ from dpmf_cli.algorithms.shared.pattern import LEAST_SPREAD
 from dpmf_cli.algorithms.shared.shrunk_sums import Law, averages_of
 from dpmf_cli.algorithms.shared.sums_and_counts import sums_and_counts
 from dpmf_cli.kernels.als import by_item, by_user
-from dpmf_cli.kernels.clamped_sums import clamped_sums
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, set_effects
+from dpmf_cli.kernels.reports import clamped_sums
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours

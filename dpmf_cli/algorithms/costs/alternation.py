@@ -4,8 +4,8 @@ from typing import Any
 
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
 from dpmf_cli.algorithms.costs.factorization import LINE, ROW_IN_RATINGS, fetched, gram_entries
+from dpmf_cli.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.kernels.normal_equations import HELD
-from dpmf_cli.lane_groups import groups, padded_grid
 
 USER_ENTRY, ITEM_ENTRY = 1.2e-9, 2.4e-9
 """Seconds per rating, entry of a row's Gram matrix and group of 16 lanes: without noise, and weighted in doubles."""

@@ -5,10 +5,9 @@ from typing import Any
 
 from dpmf_cli.algorithms.costs.averages import effects_cost
 from dpmf_cli.algorithms.costs.cost import NOTHING, Cost, Shape
-from dpmf_cli.kernels.covariance import triangle_size
-from dpmf_cli.kernels.grams import side_by_side
-from dpmf_cli.kernels.released_products import measured_together
-from dpmf_cli.lane_groups import groups
+from dpmf_cli.compiled.lane_groups import groups
+from dpmf_cli.kernels.covariance import measured_together, triangle_size
+from dpmf_cli.kernels.frank_wolfe import side_by_side
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 SECONDS_PER_PRODUCT = 2e-9

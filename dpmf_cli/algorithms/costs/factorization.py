@@ -4,8 +4,8 @@ from typing import Any
 
 from dpmf_cli.algorithms.costs.averages import choice_of_averages, effects_cost
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
+from dpmf_cli.compiled.lane_groups import MAXIMUM_WIDTH, groups, padded_grid
 from dpmf_cli.kernels.sgd import kept_bytes
-from dpmf_cli.lane_groups import MAXIMUM_WIDTH, groups, padded_grid
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 LINE = 64.0

@@ -4,7 +4,7 @@ from typing import Any
 
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
 from dpmf_cli.algorithms.costs.factorization import LINE, gram_entries
-from dpmf_cli.lane_groups import groups, padded_grid
+from dpmf_cli.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 SECONDS_PER_MESSAGE, SECONDS_PER_REPORT = 3e-8, 1.1e-8

@@ -4,7 +4,7 @@ from typing import Any
 
 from dpmf_cli.algorithms.costs.averages import effects_cost
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
-from dpmf_cli.lane_groups import padded_grid
+from dpmf_cli.compiled.lane_groups import padded_grid
 
 SECONDS_PER_NEIGHBOUR = 1e-9
 """Per neighbour of one rating in one lane of a prediction."""

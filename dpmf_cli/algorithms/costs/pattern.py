@@ -4,7 +4,7 @@ from typing import Any
 
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
 from dpmf_cli.algorithms.costs.factorization import LINE, gram_entries
-from dpmf_cli.lane_groups import groups
+from dpmf_cli.compiled.lane_groups import groups
 
 VISIT = 4e-9
 """Seconds per rating and group of 16 lanes, for each factor in a prediction or feature in a sum."""

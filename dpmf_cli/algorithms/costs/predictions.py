@@ -8,7 +8,7 @@ from typing import Any
 
 from dpmf_cli.algorithms.costs import covariance, neighbourhood
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
-from dpmf_cli.lane_groups import padded_grid
+from dpmf_cli.compiled.lane_groups import padded_grid
 from dpmf_cli.privacy.neighbours import Neighbours
 
 SECONDS_PER_PAIR = 1e-8

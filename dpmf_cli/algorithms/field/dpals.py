@@ -13,7 +13,7 @@ from dpmf_cli.algorithms.shared.item_alternation import Begun, ItemAlternation
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.kernels.factors import set_items
 from dpmf_cli.kernels.normal_equations import HELD, Residuals, isometric, item_equations, whole
-from dpmf_cli.privacy import least_squares_sensitivity as sensitivity
+from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode

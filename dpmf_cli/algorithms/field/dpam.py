@@ -17,13 +17,13 @@ from dpmf_cli.algorithms.shared.entry_checks import (
 from dpmf_cli.algorithms.shared.factorization import InitialFactors
 from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
+from dpmf_cli.kernels.clipped_gradients import descend_items
 from dpmf_cli.kernels.normal_equations import Residuals, UserParts, right_sides
-from dpmf_cli.kernels.user_gradients import descend_items
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian
 from dpmf_cli.privacy.release import Release
+from dpmf_cli.privacy.sensitivity import clipped_contributions
 from dpmf_cli.privacy.subsampling import noise_multipliers
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams

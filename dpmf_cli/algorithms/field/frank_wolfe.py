@@ -20,8 +20,7 @@ from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.algorithms.shared.theta import NoiseKind
 from dpmf_cli.kernels.covariance import Raters, triangle_size
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors
-from dpmf_cli.kernels.frank_wolfe import step_towards
-from dpmf_cli.kernels.grams import released_grams
+from dpmf_cli.kernels.frank_wolfe import released_grams, step_towards
 from dpmf_cli.kernels.sums import sums_by
 from dpmf_cli.kernels.symmetric import leading_eigenpairs
 from dpmf_cli.privacy.covariance_sensitivity import user_gram

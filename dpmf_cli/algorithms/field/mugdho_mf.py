@@ -12,7 +12,7 @@ from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_fac
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, step_items, step_noisy_users, sum_gradients, visits_of_all
-from dpmf_cli.kernels.perturb import project_items, project_users
+from dpmf_cli.kernels.releasing import project_items, project_users
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian

@@ -13,7 +13,7 @@ from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.algorithms.shared.sample_fits import one_by_one
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.gradients import sample_bits
-from dpmf_cli.kernels.sgd import descend_perturbed
+from dpmf_cli.kernels.sgd import Sgd, descend_perturbed
 from dpmf_cli.kernels.survivors import Samples, descend_survivors
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -72,10 +72,7 @@ class BoundedISGD(InputPerturbationSGD):
             descend_perturbed,
             model,
             in_order(train, self.order, streams),
-            learning_rate=self.learning_rate,
-            regularization=self.regularization,
-            bound=bound,
-            epochs=self.epochs,
+            Sgd(self.learning_rate, self.regularization, bound, epochs=self.epochs),
         )
         return model
 
@@ -136,11 +133,7 @@ class UnboundedISGD(InputPerturbationSGD):
             train,
             order,
             shifts,
-            learning_rate=self.learning_rate,
-            regularization=self.regularization,
-            bound=bound,
-            threshold=self.threshold,
-            epochs=self.epochs,
-            samples=samples,
+            Sgd(self.learning_rate, self.regularization, bound, threshold=self.threshold, epochs=self.epochs),
+            samples,
         )
         return model

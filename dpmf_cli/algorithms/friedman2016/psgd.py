@@ -9,8 +9,8 @@ from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import Side, TwoSidedFactorization, in_order
 from dpmf_cli.kernels.factors import FactorModel
-from dpmf_cli.kernels.perturb import perturb_items, perturb_users
-from dpmf_cli.kernels.sgd import descend_clamped_errors, descend_noisy_errors
+from dpmf_cli.kernels.releasing import perturb_items, perturb_users
+from dpmf_cli.kernels.sgd import Sgd, descend_clamped_errors, descend_noisy_errors
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -77,17 +77,15 @@ class BoundedPSGD(PrivateSGD):
             epsilon=self.for_factors(epsilons),
             curator=curator,
         )
+        sgd = Sgd(
+            self.learning_rate, self.regularization, bound, self.error_bound, self.user_norm, self.item_norm
+        )
         for errors in passes:  # line 2
             errors.inside(  # lines 3 to 7, and the norm bounds
                 descend_noisy_errors,
                 model,
                 visits,
-                learning_rate=self.learning_rate,
-                regularization=self.regularization,
-                bound=bound,
-                error_bound=self.error_bound,
-                user_limit=self.user_norm,
-                item_limit=self.item_norm,
+                sgd,
             )
         return model
 
@@ -120,14 +118,13 @@ class UnboundedPSGD(PrivateSGD):
         visits = in_order(train, self.order, streams)
         of_users = self._vector_noise("user", train, epsilons, curator)
         of_items = self._vector_noise("item", train, epsilons, curator)
+        error_bound = bound + self.user_norm * self.item_norm
+        sgd = Sgd(self.learning_rate, self.regularization, bound, error_bound)
         for user_vectors, item_vectors in zip(of_users, of_items, strict=True):  # line 4
             descend_clamped_errors(  # lines 5 to 8
                 model,
                 visits,
-                learning_rate=self.learning_rate,
-                regularization=self.regularization,
-                bound=bound,
-                error_bound=bound + self.user_norm * self.item_norm,
+                sgd,
             )
             user_vectors.inside(perturb_users, model, self.user_norm)  # lines 10 to 13
             item_vectors.inside(perturb_items, model, self.item_norm)  # lines 14 to 17

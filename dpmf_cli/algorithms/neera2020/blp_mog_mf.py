@@ -9,7 +9,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.local_factorization import LocalFactorization
 from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.kernels.factors import FactorModel
+from dpmf_cli.kernels.factors import FactorModel, UserFactors
 from dpmf_cli.kernels.mixture import (
     LEAST_VARIANCE,
     Mixture,
@@ -19,7 +19,6 @@ from dpmf_cli.kernels.mixture import (
     residual_variances,
     solve_mixture,
 )
-from dpmf_cli.kernels.movement import UserFactors
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import later

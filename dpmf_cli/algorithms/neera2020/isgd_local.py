@@ -8,7 +8,7 @@ from dpmf_cli.algorithms.shared.factorization import visiting_order
 from dpmf_cli.algorithms.shared.local_factorization import LocalFactorization
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.factors import FactorModel
-from dpmf_cli.kernels.sgd_of_values import descend_values
+from dpmf_cli.kernels.sgd import Sgd, descend_values
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.privacy.local_mechanisms import Mechanism
 from dpmf_cli.streams import Streams
@@ -43,7 +43,5 @@ class LocalSGD(LocalFactorization):
             received.items,
             visiting_order(received, self.order, streams.generator("order of visits")),
             received.values,
-            learning_rate=self.learning_rate,
-            regularization=self.regularization,
-            epochs=self.epochs,
+            Sgd(self.learning_rate, self.regularization, epochs=self.epochs),
         )

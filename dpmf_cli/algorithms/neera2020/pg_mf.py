@@ -20,7 +20,7 @@ from dpmf_cli.algorithms.shared.pg_devices import (
     solve_own_factors,
 )
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_items
-from dpmf_cli.kernels.perturb import project_items
+from dpmf_cli.kernels.releasing import project_items
 from dpmf_cli.kernels.reports import sums_of_reports
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons

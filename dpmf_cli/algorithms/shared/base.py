@@ -19,7 +19,6 @@ from dpmf_cli.algorithms.shared.entry_checks import refuse_fields_of_the_other_m
 from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_averages import private_effects
-from dpmf_cli.escapes import printable
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
@@ -27,6 +26,7 @@ from dpmf_cli.privacy.protection import Protection, protection_of
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import StrictModel
+from dpmf_cli.terminal import printable
 
 
 def _to_be_seen(label: str) -> str:

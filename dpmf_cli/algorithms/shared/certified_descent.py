@@ -17,10 +17,10 @@ from dpmf_cli.algorithms.shared.theta import NoiseKind
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian, subsampled_laplace
 from dpmf_cli.privacy.release import Release
+from dpmf_cli.privacy.sensitivity import clipped_contributions
 from dpmf_cli.privacy.subsampling import before_sampling, noise_multipliers
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams

@@ -11,10 +11,8 @@ from weakref import ReferenceType, ref
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.kernels.low_rank import eigen_of_low_rank, rank_k
-from dpmf_cli.kernels.neighbours import interpolate, nearest
-from dpmf_cli.kernels.subspace import regress
-from dpmf_cli.kernels.symmetric import leading_eigenpairs
+from dpmf_cli.kernels.neighbours import interpolate, nearest, regress
+from dpmf_cli.kernels.symmetric import eigen_of_low_rank, leading_eigenpairs, rank_k
 from dpmf_cli.ratings import Ratings
 
 

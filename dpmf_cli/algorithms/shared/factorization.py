@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.kernels.factors import FactorModel
-from dpmf_cli.kernels.order import shuffle_within
+from dpmf_cli.kernels.sums import shuffle_within
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import StrictModel
 

@@ -26,9 +26,15 @@ from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.algorithms.shared.theta import CorrectedGaussianAccounting, Measurer
 from dpmf_cli.kernels.als import RowProblem, SideRatings, by_item, by_user, solve_users
 from dpmf_cli.kernels.factors import FactorModel, factor_model
-from dpmf_cli.kernels.normal_equations import Residuals, UserParts, shorten_users
-from dpmf_cli.kernels.rating_weights import RatingWeights, last_ranks, squared_weights
-from dpmf_cli.privacy import least_squares_sensitivity as sensitivity
+from dpmf_cli.kernels.normal_equations import (
+    RatingWeights,
+    Residuals,
+    UserParts,
+    last_ranks,
+    shorten_users,
+    squared_weights,
+)
+from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours

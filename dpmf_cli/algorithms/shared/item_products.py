@@ -12,8 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.effects import Effects
-from dpmf_cli.kernels.covariance import Raters, triangle_size, weighted_products
-from dpmf_cli.kernels.released_products import Products, measured_together, release_products
+from dpmf_cli.kernels.covariance import (
+    Products,
+    Raters,
+    measured_together,
+    release_products,
+    triangle_size,
+    weighted_products,
+)
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.ratings import Ratings
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.item_posteriors import LEAST, Items, Lanes, updated
 from dpmf_cli.kernels.als import RowProblem, SideRatings, by_user, solve_users
+from dpmf_cli.kernels.clipped_gradients import clipped_item_sums
 from dpmf_cli.kernels.factors import FactorModel, factor_model, set_effects, set_items
 from dpmf_cli.kernels.normal_equations import isometric, whole
-from dpmf_cli.kernels.user_gradients import clipped_item_sums
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions, pooled_products
 from dpmf_cli.privacy.mechanisms import gaussian
 from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.sensitivity import clipped_contributions, pooled_products
 from dpmf_cli.ratings import Ratings
 
 FIXED = 3

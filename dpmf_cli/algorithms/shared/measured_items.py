@@ -9,16 +9,15 @@ from dpmf_cli.algorithms.shared.item_posteriors import Items, Lanes, averages_of
 from dpmf_cli.algorithms.shared.learned_features import Ridges, fixed_features, regressed
 from dpmf_cli.algorithms.shared.sums_and_counts import sums_and_counts
 from dpmf_cli.kernels.als import by_user
+from dpmf_cli.kernels.clipped_gradients import clipped_item_sums
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
-from dpmf_cli.kernels.user_gradients import clipped_item_sums
 from dpmf_cli.privacy.covariance_sensitivity import user_rating_sums
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions, root_counts
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import gaussian, laplace
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.privacy.sensitivity import Sensitivity, rating_sums
+from dpmf_cli.privacy.sensitivity import Sensitivity, clipped_contributions, rating_sums, root_counts
 from dpmf_cli.ratings import Ratings
 
 COUNTS, USER_MEANS, USERS_LEFT, SUMS = 0.30, 0.01, 0.01, 0.68

@@ -21,9 +21,9 @@ from dpmf_cli.algorithms.shared.predicted_errors import (
 )
 from dpmf_cli.algorithms.shared.shrunk_sums import Law, averages_of, coefficients_of
 from dpmf_cli.kernels.als import SideRatings, by_item, by_user
-from dpmf_cli.kernels.clamped_sums import clamped_sums
 from dpmf_cli.kernels.factors import FactorModel, Side
-from dpmf_cli.privacy import residual_sensitivity, sensitivity
+from dpmf_cli.kernels.reports import clamped_sums
+from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.accounting import LEAST_SHARE
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -111,7 +111,7 @@ class PatternAlgorithm(PrivateAlgorithm):
         }
         for part in self.measured:
             law, (dimension, error) = self.laws.of(part), kinds[part]
-            scale = residual_sensitivity.clamped_vectors().value * law.star(self.clamp)
+            scale = sensitivity.clamped_vectors().value * law.star(self.clamp)
             found[part] = interpolated(error(law), partial(variance_at, scale, dimension))
         return found
 
@@ -152,7 +152,7 @@ class Measurements:
         noise = laplace(
             part,
             (len(counts),),
-            sensitivity=residual_sensitivity.clamped_sums(),
+            sensitivity=sensitivity.clamped_sums(),
             epsilon=self.epsilons[part],
             curator=self.curator,
         )
@@ -186,7 +186,7 @@ class Measurements:
             part,
             (rows, k),
             repetitions=1,
-            sensitivity=residual_sensitivity.clamped_vectors(),
+            sensitivity=sensitivity.clamped_vectors(),
             epsilon=self.epsilons[part],
             curator=self.curator,
         )

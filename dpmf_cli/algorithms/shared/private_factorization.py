@@ -15,7 +15,7 @@ from dpmf_cli.algorithms.shared.factorization import (
     visiting_order,
 )
 from dpmf_cli.kernels.factors import FactorModel, factor_model
-from dpmf_cli.kernels.perturb import project_items, project_users
+from dpmf_cli.kernels.releasing import project_items, project_users
 from dpmf_cli.kernels.sgd import Visits
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.kernels.order import shuffle_within
+from dpmf_cli.kernels.sums import shuffle_within
 from dpmf_cli.ratings import Ratings
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import laplace
-from dpmf_cli.privacy.residual_sensitivity import weights_of_signs_unbounded
+from dpmf_cli.privacy.sensitivity import weights_of_signs_unbounded
 
 
 @dataclass(frozen=True)

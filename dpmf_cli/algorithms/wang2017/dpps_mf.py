@@ -24,6 +24,7 @@ from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.algorithms.shared.theta import NoiseKind
 from dpmf_cli.kernels.als import RowProblem, by_user, solve_users
+from dpmf_cli.kernels.clipped_gradients import clipped_item_gradients, descend_items
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import (
     Descent,
@@ -32,13 +33,12 @@ from dpmf_cli.kernels.gradients import (
     sum_gradients,
     visits_of_all,
 )
-from dpmf_cli.kernels.user_gradients import clipped_item_gradients, descend_items
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_sampling
+from dpmf_cli.privacy.sensitivity import clipped_contributions
 from dpmf_cli.privacy.subsampling import noise_multipliers
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams

@@ -18,11 +18,11 @@ from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_mode
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.gradient_sensitivity import published_similarity_gradients
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
+from dpmf_cli.privacy.sensitivity import published_similarity_gradients
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import later

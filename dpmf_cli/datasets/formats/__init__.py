@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from dpmf_cli.datasets.formats import delimited, jester, netflix
-from dpmf_cli.datasets.formats.source import Source
-from dpmf_cli.datasets.raw import Raw
+from dpmf_cli.datasets.formats.source import Raw, Source
 
 PARSERS: dict[str, Callable[[Source], Raw]] = {
     "u.data": delimited.parse_u_data,

@@ -17,8 +17,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.datasets.formats.source import Source
-from dpmf_cli.datasets.raw import Raw
+from dpmf_cli.datasets.formats.source import Raw, Source
 from dpmf_cli.errors import DpmfError
 
 _BOM = b"\xef\xbb\xbf"

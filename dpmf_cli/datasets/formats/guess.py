@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.datasets.archives import unpacked
 from dpmf_cli.datasets.formats import parquet
-from dpmf_cli.datasets.formats.headers import not_one
-from dpmf_cli.datasets.formats.roles import Column, roles_of
-from dpmf_cli.datasets.formats.scales import in_words, scale_of
-from dpmf_cli.datasets.formats.unpacked import unpacked
+from dpmf_cli.datasets.formats.own_columns import Column, in_words, not_one, roles_of, scale_of
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.errors import DpmfError
 

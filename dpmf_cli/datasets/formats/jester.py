@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.children import python
 from dpmf_cli.datasets.formats import sheet_reader
-from dpmf_cli.datasets.formats.source import Source
-from dpmf_cli.datasets.raw import Raw
+from dpmf_cli.datasets.formats.source import Raw, Source
 from dpmf_cli.errors import DpmfError
 
 _JOKES = 100

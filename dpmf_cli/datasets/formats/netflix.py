@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.datasets import archives
 from dpmf_cli.datasets.archives import Member, Wanted
-from dpmf_cli.datasets.formats.source import Source
-from dpmf_cli.datasets.raw import Raw
+from dpmf_cli.datasets.formats.source import Raw, Source
 from dpmf_cli.errors import DpmfError
 
 _BLOCK = 32 << 20

@@ -1,17 +1,245 @@
-"""Parses a user's own ratings file, text or Parquet, as its spec describes it."""
+"""Parses a user's own ratings file, text or Parquet, as its spec describes it.
 
+In text, a separator is any one character, the encoding UTF-8, and quoted fields may hold separators, but not line
+ends. Ids are read as text, so that `007` and `7` stay two ids; the canonical form sorts ids as numbers if all are
+plain numbers.
+"""
+
+import csv
+import math
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.datasets.formats import parquet, user_csv
-from dpmf_cli.datasets.formats.scales import in_words, scale_of
-from dpmf_cli.datasets.raw import Raw
+from dpmf_cli.datasets.archives import unpacked
+from dpmf_cli.datasets.formats import parquet
+from dpmf_cli.datasets.formats.guess import fix_of
+from dpmf_cli.datasets.formats.own_columns import fault_of, in_words, labelled, not_one, scale_of, seconds
+from dpmf_cli.datasets.formats.source import Raw
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.privacy.accounting import LEAST_EPSILON, MOST_EPSILON
+
+_IDS = ("user", "item")
+
+
+def columns_of(path: Path, spec: CsvSpec) -> dict[str, Any]:
+    """Returns by role: ids as (positions in their labels (n,), labels), numbers as (n,) float64, in file order.
+
+    Raises `DpmfError` with file, line and fix for a missing or damaged file, undecodable bytes, missing columns, and
+    a line with missing fields, with an empty id, or with text in place of a number.
+    """
+    width, positions, header_line = layout(path, spec)
+    # Times are read as text only if some are not numbers, since that takes longer.
+    for times in (np.float64, object)[: 1 + ("timestamp" in positions)]:
+        found = _columns(path, spec, width, positions, header_line, times)
+        if found is not None:
+            return found
+    raise _first_fault(path, spec, positions, width)
+
+
+def place_of(path: Path, spec: CsvSpec, row: int) -> str:
+    """Returns `file:line` of a row. Rows count from 0."""
+    for number, (line, _) in enumerate(_rows(path, spec)):
+        if number == row:
+            return f"{path}:{line}"
+    return str(path)
+
+
+def layout(path: Path, spec: CsvSpec) -> tuple[int, dict[str, int], int]:
+    """Returns the number of columns, the position of each role's column, and the header's line (0 without a header).
+
+    Raises DpmfError for an empty file, and for columns that it does not have.
+    """
+    line, first = next(_lines(path, spec), (0, []))
+    if not line:
+        raise DpmfError(f"{path}: the file is empty")
+    if not spec.header:
+        positions = {role: int(column) for role, column in spec.columns.by_role.items()}
+        for role, position in positions.items():
+            if position >= len(first):
+                raise DpmfError(
+                    f"{path}:{line}: has {len(first)} columns, numbered from 0; none is number {position} "
+                    f"({role}){fix_of(path, spec)}"
+                )
+        return len(first), positions, 0
+    positions = {}
+    for role, column in spec.columns.by_role.items():
+        if isinstance(column, int) and column < len(first):
+            positions[role] = column
+            if role == "rating" and "header" not in spec.model_fields_set and _is_number(first[column], spec):
+                raise DpmfError(
+                    f"{path}:{line}: the first line looks like a rating; add `header: false` if it is one, or "
+                    "`header: true` if it names the columns"
+                )
+            continue
+        if first.count(str(column)) != 1:
+            raise not_one(f"{path}:{line}", column, role, first, fix_of(path, spec))
+        positions[role] = first.index(str(column))
+    return len(first), positions, line
+
+
+def _columns(
+    path: Path, spec: CsvSpec, width: int, positions: dict[str, int], header_line: int, times: type
+) -> dict[str, Any] | None:
+    """Returns arrays by role, ids as (codes, labels); None if a line is at fault."""
+    import pandas as pd
+
+    numeric = {"timestamp": times}
+    types: dict[int, Any] = {
+        position: object if role in _IDS else numeric.get(role, np.float64)
+        for role, position in positions.items()
+    }
+    try:
+        with warnings.catch_warnings(), unpacked(path) as stream:
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(
+                stream,
+                sep=spec.separator,
+                header=None,
+                names=list(range(width)),
+                usecols=sorted(positions.values()),
+                skiprows=header_line,
+                dtype=types,
+                index_col=False,
+                na_filter=False,
+                encoding="utf-8",
+                decimal=spec.decimal,
+                engine="c",
+                low_memory=False,
+            )
+    except pd.errors.EmptyDataError:
+        return _empty(positions)
+    except (ValueError, OverflowError, IndexError, pd.errors.ParserWarning):
+        return None  # pandas raises IndexError if only broken lines are left
+    if not _rectangular(path, spec, width, len(frame), header_line):
+        return None
+    found: dict[str, Any] = {}
+    for role, position in positions.items():
+        series = frame[position]
+        if role not in _IDS:
+            if (numbers := _numbers(series.to_numpy())) is None:
+                return None
+            found[role] = numbers
+            if role == "timestamp" and not np.isfinite(found[role]).all():
+                return None
+            continue
+        codes, labels = labelled(series.to_numpy(dtype=object))
+        if any(map(fault_of, labels)):
+            return None
+        found[role] = (codes, labels)
+    return found
+
+
+def _numbers(column: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Returns (n,) the numbers in a column, dates as seconds; None if a cell is neither a number nor a date."""
+    if column.dtype != np.object_:
+        return column.astype(np.float64, copy=False)
+    codes, texts = labelled(column)
+    try:
+        return np.array([seconds(text) for text in texts], dtype=np.float64)[codes]
+    except ValueError:
+        return None
+
+
+def _rectangular(path: Path, spec: CsvSpec, width: int, n_rows: int, header_line: int) -> bool:
+    """Whether every line has as many fields as the first. Pandas does not check this.
+
+    It is enough to count separators, as long as no quoted field can hold one.
+    """
+    separator = spec.separator.encode()
+    separators, quoted = 0, False
+    with unpacked(path) as file:
+        for _ in range(header_line):
+            file.readline()
+        while block := file.read(1 << 24):
+            separators += block.count(separator)
+            quoted = quoted or b'"' in block
+    if quoted:
+        return all(len(fields) == width for _, fields in _rows(path, spec))
+    return separators == n_rows * (width - 1)
+
+
+def _empty(positions: dict[str, int]) -> dict[str, Any]:
+    none = np.empty(0, dtype=np.int32)
+    return {role: (none, []) if role in _IDS else none.astype(np.float64) for role in positions}
+
+
+def _lines(path: Path, spec: CsvSpec) -> Iterator[tuple[int, list[str]]]:
+    """Yields (line number, fields) of every line that is not blank.
+
+    Raises DpmfError for a line that is not UTF-8 or not CSV.
+    """
+
+    def decoded() -> Iterator[str]:
+        with unpacked(path) as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+                except UnicodeDecodeError as error:
+                    raise DpmfError(
+                        f"{path}:{number}: byte {error.start + 1} of the line is not UTF-8; save the file as "
+                        "UTF-8"
+                    ) from None
+
+    reader = csv.reader(decoded(), delimiter=spec.separator)
+    try:
+        for fields in reader:
+            if len(fields) > 1 or (fields and fields[0].strip()):
+                yield reader.line_num, fields
+    except csv.Error as error:
+        raise DpmfError(f"{path}:{reader.line_num}: {error}; correct the file") from None
+
+
+def _rows(path: Path, spec: CsvSpec) -> Iterator[tuple[int, list[str]]]:
+    lines = _lines(path, spec)
+    if spec.header:
+        next(lines, None)
+    return lines
+
+
+def _first_fault(path: Path, spec: CsvSpec, positions: dict[str, int], width: int) -> DpmfError:
+    """Returns the error for the first line that cannot be read. Slow: for files that are known to have one."""
+    for line, fields in _rows(path, spec):
+        where = f"{path}:{line}"
+        if len(fields) != width:
+            return DpmfError(
+                f"{where}: {len(fields)} field(s) where the first line has {width}; correct the line"
+                f"{fix_of(path, spec)}"
+            )
+        for role, position in positions.items():
+            text = fields[position]
+            if role in _IDS:
+                if fault := fault_of(text):
+                    return DpmfError(f"{where}: the {role} {fault}; correct the line")
+                continue
+            if not (_is_number(text, spec) or (role == "timestamp" and _is_date(text))):
+                more = " of seconds, nor a date like 2015-03-09 18:22:11" if role == "timestamp" else ""
+                return DpmfError(
+                    f'{where}: the {role} "{text[:40]}" is not a finite number{more}; correct the line'
+                    f"{fix_of(path, spec)}"
+                )
+    return DpmfError(f"{path}: cannot be read as columns separated by {spec.separator!r}{fix_of(path, spec)}")
+
+
+def _is_number(text: str, spec: CsvSpec) -> bool:
+    if spec.decimal != "." and "." in text:
+        return False
+    try:
+        return math.isfinite(float(text.replace(spec.decimal, "."))) and "_" not in text
+    except ValueError:
+        return False
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return math.isfinite(seconds(text))
+    except ValueError:
+        return False
 
 
 def parse(path: Path, spec: CsvSpec) -> Raw:
@@ -19,8 +247,8 @@ def parse(path: Path, spec: CsvSpec) -> Raw:
 
     Raises `DpmfError` with file, line (in Parquet: row) and fix for ratings that cannot be read.
     """
-    reader = parquet if parquet.is_parquet(path) else user_csv
-    columns = reader.columns(path, spec)
+    packed = parquet.is_parquet(path)
+    columns = (parquet.columns if packed else columns_of)(path, spec)
     extra: dict[str, NDArray[Any]] = {}
     if "timestamp" in columns:
         extra["timestamp"] = _whole(columns["timestamp"])
@@ -30,7 +258,7 @@ def parse(path: Path, spec: CsvSpec) -> Raw:
         columns["user"][0],
         columns["item"][0],
         columns["rating"],
-        where=lambda row: reader.place(path, spec, row),
+        where=lambda row: (parquet.place if packed else place_of)(path, spec, row),
         fix="correct the file, or its description in the config",
         fix_repeated="correct the file, or set `duplicates` to last or mean",
         fix_scale=lambda: (

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.datasets.archives import most_bytes
-from dpmf_cli.datasets.formats.headers import not_one
-from dpmf_cli.datasets.formats.labels import fault_of, labelled
-from dpmf_cli.datasets.formats.times import seconds
+from dpmf_cli.datasets.formats.own_columns import fault_of, labelled, not_one, seconds
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.errors import DpmfError, without_extra
 from dpmf_cli.files import open_file

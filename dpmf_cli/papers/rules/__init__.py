@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
-from dpmf_cli.papers.rules import friedman, friedman_cells, mcsherry, neera, wang, zhang
+from dpmf_cli.papers.rules import friedman, mcsherry, neera, wang, zhang
 from dpmf_cli.papers.rules.base import Cell, Cells, Computed, Rule
 
 RULES: dict[str, dict[str, Rule]] = {
@@ -17,7 +17,7 @@ RULES: dict[str, dict[str, Rule]] = {
 
 
 CELLS: dict[str, Cells] = {
-    "friedman2016": friedman_cells.cells,
+    "friedman2016": friedman.cells,
     "neera2020": neera.cells,
 }
 """The printed cells, by the paper's key. A paper that gives words or pictures only ("about 70 %") has none."""

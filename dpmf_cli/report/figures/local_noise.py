@@ -1,13 +1,12 @@
 """Figure 2 of Neera et al. 2020: the noise that Laplace and bounded Laplace add to the same ratings."""
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dpmf_cli.privacy.local_mechanisms import BoundedLaplace
 from dpmf_cli.ratings import Ratings
-from dpmf_cli.report.figures.style import COLOURS, drawing, file_of
+from dpmf_cli.report.figures.style import COLOURS, file_of, new_figure
 from dpmf_cli.streams import named_generator
 
 EPSILONS = (0.1, 1.0)
@@ -30,23 +29,23 @@ def noise_samples(
     return -np.sign(centred) * np.log1p(-2 * np.abs(centred)) / epsilon, bounded
 
 
-def noise_figure(
-    ratings: Ratings, title: str, form: str = "png", *, seed: int = 2020, dpi: int = 150
-) -> bytes:
+def noise_figure(ratings: Ratings, title: str, form: str = "png", *, seed: int = 2020) -> bytes:
     """Draws the four histograms as PNG, SVG or PDF; equal arguments give equal bytes."""
-    with drawing():
-        figure = Figure(figsize=(7.0, 4.6), layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = figure.subplots(len(EPSILONS), 2, squeeze=False)
-        for row, epsilon in zip(axes, EPSILONS, strict=True):
-            both = noise_samples(ratings, epsilon, seed=seed)
-            for panel, name, noise, colour in zip(
-                row, ("Laplace", "bounded Laplace"), both, COLOURS[:2], strict=True
-            ):
-                panel.hist(noise, bins=80, density=True, color=colour)
-                panel.set_title(f"{name}, ε = {epsilon:g}", loc="left", fontsize=9)
-                panel.set_xlabel(f"noise on [0, 1]; mean {noise.mean():.3f}, deviation {noise.std():.3f}")
-                panel.spines[["top", "right"]].set_visible(False)
-            row[0].set_ylabel("density")
-        figure.suptitle(f"{title}: {SAMPLES:,} draws each", fontsize=10, x=0.01, ha="left")
-        return file_of(figure, form, dpi=dpi)
+    return file_of(lambda: _draw(ratings, title, seed), form)
+
+
+def _draw(ratings: Ratings, title: str, seed: int) -> Figure:
+    figure = new_figure(7.0, 4.6)
+    figure.set_layout_engine("constrained")
+    axes = figure.subplots(len(EPSILONS), 2, squeeze=False)
+    for row, epsilon in zip(axes, EPSILONS, strict=True):
+        both = noise_samples(ratings, epsilon, seed=seed)
+        names = ("Laplace", "bounded Laplace")
+        for panel, name, noise, colour in zip(row, names, both, COLOURS[:2], strict=True):
+            panel.hist(noise, bins=80, density=True, color=colour)
+            panel.set_title(f"{name}, ε = {epsilon:g}", loc="left", fontsize=9)
+            panel.set_xlabel(f"noise on [0, 1]; mean {noise.mean():.3f}, deviation {noise.std():.3f}")
+            panel.spines[["top", "right"]].set_visible(False)
+        row[0].set_ylabel("density")
+    figure.suptitle(f"{title}: {SAMPLES:,} draws each", fontsize=10, x=0.01, ha="left")
+    return figure

@@ -1,18 +1,24 @@
-"""What figures and charts can show of an experiment, with which looks, and under which names."""
+"""What figures show of an experiment: its parts by guarantee, the lines for which there is room, names and notes."""
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
-from matplotlib.axes import Axes
 
-from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, measure_crossing
-from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
-from dpmf_cli.report.figures.looks import Look, looks
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, measure_crossing, target_name
+from dpmf_cli.evaluation.curves import Axis, Experiment, Growth, Measured, Reference
+from dpmf_cli.evaluation.numbers import significant
+from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
 from dpmf_cli.report.tables.baselines import NAMES
 
-# Points, and how many characters of that size fill a line of the figure.
-_TITLE_SIZE, _TITLE_CHARACTERS = 10.8, 72
+T = TypeVar("T")
+
+MOST_LINES = 50
+"""The most lines of a kind in one figure. More names do not fit beside it, and the looks of lines would repeat."""
 
 
 def is_drawable(curve: Measured) -> bool:
@@ -20,27 +26,122 @@ def is_drawable(curve: Measured) -> bool:
     return is_complete(curve) and bool(np.isfinite(curve.mean()).any())
 
 
-def with_looks(curves: Sequence[Measured]) -> Iterator[tuple[Measured, Look]]:
-    """Yields the complete ones of `curves`, each with its look.
+def with_twins(found: Iterable[Measured]) -> Iterator[Measured]:
+    """Yields each measurement, followed by its twin without noise if that was measured."""
+    for measured in found:
+        yield measured
+        if (twin := measured.without_noise()) is not None:
+            yield twin
 
-    Colours start anew with each pair of neighbours and mode: an algorithm run in both modes keeps its colour.
+
+def changed(
+    experiment: Experiment, change: Callable[[tuple[Measured, ...]], Iterable[Measured]], **fields: object
+) -> Experiment:
+    """Returns the experiment with `change` made to its curves and baselines, those of all portions too."""
+    growth = experiment.growth
+    if growth is not None:
+        stages = (
+            replace(stage, curves=tuple(change(stage.curves)), baselines=tuple(change(stage.baselines)))
+            for stage in growth.stages
+        )
+        growth = Growth(growth.order, tuple(stages))
+    curves, baselines = tuple(change(experiment.curves)), tuple(change(experiment.baselines))
+    return replace(experiment, curves=curves, baselines=baselines, growth=growth, **fields)  # type: ignore[arg-type]
+
+
+def guarantees_of(curves: Iterable[Measured]) -> list[Guarantee]:
+    """Returns the guarantees of curves, at any δ, in the order of tables."""
+    found = {curve.guarantee.at_any_delta for curve in curves}
+    return [guarantee for guarantee in GUARANTEES if guarantee in found]
+
+
+def parts_of(experiment: Experiment) -> dict[Guarantee, Experiment]:
+    """Returns a part of the experiment for each guarantee: its curves, all baselines, and the guarantee in the title.
+
+    An ε that protects one thing says nothing about another thing, and a joint ε does not bound what everybody learns.
+    Side by side on an axis such ε would look comparable, and they are not. So no figure has ε of two guarantees. An
+    experiment with one guarantee has itself as its only part.
     """
-    of_pair = Counter[tuple[str, str]]()
-    ranks = []
-    for curve in curves:
-        pair = curve.neighbours, curve.mode
-        ranks.append(of_pair[pair])
-        of_pair[pair] += 1
-    yield from (pair for pair in zip(curves, looks(ranks), strict=True) if is_complete(pair[0]))
+    guarantees = guarantees_of(experiment.curves)
+    if len(guarantees) == 1:
+        return {guarantees[0]: experiment}
+
+    def part(guarantee: Guarantee) -> Experiment:
+        return changed(
+            experiment,
+            lambda found: [
+                each for each in found if each.is_baseline or each.guarantee.at_any_delta == guarantee
+            ],
+            title=f"{experiment.title}: {guarantee}",
+        )
+
+    return {guarantee: part(guarantee) for guarantee in guarantees}
 
 
-def crossing_points(experiment: Experiment, curve: Measured) -> Iterator[tuple[float, float]]:
-    """Yields (ε or θ, value) of each crossing of a complete curve that lies on the grid."""
-    for target in crossing_targets(experiment):
-        crossing = measure_crossing(experiment, curve, target)
-        x = crossing.theta if experiment.axis == "theta" else crossing.reproduced
-        if x is not None:
-            yield x, level_of(target)
+def refuse_mixed(curves: Iterable[Measured]) -> None:
+    """Raises `DpmfError` if one figure may not show the curves together, because they have different guarantees."""
+    guarantees = guarantees_of(curves)
+    if len(guarantees) > 1:
+        raise DpmfError(
+            f"one figure cannot show several guarantees ({'; '.join(map(str, guarantees))}): their ε are not "
+            "comparable; draw one figure for each (docs/privacy.md)"
+        )
+
+
+def legible(experiment: Experiment) -> Experiment:
+    """Returns the experiment with only the curves and baselines for which a figure has room.
+
+    These are the `MOST_LINES` best of each kind by the metric that is shown, in their order. The title says how many
+    there are in all. All values of one entry's sweep are one line, and the lines over one swept parameter are one
+    kind. Baselines that crossings are measured against are kept before others.
+    """
+    kept, cut = set(), []
+    for name, found in (("curves", experiment.curves), ("baselines", experiment.baselines)):
+        best: dict[tuple[str, str, str], float] = {}
+        for each in found:
+            error = (
+                -math.inf if each.is_baseline and each.algorithm in experiment.targets else least_loss(each)
+            )
+            best[_line(each)] = min(best.get(_line(each), math.inf), error)
+        of_these = {
+            line
+            for kind in {kind for kind, _, _ in best}
+            for line in lowest([line for line in best if line[0] == kind], best.__getitem__)
+        }
+        if len(of_these) < len(best):
+            cut.append(f"{len(of_these):,} of {len(best):,} {name}")
+        kept |= of_these
+    if not cut:
+        return experiment
+    order = "highest" if experiment.metric.larger_is_better else "lowest"
+    title = f"{experiment.title}, {' and '.join(cut)} ({order} {experiment.metric.title})"
+    return changed(experiment, lambda found: [each for each in found if _line(each) in kept], title=title)
+
+
+def _line(measured: Measured) -> tuple[str, str, str]:
+    """Returns the swept parameter ("" without a sweep), the algorithm and the name of a line."""
+    if measured.swept is None:
+        return "", measured.algorithm, measured.label
+    return measured.swept[0], measured.algorithm, measured.line
+
+
+def lowest(found: Sequence[T], error: Callable[[T], float]) -> list[T]:
+    """Returns the `MOST_LINES` of `found` with the lowest errors, in their order; of equal ones the first."""
+    ranks = sorted(range(len(found)), key=lambda rank: error(found[rank]))
+    return [found[rank] for rank in sorted(ranks[:MOST_LINES])]
+
+
+def least_loss(measured: Measured) -> float:
+    """Returns the lowest RMSE over all ε; ∞ if tasks have no result or all models diverged.
+
+    For a metric of which more is better, it is minus the highest value.
+    """
+    mean = measured.metric.sign * measured.mean()
+    return float(mean[np.isfinite(mean)].min(initial=math.inf)) if is_complete(measured) else math.inf
+
+
+def sign_of(axis: Axis) -> str:
+    return "θ" if axis == "theta" else "ε"
 
 
 def level_of(target: Measured | Reference) -> float:
@@ -62,12 +163,69 @@ def level_names(experiment: Experiment) -> dict[str, str]:
     }
 
 
-def set_title(axes: Axes, experiment: Experiment, curves: Sequence[Measured]) -> None:
-    """Writes above the axes what was measured; a long title gets smaller letters."""
+def crossing_points(experiment: Experiment, curve: Measured) -> Iterator[tuple[float, float]]:
+    """Yields (ε or θ, value) of each crossing of a complete curve that lies on the grid."""
+    for target in crossing_targets(experiment):
+        crossing = measure_crossing(experiment, curve, target)
+        x = crossing.theta if experiment.axis == "theta" else crossing.reproduced
+        if x is not None:
+            yield x, level_of(target)
+
+
+def title_of(experiment: Experiment, curves: Sequence[Measured]) -> str:
+    """Says what was measured: the title of a figure."""
     neighbours = dict.fromkeys(curve.neighbours for curve in curves)
     modes = dict.fromkeys(f"{curve.mode} mode" for curve in curves)
     folds = "1 fold" if experiment.folds == 1 else f"{experiment.folds} folds"
     runs = "1 run" if experiment.runs == 1 else f"{experiment.runs} runs"
-    title = ", ".join([experiment.title, *neighbours, *modes, f"{folds} × {runs}"])
-    size = min(_TITLE_SIZE, _TITLE_SIZE * _TITLE_CHARACTERS / len(title))
-    axes.set_title(title, loc="left", fontsize=size, parse_math=False)
+    return ", ".join([experiment.title, *neighbours, *modes, f"{folds} × {runs}"])
+
+
+def meaning_of(curves: Sequence[Measured], axis: Axis) -> list[str]:
+    """Says which δ belong to which curves, which ε the largest θ stands for, and which curves are joint DP."""
+
+    def whose(found: Sequence[Measured]) -> str:
+        return "all curves" if len(found) == len(curves) else "; ".join(curve.label for curve in found)
+
+    notes = [
+        f"(ε, δ) with δ = {delta:g}: {whose([curve for curve in curves if curve.delta == delta])}."
+        for delta in sorted({curve.delta for curve in curves if curve.delta})
+    ]
+    if axis == "theta":
+        ends = {curve.label: float(curve.along(axis)[-1]) for curve in curves}
+        for largest in sorted(set(ends.values())):
+            found: dict[str, list[str]] = {}
+            for curve in curves:
+                if ends[curve.label] == largest:
+                    found.setdefault(significant(float(curve.epsilons[-1])), []).append(curve.label)
+            claimed = "; ".join(f"{epsilon} for {', '.join(labels)}" for epsilon, labels in found.items())
+            notes.append(f"ε at θ = {significant(largest)}: {claimed}.")
+    if joint := [curve for curve in curves if curve.joint]:
+        notes.append(f"Joint DP, predicting from the user's own clean ratings: {whose(joint)}.")
+    return notes
+
+
+def notes_of(experiment: Experiment, chosen: Sequence[Measured], ceiling: float) -> list[str]:
+    """Returns the notes below curves: what bands and markers mean, and which curves are cut or missing.
+
+    `ceiling` is the upper end of the y axis.
+    """
+    folds, runs, _ = chosen[0].rmse.shape
+    notes = []
+    if folds * runs > 1:
+        over = f"the {folds} folds, widened for their overlapping training sets"
+        notes.append(
+            f"Bands: 95 % bootstrap interval of the mean over {over if folds > 1 else 'the runs of the one fold'}."
+        )
+    if names := [target_name(target) for target in crossing_targets(experiment)]:
+        notes.append(f"Circles: crossings of {' and '.join([', '.join(names[:-1]), names[-1]])}.")
+    if experiment.references:
+        notes.append("Dotted: printed errors, not measured.")
+    if any(curve.twin is not None for curve in chosen):
+        notes.append("Dashed and level: the algorithm of that colour without noise.")
+    notes += meaning_of(chosen, experiment.axis)
+    if cut := [curve.label for curve in chosen if is_complete(curve) and not (curve.mean() <= ceiling).all()]:
+        notes.append(f"Cut at the top: {'; '.join(cut)}.")
+    if missing := [one.label for one in (*chosen, *experiment.baselines) if not is_complete(one)]:
+        notes.append(f"Incomplete and not drawn: {'; '.join(missing)}.")
+    return notes

@@ -1,4 +1,4 @@
-"""Sets the style of all figures, and turns a figure into the bytes of a file.
+"""The style of all figures, the looks of lines, and the bytes and names of files.
 
 Figures use matplotlib's objects: no pyplot, no window, and no global state except the style while drawing. Equal
 results give equal bytes.
@@ -6,17 +6,20 @@ results give equal bytes.
 
 import io
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from enum import IntEnum
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import matplotlib.style
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from dpmf_cli.errors import DpmfError, did_you_mean
-from dpmf_cli.escapes import printable
+from dpmf_cli.files import write_whole
+from dpmf_cli.terminal import printable
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -26,6 +29,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 MARKERS = ("o", "s", "^", "D", "v", "X", "P", "*")
 MARKER_SIZE = 3.6
 GREY = "#666666"
+LOOKS = len(COLOURS) * len(MARKERS)
+"""The number of lines that can be told apart."""
 
 
 class Dash(IntEnum):
@@ -38,7 +43,7 @@ class Dash(IntEnum):
 
 DASHES: dict[Dash, Any] = {Dash.MEASURED: "-", Dash.NO_NOISE: (0, (6, 4)), Dash.PRINTED: (0, (1, 2))}
 
-STYLE = {
+_STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 9.0,
     "svg.hashsalt": "dpmf",
@@ -46,11 +51,50 @@ STYLE = {
     "pdf.fonttype": 42,
 }
 #: Metadata without matplotlib's version and the date, which would change the bytes.
-METADATA: dict[str, dict[str, Any]] = {
+_METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "svg": {"Creator": None, "Date": None},
     "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
 }
+
+
+class Look(NamedTuple):
+    """Numbers of a colour in `COLOURS` and of a marker in `MARKERS`. Without a colour a line is grey."""
+
+    colour: int | None
+    marker: int | None
+
+    @property
+    def hue(self) -> str:
+        return GREY if self.colour is None else COLOURS[self.colour]
+
+
+GREY_LEVEL = Look(None, None)
+"""The look of a baseline's level. Its name stands at its line."""
+
+
+def looks(groups: Sequence[Hashable]) -> list[Look]:
+    """Returns a look for each line, given the group to which it belongs, so that no two lines share both.
+
+    Lines of a group share a colour as long as there are markers for it. No two of the first `LOOKS` lines share
+    colour and marker. A marker comes again only when all have been used.
+    """
+    turns = {group: turn for turn, group in enumerate(dict.fromkeys(groups))}
+    times, taken = Counter[int](), set[tuple[int, int]]()
+    found: list[Look] = []
+    for group in groups:
+        if len(taken) == LOOKS:
+            taken.clear()
+        colours = ((turns[group] + step) % len(COLOURS) for step in range(len(COLOURS)))
+        free = (
+            [(colour, marker) for marker in range(len(MARKERS)) if (colour, marker) not in taken]
+            for colour in colours
+        )
+        colour, marker = min(next(filter(None, free)), key=lambda look: times[look[1]])
+        times[marker] += 1
+        taken.add((colour, marker))
+        found.append(Look(colour, marker))
+    return found
 
 
 def check_form(form: str) -> None:
@@ -59,18 +103,42 @@ def check_form(form: str) -> None:
         raise DpmfError(f'unknown figure format "{form}"{did_you_mean(form, FORMATS)}')
 
 
-@contextmanager
-def drawing() -> Iterator[None]:
-    """Sets the style of all figures while one is drawn."""
-    with matplotlib.style.context(["default", STYLE]), warnings.catch_warnings():
+def figure_form(path: Path) -> str:
+    """Returns the format that a file's name asks for. Raises DpmfError for an unknown format."""
+    form = path.suffix.removeprefix(".")
+    if form not in FORMATS:
+        raise DpmfError(f"{path}: name a .png, .svg or .pdf file")
+    return form
+
+
+def write_named(path: Path, content: bytes) -> None:
+    """Writes a file that a user names, completely or not at all. Raises DpmfError if it cannot be written."""
+    try:
+        write_whole(path, content)
+    except OSError as error:
+        raise DpmfError(
+            f"{path}: cannot be written: {error.strerror or error}; name a file in a folder that you can write to"
+        ) from None
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Returns an empty figure, its size in inches."""
+    figure = Figure(figsize=(width, height))
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def file_of(draw: Callable[[], Figure], form: str) -> bytes:
+    """Draws a figure in the style of all figures, and returns the bytes of its file.
+
+    Raises `DpmfError` for an unknown format.
+    """
+    check_form(form)
+    with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # a label may have letters that the font lacks
-        yield
-
-
-def file_of(figure: Figure, form: str, *, dpi: int = 150) -> bytes:
-    """Returns the bytes of a figure's file, in one of `FORMATS`. Call it inside `drawing`."""
-    for text in figure.findobj(Text):
-        text.set_text(printable(text.get_text(), keep="\n"))
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=form, dpi=dpi, metadata=METADATA[form])
+        figure = draw()
+        for text in figure.findobj(Text):
+            text.set_text(printable(text.get_text(), keep="\n"))
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format=form, dpi=150, metadata=_METADATA[form])
     return buffer.getvalue()

@@ -1,17 +1,74 @@
-"""Rows of printed values beside measured ones, which the page colours and marks by agreement."""
+"""Rows of printed values beside measured ones, and how near they are. Each verdict has its own word, sign and colour.
+
+The tolerances were fixed on 2026-11-21 in 00cdf1a. Percentages had 5 and 10 points until 2026-11-23.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
-from dpmf_cli.config.names import whole_name
+from dpmf_cli.config.loading import whole_name
 from dpmf_cli.datasets import catalog
 from dpmf_cli.evaluation.crossings import Crossing, Status
 from dpmf_cli.papers.claims import Exhibit
 from dpmf_cli.papers.printed import CROSSING_TABLES, load, printed_crossings, printed_reason
-from dpmf_cli.report.html.agreement import Agreement, of_difference, of_ratio
 from dpmf_cli.report.tables.baselines import BaselineRow, baseline_cells
 from dpmf_cli.report.tables.cells import NONE, epsilon_cell
 from dpmf_cli.report.tables.crossings import crossing_cells
+
+RATIOS = (1.3, 1.5)
+"""A crossing, or another ratio, agrees within the first factor of the printed one, and is near within the second."""
+DIFFERENCES = (0.005, 0.02)
+"""An RMSE agrees within the first distance of the printed one, and is near within the second; rating units."""
+POINTS = (100 * load("neera2020")["tolerances"]["improvement"], 5.0)
+"""A percentage agrees within the first distance of the printed one, which is that of the paper's claims, and is near
+within the second; points."""
+SHARES = (1.005, 1.05)
+"""A count agrees within the first factor of the printed one, and is near within the second."""
+
+
+class Agreement(StrEnum):
+    """A verdict. The values are class names of the page's style sheet."""
+
+    AGREES = "agrees"
+    NEAR = "near"
+    DIFFERS = "differs"
+    MISSING = "missing"
+    UNPRINTED = "unprinted"
+
+    @property
+    def sign(self) -> str:
+        return {"agrees": "✓", "near": "≈", "differs": "✗", "missing": "?", "unprinted": "–"}[self.value]
+
+    @property
+    def meaning(self) -> str:
+        """The words for the legend, and for a screen reader beside the sign."""
+        return {
+            "agrees": f"agrees: ratio within a factor {RATIOS[0]:g}, RMSE within {DIFFERENCES[0]:g}, "
+            f"percentage within {POINTS[0]:g} points, count within {100 * (SHARES[0] - 1):.1f} %",
+            "near": f"near: within a factor {RATIOS[1]:g}, {DIFFERENCES[1]:g}, {POINTS[1]:g} points, "
+            f"or {100 * (SHARES[1] - 1):.0f} %",
+            "differs": "differs: further away, or not reached in the grid of ε",
+            "missing": "missing: printed, but not measured",
+            "unprinted": "measured, but not printed",
+        }[self.value]
+
+
+def by_ratio(reproduced: float, printed: float, bounds: tuple[float, float] = RATIOS) -> Agreement:
+    """Judges two positive numbers by their ratio; `SHARES` are the bounds for counts and means of counts."""
+    return _within(max(reproduced / printed, printed / reproduced), bounds)
+
+
+def by_difference(reproduced: float, printed: float, bounds: tuple[float, float] = DIFFERENCES) -> Agreement:
+    """Judges two RMSE by their distance; `POINTS` are the bounds for percentages."""
+    return _within(abs(reproduced - printed), bounds)
+
+
+def _within(distance: float, bounds: tuple[float, float]) -> Agreement:
+    # A ten-thousandth of the bound is added for rounding: 0.9246 − 0.9196 counts as within 0.005.
+    near, far = (bound * 1.0001 for bound in bounds)
+    return Agreement.AGREES if distance <= near else Agreement.NEAR if distance <= far else Agreement.DIFFERS
+
 
 NO_DATA = "not measured"
 
@@ -46,6 +103,9 @@ class Row:
 def crossing_row(crossing: Crossing) -> Row:
     """Returns the row for the ε at which a curve meets a baseline."""
     what, at, printed, reproduced, ratio, claimed, provable = crossing_cells(crossing)
+    agreement = crossing_agreement(crossing)
+    table = CROSSING_TABLES.get(crossing.neighbours, "")
+    stated = printed_reason(table, crossing.algorithm, crossing.baseline, crossing.dataset)
     return Row(
         of=f"{crossing.dataset}, {crossing.neighbours}, {crossing.mode}",
         what=what,
@@ -53,19 +113,13 @@ def crossing_row(crossing: Crossing) -> Row:
         printed=printed,
         reproduced=reproduced,
         change=ratio if ratio == NONE else f"× {ratio}",
-        agreement=crossing_agreement(crossing),
+        agreement=agreement,
         claimed=claimed,
         provable=provable,
         theta=epsilon_cell(crossing.theta),
         source=crossing.experiment,
-        reason=_reason_of_crossing(crossing),
+        reason=why(agreement, stated, crossing.experiment),
     )
-
-
-def _reason_of_crossing(crossing: Crossing) -> str:
-    table = CROSSING_TABLES.get(crossing.neighbours, "")
-    stated = printed_reason(table, crossing.algorithm, crossing.baseline, crossing.dataset)
-    return why(crossing_agreement(crossing), stated, crossing.experiment)
 
 
 def why(agreement: Agreement, stated: str, source: str) -> str:
@@ -85,7 +139,7 @@ def crossing_agreement(crossing: Crossing) -> Agreement:
         return Agreement.MISSING
     if crossing.reproduced is None:
         return Agreement.DIFFERS
-    return of_ratio(crossing.reproduced, crossing.printed)
+    return by_ratio(crossing.reproduced, crossing.printed)
 
 
 def baseline_row(row: BaselineRow) -> Row:
@@ -96,7 +150,7 @@ def baseline_row(row: BaselineRow) -> Row:
     elif row.reproduced is None:
         agreement = Agreement.MISSING
     else:
-        agreement = of_difference(row.reproduced, row.printed)
+        agreement = by_difference(row.reproduced, row.printed)
     reason = why(agreement, "", row.experiment)
     return Row(
         row.title, what, "", printed, reproduced, difference, agreement, source=row.experiment, reason=reason
@@ -106,20 +160,20 @@ def baseline_row(row: BaselineRow) -> Row:
 def printed_rows(exhibit: Exhibit) -> Iterator[tuple[str, Row]]:
     """Yields every printed cell of a table of baselines or crossings as not measured, with its data set."""
     if exhibit.kind == "baselines":
-        for dataset, cells in load("friedman2016")["table3"].items():
-            for baseline in (key for key in cells if key.isupper()):
-                yield dataset, _unmet(dataset, baseline, "", f"{cells[baseline]:.4f}")
-        return
-    for cell in printed_crossings():
-        if cell.neighbours == exhibit.neighbours and cell.epsilon is not None:
-            yield (
-                cell.dataset,
-                _unmet(cell.dataset, cell.algorithm.upper(), cell.baseline, f"{cell.epsilon:g}"),
-            )
-
-
-def _unmet(dataset: str, what: str, at: str, printed: str) -> Row:
-    return Row(catalog.entry(dataset).title, what, at, printed, NO_DATA, NONE, Agreement.MISSING)
+        found = [
+            (dataset, baseline, "", f"{cells[baseline]:.4f}")
+            for dataset, cells in load("friedman2016")["table3"].items()
+            for baseline in (key for key in cells if key.isupper())
+        ]
+    else:
+        found = [
+            (cell.dataset, cell.algorithm.upper(), cell.baseline, f"{cell.epsilon:g}")
+            for cell in printed_crossings()
+            if cell.neighbours == exhibit.neighbours and cell.epsilon is not None
+        ]
+    for dataset, what, at, printed in found:
+        title = catalog.entry(dataset).title
+        yield dataset, Row(title, what, at, printed, NO_DATA, NONE, Agreement.MISSING)
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,30 @@ import numpy as np
 
 from dpmf_cli.config import load_config
 from dpmf_cli.datasets import Folders, catalog, load, located
-from dpmf_cli.datasets.figures import figures
-from dpmf_cli.datasets.presence import what_is_missing
+from dpmf_cli.datasets.located import what_is_missing
+from dpmf_cli.datasets.sanity import figures
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.numbers import signed
-from dpmf_cli.papers.claims import Exhibit, making
+from dpmf_cli.papers.claims import Exhibit
 from dpmf_cli.papers.printed import load as load_printed
 from dpmf_cli.papers.printed import printed_reason
-from dpmf_cli.report.figures.combined import combined_figure
 from dpmf_cli.report.figures.local_noise import noise_figure
+from dpmf_cli.report.figures.panels import combined_figure
 from dpmf_cli.report.figures.shown import is_drawable
-from dpmf_cli.report.html.agreement import Agreement, of_points, of_share
-from dpmf_cli.report.html.compared import NO_DATA, PaperTable, Row, paper_table, printed_rows, why
+from dpmf_cli.report.html.compared import (
+    NO_DATA,
+    POINTS,
+    SHARES,
+    Agreement,
+    PaperTable,
+    Row,
+    by_difference,
+    by_ratio,
+    paper_table,
+    printed_rows,
+    why,
+)
 from dpmf_cli.report.html.experiment import ExperimentView
 from dpmf_cli.report.tables.cells import NONE
 from dpmf_cli.report.tables.layout import Group, TextTable
@@ -162,7 +173,7 @@ def _statistics(exhibit: Exhibit, sources: Sources) -> ExhibitView:
             absent.append(_absent_data(key))
         for name, form in _FIGURES.items():
             found = None if counted is None else getattr(counted, name)
-            agreement = Agreement.MISSING if found is None else of_share(found, printed[name])
+            agreement = Agreement.MISSING if found is None else by_ratio(found, printed[name], SHARES)
             (unmet if found is None else rows).append(
                 Row(
                     of=catalog.entry(key).title,
@@ -202,7 +213,7 @@ def _improvements(view: ExperimentView) -> list[Row]:
                     printed=f"{100 * part:.0f} %",
                     reproduced=f"{lower.mean():.1f}{spread} %",
                     change=difference,
-                    agreement=of_points(float(lower.mean()), 100 * part),
+                    agreement=by_difference(float(lower.mean()), 100 * part, POINTS),
                     source=view.name,
                 )
             )
@@ -224,7 +235,7 @@ def _file(exhibit: Exhibit, sources: Sources) -> ExhibitView:
         with path.open(encoding="utf-8", newline="") as stream:
             header, *rows = csv.reader(stream)
     except (OSError, ValueError):
-        return ExhibitView(exhibit, absent=(Absent(exhibit.name, "not made yet", (making(exhibit.file),)),))
+        return ExhibitView(exhibit, absent=(Absent(exhibit.name, "not made yet", (exhibit.making,)),))
     titles = list(dict.fromkeys(row[0] for row in rows))
     groups = tuple(
         Group(title, tuple(tuple(map(_rounded, row[1:])) for row in rows if row[0] == title))

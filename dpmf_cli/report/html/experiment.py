@@ -1,24 +1,21 @@
 """What the page shows of one experiment: charts with their values, tables, and their provenance."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from markupsafe import Markup
+import yaml
 
-from dpmf_cli.audit.kept import of_experiment
-from dpmf_cli.config.names import whole_name
+from dpmf_cli.audit.job import of_experiment
+from dpmf_cli.config.loading import whole_name
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
-from dpmf_cli.evaluation.numbers import significant
+from dpmf_cli.evaluation.numbers import duration
 from dpmf_cli.papers.printed_cells import beside_print
 from dpmf_cli.report.advice import paragraphs
-from dpmf_cli.report.html.agreement import Agreement
-from dpmf_cli.report.html.chart import Chart
-from dpmf_cli.report.html.charts import charts_of
-from dpmf_cli.report.html.compared import Row, baseline_row, crossing_row
-from dpmf_cli.report.html.provenance import Provenance, provenance_of
-from dpmf_cli.report.html.svg import draw, place_of
+from dpmf_cli.report.figures.every import charts_of
+from dpmf_cli.report.html.compared import Agreement, Row, baseline_row, crossing_row
+from dpmf_cli.report.html.svg import Drawn
 from dpmf_cli.report.tables.baselines import baseline_rows
 from dpmf_cli.report.tables.crossings import crossing_notes
 from dpmf_cli.report.tables.frontier import found_in, frontier_text
@@ -31,21 +28,15 @@ from dpmf_cli.results.manifest import read_manifest
 
 
 @dataclass(frozen=True)
-class Values:
-    """A chart's numbers as a table: a row for each x, with its place in the picture, and a column for each line."""
+class Provenance:
+    """`facts` are (name, value) in the order in which they are shown; `config` is the resolved one as YAML."""
 
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, float, tuple[tuple[str, str], ...]], ...]
-    levels: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A chart ready for the page."""
-
-    chart: Chart
-    svg: Markup
-    values: Values
+    command: str
+    checksum: str
+    time: str
+    facts: tuple[tuple[str, str], ...]
+    config: str
+    failures: int
 
 
 @dataclass(frozen=True)
@@ -92,7 +83,7 @@ def view_of(folder: Path) -> ExperimentView:
         collected,
         crossings,
         provenance_of(folder, read_manifest(folder)),
-        tuple(map(drawn, charts_of(experiment))),
+        tuple(map(Drawn, charts_of(experiment))),
         tuple(map(baseline_row, baseline_rows(experiment))),
         tuple(map(crossing_row, shown)),
         tuple(crossing_notes(shown)),
@@ -126,29 +117,52 @@ def advice_on(views: Sequence[ExperimentView]) -> tuple[str, ...]:
     return tuple(paragraphs(experiments, [crossing for view in views for crossing in view.crossings]))
 
 
-def drawn(chart: Chart) -> Drawn:
-    """Returns a chart with its picture and its table of values."""
-    return Drawn(chart, draw(chart), _values(chart))
-
-
-def _values(chart: Chart) -> Values:
-    columns = [{point[0]: point for point in line.points} for line in chart.lines]
-    rows = tuple(
-        (f"{x:g}", place_of(chart, x), tuple(_cell(column.get(x)) for column in columns))
-        for x in chart.places
+def provenance_of(folder: Path, manifest: dict[str, Any]) -> Provenance:
+    """Reads a manifest that `collect_folder` has accepted. Facts that an older manifest lacks are left out."""
+    config, dataset = manifest["config"], manifest["dataset"]
+    command = manifest.get("command") or f"dpmf run configs/{config['name']}.yaml"
+    time = _time(manifest)
+    git, versions = manifest.get("git"), manifest.get("versions", {})
+    code = f"dpmf {versions.get('dpmf', '?')}"
+    if git:
+        code += f", commit {git['commit'][:12]}" + (" with changes" if git["modified"] else "")
+    packages = ", ".join(f"{name} {version}" for name, version in versions.items() if name != "dpmf")
+    facts = [
+        ("command", command),
+        ("results", f"{folder}/"),
+        ("config, SHA-256", manifest["config_sha256"]),
+        ("seed", str(config["seed"])),
+        ("data", f"{dataset['title']}: {dataset['ratings']:,} ratings"),
+        ("data, checksum of the ratings", dataset["checksum"]),
+        ("time", time),
+        ("code", code),
+        ("with", packages),
+        ("processor", str(manifest.get("cpu", ""))),
+        ("written", str(manifest.get("written", ""))),
+    ]
+    if dataset.get("test_checksum"):
+        facts.insert(6, ("test set, checksum", dataset["test_checksum"]))
+    return Provenance(
+        command,
+        dataset["checksum"],
+        time,
+        tuple((name, value) for name, value in facts if value),
+        yaml.safe_dump(config, allow_unicode=True, sort_keys=False, width=100),
+        len(manifest.get("failures", ())),
     )
-    levels = tuple((level.name, f"{level.y:.4f}") for level in chart.levels)
-    return Values(tuple(line.name for line in chart.lines), rows, levels)
 
 
-def _cell(point: tuple[float, float, float, float] | None) -> tuple[str, str]:
-    """Returns (mean, interval); "" for a part that is missing."""
-    if point is None or math.isnan(point[1]):
-        return ("diverged" if point is not None else "", "")
-    _, mean, low, high = point
-    interval = f"[{_short(low)}, {_short(high)}]" if math.isfinite(low) and low != high else ""
-    return _short(mean), interval
-
-
-def _short(value: float) -> str:
-    return f"{value:.4f}" if abs(value) < 100 else significant(value, 5)
+def _time(manifest: dict[str, Any]) -> str:
+    """Says how long the experiment's tasks took, over all runs of the config that ended."""
+    spent = manifest.get("spent")
+    if not spent:
+        last = manifest.get("last_run", {})
+        return (
+            f"{duration(last['wall_seconds'])} in its last run" if "wall_seconds" in last else "not recorded"
+        )
+    if not spent["tasks"]:
+        return f"{duration(spent['wall_seconds'])}; another experiment, or an interrupted run, computed its tasks"
+    tasks = "1 task" if spent["tasks"] == 1 else f"{spent['tasks']} tasks"
+    # Older manifests have the time by the clock alone, on a busy machine far more than CPU time.
+    cpu = f" in {duration(spent['cpu_seconds'])} of CPU time" if "cpu_seconds" in spent else ""
+    return f"{duration(spent['wall_seconds'])}; {tasks} computed{cpu}"

@@ -15,7 +15,7 @@ from dpmf_cli.papers.claims import Claim, PaperFindings, all_papers
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.rules import compute
 from dpmf_cli.papers.verdicts import Word, of_parts
-from dpmf_cli.report.html.agreement import Agreement
+from dpmf_cli.report.html.compared import Agreement
 from dpmf_cli.report.html.exhibits import Absent, ExhibitView, Sources, exhibit_view
 from dpmf_cli.report.html.experiment import ExperimentView, advice_on, view_of
 from dpmf_cli.report.reductions import whole_first

@@ -2,7 +2,8 @@
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from itertools import groupby
@@ -13,12 +14,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from dpmf_cli.datasets import Folders
-from dpmf_cli.escapes import printable
-from dpmf_cli.report.html.agreement import Agreement
-from dpmf_cli.report.html.compare import together
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.report.figures.every import charts_of
+from dpmf_cli.report.html.compared import Agreement
 from dpmf_cli.report.html.experiment import advice_on, view_of
 from dpmf_cli.report.html.overview import NOT_RUN, Verdict, overview
+from dpmf_cli.report.html.svg import Drawn
+from dpmf_cli.report.tables.compare import differences_text, settings_text
 from dpmf_cli.results.compare_folders import Compared
+from dpmf_cli.terminal import printable
 
 VERDICT_SIGNS: dict[Verdict, str] = {"holds here": "✓", "in part here": "≈", "fails here": "✗", NOT_RUN: "–"}
 """The sign of each verdict, beside its colour."""
@@ -37,9 +41,64 @@ def overview_page(folders: Folders, configs: Path) -> str:
 
 
 def compare_page(several: Sequence[Compared]) -> str:
-    """Returns the page of several runs beside the first one."""
-    view = together(several)
-    return render("compare.html.j2", title=f"dpmf: {', '.join(view.names)}", view=view)
+    """Returns the page of several runs beside the first one; all comparisons must have the same first run.
+
+    It has the settings that differ, a chart for each method, and the differences of each run from the first.
+    """
+    first = several[0]
+    names = (first.names[0], *(compared.names[1] for compared in several))
+    charts = (
+        replace(chart, title=f"{each.title}: {chart.title}")
+        for each in _by_method(several, names)
+        for chart in charts_of(each)
+    )
+    return render(
+        "compare.html.j2",
+        title=f"dpmf: {', '.join(names)}",
+        names=names,
+        data=first.title,
+        settings=settings_text(several),
+        charts=[Drawn(chart) for chart in charts],
+        differences=[(compared.names[1], differences_text(compared)) for compared in several],
+    )
+
+
+def _by_method(several: Sequence[Compared], names: Sequence[str]) -> Iterator[Experiment]:
+    """Yields for each method of the first run an experiment with one curve for each run that is compared.
+
+    It has only the folds and runs that all experiments have. A method with the same errors in all is left out.
+    """
+    first = several[0].experiments[0]
+    experiments = [first, *(compared.experiments[1] for compared in several)]
+    folds, runs = (min(getattr(each, key) for each in experiments) for key in ("folds", "runs"))
+
+    def cut(measured: Measured, label: str = "") -> Measured:
+        twin = None if measured.twin is None else measured.twin[:folds]
+        rmse = measured.rmse[:folds, :runs]
+        return replace(measured, rmse=rmse, twin=twin, label=label or measured.label, error_cdf=None)
+
+    baselines = tuple(cut(each) for each in first.baselines if each.swept is None)
+    differences = [compared.comparison.differences for compared in several]
+    differ = {each.label_a for of_pair in differences for each in of_pair if not each.same}
+    pairs = [{each.label_a: each.label_b for each in of_pair} for of_pair in differences]
+    curves = [{curve.label: curve for curve in each.curves} for each in experiments[1:]]
+    for at, curve in enumerate(first.curves):
+        if curve.swept is None and curve.label in differ:
+            found = [
+                cut(of_run[pair[curve.label]], name)
+                for of_run, pair, name in zip(curves, pairs, names[1:], strict=True)
+                if curve.label in pair
+            ]
+            yield replace(
+                first,
+                name=f"method-{at}",
+                title=curve.label,
+                folds=folds,
+                runs=runs,
+                curves=(cut(curve, names[0]), *found),
+                baselines=baselines,
+                growth=None,
+            )
 
 
 def render(template: str, **values: Any) -> str:

@@ -1,4 +1,4 @@
-"""The tables of an exploration: verdicts on a paper's claims, printed cells, and what the paper leaves open."""
+"""The tables of an exploration: verdicts on a paper's claims, and printed cells."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.papers.claims import ANY, Claim, PaperFindings
 from dpmf_cli.papers.record import Explored, Printed, Record, Tried
-from dpmf_cli.papers.space import Space, halves
+from dpmf_cli.papers.space import halves
 from dpmf_cli.papers.verdicts import (
     FAR,
     Judged,
@@ -50,21 +50,6 @@ def claims_text(record: Record, paper: PaperFindings) -> TextTable:
         groups=(Group("Claims", tuple(rows)),),
         notes=tuple(_notes(record)),
     )
-
-
-def expected_text(record: Record, paper: PaperFindings) -> TextTable:
-    """Returns a row for each claim: the verdict expected of an exploration, and the experiments that measure it."""
-    rows = [
-        (
-            claim.statement,
-            "; ".join(
-                f"{data}: {found.word}" if data else found.word for data, found in verdicts(record, claim)
-            ),
-            ", ".join(claim.configs) or ("dpmf audit" if ANY in claim.data else "dpmf explore: arithmetic"),
-        )
-        for claim in paper.claims
-    ]
-    return TextTable(("claim", "expected", "measured by"), "lll", (Group(paper.title, tuple(rows)),))
 
 
 def _rows(record: Record, claim: Claim) -> Iterator[tuple[str, ...]]:
@@ -178,16 +163,3 @@ def _value(value: float, cell: Printed) -> str:
     if math.isinf(value):
         return NOT_REACHED
     return significant(value) if cell.ratio else f"{value:.4f}"
-
-
-def open_text(space: Space) -> TextTable:
-    """Returns the choices that a paper leaves open: a row for each value, and why that value is plausible.
-
-    The first value of each choice is shipped.
-    """
-    rows = [
-        (f"{choice.name}: {choice.what}" if not at else "″", value.name, value.why)
-        for choice in space.open
-        for at, value in enumerate(choice.values)
-    ]
-    return TextTable(("open", "value", "why"), "lll", (Group("Open", tuple(rows)),))

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from dpmf_cli.errors import DpmfError, did_you_mean
-from dpmf_cli.escapes import csv_text
 from dpmf_cli.report.tables.layout import TextTable, latex, markdown, terminal
+from dpmf_cli.terminal import csv_text
 
 Format = Literal["table", "csv", "md", "latex", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 
-from dpmf_cli.escapes import printable
+from dpmf_cli.terminal import printable
 
 #: Characters, and how LaTeX text mode writes them in any font encoding.
 _LATEX = {

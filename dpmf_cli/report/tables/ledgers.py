@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 
 from dpmf_cli.audit.job import Audited
-from dpmf_cli.escapes import csv_text
 from dpmf_cli.evaluation.curves import Measured
 from dpmf_cli.evaluation.numbers import significant
-from dpmf_cli.report.figures.curves_csv import exact
 from dpmf_cli.report.tables.audits import audited_cell, audited_notes
 from dpmf_cli.report.tables.layout import Group, TextTable
+from dpmf_cli.terminal import csv_text, exact
 
 COLUMNS = (
     "label",

@@ -8,12 +8,12 @@ ISGD meets the averages at $\varepsilon$ = \dpmf{my-shop/ISGD/GE} \dpmf{my-shop/
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from dpmf_cli.escapes import printable
 from dpmf_cli.evaluation.crossings import Crossing
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.report.tables.baselines import baseline_cells, baseline_rows
 from dpmf_cli.report.tables.cells import NONE, crossing_cell, epsilon_cell
 from dpmf_cli.report.tables.layout import escape_latex
+from dpmf_cli.terminal import printable
 
 _HEAD = r"""% The figures of {name}, written by dpmf. \input this file; docs/report.md says how to use it.
 \providecommand{{\dpmfresults}}{{results}}

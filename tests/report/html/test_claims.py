@@ -10,7 +10,7 @@ from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.papers.claims import ANY
-from dpmf_cli.papers.rules.friedman_figures import RAW
+from dpmf_cli.papers.rules.friedman import RAW
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.html import overview as module
 from dpmf_cli.report.html.experiment import view_of

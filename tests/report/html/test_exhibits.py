@@ -11,15 +11,12 @@ import numpy as np
 import pytest
 
 from dpmf_cli.datasets import Folders
-from dpmf_cli.evaluation.crossings import Crossing, Status
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.papers.claims import Exhibit, paper
 from dpmf_cli.papers.printed import load, printed_reason
 from dpmf_cli.privacy.protection import Protection
-from dpmf_cli.report.html.agreement import Agreement
-from dpmf_cli.report.html.compared import baseline_row, crossing_row
+from dpmf_cli.report.html.compared import Agreement
 from dpmf_cli.report.html.exhibits import ExhibitView, Sources, exhibit_view
-from dpmf_cli.report.tables.baselines import BaselineRow
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 
@@ -148,21 +145,6 @@ def test_printed_cells_of_absent_data_are_unmet(tmp_path: Path) -> None:
     assert [(what, at) for what, at, _ in layout.lines][:3] == [("PGE", "IA"), ("ISGD", "IA"), ("ISGD", "GE")]
     _, _, cells = layout.lines[2]
     assert [cell and cell.printed for cell in cells] == ["12.5", "5.3", None, None]
-
-
-def test_a_cell_that_is_off_has_its_reason_beside_it() -> None:
-    missed = Crossing(
-        "ml-100k", "unbounded", "published", "psgd", "PSGD", "GE", Status.CROSSED, printed=60.0, reproduced=18.2,
-        experiment="ml100k_unbounded",
-    )  # fmt: skip
-    stated = crossing_row(missed).reason
-    assert stated == printed_reason("table5", "psgd", "GE", "ml-100k") != ""
-    assert crossing_row(replace(missed, reproduced=55.0)).reason == ""
-    reduced = replace(missed, experiment="ml100k_unbounded.held-out-1")
-    assert crossing_row(reduced).reason == f"a reduced run; {stated}"
-    assert crossing_row(replace(missed, baseline="IA")).reason == "no reason is known"
-    assert crossing_row(replace(missed, baseline="IA", reproduced=43.0)).reason == ""  # near
-    assert baseline_row(BaselineRow("d", "D", "x", "IA", 1.0, 1.1, None, 1, 1)).reason == "no reason is known"
 
 
 def test_the_items_of_ml_1m_are_its_largest_id(real_data: Path) -> None:

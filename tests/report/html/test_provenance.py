@@ -6,7 +6,7 @@ from pathlib import Path
 from dpmf_cli.config import config_of
 from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment import run
-from dpmf_cli.report.html.provenance import provenance_of
+from dpmf_cli.report.html.experiment import provenance_of
 from dpmf_cli.results.manifest import read_manifest
 
 

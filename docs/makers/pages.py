@@ -1,0 +1,244 @@
+"""Writes the generated tables of the documentation: `python -m docs.makers.pages PAGE [--results FOLDER]`.
+
+A table stands between two comments, `<!-- KIND of KEY -->` and `<!-- end -->`. KEY is the key of a paper. The kinds:
+
+exhibits   which config measures which table or figure
+experiments   what a run of each config costs on the reference machine
+claims     verdicts on the paper's claims, from the record of its exploration
+expected   the same verdicts in short, with the experiments that measure each claim
+cells      the printed cells, from the same record
+open       what the paper leaves open
+errata     the paper's mistakes
+output     `<!-- output of dpmf … -->`: the output of that command
+aims       `<!-- aims of EXPERIMENT -->`: results beside the aims in docs/frontier_aims.yaml
+
+`<!-- results/NAME.md -->` is that file of the results folder, which a command wrote. Without `--results`, such blocks
+and the outputs of commands stay as they are.
+`<!-- KIND of all -->` is a table of all papers: `docs.makers.paper_tables` has the kinds.
+`<!-- summary of all -->` is the README's table.
+"""
+
+import contextlib
+import io
+import itertools
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+import typer
+
+from docs.makers.aims import aims_table
+from docs.makers.paper_tables import KINDS, Records, expected_text, open_text
+from docs.makers.reference import markdown_table
+from dpmf_cli import terminal
+from dpmf_cli.cli.main import app
+from dpmf_cli.cli.rankings import gathered
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.papers.claims import PaperFindings, all_papers, paper
+from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
+from dpmf_cli.papers.space import space
+from dpmf_cli.papers.verdicts import Word
+from dpmf_cli.report.tables.explored import (
+    cells_text,
+    claims_text,
+    verdicts,
+    within_tolerance,
+)
+from dpmf_cli.report.tables.layout import TextTable, markdown
+from dpmf_cli.terminal import say
+
+_MARKED = re.compile(
+    rf"(<!-- (?:(?P<of_all>summary|{'|'.join(KINDS)}) of all|"
+    r"(?P<kind>exhibits|experiments|claims|expected|cells|open|errata) of (?P<key>\w+)|"
+    r"aims of (?P<aims>\w+)|output of dpmf (?P<command>.+?)|results/(?P<file>\w+\.md)) -->\n)"
+    r"(?P<body>.*?)(?=<!-- end -->)",
+    re.DOTALL,
+)
+
+AIMS = Path(__file__).resolve().parents[1] / "frontier_aims.yaml"
+
+Run = Callable[[list[str]], str | None]
+"""Returns what a command of dpmf prints, or None if it cannot answer."""
+
+
+def with_tables(page: Path, run: Run | None = None, results: Path | None = None) -> str:
+    """Returns the text of a page with its tables updated. Raises DpmfError for a page that cannot be read.
+
+    run      runs the commands of the page; without it their output stays as it is
+    results  the folder of results whose files the page shows; without it they stay as they are
+    """
+    try:
+        text = page.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise DpmfError(f"{page}: cannot be read: {error}; name a page of docs/papers") from None
+
+    def recorded(key: str) -> Record:
+        return read_record(path_of(_records(page), key)) or Record(paper=key, version="")
+
+    def anew(found: re.Match[str]) -> str:
+        said = None
+        if found["command"] and run:
+            said = run(shlex.split(found["command"]))
+        if found["aims"] and results:
+            said = _aims(found["aims"], results)
+        if found["file"] and results and (file := results / found["file"]).is_file():
+            said = file.read_text(encoding="utf-8")
+        if found["command"] or found["file"] or found["aims"]:
+            return found[1] + (found["body"] if said is None else f"\n{said}\n")
+        if found["of_all"] == "summary":
+            return found[1] + summary_table(recorded)
+        if found["of_all"]:
+            return found[1] + _drawn(KINDS[found["of_all"]](recorded))
+        return found[1] + _table(found["kind"], found["key"], recorded(found["key"]))
+
+    return _MARKED.sub(anew, text)
+
+
+def _aims(name: str, results: Path) -> str | None:
+    """Returns what one experiment reached of the aims; None without its results."""
+    try:
+        experiments, notes, _ = gathered([Path(name)], results)
+        return aims_table(experiments, AIMS, "md", notes=notes)
+    except DpmfError as error:
+        say(f"aims left as they were: {error}")
+        return None
+
+
+def _records(page: Path) -> Path:
+    """Returns the folder of records that belongs to a page in docs/papers/, in docs/ or in the repository's root."""
+    places = [page.parent / path / FOLDER for path in (".", "papers", "docs/papers")]
+    return next((place for place in places if place.is_dir()), places[-1])
+
+
+def outside_of_tables(text: str) -> tuple[str, str]:
+    """Returns (the hand-written text, the generated text) of a page."""
+    made = [found[0] for found in _MARKED.finditer(text)]
+    return _MARKED.sub("", text), "\n".join(made)
+
+
+def _table(kind: str, key: str, record: Record) -> str:
+    found = paper(key)
+    if kind == "exhibits":
+        return exhibits_table(found)
+    if kind == "experiments":
+        return experiments_table(found)
+    if kind == "errata":
+        return markdown_table(("where", "what"), [(each.where, each.what) for each in found.errata])
+    if kind == "open":
+        return _drawn(open_text(space(key)))
+    if kind == "expected":
+        return _drawn(expected_text(record, found))
+    if kind == "claims":
+        return _drawn(claims_text(record, found))
+    return (
+        "\n".join(_drawn(cells_text(each)) for each in record.data.values() if each.printed)
+        or "Nothing was explored.\n"
+    )
+
+
+def _drawn(table: TextTable) -> str:
+    return f"\n{markdown(table)}\n"
+
+
+def summary_table(records: Records) -> str:
+    """Returns a table with a row for each paper: its printed cells, and the verdicts on its claims.
+
+    Links start at the root of the repository. A claim counts once for each data set that it is about.
+    """
+    words = get_args(Word)
+    rows = []
+    for key, found in all_papers().items():
+        record = records(key)
+        cells = [
+            within_tolerance(each, name, cell)
+            for each in record.data.values()
+            for name, cell in each.printed.items()
+        ]
+        shipped, reached = (sum(each) for each in zip(*cells, strict=True)) if cells else (0, 0)
+        said = Counter(verdict.word for claim in found.claims for _, verdict in verdicts(record, claim))
+        of_cells = f"{shipped} of {len(cells)} ({reached})" if cells else "–"
+        counts = (str(said[word]) for word in words)
+        rows.append((f"[{found.title}]({found.page})", found.subject, of_cells, *counts))
+    return markdown_table(("paper", "about", "printed cells", *words), rows)
+
+
+def exhibits_table(found: PaperFindings) -> str:
+    """Returns a table with a row for each table or figure: what it shows, and the configs that measure it."""
+    rows = [
+        (each.name, each.what, ", ".join(f"`{name}`" for name in each.configs) or f"`{each.making}`")
+        for each in found.exhibits
+        if each.configs or each.file
+    ]
+    return markdown_table(("", "", "configs"), rows)
+
+
+def experiments_table(found: PaperFindings) -> str:
+    """Returns a table with a row for each config: what it shows, on which data, and what a run from nothing costs on
+    the reference machine."""
+    from dpmf_cli.config import load_config
+    from dpmf_cli.config.documents import FOLDER as CONFIGS
+    from dpmf_cli.evaluation.numbers import duration
+    from dpmf_cli.running.machine import REFERENCE_CORES, REFERENCE_MEMORY
+    from dpmf_cli.running.plan import disk_bytes, reference_plan
+
+    rows = []
+    for name in found.configs:
+        config = load_config(CONFIGS / f"{name}.yaml")
+        plan = reference_plan(config)
+        jobs = REFERENCE_CORES if plan.peak_bytes(REFERENCE_CORES) <= REFERENCE_MEMORY else 1
+        disk = disk_bytes(plan.left, plan.ratings, timestamps=config.dataset.has_timestamps)
+        rows.append(
+            (
+                f"`{name}`",
+                ", ".join(dict.fromkeys(each.name for each in found.exhibits if name in each.configs)),
+                config.dataset.key,
+                duration(plan.seconds(jobs)),
+                str(jobs),
+                f"{plan.peak_bytes(jobs) / 2**30:.1f} GiB",
+                f"{disk / 1e6:.0f} MB",
+            )
+        )
+    return markdown_table(("config", "shows", "data", "time", "processes", "memory", "disk"), rows)
+
+
+def answer(words: list[str], results: Path | None = None, data: Path | None = None) -> str | None:
+    """Returns what a command of dpmf prints, or None if it fails, and says why.
+
+    results, data   folders that are given to the command if it has these options
+    """
+    command = typer.main.get_command(app)
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            given = {"results": results, "data": data}
+            of = [
+                [f"--{name}", str(path)]
+                for name, path in given.items()
+                if path and _takes(command, words, name)
+            ]
+            command.main([*words, *itertools.chain(*of)], standalone_mode=False)
+    except DpmfError as error:
+        say(f"output left as it was: {shlex.join(['dpmf', *words])}: {error}")
+        return None
+    return printed.getvalue()
+
+
+def _takes(command: Any, words: list[str], name: str) -> bool:
+    """Whether the command that `words` begin with has an option of that name."""
+    for word in words:
+        command = getattr(command, "commands", {}).get(word, command)
+    return any(option.name == name for option in command.params)
+
+
+def main(page: Path, results: Path | None = None) -> None:
+    """Prints a page with its generated tables updated; with a folder of results, also what it shows of results."""
+    print(with_tables(page, partial(answer, results=results) if results else None, results), end="")
+
+
+if __name__ == "__main__":
+    terminal.guard()
+    typer.run(main)

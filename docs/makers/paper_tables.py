@@ -1,0 +1,225 @@
+"""Tables of papers for pages: what each is about and leaves open, which claims hold, and which methods lead today.
+
+The tables need only committed files: the papers' YAML, the records of their explorations, and the leaders. They need
+no results.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from dpmf_cli.papers.claims import ANY, Claim, PaperFindings, all_papers
+from dpmf_cli.papers.record import Record
+from dpmf_cli.papers.space import Space
+from dpmf_cli.papers.verdicts import Word
+from dpmf_cli.report.leaders import Ranking, shipped
+from dpmf_cli.report.tables.explored import verdicts, within_tolerance
+from dpmf_cli.report.tables.layout import Group, TextTable
+
+Records = Callable[[str], Record]
+"""From a paper's key to its record; the record has no data if nothing was explored."""
+
+SHOWN = (0.1, 1.0, 8.0)
+"""The ε for which the leaders are shown."""
+
+
+def _papers(records: Records) -> TextTable:
+    rows = [
+        (
+            found.title,
+            found.subject,
+            *map(str, (len(found.configs), len(found.claims), len(found.errata))),
+        )
+        for found in all_papers().values()
+    ]
+    return _table("Papers", ("paper", "about", "experiments", "claims", "mistakes listed"), "llrrr", rows)
+
+
+def _explored(records: Records) -> TextTable:
+    rows = [
+        (
+            found.title,
+            name,
+            str(len(data.tried)),
+            f"{data.folds} of {data.partition}",
+            str(data.runs),
+            str(data.seed),
+        )
+        for key, found in all_papers().items()
+        for name, data in records(key).data.items()
+    ]
+    return _table("Explored", ("paper", "on", "settings", "folds", "runs", "seed"), "llrrrr", rows)
+
+
+def _verdicts(records: Records) -> TextTable:
+    words: tuple[Word, ...] = get_args(Word)
+    kinds = ("figures", "theorems")
+    counts = {(found.title, kind): Counter[Word]() for found in all_papers().values() for kind in kinds}
+    for each in _judged(records):
+        counts[each.paper.title, kinds[not each.data]][each.verdict] += 1
+    return _table(
+        "Verdicts",
+        ("paper", "claims about", *words),
+        "ll" + "r" * len(words),
+        [(*of, *(str(count[word]) for word in words)) for of, count in counts.items() if count],
+        "a claim about several data sets counts once for each",
+        "undecided: no replay contradicts the theorem, and nothing here proves it",
+        "not tested: nobody ran the claim on that data set, or no result could decide it",
+    )
+
+
+def _cells(records: Records) -> TextTable:
+    rows = []
+    for key, found in all_papers().items():
+        for name, data in records(key).data.items():
+            near = [within_tolerance(data, *printed) for printed in data.printed.items()]
+            if near:
+                rows.append(
+                    (found.title, name, str(len(near)), *(str(sum(each)) for each in zip(*near, strict=True)))
+                )
+    return _table(
+        "Printed figures",
+        ("paper", "on", "printed", "within tolerance as shipped", "within tolerance in some setting"),
+        "llrrr",
+        rows,
+        "within tolerance: on both halves of the folds",
+        "in some setting: counted for each number separately; no single setting need reproduce them all",
+    )
+
+
+def _confirmed(records: Records) -> TextTable:
+    """Returns a row for each confirmed claim about figures, with the data sets on which it holds."""
+    on: dict[tuple[str, str], list[str]] = {}
+    for each in _judged(records):
+        if each.data and each.verdict == "confirmed":
+            on.setdefault((each.paper.title, each.claim.statement), []).append(each.data)
+    rows = [(*claim, ", ".join(data)) for claim, data in on.items()]
+    return _table("Confirmed", ("paper", "it says", "on"), "lll", rows)
+
+
+def _refuted(records: Records) -> TextTable:
+    """Returns a row for each refuted claim about figures, with what was measured."""
+    rows = [
+        (
+            each.paper.title,
+            each.claim.told,
+            each.data,
+            each.record.data[each.data].measured.get(each.claim.id, ""),
+        )
+        for each in _judged(records)
+        if each.data and each.verdict == "refuted"
+    ]
+    return _table("Refuted", ("paper", "it says", "on", "measured"), "llll", rows)
+
+
+def _theorems(records: Records) -> TextTable:
+    """Returns the theorems that a replay of neighbours refutes, and what can be proved instead."""
+    rows = [
+        (each.paper.title, each.claim.told, each.claim.source, _proved(each.record, each.claim))
+        for each in _judged(records)
+        if not each.data and each.verdict == "refuted"
+    ]
+    return _table(
+        "Refuted", ("paper", "it says", "where", "what was run, and what can be proved"), "llll", rows
+    )
+
+
+def _proved(record: Record, claim: Claim) -> str:
+    """Returns what was measured for a theorem, without the list of steps that a replay shows."""
+    return record.theorems[claim.id].measured.partition("; a replay shows")[0]
+
+
+def _leaders(records: Records) -> TextTable:
+    found = shipped()
+
+    def leader(ranking: Ranking, epsilon: float) -> str:
+        best = ranking.nearest(epsilon).methods[0]
+        entry, name = found.methods[best.method], best.method
+        for word in (entry["mode"], entry["neighbours"]):
+            name = name.removesuffix(f", {word}") or name
+        return f"{name} ({', '.join(map(str, best.ranks.values()))})"
+
+    rows = [
+        (
+            f"{ranking.guarantee}, {f'δ = {ranking.delta:g}' if ranking.delta else 'pure ε'}",
+            *(leader(ranking, epsilon) for epsilon in SHOWN),
+        )
+        for ranking in found.rankings
+    ]
+    return _table(
+        "Leaders",
+        ("ε protects", *(f"ε = {epsilon:g}" for epsilon in SHOWN)),
+        "l" * (1 + len(SHOWN)),
+        rows,
+        f"in brackets: the method's ranks, in this order, on {'; '.join(each.title for each in found.experiments)}",
+        "folds and runs: "
+        + "; ".join(
+            f"{each.name} {each.folds}, {each.runs} (seed {each.seed})" for each in found.experiments
+        ),
+    )
+
+
+def expected_text(record: Record, paper: PaperFindings) -> TextTable:
+    """Returns a row for each claim: the verdict expected of an exploration, and the experiments that measure it."""
+    rows = [
+        (
+            claim.statement,
+            "; ".join(
+                f"{data}: {found.word}" if data else found.word for data, found in verdicts(record, claim)
+            ),
+            ", ".join(claim.configs) or ("dpmf audit" if ANY in claim.data else "dpmf explore: arithmetic"),
+        )
+        for claim in paper.claims
+    ]
+    return TextTable(("claim", "expected", "measured by"), "lll", (Group(paper.title, tuple(rows)),))
+
+
+def open_text(space: Space) -> TextTable:
+    """Returns the choices that a paper leaves open: a row for each value, and why that value is plausible.
+
+    The first value of each choice is shipped.
+    """
+    rows = [
+        (f"{choice.name}: {choice.what}" if not at else "″", value.name, value.why)
+        for choice in space.open
+        for at, value in enumerate(choice.values)
+    ]
+    return TextTable(("open", "value", "why"), "lll", (Group("Open", tuple(rows)),))
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """The verdict on a claim for one data set; `data` is empty for a theorem."""
+
+    paper: PaperFindings
+    record: Record
+    claim: Claim
+    data: str
+    verdict: Word
+
+
+def _judged(records: Records) -> Iterator[_Verdict]:
+    for key, found in all_papers().items():
+        record = records(key)
+        for claim in found.claims:
+            for data, judged in verdicts(record, claim):
+                yield _Verdict(found, record, claim, data, judged.word)
+
+
+def _table(
+    title: str, header: tuple[str, ...], alignment: str, rows: Sequence[tuple[str, ...]], *notes: str
+) -> TextTable:
+    return TextTable(header, alignment, (Group(title, tuple(rows)),), notes)
+
+
+KINDS: Mapping[str, Callable[[Records], TextTable]] = {
+    "papers": _papers,
+    "explored": _explored,
+    "verdicts": _verdicts,
+    "cells": _cells,
+    "confirmed": _confirmed,
+    "refuted": _refuted,
+    "theorems": _theorems,
+    "leaders": _leaders,
+}

@@ -1,0 +1,204 @@
+"""`dpmf doctor` describes this machine and its caches; `dpmf verify` checks whether files are as written."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpmf_cli.cli.options import DataOption, PluginOption, ResultsOption
+from dpmf_cli.errors import DpmfError
+
+if TYPE_CHECKING:
+    from dpmf_cli.datasets.soundness import Soundness
+    from dpmf_cli.results.verify import Verified
+
+EXTRAS = {"parquet": "pyarrow", "cluster": "distributed"}
+"""The module that each optional part of dpmf brings, by the part's name in `pip install dpmf[NAME]`."""
+
+
+def doctor(
+    clear_kernels: Annotated[
+        bool,
+        typer.Option(
+            "--clear-kernels", help="Remove the compiled kernels; each is compiled again when it is needed."
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+) -> None:
+    """Show machine, versions, data and caches; verify kernels.
+
+    Add the output to a bug report. Only --clear-kernels changes anything. The exit code is 1 if a kernel is damaged,
+    or if the folder of kernels is not private.
+
+    Example: dpmf doctor
+    """
+    from dpmf_cli.compiled import entries
+
+    removed = entries.clear() if clear_kernels else 0
+    found = _found()
+    print(json.dumps(found, indent=2) if as_json else _doctor_text(found))
+    if removed and not as_json:
+        print(f"removed {removed} compiled kernels")
+    if found["kernels"]["damaged"] or not found["kernels"]["private"]:
+        raise typer.Exit(1)
+
+
+def _found() -> dict[str, Any]:
+    from importlib.util import find_spec
+
+    from dpmf_cli.compiled import entries
+    from dpmf_cli.datasets import data_folder
+    from dpmf_cli.datasets.located import present_keys
+    from dpmf_cli.files import cache_folder
+    from dpmf_cli.results import provenance
+    from dpmf_cli.running.batches import memory
+    from dpmf_cli.running.machine import available_cores
+
+    cache, kernels = cache_folder(), list(entries.inspected())
+    counts = Counter(each.condition for each in kernels)
+    return {
+        "machine": {"processor": provenance.cpu(), "cores": available_cores(), "memory": memory()},
+        "versions": provenance.versions(),
+        "extras": {extra: find_spec(module) is not None for extra, module in EXTRAS.items()},
+        "data": {"folder": str(data_folder()), "present": sorted(present_keys(data_folder()))},
+        "cache": {
+            "folder": str(cache),
+            "sizes": {path.name: _size(path) for path in sorted(cache.glob("*"))},
+        },
+        "kernels": {
+            "folder": str(entries.place()),
+            "private": entries.is_private(),
+            "size": sum(each.size for each in kernels),
+            "sound": counts["sound"],
+            "older": counts["older"],
+            "damaged": [str(each.path) for each in kernels if each.condition == "damaged"],
+        },
+    }
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder."""
+    return sum(each.lstat().st_size for each in [path, *path.rglob("*")] if each.is_file())
+
+
+def _doctor_text(found: dict[str, Any]) -> str:
+    from dpmf_cli.compiled import entries
+
+    machine, cache, kernels, data = (found[part] for part in ("machine", "cache", "kernels", "data"))
+    extras = ", ".join(
+        f"{extra} {'is here' if here else 'is not here'}" for extra, here in found["extras"].items()
+    )
+    lines = [
+        f"machine   {machine['processor']}, {machine['cores']} cores, {machine['memory'] / 2**30:.1f} GiB",
+        f"versions  {', '.join(f'{name} {version}' for name, version in found['versions'].items())}",
+        f"extras    {extras}",
+        f"data      {data['folder']}: {', '.join(data['present']) or 'no data set of the catalog'}",
+        f"cache     {cache['folder']}",
+        *(f"          {name}: {size / 2**20:.1f} MiB" for name, size in cache["sizes"].items()),
+        f"kernels   {kernels['folder']}",
+        f"          {kernels['size'] / 2**20:.1f} MiB; {kernels['sound']} sound, "
+        f"{kernels['older']} of other versions, {len(kernels['damaged'])} damaged",
+    ]
+    if not kernels["private"]:
+        lines.append(f"          not used: {entries.NOT_PRIVATE}")
+    lines += [
+        f"          damaged: {path}; it is compiled anew when it is needed" for path in kernels["damaged"]
+    ]
+    return "\n".join(lines)
+
+
+def verify(
+    of: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Folders of results, configs or results folders of experiments, releases, or folders of releases; "
+            "default: all of --results, and released/.",
+            show_default=False,
+        ),
+    ] = None,
+    results: ResultsOption = Path("results"),
+    data: DataOption = None,
+    recompute: Annotated[
+        int,
+        typer.Option("--recompute", min=0, help="Compute this many random tasks again, and compare bytes."),
+    ] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="The seed that draws these tasks; default: a random one, which is printed.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    plugin: PluginOption = None,
+) -> None:
+    """Check stored files by checksums; change nothing.
+
+    Checks task files, tables and figures, parsed ratings and their ids, data files, releases and their account. The
+    exit code is 1 if one of them is off.
+
+    Example: dpmf verify results --recompute 3
+    """
+    from secrets import randbelow
+
+    from dpmf_cli.releasing.archive import releases_in
+    from dpmf_cli.releasing.publishing import verified
+    from dpmf_cli.results.verify import joined
+    from dpmf_cli.running import recompute as anew
+    from dpmf_cli.terminal import say
+
+    releases = [folder for path in of or [Path("released")] for folder in releases_in(path)]
+    default = [] if releases and results == Path("results") and not results.exists() else [results]
+    others = [path for path in of or default if not releases_in(path)]
+    found = joined([_looked_at(path, results, data) for path in others]) if others else None
+    checks = found.checks if found else []
+    if recompute and found is None:
+        raise DpmfError("--recompute: tasks of results are computed again; name a folder of results")
+    if releases or not of:
+        checks += [check for check in verified(releases) if check.sound or check.off]
+    if recompute and found:
+        seed = randbelow(2**32) if seed is None else seed
+        say(f"tasks are drawn by --seed {seed}")
+        checks.append(anew.recompute(found.finished(), recompute, seed))
+    for note in dict.fromkeys(note for check in checks for note in check.notes):
+        say(note)
+    print(_as_json(checks, seed) if as_json else _as_text(checks), end="")
+    if any(check.off for check in checks):
+        raise typer.Exit(1)
+
+
+def _looked_at(path: Path, results: Path, data: Path | None) -> "Verified":
+    """Verifies a folder of results, or one experiment that is named by its config or its results folder."""
+    from dpmf_cli.datasets import Folders
+    from dpmf_cli.results.folders import results_folder
+    from dpmf_cli.results.manifest import MANIFEST
+    from dpmf_cli.results.verify import verify_experiment, verify_results
+
+    folders = Folders.named(data, results=results)
+    folder = path if path == results else results_folder(path, results)
+    if folder == path and not os.path.exists(path / MANIFEST):
+        return verify_results(path, folders)
+    return verify_experiment(folder, folders, None if folder == path else path.parent)
+
+
+def _as_text(checks: Sequence["Soundness"]) -> str:
+    rows = [("", "sound", "off"), *((each.kind, f"{each.sound:,}", f"{len(each.off):,}") for each in checks)]
+    wide = max(len(row[0]) for row in rows)
+    lines = [f"{kind:<{wide}}  {sound:>9}  {off:>5}" for kind, sound, off in rows]
+    lines += [f"{each.path}: {each.what}; {each.fix}" for check in checks for each in check.off]
+    return "\n".join(lines) + "\n"
+
+
+def _as_json(checks: Sequence["Soundness"], seed: int | None) -> str:
+    import json
+    from dataclasses import asdict
+
+    found = {
+        check.kind: {key: value for key, value in asdict(check).items() if key != "kind"} for check in checks
+    }
+    return json.dumps({"seed": seed, "checks": found}, indent=2) + "\n"

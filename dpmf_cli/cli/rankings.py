@@ -1,0 +1,171 @@
+"""`dpmf combined` and `dpmf frontier`: several experiments in one table."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpmf_cli.cli.options import FormatOption, PluginOption, ResultsArgument, ResultsOption
+
+if TYPE_CHECKING:
+    from dpmf_cli.evaluation.curves import Experiment
+
+
+def combined(
+    of: ResultsArgument = None,
+    results: ResultsOption = Path("results"),
+    form: FormatOption = "table",
+    bar: Annotated[
+        str, typer.Option("--by", help="Rank by the crossing with this baseline: ia or ge.")
+    ] = "ia",
+    rank: Annotated[
+        str,
+        typer.Option(
+            "--rank",
+            help="within: rank inside each group, in which every ε hides the same from the same people; across: "
+            "rank all together, which is refused unless they form one group on the same data.",
+        ),
+    ] = "within",
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            "--figure",
+            help="Also draw RMSE over ε, one panel for each group, to this .png, .svg or .pdf file.",
+        ),
+    ] = None,
+    plugin: PluginOption = None,
+) -> None:
+    """Print one crossing table for several experiments.
+
+    Groups all algorithms by what their ε hides and from whom. By default, ranks them only within each group.
+
+    Example: dpmf combined configs/combined_ml100k.yaml configs/combined_ml1m.yaml
+    """
+    print(combined_of(of or [], results, form, bar, rank, figure), end="")
+
+
+def combined_of(
+    of: list[Path],
+    results: Path,
+    form: str,
+    bar: str = "ia",
+    rank: str = "within",
+    figure: Path | None = None,
+) -> str:
+    """Returns what `dpmf combined` prints, and draws the figure that is asked for."""
+    from dpmf_cli.errors import DpmfError, did_you_mean
+    from dpmf_cli.evaluation.ranking import BARS
+    from dpmf_cli.report.tables.combined import combined_table
+
+    ways = ("within", "across")
+    if rank not in ways:
+        raise DpmfError(f'--rank: unknown "{rank}"{did_you_mean(rank, ways)}')
+    chosen = next((each for each in BARS if each == bar.lower()), None)
+    if chosen is None:
+        raise DpmfError(f'--by: unknown baseline "{bar}"{did_you_mean(bar, BARS)}')
+    experiments, notes, _ = gathered(of, results)
+    table = combined_table(experiments, form, bar=chosen, across=rank == "across", notes=notes)
+    _say_notes(form, notes)
+    if figure is not None:
+        from dpmf_cli.report.figures.panels import combined_figure
+        from dpmf_cli.report.figures.style import figure_form, write_named
+
+        write_named(figure, combined_figure(experiments, figure_form(figure)))
+    return table
+
+
+def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[str], dict[str, Path]]:
+    """Returns (experiments, notes, folders).
+
+    experiments   those that `of` names, or all if it is empty, without reductions of another one among them
+    notes         which reductions are left out, and what has no result yet, with the command that computes it
+    folders       the results folders of all experiments, reductions too, by the experiments' names
+
+    Raises `DpmfError` if there is no result at all, and for a path that is neither a config nor a results folder.
+    """
+    from dpmf_cli.config import load_config
+    from dpmf_cli.config.documents import means_a_config
+    from dpmf_cli.errors import DpmfError
+    from dpmf_cli.report.reductions import whole_first
+    from dpmf_cli.results.folders import results_of
+    from dpmf_cli.results.manifest import MANIFEST
+
+    where = "" if results == Path("results") else f" --results {results}"
+    present, notes, commands = [], [], {}
+    for path in of:
+        if means_a_config(path):
+            name, command = load_config(path).name, f"`dpmf run {path}{where}`"
+            if not (results / name / MANIFEST).exists():
+                notes.append(f"{path} has no results yet: {command}")
+                continue
+            commands[name] = command
+        present.append(path)
+    if of and not present:
+        raise DpmfError("; ".join(notes))
+    found = {folder: collected.experiment for folder, collected in results_of(present, results)}
+    experiments, left_out = whole_first(list(found.values()))
+    notes += left_out
+    for experiment in experiments:
+        left = [each.label for each in experiment.measured() if each.missing]
+        if left:
+            command = commands.get(experiment.name, "`dpmf run` of its config")
+            notes.append(f"{experiment.name}: incomplete: {'; '.join(left)}: {command} completes them")
+    return experiments, notes, {experiment.name: folder for folder, experiment in found.items()}
+
+
+def frontier(
+    of: ResultsArgument = None,
+    results: ResultsOption = Path("results"),
+    form: FormatOption = "table",
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            "--figure",
+            help="Also draw the frontier, one panel for each guarantee, to this .png, .svg or .pdf file.",
+        ),
+    ] = None,
+    leaders: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write the methods that lead on all these data sets to this file, for `dpmf recommend`.",
+            show_default=False,
+        ),
+    ] = None,
+    plugin: PluginOption = None,
+) -> None:
+    """Show the best method at each ε, of all that were run.
+
+    Compares methods by provable ε, for each data set and each guarantee, with intervals and ties.
+
+    Example: dpmf frontier configs/combined_ml100k.yaml --figure results/frontier.png
+    """
+    print(frontier_of(of or [], results, form, figure, leaders), end="")
+
+
+def frontier_of(
+    of: list[Path], results: Path, form: str, figure: Path | None = None, leaders: Path | None = None
+) -> str:
+    """Returns what `dpmf frontier` prints, and writes the other files that are asked for."""
+    from dpmf_cli.report.figures.style import figure_form, write_named
+    from dpmf_cli.report.tables.frontier import frontier_table
+
+    experiments, notes, folders = gathered(of, results)
+    table = frontier_table(experiments, form, notes=notes)
+    _say_notes(form, notes)
+    if figure is not None:
+        from dpmf_cli.report.figures.panels import frontier_figure
+
+        write_named(figure, frontier_figure(experiments, figure_form(figure)))
+    if leaders is not None:
+        from dpmf_cli.report.leaders import leaders_text
+
+        write_named(leaders, leaders_text(experiments, folders).encode())
+    return table
+
+
+def _say_notes(form: str, notes: list[str]) -> None:
+    """Says what a table for programs does not hold."""
+    from dpmf_cli.terminal import say
+
+    for note in notes if form in ("csv", "json") else ():
+        say(note)

@@ -1,0 +1,304 @@
+"""Batch gradients of a factorisation for all models of a grid, clipped by rating or by user.
+
+Clipped by rating, a rating's error e is float32, and e·q and e·p are exact in float64. So a sum of n of them is
+off by at most n·2⁻⁵³·Σ|terms|, which is at most n²·2⁻⁵³·C. For 10⁵ ratings of one row that is 10⁻⁶ of C.
+`privacy.grid.MARGIN` has room for it. Clipped by user, what one user adds to the gradients of the item factors has
+a bounded L2 norm.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.compiled.lane_groups import Grouped, on_each_group, pad
+from dpmf_cli.kernels.examples import ITEMS, USERS, example, numbers
+from dpmf_cli.kernels.factors import FactorLanes
+from dpmf_cli.kernels.lanes import (
+    add,
+    clamp,
+    div,
+    doubles,
+    fma,
+    load,
+    mul,
+    splat,
+    sqrt,
+    store,
+    sub,
+    widen,
+    zeros,
+)
+from dpmf_cli.kernels.releasing import GUARD, noise_lanes, release_row, store_within, within
+from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import Publish, noisy_kernel
+from dpmf_cli.ratings import Ratings
+
+LEAST_LENGTH = np.float32(1e-12)
+"""Added to ‖p‖ + ‖q‖, which may be 0."""
+
+
+class BatchStep(NamedTuple):
+    """The parameters of one step of `step_batch`: γ, λ, B, C, and the limits of ‖p_u‖₂ and ‖q_i‖₂."""
+
+    learning_rate: float
+    regularization: float
+    bound: float
+    clip: float
+    user_limit: float = np.inf
+    item_limit: float = np.inf
+
+
+def _plain_step(
+    group: FactorLanes,
+    publish: Publish,
+    train: Ratings,
+    step: BatchStep,
+) -> None:
+    """The plain twin. It measures the sums Σ e·q of all users, then Σ e·p of all items."""
+    users, items, n_users = train.users, train.items, train.n_users
+    p, q = group.rows("users")[users], group.rows("items")[items]
+    error = np.clip(
+        train.values[:, None] - group.effects(users, items)[:, : group.lanes],
+        -np.float32(step.bound),
+        np.float32(step.bound),
+    )
+    for f in range(group.factors):
+        error -= p[:, f] * q[:, f]
+    lengths = _plain_lengths(group.rows("users"))[users] + _plain_lengths(group.rows("items"))[items]
+    most = np.float32(GUARD * np.float32(step.clip)) / (lengths + LEAST_LENGTH)
+    error = np.clip(error, -most, most).astype(np.float64)[:, None]
+    sums = np.zeros((n_users + train.n_items, group.factors, group.lanes))
+    np.add.at(sums, users, error * q)
+    np.add.at(sums, n_users + items, error * p)
+    noisy, keep = step.learning_rate * publish(sums), 1 - step.learning_rate * step.regularization
+    for side, moves, limit in (
+        (group.rows("users"), noisy[:n_users], step.user_limit),
+        (group.rows("items"), noisy[n_users:], step.item_limit),
+    ):
+        side[:] = within(keep * side.astype(np.float64) + moves, limit)
+
+
+def _plain_lengths(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(m, lanes) ‖row‖₂ of rows (m, d, lanes), each square and sum rounded once, as a fused operation does."""
+    square = np.zeros((len(rows), rows.shape[2]), np.float32)
+    for f in range(rows.shape[1]):
+        square = (rows[:, f].astype(np.float64) ** 2 + square).astype(np.float32)
+    return np.sqrt(square)
+
+
+@noisy_kernel(_plain_step)
+def step_batch(
+    group: FactorLanes,
+    noise: LaneNoise,
+    train: Ratings,
+    step: BatchStep,
+) -> None:
+    """Takes one step of batch gradient descent, in place. Ratings in the same order give the same bytes.
+
+        e   = clamp(r_ui − IAvg(i) − UAvg(u), ±bound) − p_u·q_i,  clamped to ±C/(‖p_u‖ + ‖q_i‖)
+        p_u ← (1 − γλ)·p_u + γ·(Σ_i e·q_i + noise),   q_i ← (1 − γλ)·q_i + γ·(Σ_u e·p_u + noise),   both from the old
+        factors, then projected to ‖p_u‖₂ ≤ user_limit and ‖q_i‖₂ ≤ item_limit
+
+    So ‖e·q_i‖ + ‖e·p_u‖ ≤ C: no rating moves the two sums by more than C. noise: unit (n_users + n_items, d)
+    """
+    _step(
+        train.users,
+        train.items,
+        train.values,
+        BatchStep(*map(float, step)),
+        noise.unit.ravel(),
+        noise_lanes(noise, group.width),
+        *group.arguments,
+    )
+
+
+@compiled(example(unit=lambda s: numbers((USERS + ITEMS) * s.d), regularization=1.0))
+def _step(users, items, values, step, unit, noise, P, Q, factors_of, width_of):
+    d, w = len(factors_of), len(width_of)
+    row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
+    low, high = splat(-np.float32(step.bound), like), splat(np.float32(step.bound), like)
+    limit, tiny = splat(GUARD * np.float32(step.clip), like), splat(LEAST_LENGTH, like)
+    to_P, to_Q = np.zeros(len(P) // row * d * w), np.zeros(len(Q) // row * d * w)
+    of_P, of_Q = _lengths(P, factors_of, width_of), _lengths(Q, factors_of, width_of)
+    for x in range(len(values)):
+        u, i = np.int64(users[x]), np.int64(items[x])
+        p_at, q_at = u * row, i * row
+        residual = sub(splat(values[x], like), add(load(Q, q_at + d * w, like), load(P, p_at + d * w, like)))
+        error = clamp(residual, low, high)
+        for f in range(d):
+            error = sub(error, mul(load(P, p_at + f * w, like), load(Q, q_at + f * w, like)))
+        most = div(limit, add(add(load(of_P, u * w, like), load(of_Q, i * w, like)), tiny))
+        move = widen(clamp(error, sub(like, most), most))
+        for f in range(d):
+            p, q = widen(load(P, p_at + f * w, like)), widen(load(Q, q_at + f * w, like))
+            p_to, q_to = (u * d + f) * w, (i * d + f) * w
+            store(to_P, p_to, fma(move, q, load(to_P, p_to, wide)))
+            store(to_Q, q_to, fma(move, p, load(to_Q, q_to, wide)))
+    n_users = len(P) // row
+    _release(P, to_P, unit[: n_users * d], noise, step, step.user_limit, factors_of, width_of)
+    _release(Q, to_Q, unit[n_users * d :], noise, step, step.item_limit, factors_of, width_of)
+
+
+@compiled()
+def _release(P, sums, unit, noise, step, limit, factors_of, width_of):
+    """Sets P ← (1 − γλ)·P + γ·(released sums), then projects each row to the L2 norm `limit`."""
+    rate, keep = step.learning_rate, 1 - step.learning_rate * step.regularization
+    d, w = len(factors_of), len(width_of)
+    like, wide = zeros(width_of), doubles(width_of)
+    for r in range(len(unit) // d):
+        at, moved = r * (d + 1) * w, sums[r * d * w : (r + 1) * d * w]
+        release_row(moved, 1.0, unit, r * d, noise, factors_of, width_of)
+        for f in range(d):
+            kept = mul(splat(keep, wide), widen(load(P, at + f * w, like)))
+            store(moved, f * w, fma(splat(rate, wide), load(moved, f * w, wide), kept))
+        store_within(P, at, moved, limit, factors_of, width_of)
+
+
+@compiled()
+def _lengths(P, factors_of, width_of):
+    """Returns the L2 norms of the rows of P, one vector of lanes for each row."""
+    d, w = len(factors_of), len(width_of)
+    row, like = (d + 1) * w, zeros(width_of)
+    lengths = np.empty(len(P) // row * w, np.float32)
+    for r in range(len(P) // row):
+        square = like
+        for f in range(d):
+            x = load(P, r * row + f * w, like)
+            square = fma(x, x, square)
+        store(lengths, r * w, sqrt(square))
+    return lengths
+
+
+def clipped_item_gradients(
+    models: Grouped[FactorLanes], train: Ratings, sampled: NDArray[np.int64], clip: float
+) -> NDArray[np.float64]:
+    """(n_items, d, E) Σ_u g_u·min(1, C/‖g_u‖) over the `sampled` users.
+
+    Row i of g_u is e_ui·p_u, where e_ui is the prediction's error. A user whose ‖g_u‖ is not finite adds nothing.
+
+    Everything is in double precision: a user's part is at most C·(1 + 10⁻¹²), and sums are rounded by parts in 10¹⁶.
+    In single precision one more user changes how the parts of all others are rounded, and moves sums by more than C.
+    """
+    equal = np.ones(train.n_users)
+    return np.concatenate(
+        [
+            _clipped_sums(group, _users(group)[:, :-1], train, sampled, equal, clip)[0][..., : group.lanes]
+            for group in models.groups
+        ],
+        axis=-1,
+    )
+
+
+def clipped_item_sums(
+    models: Grouped[FactorLanes],
+    directions: NDArray[np.float64],
+    train: Ratings,
+    weights: NDArray[np.float64],
+    clip: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(n_items, D, E) Σ_u g_u·min(1, C/‖g_u‖) over all users, and (n_users, E) each user's factor min(1, C/‖g_u‖).
+
+    Row i of g_u is w_u·e_ui·z_u, where e_ui is the prediction's error. The factor is 0 for users without ratings, and
+    for users whose ‖g_u‖ is not finite.
+
+    directions  (n_users, D, E) z; weights (n_users,) w; clip (E,) C. Precision as in `clipped_item_gradients`
+    """
+    everybody, found = np.arange(train.n_users), []
+    for group in models.groups:
+        along, most = (pad(each[..., group.part], group.width, np.float64) for each in (directions, clip))
+        sums, left = _clipped_sums(group, along, train, everybody, weights, most)
+        found.append((sums[..., : group.lanes], left[:, : group.lanes]))
+    sums, left = (np.concatenate(each, axis=-1) for each in zip(*found, strict=True))
+    return sums, np.where(train.user_counts[:, None] > 0, left, 0.0)
+
+
+def _users(group: FactorLanes) -> NDArray[np.float32]:
+    """(n_users, d + 1, width) the users' factors and effects."""
+    return group.users.reshape(-1, group.factors + 1, group.width)
+
+
+def _clipped_sums(
+    group: FactorLanes,
+    directions: NDArray[np.floating],
+    train: Ratings,
+    sampled: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    clip: float | NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(n_items, D, width) the sums of one group of models, and (n_users, width) the factors of the sampled users."""
+    sums = np.zeros((train.n_items, directions.shape[1], group.width))
+    left = np.zeros((train.n_users, group.width))
+    items = group.items.reshape(train.n_items, group.factors + 1, group.width)
+    ratings = train.user_starts, train.items, train.values
+    most = np.broadcast_to(np.asarray(clip, np.float64), group.width).copy()
+    along = directions.astype(np.float64)
+    _add_clipped(sampled, *ratings, _users(group), items, along, weights, most, sums, left)
+    return sums, left
+
+
+@on_each_group
+def descend_items(
+    group: FactorLanes, gradients: NDArray[np.float64], rates: NDArray[np.float64], ridge: float
+) -> None:
+    """Sets Q ← Q + η(gradients − w·Q), in place; gradients (n_items, d, E), rates (E,) η, ridge w."""
+    rows = group.rows("items")
+    own = rows.astype(np.float64)
+    rows[:] = own + rates[group.part] * (gradients[..., group.part] - ridge * own)
+
+
+@compiled(
+    example(
+        sampled=[0, 1, 3],
+        P=lambda s: numbers(USERS, 4, 8),
+        Q=lambda s: numbers(ITEMS, 4, 8),
+        directions=lambda s: numbers(USERS, 3, 8),
+        weights=np.linspace(0.5, 1, USERS),
+        clip=np.linspace(0.1, 1, 8),
+        sums=np.zeros((ITEMS, 3, 8)),
+        left=np.zeros((USERS, 8)),
+    )
+)
+def _add_clipped(sampled, starts, items, values, P, Q, directions, weights, clip, sums, left):
+    d, w, count = P.shape[1] - 1, P.shape[2], directions.shape[1]
+    longest = 0
+    for u in sampled:
+        longest = max(longest, starts[u + 1] - starts[u])
+    errors, own, along = np.empty((longest, w)), np.empty((d, w)), np.empty((count, w))
+    squares, length, part = np.empty(w), np.empty(w), np.empty(w)
+    for u in sampled:
+        length[:] = 0
+        for f in range(d):
+            for e in range(w):
+                own[f, e] = P[u, f, e]
+        for f in range(count):
+            for e in range(w):
+                along[f, e] = directions[u, f, e]
+                length[e] += along[f, e] * along[f, e]
+        squares[:] = 0
+        first = starts[u]
+        for x in range(first, starts[u + 1]):
+            i = items[x]
+            error = errors[x - first]
+            for e in range(w):
+                error[e] = values[x] - np.float64(Q[i, d, e]) - np.float64(P[u, d, e])
+            for f in range(d):
+                for e in range(w):
+                    error[e] -= own[f, e] * Q[i, f, e]
+            for e in range(w):
+                squares[e] += error[e] * error[e]
+        for e in range(w):
+            norm = weights[u] * np.sqrt(squares[e] * length[e])
+            left[u, e] = clip[e] / norm if norm > clip[e] else 1.0
+            if not norm < np.inf:  # the presence of such a user must not show
+                left[u, e] = 0.0
+                along[:, e] = 0.0
+                errors[: starts[u + 1] - first, e] = 0.0
+            part[e] = weights[u] * left[u, e]
+        for x in range(first, starts[u + 1]):
+            error = errors[x - first]
+            to = sums[items[x]]
+            for f in range(count):
+                for e in range(w):
+                    to[f, e] += part[e] * error[e] * along[f, e]

@@ -1,0 +1,343 @@
+"""The charts of an experiment: curves, sweeps, distributions of errors, growth.
+
+Curves are as in Friedman et al. 2016, figures 2 and 4, or over θ as in McSherry and Mironov 2009, figure 1. Growth is
+that paper's figure 2. Sweeps are as in Friedman et al. 2016, figure 6, and Zhang et al. 2018, figures 2, 4 and 5; the
+distribution of errors is Zhang et al.'s figure 3.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.evaluation.crossings import curve_stream, is_complete
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.levels import band
+from dpmf_cli.evaluation.statistics import percentile_interval, replicate_means
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.report.figures.chart import Chart, Level, Line, limits_around, limits_of
+from dpmf_cli.report.figures.shown import (
+    MOST_LINES,
+    crossing_points,
+    is_drawable,
+    level_names,
+    level_of,
+    meaning_of,
+    notes_of,
+    refuse_mixed,
+    sign_of,
+    with_twins,
+)
+from dpmf_cli.report.figures.style import GREY_LEVEL, MARKERS, Dash, Look, looks
+
+Band = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+"""(E,) each: the mean, and the lower and the upper end of its band."""
+Quantity = Callable[[Measured], Band]
+
+_SWEPT_NOTE = "Bands: 95 % bootstrap interval of the mean. Level: not swept."
+_FRACTION_NOTE = "Bands: ± one standard deviation over folds and runs. Level: not swept."
+_GROWTH_NOTE = "Bands: 95 % bootstrap interval of the mean, paired by fold."
+_MOST_LEVELS = 3
+"""If a curve without a sweep has more ε than this, only its largest ε is drawn."""
+_MOST_PANELS = 4
+
+
+def unswept(experiment: Experiment) -> list[Measured]:
+    return [curve for curve in experiment.curves if curve.swept is None]
+
+
+def swept_parameters(experiment: Experiment) -> list[str]:
+    """Returns the parameters that sweeps of the experiment vary; each is the axis of a figure."""
+    return list(dict.fromkeys(each.swept[0] for each in _drawable(experiment) if each.swept))
+
+
+def has_error_cdf(experiment: Experiment) -> bool:
+    """Whether the distribution of errors was asked for."""
+    return any(curve.error_cdf is not None for curve in experiment.curves)
+
+
+def _drawable(experiment: Experiment) -> list[Measured]:
+    """Returns all complete measurements, twins without noise included."""
+    return [each for each in with_twins((*experiment.curves, *experiment.baselines)) if is_drawable(each)]
+
+
+def _key(experiment: Experiment, *words: str) -> str:
+    """Returns a word for an `id` in the page. Names of experiments are such words already."""
+    return "-".join([experiment.name, *("".join(c if c.isalnum() else "-" for c in word) for word in words)])
+
+
+def curve_series(
+    experiment: Experiment, curve: Measured, name: str, look: Look, *, bands: bool = True
+) -> Iterator[Line | Level]:
+    """Yields a complete curve over ε or θ with its crossings, and the level of its twin without noise."""
+    mean = np.where(np.isfinite(curve.mean()), curve.mean(), np.nan)
+    low, high = band(experiment, curve) if bands else (None, None)
+    marks = tuple(crossing_points(experiment, curve))
+    yield Line(name, look, curve.along(experiment.axis), mean, low, high, marks=marks)
+    if (twin := curve.without_noise()) is not None:
+        yield Level(f"{name}, no noise", level_of(twin), Dash.NO_NOISE, look, labelled=False)
+
+
+def is_whole(curves: Sequence[Measured]) -> bool:
+    """Whether all of every curve is in sight: in the local model."""
+    return any(curve.neighbours == Neighbours.LOCAL for curve in curves)
+
+
+def curves_chart(experiment: Experiment) -> Chart:
+    """Charts RMSE, or the metric that is shown, over ε or θ, for all curves without a sweep.
+
+    Each curve has its 95 % band, each baseline and printed reference is a level, and crossings are marked. What is
+    incomplete is named in the notes. At least one curve must be complete, and all must have one guarantee.
+    """
+    chosen = unswept(experiment)
+    refuse_mixed(chosen)
+    names = level_names(experiment)
+    series: list[Line | Level] = [
+        Level(names[each.label], level_of(each))
+        for each in experiment.baselines
+        if is_drawable(each) and each.swept is None
+    ]
+    series += [Level(each.name, each.rmse, Dash.PRINTED) for each in experiment.references]
+    # Colours start anew with each pair of neighbours and mode: an algorithm run in both modes keeps its colour.
+    of_pair, ranks = Counter[tuple[str, str]](), []
+    for curve in chosen:
+        ranks.append(of_pair[curve.neighbours, curve.mode])
+        of_pair[curve.neighbours, curve.mode] += 1
+    for curve, look in zip(chosen, looks(ranks), strict=True):
+        if is_complete(curve):
+            series += curve_series(experiment, curve, curve.label, look)
+    complete = [curve for curve in chosen if is_complete(curve)]
+    limits = limits_of(experiment.metric, series, whole=is_whole(complete))
+    proved = all(np.allclose(curve.claimed, curve.provable) for curve in complete)
+    claim = "claimed and provable" if proved else "as claimed (what is provable differs)"
+    return Chart(
+        key=_key(experiment, "curves"),
+        title=f"{experiment.metric.title} over {sign_of(experiment.axis)}",
+        x_name="θ" if experiment.axis == "theta" else f"total ε, {claim}",
+        y_name=experiment.metric.title,
+        series=series,
+        limits=limits,
+        log=True,
+        notes=notes_of(experiment, chosen, limits[1]),
+    )
+
+
+def sweep_charts(experiment: Experiment, parameter: str) -> list[Chart]:
+    """Charts RMSE, or the metric that is shown, over a swept parameter."""
+    series = swept_series(experiment, parameter, lambda each: (each.mean(), *band(experiment, each)))
+    return [_swept(experiment, parameter, experiment.metric.title, series, _SWEPT_NOTE)]
+
+
+def swept_error_charts(experiment: Experiment, parameter: str) -> list[Chart]:
+    """Charts the fraction of errors that are at most x over a swept parameter: a chart for each x, or for some."""
+    limits = experiment.curves[0].limits
+    shown = np.linspace(0, len(limits) - 1, min(len(limits), _MOST_PANELS)).round().astype(int)
+
+    def fraction(measured: Measured, at: int) -> Band:
+        mean, sd = (moment[:, at] for moment in error_moments(measured))
+        return mean, mean - np.nan_to_num(sd), mean + np.nan_to_num(sd)
+
+    def chart(at: int) -> Chart:
+        series = swept_series(experiment, parameter, lambda each: fraction(each, at))
+        return _swept(experiment, parameter, f"errors at most {limits[at]:g}", series, _FRACTION_NOTE)
+
+    return [chart(int(at)) for at in np.unique(shown)]
+
+
+def _swept(
+    experiment: Experiment, parameter: str, quantity: str, series: Sequence[Line | Level], note: str
+) -> Chart:
+    return Chart(
+        key=_key(experiment, parameter, quantity),
+        title=f"{quantity} over {parameter}",
+        x_name=parameter,
+        y_name=quantity,
+        series=series,
+        limits=limits_around(series),
+        notes=(note,),
+    )
+
+
+class _Place(NamedTuple):
+    """What a line or level of a sweep's figure is of: an entry at one ε or θ, which is ∞ without noise."""
+
+    algorithm: str
+    line: str
+    place: float
+    is_swept: bool
+
+
+def swept_series(experiment: Experiment, parameter: str, quantity: Quantity) -> list[Line | Level]:
+    """Returns a line for each entry that sweeps `parameter`, and each ε (or θ) of its grid that is shown.
+
+    Levels of what is not swept follow. No two lines or levels share a look, except the grey of baselines.
+    """
+    drawable = [each for each in _drawable(experiment) if each.swept is None or each.swept[0] == parameter]
+    swept, level = ([each for each in drawable if bool(each.swept) == is_swept] for is_swept in (True, False))
+    shown, called = _shown_places(experiment, swept), level_names(experiment)
+    names: dict[_Place, tuple[str, Dash]] = {}
+    grey: set[_Place] = set()
+    points: dict[_Place, list[tuple[float, float, float, float]]] = {}
+    for measured in (*swept, *level):
+        mean, low, high = quantity(measured)
+        grid = measured.along(experiment.axis).tolist()
+        is_grey = not measured.swept and measured.is_baseline
+        dash = Dash.MEASURED if measured.is_baseline or np.isfinite(grid[0]) else Dash.NO_NOISE
+        for at, place in enumerate(grid):
+            cut = place not in shown if measured.swept else len(grid) > _MOST_LEVELS and at < len(grid) - 1
+            if np.isfinite(place) and cut:
+                continue
+            ending = f", {sign_of(experiment.axis)} = {place:g}"
+            if not np.isfinite(place):
+                ending = ", no noise" if dash == Dash.NO_NOISE else ""
+            key = _Place(*_entry(measured), place, bool(measured.swept))
+            names.setdefault(key, ((called[measured.label] if is_grey else key.line) + ending, dash))
+            if is_grey:
+                grey.add(key)
+            value = measured.swept[1] if measured.swept else np.nan
+            points.setdefault(key, []).append((value, float(mean[at]), float(low[at]), float(high[at])))
+    # A single entry has a colour for each ε; of several entries, each has one colour.
+    alone = len({_entry(each) for each in swept}) == 1
+    apart = [key for key in names if key not in grey]
+    look = dict(zip(apart, looks([key.place if alone else key[:2] for key in apart]), strict=True))
+    series: list[Line | Level] = []
+    for key, (name, dash) in names.items():
+        value, mean, low, high = np.array(sorted(points[key])).T
+        if key.is_swept:
+            series.append(Line(name, look[key], value, mean, low, high, dash))
+        else:
+            series.append(Level(name, float(mean[0]), dash, look.get(key, GREY_LEVEL)))
+    return series
+
+
+def _entry(measured: Measured) -> tuple[str, str]:
+    return measured.algorithm, measured.line or measured.algorithm.upper()
+
+
+def _shown_places(experiment: Experiment, swept: Sequence[Measured]) -> set[float]:
+    """Returns the ε (or θ) at which swept entries are drawn: from end to end, as many as `MOST_LINES` allows.
+
+    Each is one that every value of an entry has; other ε were added where only one value crosses a baseline.
+    """
+    values = Counter(_entry(each) for each in swept)
+    points = Counter((_entry(each), float(place)) for each in swept for place in each.along(experiment.axis))
+    places = sorted({place for (key, place), n in points.items() if n == values[key] and np.isfinite(place)})
+    room = max(MOST_LINES // max(len(values), 1), 1)
+    chosen = np.linspace(len(places) - 1, 0, min(room, len(places))).round().astype(int)
+    return {places[at] for at in chosen}
+
+
+def error_moments(measured: Measured) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns (E, X) mean and (E, X) standard deviation of `error_cdf` over folds × runs; NaN where there is none."""
+    assert measured.error_cdf is not None
+    folds, runs, *shape = measured.error_cdf.shape
+    flat = measured.error_cdf.reshape(folds * runs, *shape)
+    return flat.mean(axis=0), flat.std(axis=0, ddof=1) if len(flat) > 1 else np.full(tuple(shape), np.nan)
+
+
+def error_chart(experiment: Experiment) -> Chart:
+    """Charts the distribution of errors of all entries without a sweep, the line with the highest mean first.
+
+    There is a line for each ε of each curve, or for the largest of many, and for each baseline. At least one curve
+    must be complete.
+    """
+    found: list[tuple[str, str, Dash, NDArray[np.float64]]] = []
+    for curve in (each for each in unswept(experiment) if is_drawable(each)):
+        grid, mean = curve.along(experiment.axis), error_moments(curve)[0]
+        first = 0 if len(grid) <= _MOST_LEVELS else len(grid) - 1
+        for at in range(len(grid) - 1, first - 1, -1):
+            name = f"{curve.label}, {sign_of(experiment.axis)} = {grid[at]:g}"
+            found.append((curve.label, name, Dash.MEASURED, mean[at]))
+        twin = curve.without_noise()
+        if twin is not None and is_complete(twin):
+            found.append((curve.label, f"{curve.label}, no noise", Dash.NO_NOISE, error_moments(twin)[0][0]))
+    x = np.array(experiment.curves[0].limits)
+    lines = [
+        Line(name, look, x, mean, dash=dash)
+        for (_, name, dash, mean), look in zip(found, looks([label for label, *_ in found]), strict=True)
+    ]
+    called = level_names(experiment)
+    levels = [each for each in experiment.baselines if each.swept is None and is_drawable(each)]
+    for rank, baseline in enumerate(levels):
+        look = Look(None, rank % len(MARKERS))
+        lines.append(Line(called[baseline.label], look, x, error_moments(baseline)[0][0]))
+    low, high = limits_around(lines)
+    return Chart(
+        key=_key(experiment, "errors"),
+        title="Distribution of errors",
+        x_name="x, rating units",
+        y_name="fraction of errors that are at most x",
+        series=sorted(lines, key=lambda line: -float(np.mean(line.y))),
+        limits=(max(low, 0.0), min(high, 1.03)),
+        notes=("Mean over folds and runs.",),
+    )
+
+
+class Loss(NamedTuple):
+    """What the noise of a curve costs at each ε: (E,) each, in rating units; NaN where unknown.
+
+    sd          over folds and runs
+    low, high   95 % interval of the mean, computed as for a curve
+    """
+
+    mean: NDArray[np.float64]
+    sd: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+def loss_of(experiment: Experiment, curve: Measured) -> Loss:
+    """Returns the RMSE of a curve minus that of its twin, paired by fold."""
+    twin, unknown = curve.without_noise(), np.full(len(curve.epsilons), np.nan)
+    if twin is None or not is_complete(curve):
+        return Loss(*[unknown] * 4)
+    loss = curve.rmse - twin.rmse
+    loss[:, :, ~np.isfinite(loss).all(axis=(0, 1))] = np.nan
+    drawn = replicate_means(loss, rng=curve_stream(experiment, curve), partition=experiment.partition)
+    ends = percentile_interval(drawn.curves) if drawn.over != "none" else (unknown, unknown)
+    sd = loss.std(axis=(0, 1), ddof=1) if loss[:, :, 0].size > 1 else unknown
+    return Loss(loss.mean(axis=(0, 1)), sd, *ends)
+
+
+def growth_lines(experiment: Experiment, places: NDArray[np.float64] | None = None) -> list[Line]:
+    """Returns the loss of each curve without a sweep, at each ε, over the portions at which it is known.
+
+    `places` are the portions' x; by default they are their numbers of ratings.
+    """
+    stages = experiment.growth.stages if experiment.growth else ()
+    if places is None:
+        places = np.array([stage.portion.ratings for stage in stages], dtype=np.float64)
+    found = []
+    for rank, curve in enumerate(experiment.curves):
+        if curve.swept is not None or not stages:
+            continue
+        losses = [loss_of(experiment, stage.curves[rank]) for stage in stages]
+        mean, low, high = np.array([[loss.mean, loss.low, loss.high] for loss in losses]).transpose(1, 2, 0)
+        grid = curve.along(experiment.axis)
+        for at, place in enumerate(grid):
+            known = np.isfinite(mean[at])
+            if known.any():
+                name = (
+                    curve.label
+                    if len(grid) == 1
+                    else f"{curve.label}, {sign_of(experiment.axis)} = {place:g}"
+                )
+                found.append((name, places[known], mean[at, known], low[at, known], high[at, known]))
+    chosen = looks(range(len(found)))
+    return [Line(name, look, *columns) for (name, *columns), look in zip(found, chosen, strict=True)]
+
+
+def growth_chart(experiment: Experiment) -> Chart:
+    """Charts what privacy costs while ratings accumulate; the experiment must have `growth_lines`."""
+    lines = growth_lines(experiment)
+    return Chart(
+        key=_key(experiment, "growth"),
+        title="Loss as ratings accumulate",
+        x_name="ratings so far",
+        y_name="RMSE − RMSE without noise",
+        series=lines,
+        limits=limits_around((*lines, Level("", 0.0))),
+        notes=(_GROWTH_NOTE, *meaning_of(experiment.curves, experiment.axis)),
+    )

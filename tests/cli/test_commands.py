@@ -1,0 +1,93 @@
+"""Single facts of commands: `dpmf configs`, `dpmf run` with very many curves, `dpmf local`, and odd paths."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dpmf_cli.cli import main as cli
+from dpmf_cli.cli import run
+from dpmf_cli.cli.main import app
+from dpmf_cli.evaluation.crossings import find_crossings
+from dpmf_cli.experiment import Finished
+from dpmf_cli.papers.claims import all_papers
+from dpmf_cli.results.collect import Collected
+from tests.command import dpmf
+from tests.configs import SHIPPED
+from tests.report.conftest import make
+from tests.results.test_made_before import MADE_BEFORE
+
+
+def test_every_config_is_listed_with_its_data_under_its_paper() -> None:
+    listed = CliRunner().invoke(app, ["configs"])
+    assert listed.exit_code == 0
+    rows = {row.split()[0]: row for row in listed.stdout.splitlines() if row.strip()}
+    assert {path.stem for path in SHIPPED} <= set(rows)
+    assert "ml-1m" in rows["ml1m_bounded"]
+    assert "Table 4" in rows["ml1m_bounded"]
+    assert all(findings.title in listed.stdout for findings in all_papers().values())
+
+
+def test_what_is_asked_of_a_paper_needs_one() -> None:
+    refused = CliRunner().invoke(app, ["configs", "--small"])
+    assert "name it, e.g. `dpmf configs friedman2016 --small`" in str(refused.exception)
+
+
+def test_of_very_many_rows_the_first_are_printed_and_the_file_of_all_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    experiment = make(4)
+    crossings = find_crossings(experiment, replicates=10)
+    finished = Finished(Collected(experiment, {}), crossings, Path("results/made"), 0, 0, [])
+    run._print_results(finished)
+    whole = capsys.readouterr().out
+    monkeypatch.setattr(run, "MOST_ROWS", 3)
+    run._print_results(finished)
+    cut = capsys.readouterr().out
+    assert "left out" not in whole
+    assert "\n5 of 8 rows are left out here; all of them: results/made/crossings.md\n" in cut
+    assert "\n1 of 4 rows are left out here; all of them: results/made/curves.csv\n" in cut
+    assert ("\npals " in whole, "\npals " in cut) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("/dev/full/y.png", "/dev/full/y.png: cannot be written: "),
+        ("y.gif", "y.gif: name a .png, .svg or .pdf file"),
+    ],
+)
+def test_a_figure_that_cannot_be_written_is_a_message(
+    real_data: Path,
+    session_cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    out: str,
+    message: str,
+) -> None:
+    monkeypatch.setenv("DPMF_CACHE", str(session_cache))
+    monkeypatch.setattr(sys, "argv", ["dpmf", "local", "noise", out, "--data", str(real_data)])
+    with pytest.raises(SystemExit) as exited:
+        cli.main()
+    assert exited.value.code == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith(f"dpmf: {message}")
+
+
+@pytest.mark.parametrize("command", ["report", "verify", "plot", "crossings", "combined"])
+@pytest.mark.parametrize("ending", ["", ".yaml"])
+def test_a_name_that_is_too_long_is_one_message(tmp_path: Path, command: str, ending: str) -> None:
+    said = dpmf(tmp_path, tmp_path, command, "x" * 300 + ending, expect=2).stderr
+    assert said.startswith(f"dpmf: {'x' * 300}{ending}: ")
+
+
+def test_a_report_lies_under_a_path_that_is_no_text(tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"r\xff")
+    shutil.copytree(MADE_BEFORE, odd)
+    printed = dpmf(tmp_path, tmp_path, "report", str(odd / "grown"), PYTHONIOENCODING="utf-8:strict").stdout
+    assert (odd / "grown" / "report.html").exists()
+    assert printed.rstrip().endswith("/grown/report.html")
+    assert "1      0" in dpmf(tmp_path, tmp_path, "verify", str(odd / "grown")).stdout

@@ -1,0 +1,146 @@
+"""The pages of papers have the tables made from the papers' files; `dpmf configs` names the configs that are run."""
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from typer.testing import CliRunner
+
+from docs.makers.pages import main, outside_of_tables, with_tables
+from dpmf_cli.cli.main import app
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.papers.claims import all_papers, paper
+from dpmf_cli.papers.printed import papers
+from dpmf_cli.papers.verdicts import Word
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("key", papers())
+def test_the_page_of_a_paper_has_its_tables(key: str) -> None:
+    page = ROOT / paper(key).page
+    text = page.read_text()
+    assert with_tables(page) == text, (
+        f"write it anew: make format, or python -m docs.makers.pages {paper(key).page}"
+    )
+    claims = text.split(f"<!-- claims of {key} -->\n")[1].split("<!-- end -->")[0]
+    rows = [line for line in claims.splitlines() if line.startswith("| ")][2:]
+    named = [name for row in rows for name in row.split(" | ")[1].split(", ")]
+    assert len(named) == sum(len(claim.data) for claim in paper(key).claims)
+    assert all(row.split(" | ")[2] in get_args(Word) for row in rows)
+    exhibits = text.split(f"<!-- exhibits of {key} -->\n")[1].split("<!-- end -->")[0]
+    assert all(f"`{name}`" in exhibits for name in paper(key).configs)
+
+
+def test_the_readme_counts_what_the_pages_of_papers_say() -> None:
+    """Read back from those pages: the number of cells that a setting reproduces, and verdicts by data set;
+    theorems have one."""
+    readme = ROOT / "README.md"
+    text = readme.read_text()
+    assert with_tables(readme) == text, "write it anew: make format, or python -m docs.makers.pages README.md"
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| [")]
+    assert len(rows) == len(papers())
+    for (title, _, cells, *counts), (key, found) in zip(rows, all_papers().items(), strict=True):
+        page = (ROOT / found.page).read_text()
+        assert title == f"| [{found.title}]({found.page})"
+        said = [line.split(" | ") for line in block(page, f"claims of {key}")]
+        words = [row[2] for row in said for _ in row[1].split(", ")]
+        assert [int(count.rstrip(" |")) for count in counts] == [words.count(word) for word in get_args(Word)]
+        within = [row.split(" | ")[5] for row in block(page, f"cells of {key}")]
+        reached = sum(not each.startswith("0 of ") for each in within)
+        assert cells.partition(" of ")[2] == (f"{len(within)} ({reached})" if within else "")
+        if within:
+            assert int(cells.partition(" of ")[0]) <= reached
+
+
+def block(page: str, name: str) -> list[str]:
+    """The rows of the tables between two marks of a page, without their headings."""
+    made = page.partition(f"<!-- {name} -->\n")[2].partition("<!-- end -->")[0]
+    tables = re.findall(r"(?:^\|.*\n)+", made, re.MULTILINE)
+    return [line for table in tables for line in table.splitlines()[2:]]
+
+
+def test_only_what_is_between_the_marks_is_written_anew(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- claims of neera2020 -->\nold\n<!-- end -->\nafter\nold\n")
+    lines = with_tables(page).splitlines()
+    assert (lines[:2], lines[-3:]) == (
+        ["before", "<!-- claims of neera2020 -->"],
+        ["<!-- end -->", "after", "old"],
+    )
+    assert sum(line.startswith("| ") for line in lines) == 2 + len(paper("neera2020").claims)
+    page.write_text("<!-- claims of neera2021 -->\n<!-- end -->\n")
+    with pytest.raises(DpmfError, match='did you mean "neera2020"'):
+        with_tables(page)
+    with pytest.raises(DpmfError, match=r"none\.md: cannot be read"):
+        with_tables(tmp_path / "none.md")
+
+
+def test_commands_of_a_page_are_run_where_there_are_results(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    block = "<!-- output of dpmf crossings configs/tiny.yaml --format md -->\n"
+    page.write_text(f"{block}old\n<!-- end -->\n")
+    asked: list[list[str]] = []
+
+    def answer(words: list[str]) -> str:
+        asked.append(words)
+        return "new\n"
+
+    assert with_tables(page) == page.read_text()
+    assert with_tables(page, lambda words: None) == page.read_text()
+    assert with_tables(page, answer) == f"{block}\nnew\n\n<!-- end -->\n"
+    assert asked == [["crossings", "configs/tiny.yaml", "--format", "md"]]
+    written, made = outside_of_tables(page.read_text())
+    assert ("old" in written, "old" in made) == (False, True)
+
+
+def test_a_file_of_the_results_is_shown_where_it_is(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- results/times.md -->\nold\n<!-- end -->\n")
+    assert with_tables(page) == with_tables(page, results=tmp_path) == page.read_text()
+    (tmp_path / "times.md").write_text("new\n")
+    assert with_tables(page, results=tmp_path) == "<!-- results/times.md -->\n\nnew\n\n<!-- end -->\n"
+
+
+def test_results_that_are_not_there_leave_a_page_as_it_stands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- output of dpmf crossings configs/quickstart.yaml -->\nold\n<!-- end -->\n")
+    main(page, tmp_path / "results")
+    printed = capsys.readouterr()
+    assert printed.out == page.read_text()
+    assert "output left as it was: dpmf crossings configs/quickstart.yaml" in printed.err
+    page.write_text("<!-- aims of frontier_ml1m -->\nold\n<!-- end -->\n")
+    main(page, tmp_path / "results")
+    printed = capsys.readouterr()
+    assert printed.out == page.read_text()
+    assert "aims left as they were: " in printed.err
+
+
+def test_commands_that_read_no_results_are_run_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- output of dpmf configs neera2020 --small -->\nold\n<!-- end -->\n")
+    main(page, tmp_path / "results")
+    assert capsys.readouterr().out.splitlines()[1:-1] == ["", *named("neera2020", "--small"), ""]
+
+
+def named(*words: str) -> tuple[str, ...]:
+    done = CliRunner().invoke(app, ["configs", *words])
+    assert done.exit_code == 0, done.exception
+    return tuple(done.stdout.splitlines())
+
+
+def test_configs_are_named_by_paper_and_size() -> None:
+    for key, found in all_papers().items():
+        assert named(key) == found.configs == (*named(key, "--no-large"), *named(key, "--large"))
+        assert named(key, "--large") == tuple(name for name in found.configs if name in found.large)
+        assert named(key, "--small") == found.small
+    assert named("mcsherry2009", "--large") == (
+        "mcsherry_netflix",
+        "mcsherry_synthetic_ml10m",
+        "mcsherry_synthetic_netflix",
+    )

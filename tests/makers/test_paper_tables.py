@@ -1,0 +1,135 @@
+"""Tables of all papers: their counts are those of the records that they are made from."""
+
+from pathlib import Path
+
+import pytest
+
+from docs.makers.paper_tables import KINDS, SHOWN, Records, expected_text
+from dpmf_cli.papers.claims import all_papers, paper
+from dpmf_cli.papers.record import Explored, Printed, Proved, Record, Tried, path_of, read_record
+from dpmf_cli.report.leaders import shipped
+
+RECORDS = Path(__file__).resolve().parents[2] / "docs" / "papers" / "explored"
+
+
+def recorded(key: str) -> Record:
+    return read_record(path_of(RECORDS, key)) or Record(paper=key, version="")
+
+
+def nothing(key: str) -> Record:
+    return Record(paper=key, version="")
+
+
+def rows(kind: str, records: Records = recorded) -> tuple[tuple[str, ...], ...]:
+    (group,) = KINDS[kind](records).groups
+    return group.rows
+
+
+def of_neera(explored: Explored, **theorems: Proved) -> dict[str, Record]:
+    found = Record(paper="neera2020", version="", data={"ml-100k": explored}, theorems=theorems)
+    return {key: found if key == "neera2020" else nothing(key) for key in all_papers()}
+
+
+def made(*tried: Tried) -> Explored:
+    printed = {
+        name: Printed(printed=1.0, tolerance=0.1, ratio=False) for name in ("near", "far", "in a setting")
+    }
+    return Explored(
+        title="MovieLens 100K",
+        checksum="",
+        partition=10,
+        folds=2,
+        runs=1,
+        seed=3,
+        configs=(),
+        open={"choice": ("first", "second")},
+        printed=printed,
+        tried=tried,
+        measured={"completely-hides": "by a figure"},
+    )
+
+
+FIRST = Tried(
+    setting=(0,),
+    claims={"mixture-helps": ((True,), (True,)), "completely-hides": ((False,), (False,))},
+    cells={"near": (1.05, 0.95), "far": (1.05, 1.2), "in a setting": (None, 1.0)},
+)
+SECOND = Tried(
+    setting=(1,),
+    claims={"mixture-helps": ((True,), (True,)), "completely-hides": ((False,), (False,))},
+    cells={"near": (1.0, 1.0), "far": (1.2, 1.05), "in a setting": (1.0, 1.0)},
+)
+
+
+def test_every_claim_of_every_paper_has_a_verdict() -> None:
+    counted: dict[str, int] = {}
+    for title, _, *counts in rows("verdicts"):
+        counted[title] = counted.get(title, 0) + sum(map(int, counts))
+    assert counted == {
+        found.title: sum(len(claim.data) for claim in found.claims) for found in all_papers().values()
+    }
+
+
+def test_verdicts_are_counted_by_word_and_kind() -> None:
+    theorem = next(claim.id for claim in paper("neera2020").claims if claim.data == ("any",))
+    records = of_neera(
+        made(FIRST, SECOND), **{theorem: Proved(held=False, proved=False, measured="a; a replay shows: b")}
+    )
+    found = [row[1:] for row in rows("verdicts", records.__getitem__) if row[0] == paper("neera2020").title]
+    untested = sum(len(claim.data) for claim in paper("neera2020").claims) - 3
+    assert found == [("figures", "1", "0", "1", "0", str(untested)), ("theorems", "0", "0", "1", "0", "0")]
+    assert rows("theorems", records.__getitem__)[0][-1] == "a"
+    (confirmed,) = rows("confirmed", records.__getitem__)
+    assert confirmed[2:] == ("ml-100k",)
+    (refuted,) = rows("refuted", records.__getitem__)
+    assert refuted[2:] == ("ml-100k", "by a figure")
+
+
+def test_a_reader_is_told_what_a_verdict_does_not_rest_on() -> None:
+    """An identity by construction is no test, arithmetic is no audit, and a theorem was reconstructed."""
+    wang = {row[0]: row for row in expected_text(recorded("wang2017"), paper("wang2017")).groups[0].rows}
+    claims = {claim.id: claim.statement for claim in paper("wang2017").claims}
+    assert wang[claims["rescaling-lowers-noise"]][1] == "ml-100k: not tested; ml-1m: not tested"
+    assert "audit" not in wang[claims["h-makes-it-unbiased"]][2]
+    assert wang[claims["theorem-1"]][2] == "dpmf audit"
+    (third,) = (row for row in rows("theorems") if row[2] == "theorem 3" and "McSherry" in row[0])
+    assert "reconstructed" in third[1]
+
+
+def test_only_printed_numbers_are_counted_as_cells() -> None:
+    """No mean over cells, no cell twice, and no phrase ("about 70 %")."""
+    assert {row[0]: row[2] for row in rows("cells") if row[1] == "ml-100k"} == {
+        paper("friedman2016").title: "18",
+        paper("neera2020").title: "2",
+    }
+
+
+def test_printed_figures_are_near_on_both_halves_as_shipped_and_in_some_setting() -> None:
+    records = of_neera(made(FIRST, SECOND))
+    assert rows("cells", records.__getitem__) == ((paper("neera2020").title, "ml-100k", "3", "1", "2"),)
+    assert rows("explored", records.__getitem__) == (
+        (paper("neera2020").title, "ml-100k", "2", "2 of 10", "1", "3"),
+    )
+
+
+@pytest.mark.parametrize("kind", ["explored", "cells", "confirmed", "refuted", "theorems"])
+def test_without_records_nothing_is_said(kind: str) -> None:
+    assert rows(kind, nothing) == ()
+
+
+def test_the_papers_are_listed_with_what_their_files_have() -> None:
+    assert [row[2:] for row in rows("papers")] == [
+        (str(len(found.configs)), str(len(found.claims)), str(len(found.errata)))
+        for found in all_papers().values()
+    ]
+
+
+def test_leaders_are_the_first_of_each_ranking() -> None:
+    found = rows("leaders")
+    assert len(found) == len(shipped().rankings)
+    for row, ranking in zip(found, shipped().rankings, strict=True):
+        assert str(ranking.guarantee) in row[0]
+        for cell, epsilon in zip(row[1:], SHOWN, strict=True):
+            best = min(ranking.at, key=lambda each: abs(each.epsilon - epsilon)).methods[0]
+            assert best.method.startswith(cell.partition(" (")[0])
+            assert cell.endswith(f"({', '.join(map(str, best.ranks.values()))})")

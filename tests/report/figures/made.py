@@ -1,0 +1,61 @@
+"""Experiments made for figures, and the points of drawn lines."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from matplotlib.lines import Line2D
+
+from dpmf_cli.evaluation.curves import Axis, Experiment, Growth, Measured, Stage
+from dpmf_cli.evaluation.portions import Order, Portion
+from tests.report.conftest import of_theta
+
+SHARES = (0.2, 0.5, 1.0)
+
+
+def xs(line: Line2D) -> list[Any]:
+    points: list[Any] = np.asarray(line.get_xdata()).tolist()
+    return points
+
+
+def ys(line: Line2D) -> list[Any]:
+    points: list[Any] = np.asarray(line.get_ydata()).tolist()
+    return points
+
+
+def cut(curve: Measured, part: slice, **changes: Any) -> Measured:
+    """The curve at a part of its grid."""
+    columns = {key: getattr(curve, key)[part] for key in ("epsilons", "claimed", "provable")}
+    thetas = None if curve.thetas is None else curve.thetas[part]
+    return replace(curve, **{**columns, "thetas": thetas, "rmse": curve.rmse[:, :, part], **changes})
+
+
+def grown(experiment: Experiment, order: Order = "timestamp", *, at: int = 4) -> Experiment:
+    """`experiment` with growth: the smaller the portion, the larger the loss; one point of the grid."""
+    whole = of_theta(experiment)
+    stages = []
+    for share in SHARES:
+        curves = tuple(
+            cut(replace(each, rmse=each.rmse + 0.1 / share), slice(at, at + 1)) for each in whole.curves
+        )
+        days = 100 * share if order == "timestamp" else None
+        stages.append(Stage(Portion(share, int(1000 * share), 30, days), curves, whole.baselines))
+    return replace(whole, curves=stages[-1].curves, growth=Growth(order, tuple(stages)))
+
+
+def values_of(curve: Measured, axis: Axis, line: str, shift: float = 0.0) -> tuple[Measured, ...]:
+    """An entry at two θ (or ε), with three values of a parameter that changes the ε of a θ."""
+    grid = curve.epsilons[4:6]
+    return tuple(
+        cut(
+            curve,
+            slice(4, 6),
+            label=f"{line}, k {k}",
+            line=line,
+            epsilons=grid * k if axis == "theta" else grid,
+            thetas=grid if axis == "theta" else None,
+            rmse=curve.rmse[:, :, 4:6] + 0.01 * k + shift,
+            swept=("k", float(k)),
+        )
+        for k in (3, 1, 2)
+    )

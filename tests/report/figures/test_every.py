@@ -1,0 +1,424 @@
+"""All figures of an experiment: one for each guarantee, with as many lines as can be told apart; and their files."""
+
+import json
+import re
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from markupsafe import escape
+from typer.testing import CliRunner
+
+from dpmf_cli.cli.main import app
+from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.datasets import Folders
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Stage
+from dpmf_cli.evaluation.portions import Portion
+from dpmf_cli.evaluation.ranking import standings
+from dpmf_cli.experiment import run
+from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
+from dpmf_cli.report.figures import shown
+from dpmf_cli.report.figures.charts import curves_chart, growth_lines
+from dpmf_cli.report.figures.every import charts_of, drawings, never_drawn
+from dpmf_cli.report.figures.layouts import curves_figure
+from dpmf_cli.report.figures.panels import draw_combined
+from dpmf_cli.report.figures.shown import MOST_LINES, guarantees_of, legible, parts_of
+from dpmf_cli.report.figures.style import FORMATS
+from dpmf_cli.report.html.page import experiment_page
+from dpmf_cli.report.outputs import never_made, outputs
+from dpmf_cli.results.contents import write_files
+from dpmf_cli.results.folders import collect_folder
+from dpmf_cli.results.manifest import read_manifest
+from tests.report.conftest import of_theta
+from tests.report.results import DATASET
+
+Make = Callable[..., Experiment]
+_ISGD = {"algorithm": "isgd", "factors": 2, "epochs": 2}
+CONFIG = {
+    "name": "mixed",
+    "dataset": DATASET,
+    "folds": 2,
+    "runs": 1,
+    "mode": "corrected",
+    "error_cdf": [1, 2],
+    "epsilons": [0.5, 2, 8],
+    "baselines": ["ga", "ia"],
+    "algorithms": [
+        {"algorithm": "pge", "neighbours": "bounded", "label": "bounded PGE"},
+        {"algorithm": "mm_averages", "neighbours": "user", "label": "averages"},
+        {"algorithm": "public_knn", "neighbours": "bounded", "label": "kNN on a fixed covariance"},
+        {"algorithm": "pge", "neighbours": "unbounded", "label": "unbounded PGE"},
+        {**_ISGD, "neighbours": "bounded", "label": "ISGD, values", "sweep": {"epochs": [2, 3]}},
+        {**_ISGD, "neighbours": "unbounded", "label": "ISGD, ratings come", "sweep": {"epochs": [2, 3]}},
+        {"algorithm": "local_mean", "neighbours": "local", "label": "local mean"},
+        {"algorithm": "personalized", "neighbours": "unbounded", "base": "pge", "label": "personalised PGE"},
+    ],
+}
+OF_KIND = {
+    "value": {"bounded PGE", "ISGD, values"},
+    "presence": {"unbounded PGE", "ISGD, ratings come"},
+    "personalised": {"personalised PGE"},
+    "user_joint": {"averages"},
+    "value_joint": {"kNN on a fixed covariance"},
+    "local": {"local mean"},
+}
+SWEPT = ("value", "presence")
+FIGURES = {f"{name}_{kind}" for name in ("curves", "error_cdf") for kind in OF_KIND} | {
+    f"{name}-epochs_{kind}" for name in ("sweep", "error_cdf") for kind in SWEPT
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results with all five kinds, a sweep of two of them, and errors."""
+    base = tmp_path_factory.mktemp("kinds")
+    config = ExperimentConfig.model_validate(CONFIG)
+    run(config, Folders(base, base / "cache", base, base / "results"))
+    return base / "results" / "mixed"
+
+
+def names_in(text: str) -> set[str]:
+    """The kinds whose curves a text names."""
+    # "bounded PGE" is a part of "unbounded PGE".
+    left, found = text, set()
+    for name, kind in sorted(
+        ((name, kind) for kind, names in OF_KIND.items() for name in names), key=lambda pair: -len(pair[0])
+    ):
+        if name in left:
+            found.add(kind)
+            left = left.replace(name, "")
+    return found
+
+
+def test_every_figure_of_an_experiment_is_of_one_kind(folder: Path) -> None:
+    experiment = collect_folder(folder).experiment
+    assert set(drawings(experiment)) == FIGURES
+    assert (
+        {path.stem for path in folder.glob("*.png")}
+        == {path.stem for path in folder.glob("*.svg")}
+        == FIGURES
+    )
+    for guarantee, part in parts_of(experiment).items():
+        assert names_in("\n".join(curve.label for curve in part.curves)) == {guarantee.key}
+
+
+@pytest.mark.slow
+def test_a_run_writes_a_file_for_each_kind_and_takes_away_a_mixed_one(folder: Path) -> None:
+    for form in FORMATS:
+        (folder / f"curves.{form}").write_bytes(b"of an older version")
+        (folder / f"curves_user.{form}").write_bytes(b"of one that did not say from whom")
+    (folder / "mine.png").write_bytes(b"of the user")
+    collected = collect_folder(folder)
+    write_files(folder, read_manifest(folder), outputs(collected, []), never_made(collected.experiment))
+    assert not [*folder.glob("curves.*g"), *folder.glob("curves.pdf"), *folder.glob("curves_user.*")]
+    assert (folder / "mine.png").exists()
+    (folder / "mine.png").unlink()
+
+
+def test_every_chart_is_of_one_kind_under_its_statement(folder: Path) -> None:
+    charts = charts_of(collect_folder(folder).experiment)
+    # For errors over a swept parameter, the second x is a panel in the figure, and a separate chart.
+    assert len(charts) == len({chart.key for chart in charts}) == len(FIGURES) + len(SWEPT)
+    for chart in charts:
+        kind = next(each for each in GUARANTEES if chart.title.endswith(f": {each}"))
+        levels = [level.name for level in chart.levels]
+        assert names_in("\n".join([*(line.name for line in chart.lines), *levels, *chart.notes])) == {
+            kind.key
+        }
+        assert chart.key.endswith(kind.key.replace("_", "-"))
+    headed = [chart for chart in charts if chart.heading]
+    kinds = [kind for kind in GUARANTEES if kind.key in OF_KIND]
+    assert [chart.key for chart in headed] == [f"mixed-curves-{kind.key.replace('_', '-')}" for kind in kinds]
+    page = experiment_page(folder)
+    for chart, kind in zip(headed, kinds, strict=True):
+        assert kind.statement in chart.heading
+        assert f'<h2>{escape(chart.heading)}</h2><figure>\n<figcaption id="{chart.key}-name">' in page
+
+
+def test_one_kind_is_the_experiment_itself_and_has_no_heading(made: Make) -> None:
+    experiment = made(2)
+    assert parts_of(experiment) == {Guarantee(Protection.VALUE): experiment}
+    assert list(drawings(experiment)) == ["curves"]
+    # Left by a config that once had several kinds.
+    assert set(never_drawn(experiment)) == {f"curves_{kind.key}" for kind in GUARANTEES}
+    (chart,) = charts_of(experiment)
+    assert (chart.key, chart.title, chart.heading) == ("made-curves", "RMSE over ε", "")
+
+
+def of_kinds(experiment: Experiment, *kinds: Guarantee) -> Experiment:
+    """Curves of these kinds, in the experiment's order; the last three are swept."""
+    curves = tuple(
+        replace(
+            curve,
+            protects=kind.protects,
+            joint=kind.joint,
+            swept=("k", float(rank)) if rank >= len(kinds) - 3 else None,
+        )
+        for rank, (curve, kind) in enumerate(zip(experiment.curves, kinds, strict=True))
+    )
+    return replace(experiment, curves=curves)
+
+
+VALUE, PRESENCE, JOINT = (
+    Guarantee(Protection.VALUE),
+    Guarantee(Protection.PRESENCE),
+    Guarantee(Protection.PRESENCE, True),
+)
+CUT = (VALUE, PRESENCE, PRESENCE, JOINT, JOINT, JOINT)
+"""The swept ones are joint."""
+WRITTEN = {
+    f"{name}{kind}"
+    for name in ("curves", "sweep-k")
+    for kind in ("", *(f"_{each.key}" for each in GUARANTEES))
+}
+
+
+@pytest.mark.parametrize("incomplete", ["", "pge", "dpals"])
+def test_what_no_result_draws_goes_and_what_is_only_incomplete_stays(made: Make, incomplete: str) -> None:
+    """Before a kind said from whom it protects, a sweep of joint curves was drawn as a sweep of `presence`,
+    which does not exist here."""
+    experiment = of_kinds(made(6, incomplete=incomplete), *CUT)
+    kept = {"curves_value", "curves_presence", "sweep-k_presence_joint"}
+    assert set(drawings(experiment)) == kept - ({"curves_value"} if incomplete == "pge" else set())
+    assert sorted(never_drawn(experiment)) == sorted(WRITTEN - kept)
+
+
+def test_nothing_complete_has_the_same_figures_to_come(made: Make) -> None:
+    whole = of_kinds(made(6), *CUT)
+    waiting = replace(whole, curves=tuple(replace(each, missing=1) for each in whole.curves))
+    assert not drawings(waiting)
+    assert list(never_drawn(waiting)) == list(never_drawn(whole))
+
+
+def test_growth_that_waits_for_results_stays(made: Make) -> None:
+    experiment = of_theta(made(2))
+    curves = tuple(replace(each, missing=1) for each in experiment.curves)
+    stage = Stage(Portion(1.0, 10, 5, None), curves, ())
+    waiting = replace(experiment, curves=curves, growth=Growth("random", (stage, stage)))
+    assert not drawings(waiting)
+    assert "growth" not in set(never_drawn(waiting)) >= {"growth_value", "curves_value"}
+
+
+def test_growth_is_cut_as_the_curves_are(made: Make) -> None:
+    experiment = of_theta(made(3))
+    first, second, third = experiment.curves
+    curves = (replace(first, protects=Protection.USER), second, replace(third, protects=Protection.USER))
+    stage = Stage(Portion(1.0, 10, 5, None), curves, ())
+    mixed = replace(experiment, curves=curves, growth=Growth("random", (stage, stage)))
+    assert {"growth_value", "growth_user"} < set(drawings(mixed))
+    for kind, labels in ((Protection.VALUE, {"isgd"}), (Protection.USER, {"pge", "psgd"})):
+        lines = growth_lines(parts_of(mixed)[Guarantee(kind)])
+        assert {line.name.partition(",")[0] for line in lines} == labels
+
+
+def test_what_a_curve_says_of_itself_comes_before_its_neighbours(made: Make) -> None:
+    first, second = made(2).curves
+    curves: list[Measured] = [replace(first, protects=Protection.PERSONALISED), second]
+    assert guarantees_of(curves) == [Guarantee(Protection.VALUE), Guarantee(Protection.PERSONALISED)]
+    joint = replace(second, joint=True)
+    assert guarantees_of([joint, *curves])[:2] == [Guarantee(Protection.VALUE), joint.guarantee]
+    assert list(parts_of(replace(made(2), curves=(second, joint)))) == [second.guarantee, joint.guarantee]
+
+
+def many(experiment: Experiment, count: int = MOST_LINES + 7) -> Experiment:
+    """The experiment with that many copies of its first curve; the first of them is the worst, the last the best."""
+    (curve, *_) = experiment.curves
+    copies = (
+        replace(curve, label=f"curve {rank}", rmse=curve.rmse + 0.001 * (count - rank))
+        for rank in range(count)
+    )
+    return replace(experiment, curves=tuple(copies))
+
+
+def labels(measured: tuple[Measured, ...]) -> list[str]:
+    return [each.label for each in measured]
+
+
+def test_as_many_as_there_is_room_for_stay_as_they_are(made: Make) -> None:
+    experiment = many(made(1), MOST_LINES)
+    assert legible(experiment) is experiment
+
+
+def test_of_more_curves_those_with_the_lowest_rmse_are_left_in_their_order(made: Make) -> None:
+    shown = legible(many(made(1)))
+    assert labels(shown.curves) == [f"curve {rank}" for rank in range(7, MOST_LINES + 7)]
+    assert shown.title == "MovieLens 1M, 50 of 57 curves (lowest RMSE)"
+    assert labels(shown.baselines) == labels(made(1).baselines)
+
+
+def test_what_is_incomplete_or_diverged_makes_room_for_what_is_not(made: Make) -> None:
+    experiment = many(made(1))
+    (*others, best) = experiment.curves
+    missing = replace(best, missing=1)
+    assert best.label not in labels(legible(replace(experiment, curves=(*others, missing))).curves)
+    diverged = replace(best, rmse=np.full_like(best.rmse, np.inf))
+    assert best.label not in labels(legible(replace(experiment, curves=(*others, diverged))).curves)
+    partly = replace(best, rmse=np.where(np.arange(16) == 0, np.inf, best.rmse))
+    assert best.label in labels(legible(replace(experiment, curves=(*others, partly))).curves)
+
+
+def test_baselines_of_crossings_stay_before_better_ones(made: Make) -> None:
+    (_, ia, _, als) = made(1).baselines
+    better = tuple(
+        replace(als, label=f"als {rank}", rmse=als.rmse - 0.01 * rank) for rank in range(MOST_LINES)
+    )
+    shown = legible(replace(made(1), baselines=(*better, ia)))
+    assert labels(shown.baselines) == [*(f"als {rank}" for rank in range(1, MOST_LINES)), "ia"]
+    assert shown.title == "MovieLens 1M, 50 of 51 baselines (lowest RMSE)"
+
+
+def test_a_sweep_is_one_line_however_many_values_it_has(made: Make) -> None:
+    (curve,) = made(1).curves
+
+    def sweep(line: str, values: int, shift: float = 0.0) -> tuple[Measured, ...]:
+        return tuple(
+            replace(
+                curve, label=f"{line}, k {k}", line=line, swept=("k", float(k)), rmse=curve.rmse + shift + k
+            )
+            for k in range(values)
+        )
+
+    long = replace(made(1), curves=(*sweep("one", 3 * MOST_LINES), *many(made(1), MOST_LINES).curves))
+    assert legible(long) is long
+    lines = [each for rank in range(MOST_LINES + 2) for each in sweep(f"line {rank}", 2, -0.01 * rank)]
+    shown = legible(replace(made(1), curves=tuple(lines)))
+    assert labels(shown.curves) == labels(tuple(lines[4:]))
+    assert shown.title == "MovieLens 1M, 50 of 52 curves (lowest RMSE)"
+
+
+def test_growth_keeps_the_same_curves_at_every_portion(made: Make) -> None:
+    experiment = many(made(1))
+    earlier = tuple(replace(curve, rmse=-curve.rmse) for curve in experiment.curves)
+    stages = tuple(
+        Stage(Portion(share, 9, 9, None), curves, experiment.baselines)
+        for share, curves in ((0.5, earlier), (1.0, experiment.curves))
+    )
+    shown = legible(replace(experiment, growth=Growth("random", stages)))
+    assert shown.growth is not None
+    assert [labels(stage.curves) for stage in shown.growth.stages] == [labels(shown.curves)] * 2
+
+
+def test_figures_and_charts_show_these_alone_and_say_so(made: Make) -> None:
+    experiment = many(made(1))
+    (chart,) = charts_of(experiment)
+    assert [line.name for line in chart.lines] == labels(experiment.curves[7:])
+    assert chart.notes[0] == "Shown: 50 of 57 curves (lowest RMSE); all are in curves.csv."
+    assert drawings(experiment)["curves"]("svg") == drawings(legible(experiment))["curves"]("svg")
+    assert "Shown" not in "".join(charts_of(made(2))[0].notes)
+
+
+def test_fifty_labels_do_not_overlap(made: Make) -> None:
+    figure = curves_figure("title", curves_chart(many(made(1), MOST_LINES)))
+    figure.canvas.draw()
+    boxes = sorted((text.get_window_extent() for text in figure.axes[0].texts), key=lambda box: box.y0)
+    assert len(boxes) == MOST_LINES + 4
+    assert all(lower.y1 <= upper.y0 + 1.5 for lower, upper in pairwise(boxes))
+
+
+def test_a_panel_of_the_combined_figure_too(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shown, "MOST_LINES", 3)
+    experiment = many(made(1), 5)
+    curves = tuple(replace(curve, protects=Protection.VALUE) for curve in experiment.curves)
+    found = standings(replace(experiment, curves=curves))
+    (axes,) = draw_combined({("MovieLens 1M", found[0].guarantee): found}).axes
+    names = {text.get_text().split(" ↑")[0] for text in axes.texts}
+    assert {name for name in names if name.startswith("curve")} == {
+        f"curve {k}, published" for k in (2, 3, 4)
+    }
+    assert axes.get_title(loc="left").endswith(", 3 of 5 curves (lowest RMSE)")
+
+
+HEADS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ml100k_bounded", ["curves"]),
+        ("friedman_fig6", ["curves", "error_cdf", "sweep-epochs", "error_cdf-epochs"]),
+        ("mine", ["curves", "growth"]),
+    ],
+)
+def test_the_figures_of_an_experiment(results: Path, name: str, expected: list[str]) -> None:
+    found = drawings(collect_folder(results / name).experiment)
+    assert list(found) == expected
+    assert {f"{each}.{form}" for each in expected for form in ("png", "svg")} == {
+        path.name for path in (results / name).iterdir() if path.suffix in (".png", ".svg")
+    }
+
+
+def test_nothing_complete_is_no_figure(made: Make) -> None:
+    assert drawings(made(1, incomplete="pge")) == {}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_bytes_are_the_same_at_another_time(
+    results: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = drawings(collect_folder(results / "friedman_fig6").experiment)
+    first = {name: draw(form) for name, draw in found.items()}
+    monkeypatch.setattr(time, "time", lambda: 2_000_000_000.0)
+    assert all(data.startswith(HEADS[form]) for data in first.values())
+    assert {name: draw(form) for name, draw in found.items()} == first
+    assert not any(re.search(rb"CreationDate|ModDate|/Producer|dc:date", data) for data in first.values())
+
+
+def test_the_command_draws_into_a_folder_and_says_what(results: Path, tmp_path: Path) -> None:
+    out = tmp_path / "figures"
+    out.mkdir()
+    (out / "manifest.json").write_text("of something else")
+    asked = ["plot", str(results / "mine"), "--format", "svg, pdf", "--out", str(out)]
+    done = CliRunner().invoke(app, asked, catch_exceptions=False)
+    expected = {f"mine-{name}.{form}" for name in ("curves", "growth") for form in ("svg", "pdf")}
+    assert {path.name for path in out.iterdir()} == expected | {"manifest.json"}
+    assert {Path(line).name for line in done.stdout.splitlines()} == expected
+
+
+def test_beside_the_result_by_default_and_by_its_config(results: Path, tmp_path: Path) -> None:
+    shutil.copytree(results, tmp_path / "results")
+    folder = tmp_path / "results" / "ml100k_bounded"
+    config = tmp_path / "c.yaml"
+    config.write_text(json.dumps(json.loads((folder / "manifest.json").read_bytes())["config"]))
+    before = (folder / "curves.png").read_bytes()
+    (folder / "curves.png").unlink()
+    asked = ["plot", str(config), "--results", str(tmp_path / "results"), "--format", "png"]
+    done = CliRunner().invoke(app, asked, catch_exceptions=False)
+    assert done.stdout.strip() == str(folder / "curves.png")
+    assert "has changed since" not in done.stderr
+    assert (folder / "curves.png").read_bytes() == before
+
+
+def test_all_experiments_among_what_else_lies_there(results: Path, tmp_path: Path) -> None:
+    """A results folder also holds tasks, tables and pages. A damaged experiment is reported and skipped."""
+    here, out = tmp_path / "results", tmp_path / "figures"
+    shutil.copytree(results, here)
+    (here / "tasks").mkdir(exist_ok=True)
+    (here / "README.md").write_text("")
+    (here / "mine" / "manifest.json").write_text("{")
+    asked = ["plot", "--all", "--results", str(here), "--format", "svg", "--out", str(out)]
+    done = CliRunner().invoke(app, asked, catch_exceptions=False)
+    drawn = {path.name for path in out.iterdir()}
+    others = {path.parent.name for path in here.glob("*/manifest.json")} - {"mine"}
+    assert others
+    assert all(any(name.startswith(f"{other}-") for name in drawn) for other in others)
+    assert not any(name.startswith("mine-") for name in drawn)
+    assert "passed over: " in done.stderr
+
+
+def test_what_cannot_be_drawn_is_an_error(results: Path, tmp_path: Path) -> None:
+    for arguments, said in (
+        ([str(results / "mine"), "--format", "pgn"], 'did you mean "png"'),
+        ([str(tmp_path)], "run the experiment's config first"),
+        (["x.txt"], "neither a config"),
+        ([], "give --all"),
+        (["--all", "x.yaml"], "give --all"),
+        (["--all", "--results", str(tmp_path)], "run a config first"),
+    ):
+        with pytest.raises(DpmfError, match=said):
+            CliRunner().invoke(app, ["plot", *arguments], catch_exceptions=False)
