@@ -4,10 +4,10 @@ A process loads a kernel once. So most flips are followed only by a load, in a c
 others are followed by a run that starts from nothing.
 """
 
-import importlib
 import json
 import random
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ def kernels(
     found = []
     for path in entries.entries():
         module, _, name = json.loads(entries.content(path)[0])["kernel"].rpartition(".")
-        dispatcher = getattr(importlib.import_module(module), name, None)
+        dispatcher = getattr(sys.modules.get(module), name, None)
         if dispatcher is None or not dispatcher._cache.examples:
             continue  # the entry of a kernel includes the compiled functions that it calls
         kept = (Kept(KernelCache(dispatcher, ()), signature, path) for signature in dispatcher.overloads)

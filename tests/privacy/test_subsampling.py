@@ -242,6 +242,8 @@ def test_where_hardly_anybody_is_sampled_delta_alone_suffices() -> None:
     found = noise_multipliers(np.ones(1), 1e-3, rate=1e-5, steps=2, neighbours=Neighbours.USER)
     assert 0 < found[0] < 0.2
     assert SampledSteps(found, 1e-5, 2).epsilons(1e-3, Neighbours.USER)[0] <= 1
+    (least,) = noise_multipliers(np.array([1e-6]), 1e-6, rate=0.1, steps=2, neighbours=Neighbours.USER)
+    assert 0 < least < np.inf  # the smallest ε of a config
 
 
 def test_a_delta_beyond_double_precision_is_never_certified() -> None:
