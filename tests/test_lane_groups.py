@@ -23,17 +23,12 @@ def test_groups_cover_the_grid_once(count: int, widths: list[int]) -> None:
     parts = groups(count)
     assert np.concatenate([np.arange(count)[group] for group in parts]).tolist() == list(range(count))
     assert [padded_width(group.stop - group.start) for group in parts] == widths
+    assert padded_grid(count) == sum(widths)
+    assert max(widths) <= MAXIMUM_WIDTH
 
 
 def test_padding_repeats_the_last_model() -> None:
     assert pad(np.array([[1.0, 2.0]]), 4).tolist() == [[1.0, 2.0, 2.0, 2.0]]
-
-
-@pytest.mark.parametrize("count", [1, 9, 20, 48])
-def test_no_group_is_wider_than_the_vectors(count: int) -> None:
-    widths = [padded_width(part.stop - part.start) for part in groups(count)]
-    assert max(widths) <= MAXIMUM_WIDTH
-    assert padded_grid(count) == sum(widths)
 
 
 @pytest.mark.parametrize("grid", [1, 8, 9, 16, 20])

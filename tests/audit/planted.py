@@ -16,22 +16,23 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_mode
 from dpmf_cli.algorithms.shared.model import Model
-from dpmf_cli.audit.judge import Finding, Flaw
+from dpmf_cli.audit.judge import Finding
 from dpmf_cli.audit.pairs import tiny_pairs
 from dpmf_cli.audit.replay import replay
 from dpmf_cli.privacy.accounting import mu_of_epsilon
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.grid import on_grid
+from dpmf_cli.privacy.grid import FINEST, MARGIN, on_grid
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import gaussian, laplace, repeated_laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.noise import LaneNoise, Law, unit_laplace
 from dpmf_cli.privacy.release import NoisyKernel, Publish, Release, noisy_kernel
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
 Numbers = NDArray[np.float64]
+Shape = tuple[int, ...]
 
 ROUNDS = 3
 """Passes of the descent."""
@@ -156,10 +157,11 @@ class Fit:
         return self.released("user sums", self.user_sums(average), self.moves(self.scale_width), 0.2) / 8
 
     def user_sums(self, average: Numbers) -> Numbers:
-        residuals = self.ratings.values.astype(np.float64)[:, None] - average
-        return np.stack(
-            [np.bincount(self.ratings.users, column, self.train.n_users) for column in residuals.T], -1
-        )
+        return self.sums_of(self.ratings, average)
+
+    def sums_of(self, ratings: Ratings, average: Numbers) -> Numbers:
+        residuals = ratings.values.astype(np.float64)[:, None] - average
+        return np.stack([np.bincount(ratings.users, column, ratings.n_users) for column in residuals.T], -1)
 
     def items(self, average: Numbers, counts: Numbers) -> Numbers:
         """(n_items, E) biases of items."""
@@ -240,6 +242,47 @@ class Fit:
         return Sensitivity(many * each, 1, self.neighbours, "clipped errors")
 
 
+def fit_with(base: type[Fit] = Fit, **hooks: Any) -> type[Fit]:
+    """A fit with these hooks in the place of its own: with these mistakes."""
+    return type("Mistaken", (base,), hooks)
+
+
+def of_user_sums(release: Callable[..., Release]) -> Callable[..., Release]:
+    """A hook `release` for the users' sums alone."""
+
+    def hook(self: Fit, step: str, shape: Shape, sensitivity: Sensitivity, share: float) -> Release:
+        return (release if step == "user sums" else Fit.release)(self, step, shape, sensitivity, share)
+
+    return hook
+
+
+def own_noise(noise: Callable[[Fit, Shape, Numbers], LaneNoise]) -> Callable[..., Release]:
+    """A hook `release`: the users' sums get noise of the plugin's own class or law, as a function of its shape and of
+    the scale that the ledger charges."""
+
+    def release(self: Fit, step: str, shape: Shape, sensitivity: Sensitivity, share: float) -> Release:
+        epsilon, ledger = share * self.epsilons, self.curator.ledger
+        if self.toy.gaussian:
+            entry = ledger.spend_gaussian(step, sensitivity, epsilon)
+        else:
+            entry = ledger.spend(step, "Laplace", sensitivity, epsilon)
+        return self.curator.release(entry, noise(self, shape, sensitivity.value / epsilon * (1 + MARGIN)))
+
+    return of_user_sums(release)
+
+
+def drawn(fit: Fit, shape: Shape, scale: Numbers, law: Law = unit_laplace) -> LaneNoise:
+    return LaneNoise.drawn(law, shape, fit.curator.noise("user sums"), scale)
+
+
+class NotOnAGrid(LaneNoise):
+    """Noise whose sums are not rounded."""
+
+    @property
+    def grid(self) -> Numbers:
+        return np.full_like(self.scale, FINEST)
+
+
 class Toy(PrivateAlgorithm):
     """The algorithm around a `Fit`."""
 
@@ -265,7 +308,3 @@ def findings(algorithm: PrivateAlgorithm, pairs: int = 60, epsilon: float = 1.0)
     """The findings of a replay of many tiny pairs."""
     for pair in tiny_pairs(algorithm.neighbours, pairs):
         yield from replay(algorithm, pair, epsilon).findings
-
-
-def flaws(algorithm: PrivateAlgorithm, pairs: int = 60, epsilon: float = 1.0) -> set[Flaw]:
-    return {finding.flaw for finding in findings(algorithm, pairs, epsilon)}

@@ -37,8 +37,9 @@ Floats = NDArray[np.float64]
 # --- one count ---
 
 
-def test_a_textbook_interval() -> None:
+def test_a_textbook_interval_and_none() -> None:
     assert clopper_pearson(10, 100, 0.975) == pytest.approx((0.04900, 0.17622), abs=1e-5)
+    assert clopper_pearson(0, 0, 0.95) == (0, 1)
 
 
 @pytest.mark.parametrize(("successes", "trials"), [(1, 1), (3, 7), (250, 1000), (99_999, 100_000)])
@@ -47,12 +48,6 @@ def test_ends_are_where_the_tails_are_as_likely_as_stated(successes: int, trials
     assert binom.sf(successes - 1, trials, low) == pytest.approx(0.01, rel=1e-6)
     if successes < trials:
         assert binom.cdf(successes, trials, high) == pytest.approx(0.01, rel=1e-6)
-
-
-def test_none_all_and_no_trials() -> None:
-    assert clopper_pearson(0, 50, 0.95) == pytest.approx((0, 1 - 0.05 ** (1 / 50)))
-    assert clopper_pearson(50, 50, 0.95) == pytest.approx((0.05 ** (1 / 50), 1))
-    assert clopper_pearson(0, 0, 0.95) == (0, 1)
 
 
 @pytest.mark.parametrize("chance", [0.001, 0.1, 0.37, 0.5, 0.9, 0.999])
@@ -70,12 +65,6 @@ def test_known_figures() -> None:
     assert epsilon_of_event(400, 400, 0, 400, 0, 0.99) == pytest.approx(4.317445, abs=1e-6)
     assert ceiling(10**4, 10**4, 0, 0.95) == pytest.approx(7.904833, abs=1e-6)
     assert ceiling(10**5, 10**5, 0, 0.95) == pytest.approx(10.207584, abs=1e-6)
-
-
-def test_a_figure_by_hand() -> None:
-    """All of n against none: p is a^(1/n) and q is 1 − a^(1/n), where a is half of what the confidence leaves."""
-    end = 0.005 ** (1 / 400)
-    assert ceiling(400, 400, 0.1, 0.99) == pytest.approx(math.log((end - 0.1) / (1 - end)))
 
 
 def coverage(
@@ -104,29 +93,14 @@ E = math.e
 def test_coverage_by_enumeration(chance: float, other_chance: float, delta: float, truth: float) -> None:
     """The bound has its coverage; the counts without a margin do not."""
     n = 40
-    assert (
-        coverage(chance, other_chance, n, lambda k, j: epsilon_of_event(k, n, j, n, delta, 0.9), truth) >= 0.9
-    )
-    assert (
-        coverage(chance, other_chance, n, lambda k, j: epsilon_either_way(k, n, j, n, delta, 0.9), truth)
-        >= 0.9
-    )
+    for bound in (epsilon_of_event, epsilon_either_way):
+        found = coverage(chance, other_chance, n, lambda k, j: bound(k, n, j, n, delta, 0.9), truth)  # noqa: B023
+        assert found >= 0.9
 
     def without_margin(k: int, j: int) -> float:
         return math.inf if j == 0 else math.log(max(k / n - delta, 1e-300) * n / j)
 
     assert coverage(chance, other_chance, n, without_margin, truth) < 0.9
-
-
-def test_randomised_response_is_nearly_found() -> None:
-    rng = np.random.default_rng(1)
-    hits, other_hits = (rng.binomial(4000, p, 400) for p in (E / (1 + E), 1 / (1 + E)))
-    bounds = np.array(
-        [epsilon_of_event(int(k), 4000, int(j), 4000, 0, 0.95) for k, j in zip(hits, other_hits, strict=True)]
-    )
-    assert (bounds <= 1).mean() >= 0.95
-    assert bounds.min() > 0.8
-    assert 0.88 < bounds.mean() < 0.95
 
 
 def test_delta_lowers_the_bound_and_what_is_not_positive_is_0() -> None:
@@ -162,16 +136,13 @@ def test_no_bound_is_above_its_ceiling() -> None:
 # --- choosing an event ---
 
 
-def test_an_event_is_what_it_says() -> None:
-    values = [1.0, 2.0, 3.0, math.nan]
-    assert Event(2.0, True, True).holds(values).tolist() == [False, True, True, False]
-    assert Event(2.0, False, True).holds(values).tolist() == [True, False, False, True]
-
-
 def test_counts_stand_with_the_numerator_first() -> None:
     here, there = [1.0, 2.0, 3.0], [1.0, 1.0, 1.0, 3.0, 4.0]
     assert counts_of(Event(2.0, True, True), here, there) == (2, 3, 2, 5)
     assert counts_of(Event(2.0, False, False), here, there) == (3, 5, 1, 3)
+    values = [1.0, 2.0, 3.0, math.nan]
+    assert Event(2.0, True, True).holds(values).tolist() == [False, True, True, False]
+    assert Event(2.0, False, True).holds(values).tolist() == [True, False, False, True]
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.05])
@@ -196,18 +167,6 @@ def test_the_best_threshold_is_the_best_of_all(seed: int, delta: float) -> None:
         return mu_of_event(*counts_of(event, here, there), 0.95)
 
     assert mu(best_threshold_for_mu(here, there)) == pytest.approx(max(map(mu, every)), abs=1e-9)
-
-
-@pytest.mark.parametrize("above", [True, False])
-@pytest.mark.parametrize("numerator_here", [True, False])
-def test_direction_and_numerator(above: bool, numerator_here: bool) -> None:
-    """One data set always gives 0, the other something on one side of 0 in a tenth of the runs."""
-    plain, odd = np.zeros(300), np.where(np.arange(300) % 10 == 0, 1.0 if above else -1.0, 0.0)
-    here, there = (odd, plain) if numerator_here else (plain, odd)
-    event = best_threshold(here, there, 0)
-    assert (event.above, event.numerator_here) == (above, numerator_here)
-    assert event.holds(odd).sum() == 30
-    assert not event.holds(plain).any()
 
 
 def test_a_statistic_that_is_no_number_is_refused() -> None:
@@ -235,10 +194,14 @@ def epsilon_audit(delta: float) -> Callable[[Floats, Floats, Floats, Floats], fl
     return bound
 
 
-def test_laplace_noise_at_epsilon_1() -> None:
-    bounds = repeated(lambda rng, c: c + rng.laplace(0, 1, 500), epsilon_audit(0))
-    assert (bounds <= 1).mean() >= 0.9
-    assert bounds.mean() > 0.6
+def test_laplace_noise_at_epsilon_1_and_noise_of_epsilon_2_that_claims_1() -> None:
+    right, half = (
+        repeated(lambda rng, c: c + rng.laplace(0, scale, 500), epsilon_audit(0))  # noqa: B023
+        for scale in (1, 0.5)
+    )
+    assert (right <= 1).mean() >= 0.9
+    assert right.mean() > 0.6
+    assert (half > 1).mean() > 0.95
 
 
 def test_gaussian_noise_at_mu_1() -> None:
@@ -258,12 +221,6 @@ def test_gaussian_noise_at_mu_1() -> None:
     assert mus.mean() > 0.75
 
 
-def test_too_little_noise_is_found() -> None:
-    """The claim is ε = 1; the noise is that of ε = 2."""
-    bounds = repeated(lambda rng, c: c + rng.laplace(0, 0.5, 500), epsilon_audit(0))
-    assert (bounds > 1).mean() > 0.95
-
-
 def test_choosing_by_the_test_values_would_be_wrong() -> None:
     """There is no difference at all. An event that is chosen on the values from which it is bounded suggests
     one too often."""
@@ -281,14 +238,8 @@ def test_choosing_by_the_test_values_would_be_wrong() -> None:
 # --- one event: μ ---
 
 
-def test_mu_by_hand() -> None:
-    low, high = clopper_pearson(70, 100, 0.975)[0], clopper_pearson(20, 100, 0.975)[1]
-    assert mu_of_event(70, 100, 20, 100, 0.95) == pytest.approx(norm.ppf(1 - high) - norm.ppf(1 - low))
-    assert mu_of_event(20, 100, 70, 100, 0.95) == 0
-    assert mu_of_event(0, 0, 0, 0, 0.95) == 0
-
-
 def test_mu_of_many_trials_is_the_gaussian_one() -> None:
+    assert mu_of_event(20, 100, 70, 100, 0.95) == mu_of_event(0, 0, 0, 0, 0.95) == 0
     n, mu, threshold = 10**8, 1.7, 0.4
     hits, other_hits = (round(n * norm.sf(threshold - c)) for c in (mu, 0.0))
     assert mu_of_event(hits, n, other_hits, n, 0.95) == pytest.approx(mu, abs=1e-3)
@@ -391,17 +342,6 @@ def test_coverage_of_guesses(epsilon: float, delta: float) -> None:
     assert likely[np.log(np.maximum(correct, 1) / np.maximum(200 - correct, 0.5)) <= epsilon].sum() < 0.95
 
 
-def test_what_is_refuted_and_what_is_not() -> None:
-    for correct, guesses, canaries, delta in [
-        (75, 100, 1000, 1e-4),
-        (90, 100, 100, 0.0),
-        (999, 1000, 1000, 1e-6),
-    ]:
-        epsilon = epsilon_of_guesses(correct, guesses, canaries, delta, 0.95)
-        assert chance_of_guesses(correct, guesses, canaries, epsilon, delta) <= 0.05 + 1e-9
-        assert chance_of_guesses(correct, guesses, canaries, epsilon + 1e-3, delta) > 0.05
-
-
 def test_guesses_are_monotone() -> None:
     for delta in (0.0, 1e-5):
         bounds = [epsilon_of_guesses(v, 300, 500, delta, 0.95) for v in range(301)]
@@ -412,12 +352,6 @@ def test_guesses_are_monotone() -> None:
     assert np.all(np.diff(at_delta) < 0)
     assert at_delta[-1] == 0
     assert epsilon_of_guesses(250, 300, 5000, 1e-5, 0.95) < epsilon_of_guesses(250, 300, 300, 1e-5, 0.95)
-
-
-def test_the_ceiling_of_guesses_by_hand() -> None:
-    rate = 0.05 ** (1 / 100)
-    assert ceiling_of_guesses(100, 100, 0, 0.95) == pytest.approx(math.log(rate / (1 - rate)))
-    assert epsilon_of_guesses(0, 0, 10, 1e-5, 0.95) == 0
 
 
 # --- low bits ---
@@ -446,6 +380,7 @@ def bit_audit(release: Release, seed: int = 0) -> tuple[BitEvent, float]:
 
 
 LEAKS: dict[str, tuple[Release, str]] = {
+    "Gaussian": (lambda rng, c: c + rng.normal(0, SCALE, RELEASES), "not a multiple of 2^-51"),
     "float64": (lambda rng, c: c + noise(rng), "not a multiple of 2^-51"),
     "float32": (lambda rng, c: np.float32(c) + noise(rng).astype(np.float32), "not a multiple of 2^-22"),
     "float32, kept as float64": (
@@ -463,10 +398,6 @@ def test_the_well_known_leak_is_found(name: str) -> None:
     assert str(event) == said
     assert event.numerator_here
     assert bound > 5
-
-
-def test_gaussian_noise_leaks_too() -> None:
-    assert bit_audit(lambda rng, c: c + rng.normal(0, SCALE, RELEASES))[1] > 5
 
 
 def test_noise_on_a_grid_leaks_a_clean_value_that_is_not_on_it() -> None:

@@ -89,12 +89,7 @@ def neighbour_races(
         return of.our_neighbours(key, train, test)
 
     for key, racing in (("mm_knn", peers), ("mm_svd", {})):
-        yield Race(
-            f"fit and predict, k = {of.NEIGHBOURS}",
-            None,
-            partial(enter, key),
-            racing,
-        )
+        yield Race(f"fit and predict, k = {of.NEIGHBOURS}", None, partial(enter, key), racing)
 
 
 def page(lenskit: bool) -> str:

@@ -99,12 +99,20 @@ def test_entries_are_this_users_alone(kernels: Path) -> None:
     assert {path.stat().st_mode & 0o777 for path in kernels.iterdir()} == {0o600}
 
 
-@pytest.mark.parametrize("mode", [0o777, 0o770])
+@pytest.mark.parametrize("theirs", [0o777, 0o770, "another user's"])
 def test_a_folder_that_others_may_write_to_is_not_used(
-    kernels: Path, capsys: pytest.CaptureFixture[str], mode: int
+    kernels: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    theirs: int | str,
 ) -> None:
     result(fresh())
-    kernels.chmod(mode)
+    if isinstance(theirs, int):
+        kernels.chmod(theirs)
+    else:
+        status = kernels.lstat()
+        other = os.stat_result((*status[:4], os.getuid() + 1, *status[5:10]))
+        monkeypatch.setattr(Path, "lstat", lambda path: other if path == kernels else os.lstat(path))
     entries._private.cache_clear()
     again = fresh()
     assert result(again) == RIGHT
@@ -113,17 +121,6 @@ def test_a_folder_that_others_may_write_to_is_not_used(
     assert capsys.readouterr().err == (
         f"{kernels}: compiled kernels are not kept there: {entries.NOT_PRIVATE}\n"
     )
-
-
-def test_a_folder_of_another_user_is_not_used(monkeypatch: pytest.MonkeyPatch, kernels: Path) -> None:
-    result(fresh())
-    status = kernels.lstat()
-    another = os.stat_result((*status[:4], os.getuid() + 1, *status[5:10]))
-    monkeypatch.setattr(Path, "lstat", lambda path: another if path == kernels else os.lstat(path))
-    again = fresh()
-    entries._private.cache_clear()
-    assert result(again) == RIGHT
-    assert not was_loaded(again)
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmf_cli.algorithms.registry import BASELINES
+from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm
-from dpmf_cli.audit.entries import SMALL, registered
+from dpmf_cli.audit.entries import registered
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.datasets.canonical import Duplicates, canonicalise, checksum
 from dpmf_cli.datasets.formats.source import Raw
@@ -149,7 +149,7 @@ def test_fine_grids_survive_float32(step: float) -> None:
 
 
 GRID = (0.5, 5.0)
-SPECIFICATION = SMALL["personalized"]
+SPECIFICATION = dict(PRIVATE["personalized"].small)
 SMALL_BASELINES = {
     "pmf": {"epochs": 3},
     "sampled": {**SPECIFICATION, "base": {"algorithm": "pmf", "epochs": 3}},

@@ -1,4 +1,5 @@
-"""Result files, tables and caches with bytes changed or cut off, changed data, two simultaneous runs, odd clocks."""
+"""Result files, tables, caches and data with bits or bytes changed or cut off: the same bytes or a refusal, never a
+wrong figure. Changed data, two simultaneous runs, odd clocks."""
 
 import random
 import shutil
@@ -13,6 +14,7 @@ from tests.faults import clock
 from tests.faults.arena import NAME, PATIENCE, Arena, differing, files, ratings_csv, run_here
 from tests.faults.tally import Row, Tally, full, times
 
+Change = Callable[[bytes, random.Random], bytes]
 CLOCK = Path(clock.__path__[0])
 
 
@@ -27,59 +29,104 @@ def truncate(data: bytes, rng: random.Random) -> bytes:
     return data[: rng.randrange(len(data))]
 
 
-@pytest.mark.parametrize("damage", [corrupt, truncate], ids=["corrupted", "truncated"])
+def flip(data: bytes, rng: random.Random) -> bytes:
+    at = rng.randrange(8 * len(data))
+    return b"%b%c%b" % (data[: at // 8], data[at // 8] ^ (1 << at % 8), data[at // 8 + 1 :])
+
+
+def damage(path: Path, change: Change, rng: random.Random) -> bytes:
+    """Changes a file that other processes may have open, and returns the file's old bytes."""
+    whole = path.read_bytes()
+    path.unlink()  # a memory map of the old bytes may still be open
+    path.write_bytes(change(whole, rng))
+    return whole
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"), [(corrupt, " corrupted"), (truncate, " truncated"), (flip, ", bit flipped")]
+)
 def test_damaged_result_files(
-    here: Arena,
-    tally: Tally,
-    capsys: pytest.CaptureFixture[str],
-    damage: Callable[[bytes, random.Random], bytes],
+    here: Arena, tally: Tally, capsys: pytest.CaptureFixture[str], change: Change, fault: str
 ) -> None:
-    rng, row = (
-        random.Random(damage.__name__),
-        tally.row(f"result file {damage.__name__}ed".replace("teed", "ted")),
-    )
+    rng, row = random.Random(change.__name__), tally.row(f"result file{fault}")
     run_here(capsys)
     names = sorted(name for name in here.expected if name.startswith("tasks/"))
-    while row.injected < times(200, 6):
-        for name in rng.sample(names, times(5, 3)):
-            path = here.results / name
-            path.write_bytes(damage(path.read_bytes(), rng))
+    while row.injected < times(150 if change is flip else 200, 5):
+        for name in rng.sample(names, 5):
+            damage(here.results / name, change, rng)
             row.injected += 1
-        code, said = run_here(capsys)
-        assert code == 0, said
-        assert said.count(": damaged (its content does not fit its checksum); set aside as ") == times(5, 3)
-        row.resumed += 1
-        row.differing += differing(files(here.results), here.expected)
+        assert (
+            run_again(here, row, capsys).count(" (its content does not fit its checksum); set aside as ") == 5
+        )
     assert row.differing == 0
 
 
-@pytest.mark.parametrize("damage", [corrupt, truncate], ids=["corrupted", "truncated"])
+OTHERS: tuple[tuple[Change, str, str, int], ...] = (
+    (corrupt, "table, manifest or cache damaged", "any", 50),
+    (truncate, "table, manifest or cache damaged", "any", 50),
+    (flip, "cache, bit flipped", "cache", 60),
+    (flip, "table or manifest, bit flipped", "table or manifest", 30),
+)
+
+
+@pytest.mark.parametrize(("change", "fault", "kind", "often"), OTHERS)
 def test_damaged_tables_manifests_and_caches(
     here: Arena,
     tally: Tally,
     capsys: pytest.CaptureFixture[str],
-    damage: Callable[[bytes, random.Random], bytes],
+    change: Change,
+    fault: str,
+    kind: str,
+    often: int,
 ) -> None:
-    rng = random.Random(f"other {damage.__name__}")
-    row = tally.row("table, manifest or cache damaged")
+    rng, row = random.Random(f"{kind} {change.__name__}"), tally.row(fault)
     run_here(capsys)
-    manifest = here.results / NAME / "manifest.json"
-    goal = row.injected + times(50, 2)
+    manifest, goal = (
+        here.results / NAME / "manifest.json",
+        row.injected + times(often, 2),
+    )
     while row.injected < goal:
-        kept = [*here.cache.glob("ratings/*/*"), *here.cache.glob("sources/*/*")]
-        path = rng.choice([*(here.results / NAME).iterdir(), *kept, manifest])
-        whole = path.read_bytes()
-        damaged = damage(whole, rng)
-        path.unlink()  # a memory map of the old bytes is still open here
-        path.write_bytes(damaged)
+        cached = [path for of in ("ratings/*/*", "sources/*/*", "digests/*") for path in here.cache.glob(of)]
+        tables = [*(here.results / NAME).iterdir(), manifest]
+        path = rng.choice(sorted({"any": cached + tables, "cache": cached}.get(kind, tables)))
+        whole = damage(path, change, rng)
+        damaged = path.read_bytes()
+        row.injected += 1
+        said = run_again(here, row, capsys)
+        assert (
+            path != manifest
+            or change is flip
+            or ("manifest.json: damaged" in said and path.read_bytes() != damaged)
+        )
+        if path.suffix == ".npy" and path.parent.parent.name == "ratings":
+            row.differing += differing({"": path.read_bytes()}, {"": whole})
+    assert row.differing == 0
+
+
+def run_again(here: Arena, row: Row, capsys: pytest.CaptureFixture[str]) -> str:
+    code, said = run_here(capsys)
+    assert code == 0, said
+    row.resumed += 1
+    row.differing += differing(files(here.results), here.expected)
+    return said
+
+
+def test_flips_in_the_data(here: Arena, tally: Tally, capsys: pytest.CaptureFixture[str]) -> None:
+    """If the ratings differ, or are no ratings, the run says so. If they are the same, so are the results."""
+    rng, row, data = random.Random("data"), tally.row("data file, bit flipped"), here.folder / "ratings.csv"
+    run_here(capsys)
+    for _ in range(times(30, 1)):
+        whole = damage(data, flip, rng)
         row.injected += 1
         code, said = run_here(capsys)
-        assert code == 0, said
-        assert path != manifest or ("manifest.json: damaged" in said and path.read_bytes() != damaged)
-        row.resumed += 1
         row.differing += differing(files(here.results), here.expected)
-        if here.cache in path.parents and path.suffix == ".npy" and path.parent.parent.name == "ratings":
-            row.differing += differing({"": path.read_bytes()}, {"": whole})
+        data.write_bytes(whole)
+        if code:
+            assert code == 2
+            assert "ratings.csv" in said or "the ratings of made changed" in said
+            run_again(here, row, capsys)
+        else:
+            row.resumed += 1
     assert row.differing == 0
 
 
@@ -92,8 +139,6 @@ def test_changed_data_are_refused(here: Arena, tally: Tally, capsys: pytest.Capt
         code, said = run_here(capsys)
         assert code == 2
         assert "the ratings of made changed since these results were made" in said
-        assert "bring the old file back" in said
-        assert "--results" in said
         assert "--new-data" in said
         row.injected += 1
         row.differing += differing(files(here.results), finished)

@@ -1,13 +1,13 @@
-"""One bit flipped in a file that a run reads back: leads to the same bytes or a refusal, never to a wrong figure.
+"""One bit flipped in a kernel, which is most of what a run reads back.
 
-Most of what a run reads back are kernels. A process loads a kernel once. So most flips in kernels are followed only
-by a load, in a cache that has loaded nothing yet. The others are followed by a run that starts from nothing.
+A process loads a kernel once. So most flips are followed only by a load, in a cache that has loaded nothing yet. The
+others are followed by a run that starts from nothing.
 """
 
-import importlib
 import json
 import random
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,21 +16,14 @@ import pytest
 
 from dpmf_cli.compiled import entries
 from dpmf_cli.compiled.decorator import KernelCache
-from tests.faults.arena import NAME, Arena, differing, files, run_here
-from tests.faults.tally import Row, Tally, times
-
-RUNS = times(30, 1)
-FLIPPED_AT_ONCE = 5
+from tests.faults.arena import Arena, run_here
+from tests.faults.tally import Tally, times
+from tests.faults.test_damage import damage, flip
 
 
 def flipped(path: Path, rng: random.Random) -> bytes:
-    """Flips a bit of a file that other processes may have open, and returns the file's old bytes."""
-    whole = path.read_bytes()
-    at = rng.randrange(8 * len(whole))
-    path.unlink()
-    path.write_bytes(b"%b%c%b" % (whole[: at // 8], whole[at // 8] ^ (1 << at % 8), whole[at // 8 + 1 :]))
-    if entries.place() in path.parents:
-        path.chmod(0o600)
+    whole = damage(path, flip, rng)
+    path.chmod(0o600)
     return whole
 
 
@@ -57,7 +50,7 @@ def kernels(
     found = []
     for path in entries.entries():
         module, _, name = json.loads(entries.content(path)[0])["kernel"].rpartition(".")
-        dispatcher = getattr(importlib.import_module(module), name, None)
+        dispatcher = getattr(sys.modules.get(module), name, None)
         if dispatcher is None or not dispatcher._cache.examples:
             continue  # the entry of a kernel includes the compiled functions that it calls
         kept = (Kept(KernelCache(dispatcher, ()), signature, path) for signature in dispatcher.overloads)
@@ -94,64 +87,4 @@ def test_runs_from_nothing_with_flipped_kernels(arena: Arena, kernels: list[Kept
             flipped(kept.path, rng)
         row.injected += (found := arena.resume(row).count(": damaged ("))
         assert found > 0
-    assert row.differing == 0
-
-
-def run_again(here: Arena, row: Row, capsys: pytest.CaptureFixture[str]) -> str:
-    code, said = run_here(capsys)
-    assert code == 0, said
-    row.resumed += 1
-    row.differing += differing(files(here.results), here.expected)
-    return said
-
-
-def test_flips_in_results(here: Arena, tally: Tally, capsys: pytest.CaptureFixture[str]) -> None:
-    rng, row = random.Random("results"), tally.row("result file, bit flipped")
-    run_here(capsys)
-    names = sorted(name for name in here.expected if name.startswith("tasks/"))
-    for _ in range(RUNS):
-        for name in rng.sample(names, FLIPPED_AT_ONCE):
-            flipped(here.results / name, rng)
-            row.injected += 1
-        said = run_again(here, row, capsys)
-        assert said.count("set aside as") == FLIPPED_AT_ONCE
-    assert row.differing == 0
-
-
-@pytest.mark.parametrize("kind", ["cache", "table or manifest"])
-def test_flips_in_caches_and_tables(
-    here: Arena, tally: Tally, capsys: pytest.CaptureFixture[str], kind: str
-) -> None:
-    rng, row = random.Random(kind), tally.row(f"{kind}, bit flipped")
-    run_here(capsys)
-    for _ in range(2 * RUNS if kind == "cache" else RUNS):
-        kept = [
-            *here.cache.glob("ratings/*/*"),
-            *here.cache.glob("sources/*/*"),
-            *here.cache.glob("digests/*"),
-        ]
-        path = rng.choice(sorted(kept if kind == "cache" else (here.results / NAME).iterdir()))
-        flipped(path, rng)
-        row.injected += 1
-        run_again(here, row, capsys)
-    assert row.differing == 0
-
-
-def test_flips_in_the_data(here: Arena, tally: Tally, capsys: pytest.CaptureFixture[str]) -> None:
-    """If the ratings differ, or are no ratings, the run says so. If they are the same, so are the results."""
-    rng, row, data = random.Random("data"), tally.row("data file, bit flipped"), here.folder / "ratings.csv"
-    run_here(capsys)
-    for _ in range(RUNS):
-        whole = flipped(data, rng)
-        row.injected += 1
-        code, said = run_here(capsys)
-        row.differing += differing(files(here.results), here.expected)
-        if code:
-            assert code == 2
-            assert "ratings.csv" in said or "the ratings of made changed" in said
-            data.write_bytes(whole)
-            run_again(here, row, capsys)
-        else:
-            row.resumed += 1
-            data.write_bytes(whole)
     assert row.differing == 0

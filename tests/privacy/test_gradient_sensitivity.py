@@ -104,12 +104,9 @@ def random_values(rng: np.random.Generator, shape: tuple[int, ...], spread: floa
 @pytest.mark.parametrize("kind", KINDS)
 @given(
     n_items=st.integers(3, 12),
-    spread=st.sampled_from([0.0, 1e-6, 1e-3, 1.0]),
-    of_averages=st.sampled_from([0.0, 1e-3, 1.0]),
-    signed=st.booleans(),
-    strength=st.sampled_from([0.01, 1.0, 100.0]),
-    contribution=st.sampled_from([1e-6, 1e-3, 0.3, 10.0]),
-    enough=st.booleans(),
+    spreads=st.tuples(st.sampled_from([0.0, 1e-6, 1e-3, 1.0]), st.sampled_from([0.0, 1e-3, 1.0])),
+    flags=st.tuples(st.booleans(), st.booleans()),
+    sizes=st.tuples(st.sampled_from([0.01, 1.0, 100.0]), st.sampled_from([1e-6, 1e-3, 0.3, 10.0])),
     seed=st.integers(0, 2**32 - 1),
 )
 @settings(max_examples=100, deadline=None)
@@ -117,15 +114,13 @@ def test_no_neighbouring_data_moves_a_gradient_by_more_than_its_bound(
     noise: str,
     kind: Neighbours,
     n_items: int,
-    spread: float,
-    of_averages: float,
-    signed: bool,
-    strength: float,
-    contribution: float,
-    enough: bool,
+    spreads: tuple[float, float],
+    flags: tuple[bool, bool],
+    sizes: tuple[float, float],
     seed: int,
 ) -> None:
     """`enough`: the user has exactly as many ratings as required, and is left out with one less."""
+    (spread, of_averages), (signed, enough), (strength, contribution) = spreads, flags, sizes
     rng, norm = np.random.default_rng(seed), NOISES[noise]
     rows = random_values(rng, (3, n_items), spread)
     rows[:2] *= rng.random((2, n_items)) < 0.5
@@ -226,15 +221,11 @@ def dense(train: Ratings) -> Array:
 
 
 @pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize(
-    "more", [{"algorithm": "dpsgd_pnbm"}, {"algorithm": "dpps_pnbm", "most_ratings": 20}]
-)
+@pytest.mark.parametrize("more", [{}, {"algorithm": "dpps_pnbm", "most_ratings": 20}])
 def test_a_users_limits_add_up_to_its_contribution(noise: str, more: dict[str, Any]) -> None:
     """In L2, as rows of their own: √(Σ limit²) = c; in L1 Σ limit = c; in units of 1/s₀, as gradients are."""
-    kind = PosteriorPNBM if more["algorithm"] == "dpps_pnbm" else PrivatePNBM
-    entry = kind.model_validate(
-        {**more, "neighbours": "user", "mode": "corrected", "noise": noise, "initial_similarity": 4}
-    )
+    common = {"algorithm": "dpsgd_pnbm", "neighbours": "user", "mode": "corrected", "initial_similarity": 4}
+    entry = (PosteriorPNBM if more else PrivatePNBM).model_validate({**common, "noise": noise, **more})
     train = table(np.tril(np.full((9, 9), 3.0)))
     learned = entry.clipped(train)
     assert learned.norm == NOISES[noise]

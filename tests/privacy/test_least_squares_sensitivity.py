@@ -136,15 +136,3 @@ def test_the_public_code_assumes_less_than_a_user_moves() -> None:
     assert moves.number_as is not None
     assert moves.total.value == pytest.approx(math.sqrt(K) * moves.total_as.value)
     assert moves.number.value == K * moves.number_as.value
-
-
-def test_a_triangle_without_the_factor_moves_as_far_and_no_further() -> None:
-    """So a factor √2 off the diagonal costs nothing, and halves the variance there."""
-    p = np.random.default_rng(3).normal(size=(1000, D))
-    p /= np.linalg.norm(p, axis=1, keepdims=True)
-    row, column = np.tril_indices(D)
-    plain = np.linalg.norm(p[:, row] * p[:, column], axis=1)
-    assert plain.max() <= 1
-    assert np.linalg.norm([1.0, 0, 0, 0, 0, 0]) == 1  # p = e_f
-    packed = (p[:, row] * p[:, column])[..., None]
-    assert np.linalg.norm(isometric(packed, D)[..., 0], axis=1) == pytest.approx(np.ones(1000))

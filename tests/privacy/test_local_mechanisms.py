@@ -10,6 +10,7 @@ from dpmf_cli.privacy.local_mechanisms import (
     ClampedLaplace,
     Duchi,
     LocalMechanism,
+    Mechanism,
     Piecewise,
     RandomisedResponse,
     UnaryEncoding,
@@ -19,7 +20,6 @@ from dpmf_cli.privacy.local_mechanisms import (
 from dpmf_cli.ratings import Scale
 
 EPSILONS = np.array([0.1, 1.0, 3.0])
-INPUTS = np.linspace(0, 1, 9)
 CONTINUOUS = [BoundedLaplace(), ClampedLaplace(), Piecewise()]
 ALL: list[LocalMechanism] = [*CONTINUOUS, RandomisedResponse(5), UnaryEncoding(5), Duchi()]
 DRAWS = 200_000
@@ -70,32 +70,6 @@ def test_bounded_laplace_is_the_listing_that_draws_again() -> None:
     assert stats.ks_2samp(kept, sent(BoundedLaplace(), 0.2, np.array([1.5]))[:, 0]).pvalue > LEVEL
 
 
-def losses(mechanism: LocalMechanism, epsilon: float, bins: int = 40) -> np.ndarray:
-    """(inputs, inputs, outputs) log ratios of the probabilities of what the code sends, for a fine grid of
-    uniforms. For mechanisms that map one uniform to one output monotonically. The mass of an interval is the
-    length of the uniforms that lead into it, so it is exact up to the grid's step."""
-    fine = 400_000
-    uniforms = (np.arange(fine) + 0.5)[:, None] / fine
-    outputs = [
-        mechanism.decoded(np.full(fine, value), uniforms, np.array([epsilon]))[:, 0] for value in INPUTS
-    ]
-    lowest, highest = min(map(np.min, outputs)), max(map(np.max, outputs))
-    # Edges just outside both ends, so that clamped outputs count as an output of their own.
-    inner = np.linspace(lowest + 1e-6 * (highest - lowest), highest - 1e-6 * (highest - lowest), bins)
-    edges = np.concatenate([[-np.inf], inner, [np.inf]])
-    masses = np.array([np.histogram(output, edges)[0] for output in outputs], float)
-    masses[:, masses.max(axis=0) < 2000] = np.nan  # an output that is no event: too few points to tell
-    return np.asarray(np.log(masses[:, None] / masses[None]))
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
-@pytest.mark.parametrize("mechanism", CONTINUOUS, ids=name)
-def test_the_loss_reaches_epsilon_and_does_not_exceed_it(mechanism: LocalMechanism, epsilon: float) -> None:
-    largest = np.nanmax(losses(mechanism, epsilon))
-    assert largest <= epsilon + 2e-3
-    assert largest > 0.85 * epsilon  # an interval of outputs, not the point where the bound is met
-
-
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize("mechanism", [RandomisedResponse(5), UnaryEncoding(3), Duchi()], ids=name)
 def test_discrete_losses_reach_epsilon_and_do_not_exceed_it(
@@ -122,10 +96,7 @@ def chances(mechanism: LocalMechanism, value: float, epsilon: float) -> tuple[np
     lowest, highest = message(np.array([0, 2**53 - 1]))
     step = np.diff(np.unique(sent(mechanism, value, np.array([epsilon])))).min()
     messages = lowest + step * np.arange(round((highest - lowest) / step) + 1)
-    low, high = (
-        np.zeros(len(messages), np.int64),
-        np.full(len(messages), 2**53),
-    )  # the first beyond each message
+    low, high = np.zeros(len(messages), np.int64), np.full(len(messages), 2**53)  # the first beyond each
     for _ in range(54):
         middle = (low + high) // 2
         beyond = message(np.minimum(middle, 2**53 - 1)) > messages + step / 4
@@ -133,12 +104,13 @@ def chances(mechanism: LocalMechanism, value: float, epsilon: float) -> tuple[np
     return messages, np.diff(high, prepend=0) * 2.0**-53
 
 
-@pytest.mark.parametrize("epsilon", [0.02, 1.0, 6.0, 12.0])
+@pytest.mark.parametrize("epsilon", [0.02, 3.36, 8.0])
 @pytest.mark.parametrize("mechanism", CONTINUOUS, ids=name)
 def test_no_message_tells_more_than_epsilon_in_the_arithmetic_of_floats(
     mechanism: LocalMechanism, epsilon: float
 ) -> None:
-    """Every single message, with its exact chance. The margin is by how much less than ε a device spends."""
+    """Every single message, with its exact chance. The margin is by how much less than ε a device spends. At ε = 3.36
+    hardly more than half of the piecewise mechanism's last cell would be within ±C."""
     found = [chances(mechanism, value, epsilon) for value in (0.0, 0.25, 1 / 3, 1.0)]
     first, _ = found[0]
     for messages, masses in found:
@@ -165,16 +137,13 @@ def test_the_scale_meets_epsilon_for_any_sensitivity(epsilon: float, sensitivity
     assert widest_loss(b, sensitivity) == pytest.approx(epsilon, rel=1e-6)
 
 
-@pytest.mark.parametrize("sensitivity", [0.25, 0.5])
-def test_the_naive_scale_for_less_than_the_width_spends_more(sensitivity: float) -> None:
+def test_the_naive_scale_for_less_than_the_width_spends_more() -> None:
     """b = Δ/ε: what the fixed point of Holohan et al. 2018 is for."""
-    assert widest_loss(sensitivity / 1.0, sensitivity) > 1.2
-
-
-@pytest.mark.parametrize("sensitivity", [0.0, 1.5])
-def test_an_impossible_sensitivity_is_refused(sensitivity: float) -> None:
-    with pytest.raises(ValueError, match="width 1"):
-        bounded_laplace_scales(np.ones(1), sensitivity)
+    assert widest_loss(0.25, 0.25) > 1.2
+    assert widest_loss(0.5, 0.5) > 1.2
+    for impossible in (0.0, 1.5):
+        with pytest.raises(ValueError, match="width 1"):
+            bounded_laplace_scales(np.ones(1), impossible)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.25, 0.6, 1.0])
@@ -213,13 +182,6 @@ def test_between_them_a_bias_remains(mechanism: LocalMechanism, largest: float) 
     assert 0.9 * largest < bias.max() <= largest
 
 
-def test_what_is_left_of_the_scale_is_as_measured_before() -> None:
-    """The slopes of bounded and of clamped Laplace at the ε of figure 2, by numerical integration."""
-    epsilons = np.array([0.1, 0.5, 1, 1.6, 3])
-    assert BoundedLaplace().slope(epsilons) == pytest.approx([0.017, 0.083, 0.164, 0.256, 0.438], abs=6e-4)
-    assert ClampedLaplace().slope(epsilons) == pytest.approx([0.0484, 0.213, 0.368, 0.501, 0.683], abs=6e-4)
-
-
 @pytest.mark.parametrize("mechanism", ALL, ids=name)
 def test_the_message_for_an_epsilon_does_not_depend_on_the_grid(mechanism: LocalMechanism) -> None:
     together = sent(mechanism, 0.4, EPSILONS)
@@ -227,22 +189,18 @@ def test_the_message_for_an_epsilon_does_not_depend_on_the_grid(mechanism: Local
         assert np.array_equal(sent(mechanism, 0.4, np.array([epsilon]))[:, 0], together[:, index])
 
 
-@pytest.mark.parametrize("mechanism", [*CONTINUOUS, RandomisedResponse(5)], ids=name)
-def test_without_privacy_the_value_is_sent(mechanism: LocalMechanism) -> None:
-    for epsilons in (np.array([1e9]), np.array([np.inf])):
-        assert sent(mechanism, 0.25, epsilons) == pytest.approx(0.25, abs=1e-6)
-
-
 @pytest.mark.parametrize("mechanism", ALL, ids=name)
-@pytest.mark.parametrize("uniform", [2.0**-54, 1 - 2.0**-53])
-def test_extreme_draws_are_finite(mechanism: LocalMechanism, uniform: float) -> None:
-    uniforms = np.full((9, mechanism.uniforms), uniform)
-    epsilons = np.array([1e-6, 1.0, 1e6, np.inf])
-    assert np.isfinite(mechanism.decoded(INPUTS, uniforms, epsilons)).all()
+def test_without_privacy_the_value_is_sent_and_extreme_draws_are_finite(mechanism: LocalMechanism) -> None:
+    epsilons = np.array([1e-6, 1.0, 1e6, 1e9, np.inf])
+    for uniform in (2.0**-54, 1 - 2.0**-53):
+        uniforms = np.full((9, mechanism.uniforms), uniform)
+        assert np.isfinite(mechanism.decoded(np.linspace(0, 1, 9), uniforms, epsilons)).all()
+    if not isinstance(mechanism, UnaryEncoding | Duchi):
+        assert sent(mechanism, 0.25, epsilons[3:]) == pytest.approx(0.25, abs=1e-6)
 
 
 def test_the_grid_is_the_ratings_own_where_it_is_coarse() -> None:
-    assert mechanism_on(Scale(1, 5, 1), "grr") == RandomisedResponse(5)  # type: ignore[arg-type]
-    assert mechanism_on(Scale(0.5, 5, 0.5), "oue") == UnaryEncoding(10)  # type: ignore[arg-type]
-    assert mechanism_on(Scale(-10, 10), "grr") == RandomisedResponse(5)  # type: ignore[arg-type]
-    assert mechanism_on(Scale(-10, 10), "grr", 21) == RandomisedResponse(21)  # type: ignore[arg-type]
+    assert mechanism_on(Scale(1, 5, 1), Mechanism.GRR) == RandomisedResponse(5)
+    assert mechanism_on(Scale(0.5, 5, 0.5), Mechanism.OUE) == UnaryEncoding(10)
+    assert mechanism_on(Scale(-10, 10), Mechanism.GRR) == RandomisedResponse(5)
+    assert mechanism_on(Scale(-10, 10), Mechanism.GRR, 21) == RandomisedResponse(21)

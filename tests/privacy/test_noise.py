@@ -8,7 +8,7 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.mechanisms import gaussian, laplace
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.noise import LaterNoise, unit_k_norm, unit_laplace
+from dpmf_cli.privacy.noise import unit_k_norm, unit_laplace
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from tests.privacy.curators import curator_of
@@ -17,28 +17,16 @@ DRAWS = 20_000
 LEVEL = 1e-4
 
 
-def test_signs_are_fair_and_independent_of_magnitudes() -> None:
+def test_laplace_draws_have_fair_signs_full_bits_and_no_end() -> None:
+    """Numbers of a cell have all low bits: if cells of 2⁻¹⁰ held only few values, their multiples could be told apart.
+    Draws of 24 bits would end below 17 scales."""
     unit = unit_laplace((DRAWS,), np.random.default_rng(5))
+    assert unit.dtype == np.float64
     assert stats.binomtest(int((unit > 0).sum()), DRAWS).pvalue > LEVEL
     assert stats.ks_2samp(unit[unit > 0], -unit[unit < 0]).pvalue > LEVEL
-
-
-def test_noise_ends_where_its_chance_does() -> None:
-    """The largest of 3 million draws is about ln of that; draws of 24 bits would end below 17 scales."""
-    unit = unit_laplace((3_000_000,), np.random.default_rng(1))
-    assert np.isfinite(unit).all()
-    assert unit.dtype == np.float64
-
-
-def test_numbers_of_a_cell_have_all_low_bits() -> None:
-    """The added noise has 53 bits. If its cells of 2⁻¹⁰ held only few values, their multiples could be told apart."""
-    low = np.abs(unit_laplace((DRAWS,), np.random.default_rng(3))) * 2.0**40 % 1
-    assert stats.kstest(low, "uniform").pvalue > LEVEL
-
-
-def test_draws_are_not_repeated() -> None:
-    unit = np.abs(unit_laplace((DRAWS,), np.random.default_rng(2)))
-    assert len(np.unique(unit)) == DRAWS
+    assert stats.kstest(np.abs(unit) * 2.0**40 % 1, "uniform").pvalue > LEVEL
+    assert len(np.unique(np.abs(unit))) == DRAWS
+    assert np.isfinite(unit_laplace((3_000_000,), np.random.default_rng(1))).all()
 
 
 @pytest.mark.parametrize("dimension", [1, 3, 7])
@@ -75,11 +63,6 @@ def test_noise_that_is_drawn_later_is_what_would_have_been_drawn(law: str) -> No
         one, other = (each.at(lane).added_to(np.arange(50.0)) for each in (now, later))
         assert one.tobytes() == other.tobytes()
     assert np.ptp(one - np.arange(50.0)[:, None]) > 0
-
-
-def test_noise_that_is_drawn_later_is_not_kept_and_reaches_numbers_inside_a_kernel_alone() -> None:
-    later = release("laplace", True)
-    assert isinstance(later._noise, LaterNoise)
     with pytest.raises(TypeError, match="inside a kernel"):
         later.added_to(np.zeros(50))
 

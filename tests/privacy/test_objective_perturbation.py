@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import beta
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.factorization import KnownModel
 from dpmf_cli.algorithms.zhang2018 import dp_pmf
+from dpmf_cli.audit.bounds import best_threshold, counts_of, epsilon_of_event
 from dpmf_cli.kernels.als import RatingsByRow, RowProblem, SideRatings, solve_perturbed
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.privacy import sensitivity
@@ -51,7 +51,7 @@ def log_density(
     hessian = q.T @ q + (ridge + multiplier) * np.eye(D)
     if (
         multiplier > 0
-    ):  # on the boundary: the tangents of the sphere alone, and the normal direction, which is constant
+    ):  # on the boundary: the sphere's tangents alone, and the normal direction, which is constant
         normal = p / np.linalg.norm(p)
         tangents = np.linalg.svd(normal[None])[2][1:]
         hessian = tangents @ hessian @ tangents.T
@@ -155,19 +155,9 @@ def released(algorithm: PrivateAlgorithm, ratings: Ratings, epsilon: float, stre
 
 
 def separating_epsilon(seen: np.ndarray) -> float:
-    """A lower bound, at 99 %, of the ε that separates two rows of independent outputs.
-
-    A threshold is chosen on half of them; on the others, Clopper and Pearson's limits of its two rates.
-    """
-    train, test = seen[:, ::2], seen[:, 1::2]
-    cut = max(
-        np.quantile(train, np.linspace(0.02, 0.98, 49)),
-        key=lambda c: float(np.mean(train[0] > c) - np.mean(train[1] > c)),
-    )
-    hits, alarms, n = int((test[0] > cut).sum()), int((test[1] > cut).sum()), test.shape[1]
-    least = beta.ppf(0.005, hits, n - hits + 1) if hits else 0.0
-    most = beta.ppf(0.995, alarms + 1, n - alarms) if alarms < n else 1.0
-    return math.log(least / most) if least > 0 else -math.inf
+    """A lower bound, at 99 %, of the ε that separates two rows of independent outputs."""
+    event = best_threshold(seen[0, ::2], seen[1, ::2], 0)
+    return epsilon_of_event(*counts_of(event, seen[0, 1::2], seen[1, 1::2]), 0, 0.99)
 
 
 def of_one_factor(mode: str, **parameters: Any) -> PrivateAlgorithm:
@@ -178,16 +168,12 @@ def of_one_factor(mode: str, **parameters: Any) -> PrivateAlgorithm:
 def measured_epsilon(mode: str, epsilon: float, **parameters: Any) -> float:
     """`separating_epsilon` of the neighbours, from what is released."""
     algorithm = of_one_factor(mode, **parameters)
-    seen = np.array(
-        [
-            [
-                released(algorithm, ratings, epsilon, Streams(side, "d", "dp_pmf", 0, run))
-                for run in range(RUNS)
-            ]
-            for side, ratings in enumerate(with_and_without())
-        ]
-    )
-    return separating_epsilon(seen)
+
+    def run(side: int, ratings: Ratings) -> list[float]:
+        streams = (Streams(side, "d", "dp_pmf", 0, number) for number in range(RUNS))
+        return [released(algorithm, ratings, epsilon, each) for each in streams]
+
+    return separating_epsilon(np.array([run(side, data) for side, data in enumerate(with_and_without())]))
 
 
 LISTED = {

@@ -9,7 +9,7 @@ from scipy.integrate import trapezoid
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger, OverspentError
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_power, posterior_sampling
+from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_sampling
 from dpmf_cli.streams import Streams
 
 DATA = np.array([0.9, -0.2, 0.4, 1.0, 0.3, 0.7, -0.5, 0.1])
@@ -64,13 +64,6 @@ def test_without_privacy_the_chain_descends_to_the_mode() -> None:
     assert chains(LangevinSchedule(0.05, 0.3, 0.03, 600), [np.inf]) == pytest.approx(MEAN, abs=1e-6)
 
 
-def test_the_schedule_is_the_published_one() -> None:
-    schedule = LangevinSchedule(8e-6, 0.3, 0.006, 100)
-    assert schedule.rate(1) == 8e-6
-    assert schedule.rate(10) == pytest.approx(8e-6 * 10**-0.3)
-    assert schedule.deviation(10) ** 2 == pytest.approx(0.006 * schedule.rate(10))
-
-
 def largest_log_ratio(old: np.ndarray, new: np.ndarray, power: float) -> float:
     """The largest log ratio of the posteriors of two data sets, raised to `power`, over θ within [−1, 1].
 
@@ -103,11 +96,6 @@ def test_a_converged_chain_costs_epsilon_over_temperature_and_not_epsilon(temper
     worst = max(worst, exchange)
     assert 0.2 * proved < worst <= proved
     assert (worst > epsilon) == (temperature < 0.2)
-
-
-def test_the_power_is_capped_where_sampling_is_not_tempered() -> None:
-    found = posterior_power(np.array([4.0, 8.0, 80.0, np.inf]), BOUND)
-    assert found == pytest.approx([0.5, 1.0, 1.0, 1.0])
 
 
 def test_the_ledger_claims_epsilon_and_proves_nothing() -> None:

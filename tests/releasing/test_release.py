@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from tests.conftest import make_ratings
 from tests.releasing.shop import make_shop
 
 Run = Callable[..., "CompletedProcess[str]"]
+RATINGS = make_ratings()
+SOURCE = FittedRatings("shop", RATINGS, np.arange(RATINGS.n_users), np.arange(RATINGS.n_items))
 
 
 @pytest.fixture
@@ -31,6 +34,9 @@ def run(tmp_path: Path, session_cache: Path) -> Run:
         return dpmf(tmp_path, session_cache, *arguments, expect=expect, DPMF_STATE=state)
 
     return run
+
+
+ENDS: tuple[Literal["little", "big"], ...] = ("little", "big")
 
 
 def release(
@@ -87,16 +93,11 @@ def test_ids_that_the_epsilon_hides_must_be_public(run: Run, tmp_path: Path) -> 
 def test_a_method_that_counts_users_needs_their_public_list(method: str) -> None:
     """One user less changes the published release by more than the noise covers: through a rank, a rate or a norm."""
     entry = PRIVATE[method].model_validate({"algorithm": method, "neighbours": "user", "mode": "corrected"})
-    ratings = make_ratings()
-    users, items = (
-        np.array([f"{letter}{each}" for each in range(count)])
-        for letter, count in (("c", ratings.n_users), ("a", ratings.n_items))
-    )
-    source = FittedRatings("shop", ratings, users, items)
-    statement = fitted(entry, replace(source, items=items), 1.0).statement
+    users, items = SOURCE.user_ids, SOURCE.item_ids
+    statement = fitted(entry, replace(SOURCE, items=items), 1.0).statement
     with pytest.raises(DpmfError, match="--users FILE"):
         refuse(statement, unprovable=False, ids_are_public=False)
-    listed = fitted(entry, replace(source, users=users, items=items), 1.0)
+    listed = fitted(entry, replace(SOURCE, users=users, items=items), 1.0)
     assert "The number of users, or of those in the list, is public" in listed.statement.privacy.says
     refuse(listed.statement, unprovable=False, ids_are_public=False)
     assert listed.user_ids is None
@@ -131,18 +132,16 @@ def test_releases_of_one_data_set_add_up_by_what_they_hide(run: Run, tmp_path: P
     assert len((tmp_path / "state/releases.jsonl").read_text().splitlines()) == 3
 
 
-def test_a_damaged_account_is_no_smaller_sum(run: Run, tmp_path: Path) -> None:
+def test_no_folder_is_released_twice_and_a_damaged_account_is_no_smaller_sum(
+    run: Run, tmp_path: Path
+) -> None:
     release(run, "PGE", "--to", "one")
+    assert "holds a release" in release(run, "PGE", "--to", "one", expect=2).stderr
     with (tmp_path / "state/releases.jsonl").open("a") as file:
         file.write('{"time": "2026')
     said = release(run, "PGE", "--to", "two", expect=2).stderr
     assert "releases.jsonl:2: is not the entry of a release" in said
     assert not (tmp_path / "two").exists()
-
-
-def test_no_folder_is_released_twice(run: Run) -> None:
-    release(run, "PGE", "--to", "out")
-    assert "holds a release" in release(run, "PGE", "--to", "out", expect=2).stderr
 
 
 def test_predictions_of_a_file_are_those_of_the_model_and_unknown_ids_have_means(
@@ -182,11 +181,8 @@ def test_the_best_items_of_a_user_leave_out_what_the_user_has_rated(run: Run, tm
     cold = run("predict", "out", "--user", "c0", "--top", "40")
     assert "without --own" in cold.stderr
     assert len(rows(cold.stdout)) == 40
-    own = [
-        line
-        for line in (tmp_path / "ratings.csv").read_text().splitlines()
-        if line.startswith(("c0,", "cus"))
-    ]
+    lines = (tmp_path / "ratings.csv").read_text().splitlines()
+    own = [line for line in lines if line.startswith(("c0,", "cus"))]
     (tmp_path / "own.csv").write_text("\n".join(own))
     found = rows(run("predict", "out", "--user", "c0", "--top", "40", "--own", "own.csv").stdout)
     assert {row["sku"] for row in found}.isdisjoint(line.split(",")[1] for line in own[1:])
@@ -219,66 +215,58 @@ def test_a_scale_that_was_guessed_is_not_released(run: Run, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("method", "epsilon", "more", "said"),
     [
-        (
-            ("release", "my-shop.yaml", "--method", "pge", "--epsilon", "1"),
-            "name one by its label: PGE, PGE, hidden",
-        ),
-        (("release", "my-shop.yaml", "--method", "PGF", "--epsilon", "1"), 'did you mean "PGE"?'),
-        (
-            ("release", "my-shop.yaml", "--method", "PGE", "--epsilon", "0"),
-            "epsilon is 0; give one from 1e-06 to 1e+06",
-        ),
-        (
-            ("release", "my-shop.yaml", "--method", "PGE", "--epsilon", "1", "--users", "no.txt"),
-            "one id in each line",
-        ),
-        (("predict", "nowhere", "--user", "c1"), "name a folder that `dpmf release` has written"),
-        (("predict", "out"), "--pairs FILE, or --user ID"),
-        (("predict", "out", "--pairs", "no.csv"), "no.csv: cannot be read"),
-        (("predict", "out", "--pairs", "users.csv"), 'users.csv:1: no column "sku" (item)'),
-        (("predict", "out", "--pairs", "short.csv"), "short.csv:3: 1 field(s)"),
-        (("predict", "out", "--pairs", "long.csv"), "long.csv: field larger than field limit"),
-        (("predict", "out", "--user", "c1", "--own", "ratings.csv"), "leave --own out"),
+        ("pge", "1", (), "name one by its label: PGE, PGE, hidden"),
+        ("PGF", "1", (), 'did you mean "PGE"?'),
+        ("PGE", "0", (), "epsilon is 0; give one from 1e-06 to 1e+06"),
+        ("PGE", "1", ("--users", "no.txt"), "one id in each line"),
     ],
 )
-def test_a_mistake_is_answered_with_the_fix(
-    run: Run, tmp_path: Path, arguments: tuple[str, ...], said: str
+def test_a_mistake_in_a_release_is_answered_with_the_fix(
+    run: Run, method: str, epsilon: str, more: tuple[str, ...], said: str
 ) -> None:
-    if arguments[0] == "predict":
-        release(run, "PGE", "--to", "out")
-    (tmp_path / "users.csv").write_text("customer\nc1\n")
-    (tmp_path / "short.csv").write_text("customer,sku\nc1,a1\nc1\n")
-    (tmp_path / "long.csv").write_text(f"customer,sku\nc1,{'a' * 200_000}\n")
-    assert said in run(*arguments, expect=2).stderr
+    assert said in release(run, method, *more, epsilon=epsilon, expect=2).stderr
 
 
-def test_own_ratings_may_lie_between_semicolons_with_decimal_commas(run: Run, tmp_path: Path) -> None:
-    release(run, "MM averages", "--ids-are-public", "--to", "out")
-    found = []
-    for text in ("user,item,rating\nc0,a0,4.0\n", "user;item;rating\nc0;a0;4,0\n"):
-        (tmp_path / "own.csv").write_text(text)
-        found.append(run("predict", "out", "--user", "c0", "--own", "own.csv").stdout)
-    assert found[0] == found[1]
+def test_mistakes_in_predictions_are_answered_with_the_fix(run: Run, tmp_path: Path) -> None:
+    release(run, "PGE", "--to", "out")
+    release(run, "MM averages", "--ids-are-public", "--to", "joint")
+    for name, text in (
+        ("users", "customer\nc1\n"),
+        ("short", "customer,sku\nc1,a1\nc1\n"),
+        ("long", f"customer,sku\nc1,{'a' * 200_000}\n"),
+        ("off", "user,item,rating\nc0,a0,9\n"),
+        ("words", "user,item,rating\nc0,a0,many\n"),
+    ):
+        (tmp_path / f"{name}.csv").write_text(text)
+    for words, said in (
+        ("nowhere --user c1", "name a folder that `dpmf release` has written"),
+        ("out", "--pairs FILE, or --user ID"),
+        ("out --pairs no.csv", "no.csv: cannot be read"),
+        ("out --pairs users.csv", 'users.csv:1: no column "sku" (item)'),
+        ("out --pairs short.csv", "short.csv:3: 1 field(s)"),
+        ("out --pairs long.csv", "long.csv: field larger than field limit"),
+        ("out --user c1 --own ratings.csv", "leave --own out"),
+        ("joint --user c0 --own off.csv", "not all within 1 to 5"),
+        ("joint --user c0 --own words.csv", 'words.csv:2: the rating "many" is not a finite number'),
+    ):
+        assert said in run("predict", *words.split(), expect=2).stderr
 
 
-def test_a_list_of_ids_makes_no_other_data_set_of_the_ratings(run: Run, tmp_path: Path) -> None:
+def test_a_list_of_ids_makes_no_other_data_set_and_own_ratings_may_have_decimal_commas(
+    run: Run, tmp_path: Path
+) -> None:
     (tmp_path / "items.txt").write_text("".join(f"a{n}\n" for n in reversed(range(60))))
     release(run, "MM averages", "--ids-are-public", "--to", "one")
     release(run, "MM averages", "--items", "items.txt", "--to", "other")
     lines = (tmp_path / "state/releases.jsonl").read_text().splitlines()
     assert len({json.loads(line)["checksum"] for line in lines}) == 1
-
-
-def test_own_ratings_off_the_scale_are_refused(run: Run, tmp_path: Path) -> None:
-    release(run, "MM averages", "--ids-are-public", "--to", "out")
-    for value, said in (
-        ("9", "not all within 1 to 5"),
-        ("many", 'own.csv:2: the rating "many" is not a finite number'),
-    ):
-        (tmp_path / "own.csv").write_text(f"user,item,rating\nc0,a0,{value}\n")
-        assert said in run("predict", "out", "--user", "c0", "--own", "own.csv", expect=2).stderr
+    found = set()
+    for text in ("user,item,rating\nc0,a0,4.0\n", "user;item;rating\nc0;a0;4,0\n"):
+        (tmp_path / "own.csv").write_text(text)
+        found.add(run("predict", "one", "--user", "c0", "--own", "own.csv").stdout)
+    assert len(found) == 1
 
 
 def test_every_fit_has_a_seed_of_its_own_that_no_file_holds(
@@ -293,12 +281,10 @@ def test_every_fit_has_a_seed_of_its_own_that_no_file_holds(
 
     monkeypatch.setattr(secrets, "randbits", drawn)
     monkeypatch.setenv("DPMF_STATE", str(tmp_path / "state"))
-    ratings = make_ratings()
-    source = FittedRatings("shop", ratings, np.arange(ratings.n_users), np.arange(ratings.n_items))
     entry = PRIVATE["isgd"].model_validate({"algorithm": "isgd", "factors": 2})
     found = []
     for name in ("one", "two"):
-        model = fitted(entry, source, 1.0)
+        model = fitted(entry, SOURCE, 1.0)
         model.save(tmp_path / name)
         found.append(model.predict([3], [4])[0])
     assert found[0] != found[1]
@@ -307,19 +293,12 @@ def test_every_fit_has_a_seed_of_its_own_that_no_file_holds(
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) == 6  # two of each release, the account and its lock
     for seed in seeds:
-        told = (
-            str(seed).encode(),
-            f"{seed:x}".encode(),
-            seed.to_bytes(32, "little"),
-            seed.to_bytes(32, "big"),
-        )
+        told = str(seed).encode(), f"{seed:x}".encode(), *(seed.to_bytes(32, end) for end in ENDS)
         assert not any(each in data for each in told for data in files)
 
 
 def test_what_cannot_be_proved_is_refused_by_the_interface_too(tmp_path: Path) -> None:
-    ratings = make_ratings()
-    source = FittedRatings("shop", ratings, np.arange(ratings.n_users), np.arange(ratings.n_items))
     entry = PRIVATE["psgd"].model_validate({"algorithm": "psgd", "neighbours": "unbounded"})
     with pytest.raises(DpmfError, match="can be proved"):
-        fitted(entry, source, 1.0).save(tmp_path, ids_are_public=True)
+        fitted(entry, SOURCE, 1.0).save(tmp_path, ids_are_public=True)
     assert list(tmp_path.iterdir()) == []

@@ -204,28 +204,18 @@ def verify(
     return int(end.value.code or 0), *capsys.readouterr()
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [(("--results", "nope"), "nope"), (("released", "--recompute", "2"), "name a folder of results")],
-)
-def test_what_verify_cannot_look_at_is_not_passed_over(
-    here: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    words: tuple[str, ...],
-    message: str,
-) -> None:
-    model().save("released/one")
-    code, _, said = verify(capsys, monkeypatch, "verify", *words)
-    assert (code, message in said) == (2, True)
-
-
 @pytest.mark.parametrize("named", [(), ("released",), ("released/one", "released/two")])
 def test_verify_names_what_was_changed(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, named: tuple[str, ...]
 ) -> None:
     model().save("released/one")
     model().save("released/two")
+    for words, message in (
+        ("--results nope", "nope"),
+        ("released --recompute 2", "name a folder of results"),
+    ):
+        code, _, said = verify(capsys, monkeypatch, "verify", *words.split())
+        assert (code, message in said) == (2, True)
     code, printed, said = verify(capsys, monkeypatch, "verify", *named)
     assert (code, said) == (0, "")
     assert [line.split() for line in printed.splitlines()[1:]] == [
@@ -298,6 +288,7 @@ def zipped(data: bytes, members: dict[str, bytes], how: int = zipfile.ZIP_STORED
     with zipfile.ZipFile(stream, "w", how) as new:
         for name, content in held.items():
             new.writestr(name, content)
+        new.comment = b" " * 9999  # longer than its small arrays
     return stream.getvalue()
 
 
@@ -333,6 +324,7 @@ def promising(data: bytes) -> bytes:
 
 HOSTILE: dict[str, Callable[[bytes], bytes]] = {
     "bomb": lambda data: zipped(data, {"model.x.npy": member(np.zeros(10**7))}, zipfile.ZIP_DEFLATED),
+    "compressed": lambda data: zipped(data, {}, zipfile.ZIP_DEFLATED),
     "broken deflate": with_field(8, b"\x08\0"),
     "unknown compression": with_field(8, b"\x63\0"),
     "encrypted": with_field(6, b"\x01\0"),
@@ -372,11 +364,9 @@ def test_what_a_hostile_author_packs_is_one_line(
 
 def test_what_was_asked_for_is_named(here: Path) -> None:
     model().save("rel")
-    for path, said in (
-        ("rel/nope", "rel/nope/model.json: cannot be read"),
-        ("nope", "nope/model.json: cannot be read"),
-        ("rel/nope/model.json", "rel/nope/model.json: cannot be read"),
-    ):
-        with pytest.raises(DpmfError, match=f"^{said}"):
+    for path in ("rel/nope", "nope", "rel/nope/model.json"):
+        with pytest.raises(
+            DpmfError, match=f"^{path.removesuffix('/model.json')}/model.json: cannot be read"
+        ):
             load_model(path)
     load_model("rel/model.json")

@@ -32,13 +32,9 @@ def timed() -> Ratings:
 @pytest.mark.parametrize("order", ["timestamp", "random"])
 def test_a_larger_portion_holds_every_smaller_one(order: Order) -> None:
     ratings = timed()
-    shares = [
-        first_share(arrivals(ratings, order, dataset="data", seed=3), share)
-        for share in (0.1, 0.25, 0.7, 1.0)
-    ]
-    assert [len(share) for share in shares] == [
-        round(share * len(ratings)) for share in (0.1, 0.25, 0.7, 1.0)
-    ]
+    asked = (0.1, 0.25, 0.7, 1.0)
+    shares = [first_share(arrivals(ratings, order, dataset="data", seed=3), share) for share in asked]
+    assert [len(share) for share in shares] == [round(share * len(ratings)) for share in asked]
     assert all(set(small.tolist()) <= set(large.tolist()) for small, large in pairwise(shares))
 
 

@@ -51,32 +51,25 @@ def nap(number: int) -> int:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_each_item_is_answered_once(processes: int) -> None:
-    assert sorted(each_of(cube, range(7), processes)) == [number**3 for number in range(7)]
+def test_each_item_is_answered_once_and_what_is_not_there_yet_is_waited_for(processes: int) -> None:
+    items = iter([None, 1, None, *range(2, 7), None, None, 7, None])
+    assert sorted(each_of(cube, items, processes)) == [number**3 for number in range(1, 8)]
+    assert list(each_of(cube, [], processes)) == []
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_what_is_not_there_yet_is_waited_for(processes: int) -> None:
-    assert sorted(each_of(cube, iter([None, 1, None, None, 2, None]), processes)) == [1, 8]
-
-
-def test_nothing_is_started_for_nothing() -> None:
-    assert list(each_of(cube, [], 2)) == []
-
-
-def test_an_error_for_the_user_comes_as_it_is() -> None:
-    with pytest.raises(DpmfError, match=r"^[12]: refused$"):
-        list(each_of(refuse, [1, 2], 2))
-
-
-def test_another_error_comes_with_its_traceback() -> None:
-    with pytest.raises(RuntimeError, match=r"in divide\n[^Z]*ZeroDivisionError"):
-        list(each_of(divide, [0, 0], 2))
-
-
-def test_a_killed_process_is_a_message() -> None:
-    with pytest.raises(DpmfError, match="a worker process was killed"):
-        list(each_of(die, [1, 2], 2))
+@pytest.mark.parametrize(
+    ("work", "error", "said"),
+    [
+        (refuse, DpmfError, r"^0: refused$"),
+        (divide, RuntimeError, r"in divide\n[^Z]*ZeroDivisionError"),
+        (die, DpmfError, "a worker process was killed"),
+    ],
+)
+def test_what_ends_a_process_is_said(
+    work: Callable[[int], object], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        list(each_of(work, [0, 0], 2))
 
 
 def test_who_stops_iterating_stops_the_work() -> None:
@@ -92,7 +85,7 @@ def test_nothing_is_shared_that_outlives_a_killed_run() -> None:
     """Named semaphores, which the standard library's pools use, would stay in memory."""
     code = (
         "import sys\nfrom dpmf_cli.running.processes import each_of\n"
-        "if __name__ == '__main__':\n    list(each_of(abs, [1, 2], 2))\n"
+        "if __name__ == '__main__':\n    next(each_of(abs, [1, 2], 2))\n"
         "    print('multiprocessing.synchronize' in sys.modules)"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
@@ -196,16 +189,15 @@ def test_of_tasks_that_share_a_fit_those_are_left_that_nobody_did(tmp_path: Path
     assert told == [TASKS[1]]
 
 
-def test_of_tasks_that_share_a_fit_none_is_held_where_one_is_held_elsewhere(tmp_path: Path) -> None:
-    with Told().claims(tmp_path, (TASKS,)) as claims, held_by_another(claims, tmp_path, TASKS[2]):
+def test_what_is_done_is_let_go_and_of_tasks_that_share_a_fit_none_is_held_where_one_is_held_elsewhere(
+    tmp_path: Path,
+) -> None:
+    with Told().claims(tmp_path, (TASKS,)) as claims, held_by_another(claims, tmp_path, TASKS[2]) as kill:
         assert next(iter(claims)) is None
         with held_by_another(claims, tmp_path, *TASKS[:2]):
             pass  # it could have them
-
-
-def test_what_is_done_is_let_go(tmp_path: Path) -> None:
-    with Told().claims(tmp_path) as claims:
-        assert list(claims) == list(ALONE)
+        kill()
+        assert list(claims) == [TASKS]
         claims.release(TASKS)
         with held_by_another(claims, tmp_path, *TASKS):
             pass

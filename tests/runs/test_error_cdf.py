@@ -1,17 +1,17 @@
 """The distribution of errors, as a metric that a config asks for: from the key to the files and figures."""
 
-import csv
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dpmf_cli.config import ExperimentConfig, load_config
+from dpmf_cli.config import load_config
 from dpmf_cli.datasets import DataIdentity, Folders, open_cached
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.experiment import Finished, run
 from dpmf_cli.results.task import tasks_of
 from dpmf_cli.running.cutting import cut_ratings
+from tests.runs.tiny import rows
 
 CONFIG = """\
 dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 60, items: 40, ratings: 900}
@@ -37,11 +37,6 @@ def execute(folder: Path, text: str, name: str = "x") -> Finished:
     return run(config, Folders(folder, cache, folder, folder / "results"))
 
 
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return execute(tmp_path_factory.mktemp("cdf"), f"{CONFIG}error_cdf: {LIMITS}\n")
@@ -56,7 +51,7 @@ def test_the_fractions_are_those_of_the_test_ratings(finished: Finished) -> None
         train, test = cut_ratings(ratings, task.cut, dataset=task.data.key, seed=task.seed)
         errors = np.abs(test.values - train.values.mean(dtype=np.float64))
         fractions.append([(errors <= x).mean() for x in LIMITS])
-    found = [row for row in rows_of(finished.folder / "error_cdf.csv") if row["label"] == "GA"]
+    found = [row for row in rows(finished.folder / "error_cdf.csv") if row["label"] == "GA"]
     assert [float(row["x"]) for row in found] == LIMITS
     assert [float(row["mean"]) for row in found] == pytest.approx(np.mean(fractions, axis=0))
     assert [float(row["sd"]) for row in found] == pytest.approx(np.std(fractions, axis=0, ddof=1))
@@ -64,10 +59,8 @@ def test_the_fractions_are_those_of_the_test_ratings(finished: Finished) -> None
 
 
 def test_all_that_was_measured_is_in_the_table_twins_too(finished: Finished) -> None:
-    rows = rows_of(finished.folder / "error_cdf.csv")
-    assert [row["epsilon"] for row in rows if row["label"] == "PGE"] == ["0.5"] * 4 + ["4.0"] * 4 + [
-        "inf"
-    ] * 4
+    found = [row["epsilon"] for row in rows(finished.folder / "error_cdf.csv") if row["label"] == "PGE"]
+    assert found == ["0.5"] * 4 + ["4.0"] * 4 + ["inf"] * 4
     pge = finished.collected.experiment.curves[0]
     assert pge.error_cdf is not None
     assert pge.error_cdf.shape == (3, 2, 2, 4)
@@ -78,8 +71,8 @@ def test_all_that_was_measured_is_in_the_table_twins_too(finished: Finished) -> 
 
 
 def test_sweeps_have_their_own_table_and_figures(finished: Finished) -> None:
-    rows = rows_of(finished.folder / "error_cdf-regularization.csv")
-    lines = list(dict.fromkeys((row["line"], row["epsilon"]) for row in rows))
+    found = rows(finished.folder / "error_cdf-regularization.csv")
+    lines = list(dict.fromkeys((row["line"], row["epsilon"]) for row in found))
     private = [(name, epsilon) for name in ("one", "two") for epsilon in ("0.5", "4.0", "inf")]
     assert lines == [*private, ("Clean MF (ALS)", "inf")]
     for name in ("error_cdf", "error_cdf-regularization", "sweep-regularization"):
@@ -91,20 +84,15 @@ def test_sweeps_have_their_own_table_and_figures(finished: Finished) -> None:
 def test_without_the_key_results_keep_their_names_and_nothing_is_drawn(finished: Finished) -> None:
     folder = finished.folder.parents[1]
     plain = execute(folder, CONFIG, "plain")
-    assert plain.computed == sum(1 for entry in _config().entries for _ in tasks_of(_config(), entry, DATA))
+    config = load_config(folder / "plain.yaml")
+    tasks = [task for entry in config.entries for task in tasks_of(config, entry, DATA)]
+    assert plain.computed == len(tasks)
+    assert not any("error_cdf" in task.settings for task in tasks)
     assert not list(plain.folder.glob("error_cdf*"))
-    for task in tasks_of(_config(), _config().algorithms[0], DATA):
-        assert "error_cdf" not in task.settings
     for one, other in zip(
         plain.collected.experiment.curves, finished.collected.experiment.curves, strict=True
     ):
         assert np.array_equal(one.rmse, other.rmse)
-
-
-def _config() -> ExperimentConfig:
-    import yaml
-
-    return ExperimentConfig.model_validate({"name": "x", **yaml.safe_load(CONFIG)})
 
 
 @pytest.mark.parametrize(

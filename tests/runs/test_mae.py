@@ -1,21 +1,19 @@
 """MAE beside RMSE: measured by every run, and not required in results of older versions."""
 
-import csv
 import json
 from pathlib import Path
 
 from dpmf_cli.results.store import encode, sealed
 from tests.command import dpmf, task_files
+from tests.runs.tiny import rows
 
-
-def curves(folder: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader((folder / "results/tiny/curves.csv").read_text().splitlines()))
+CURVES = "results/tiny/curves.csv"
 
 
 def test_a_run_measures_it(finished: Path, cache: Path) -> None:
-    rows = curves(finished)
-    assert all(0 < float(row["mae"]) < float(row["rmse"]) for row in rows)
-    (ia,) = (row for row in rows if row["label"] == "IA")
+    curves = rows(finished / CURVES)
+    assert all(0 < float(row["mae"]) < float(row["rmse"]) for row in curves)
+    (ia,) = (row for row in curves if row["label"] == "IA")
     stored = [json.loads(body)["mae"] for name, body in task_files(finished).items() if "/ia-" in name]
     assert float(ia["mae"]) == sum(mae for (mae,) in stored) / len(stored)
     levels = json.loads(dpmf(finished, cache, "levels", "--at", "2", "--format", "json").stdout)
@@ -30,10 +28,10 @@ def test_results_without_it_are_kept_and_read(finished: Path, cache: Path) -> No
     old = task_files(finished)
     assert "nothing to compute" in dpmf(finished, cache, "run", "tiny.yaml").stderr
     assert task_files(finished) == old
-    assert "mae" not in curves(finished)[0]
+    assert "mae" not in rows(finished / CURVES)[0]
     assert "–" in dpmf(finished, cache, "levels", "--at", "2").stdout
     dpmf(finished, cache, "verify", "results", "--recompute", "4", "--seed", "1")
     for path in (finished / "results").glob("tasks/*/ia-*/*.json"):
         path.unlink()
     dpmf(finished, cache, "run", "tiny.yaml")
-    assert {row["label"] for row in curves(finished) if row["mae"]} == {"IA"}
+    assert {row["label"] for row in rows(finished / CURVES) if row["mae"]} == {"IA"}

@@ -1,6 +1,5 @@
 """A privacy column in a user's own CSV, from the config to the ledger."""
 
-import csv
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment import run
 from tests.command import dpmf
 from tests.conftest import make_ratings
+from tests.runs.tiny import rows
 
 CONFIG = """\
 dataset:
@@ -33,11 +33,6 @@ algorithms:
 """
 
 
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
 def write_shop(folder: Path) -> NDArray[np.float64]:
     """Ratings, each with its own ε, and a config; and those ε."""
     ratings = make_ratings()
@@ -49,8 +44,9 @@ def write_shop(folder: Path) -> NDArray[np.float64]:
     return levels
 
 
-def test_a_users_own_column_works_end_to_end(tmp_path: Path) -> None:
-    write_shop(tmp_path)
+def test_a_users_own_column_works_and_what_it_cost_the_records_is_told(tmp_path: Path) -> None:
+    """With a column, the cost of each record is known: min(ε_ui, ceiling, t)."""
+    levels = write_shop(tmp_path)
     finished = run(
         load_config(tmp_path / "shop.yaml"),
         Folders(tmp_path, tmp_path / "cache", tmp_path, tmp_path / "results"),
@@ -62,29 +58,21 @@ def test_a_users_own_column_works_end_to_end(tmp_path: Path) -> None:
     assert np.isfinite(personal.rmse).all()
     assert personal.provable == pytest.approx([0.5, 2.0])
     assert uniform.provable == pytest.approx([0.5, 4.0])
-    steps = {row["step"]: row for row in rows_of(finished.folder / "ledger.csv") if row["epsilon"] == "4.0"}
-    assert {"objective, item factors", "determinants, item factors"} <= steps.keys()
-
-
-def test_what_it_cost_the_records_is_told(tmp_path: Path) -> None:
-    """With a column, the cost of each record is known: min(ε_ui, ceiling, t)."""
-    levels = write_shop(tmp_path)
-    done = dpmf(tmp_path, tmp_path / "cache", "run", "shop.yaml", "-j", "1")
-    low, high = rows_of(tmp_path / "results" / "shop" / "records.csv")
+    steps = {row["step"] for row in rows(finished.folder / "ledger.csv") if row["epsilon"] == "4.0"}
+    assert {"objective, item factors", "determinants, item factors"} <= steps
+    low, high = rows(finished.folder / "records.csv")
     assert {row["label"] for row in (low, high)} == {"DP-PMF, personalised"}
-    assert [float(row["epsilon"]) for row in (low, high)] == [0.5, 4.0]
-    assert [float(row["threshold"]) for row in (low, high)] == [0.5, 2.0]
-    for row, bound in ((low, 0.5), (high, 2.0)):
+    for row, epsilon, bound in ((low, 0.5, 0.5), (high, 4.0, 2.0)):
+        assert (float(row["epsilon"]), float(row["threshold"])) == (epsilon, bound)
         assert float(row["least"]) == pytest.approx(levels.min())
         assert float(row["largest"]) == pytest.approx(bound)
         below = np.minimum(levels, bound)
         assert float(row["median"]) == pytest.approx(np.median(below), abs=0.1)
         expected = np.minimum(np.expm1(below) / np.expm1(bound), 1).mean()
         assert float(row["kept"]) == pytest.approx(expected, abs=0.03)
-    table = done.stdout[done.stdout.index("DP-PMF, personalised, per record") :]
-    assert "threshold t  records kept" in table
+    printed = dpmf(tmp_path, tmp_path / "cache", "run", "shop.yaml", "-j", "1").stdout
+    table = printed[printed.index("DP-PMF, personalised, per record") :]
     assert "diagnostics that you must not release" in table
     share = f"{100 * float(high['kept']):.1f} %"
-    (printed,) = [line.split() for line in table.splitlines() if share in line]
-    assert printed[:3] == ["4.00", "2.00", share.split()[0]]
-    assert printed[-1] == "2.00"
+    (line,) = [line.split() for line in table.splitlines() if share in line]
+    assert (line[:3], line[-1]) == (["4.00", "2.00", share.split()[0]], "2.00")

@@ -1,19 +1,19 @@
 """nDCG and recall in a config: from the key to results, tables and figures."""
 
-import csv
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dpmf_cli.config import ExperimentConfig, load_config
+from dpmf_cli.config import load_config
 from dpmf_cli.datasets import DataIdentity, open_cached
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results.task import tasks_of
 from dpmf_cli.running.cutting import cut_ratings
 from tests.command import dpmf, task_files
-from tests.runs.tiny import TINY, outputs
+from tests.configs import load
+from tests.runs.tiny import TINY, outputs, rows
 
 ASKED = "ranking: {threshold: 4, ndcg: 5, recall: 8}\n"
 RANKED = (
@@ -28,12 +28,11 @@ RANKED = (
 def ranked(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Path:
     folder = tmp_path_factory.mktemp("ranked")
     (folder / "tiny.yaml").write_text(RANKED)
-    dpmf(folder, cache, "run", "tiny.yaml", "-j", "2")
+    dpmf(folder, cache, "run", "tiny.yaml", "-j", "1")
     return folder
 
 
-def rows(folder: Path, name: str) -> list[dict[str, str]]:
-    return list(csv.DictReader((folder / "results/tiny" / name).read_text().splitlines()))
+TABLES = Path("results", "tiny")
 
 
 def test_the_most_rated_items_first_counted_by_hand(ranked: Path, cache: Path) -> None:
@@ -51,13 +50,13 @@ def test_the_most_rated_items_first_counted_by_hand(ranked: Path, cache: Path) -
             equal = np.array([(others == counts[item]).sum() for item in relevant])
             recalls.append((np.clip(8 - above, 0, equal) / equal).sum() / min(8, len(relevant)))
         found.append(np.mean(recalls))
-    of_folds = [row for row in rows(ranked, "folds.csv") if row["label"] == "Popularity"]
+    of_folds = [row for row in rows(ranked / TABLES / "folds.csv") if row["label"] == "Popularity"]
     assert [float(row["recall@8"]) for row in of_folds] == pytest.approx(found)
     assert {(row["rmse"], row["status"]) for row in of_folds} == {("", "measured")}
 
 
 def test_curves_show_rmse_unless_asked_and_have_the_others_beside(ranked: Path, cache: Path) -> None:
-    curves = rows(ranked, "curves.csv")
+    curves = rows(ranked / TABLES / "curves.csv")
     assert list(curves[0])[-3:] == ["mae", "ndcg@5", "recall@8"]
     assert "Popularity" not in {row["label"] for row in curves}
     assert {row["epsilon"] for row in curves if row["label"] == "PGE"} == {"0.5", "2.0", "8.0", "inf"}
@@ -109,30 +108,27 @@ def test_the_metric_of_the_config_is_shown_and_changes_no_task(
     ran = dpmf(tmp_path, cache, "run", "tiny.yaml")
     assert "nothing to compute" in ran.stderr
     assert "nDCG@5; ± the standard deviation" in ran.stdout
-    curves = rows(ranked, "curves.csv")
+    curves = rows(ranked / TABLES / "curves.csv")
     assert [name for name in curves[0] if name in ("rmse", "ndcg@5", "recall@8")] == [
         "ndcg@5",
         "rmse",
         "recall@8",
     ]
     assert "Popularity" in {row["label"] for row in curves}
-    assert {row["metric"] for row in rows(ranked, "crossings.csv")} == {"ndcg@5"}
+    assert {row["metric"] for row in rows(ranked / TABLES / "crossings.csv")} == {"ndcg@5"}
     dpmf(tmp_path, cache, "report", "tiny.yaml")
     assert "nDCG@5 of the baselines" in (ranked / "results/tiny/report.html").read_text()
     dpmf(ranked, cache, "run", "tiny.yaml")
     assert outputs(ranked) == before
 
 
-def test_without_the_key_results_keep_their_names() -> None:
-    import yaml
+def test_without_the_key_results_keep_their_names(tmp_path: Path) -> None:
+    def settings(text: str) -> dict[str, object]:
+        config = load(tmp_path, text)
+        return next(tasks_of(config, config.algorithms[0], DataIdentity("d", "", "c"))).settings
 
-    plain = ExperimentConfig.model_validate({"name": "x", **yaml.safe_load(TINY)})
-    assert not {"ranking", "metric"} & plain.resolved().keys()
-    data = DataIdentity("d", "", "c")
-    assert "ranking" not in next(tasks_of(plain, plain.algorithms[0], data)).settings
-    asked = ExperimentConfig.model_validate({"name": "x", **yaml.safe_load(TINY + ASKED)})
-    settings = next(tasks_of(asked, asked.algorithms[0], data)).settings
-    assert settings["ranking"] == {"threshold": 4.0, "ndcg": 5, "recall": 8}
+    assert "ranking" not in settings(TINY)
+    assert settings(TINY + ASKED)["ranking"] == {"threshold": 4.0, "ndcg": 5, "recall": 8}
 
 
 @pytest.mark.parametrize(
@@ -146,6 +142,5 @@ def test_without_the_key_results_keep_their_names() -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "x.yaml").write_text(text)
     with pytest.raises(DpmfError, match=message):
-        load_config(tmp_path / "x.yaml")
+        load(tmp_path, text)

@@ -74,11 +74,8 @@ def test_no_file_and_no_message_holds_a_seed_or_the_digest_of_a_stream(
     looks |= {text.encode() for each in numbers for text in (str(each), f"{each:x}")}
     paths = [path for path in folder.rglob("*") if path.is_file()]
     assert len(paths) > TASKS
-    for text in (
-        *(path.read_bytes() for path in paths),
-        str(paths).encode(),
-        str(capfd.readouterr()).encode(),
-    ):
+    texts = [path.read_bytes() for path in paths] + [str(paths).encode(), str(capfd.readouterr()).encode()]
+    for text in texts:
         assert not [each for each in looks if each in text]
     assert json.loads((folder / "results" / "tiny" / "manifest.json").read_bytes())["seed"] == "secret"
     assert all(json.loads(body)["settings"]["seed"] == "secret" for body in task_files(folder).values())
@@ -96,9 +93,8 @@ def test_experiments_draw_anew_on_the_same_folds_and_can_be_compared(folder: Pat
     one, other = (by_name(each) for each in of.values())
     assert one.keys() == other.keys()
     assert len(one) == TASKS
-    assert {name for name in one if one[name] == other[name]} == {
-        name for name in one if name.startswith(DETERMINISTIC)
-    }
+    same = {name for name in one if one[name] == other[name]}
+    assert same == {name for name in one if name.startswith(DETERMINISTIC)}
     told = dpmf(folder, cache, "compare", "results/tiny", "results/other", "--format", "json").stdout
     assert "pge" in told
 

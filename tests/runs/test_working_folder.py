@@ -54,6 +54,15 @@ def furnished(folder: Path) -> Path:
     return folder
 
 
+def ran(folder: Path, cache: Path, *words: str) -> str:
+    """What the command prints in a hostile folder, of which it must run nothing."""
+    command, env = [sys.executable, "-m", "dpmf_cli", *words], environment(cache)
+    done = subprocess.run(command, cwd=hostile(folder), env=env, capture_output=True, text=True, check=False)
+    assert not [*folder.glob("RAN-*")]
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -72,14 +81,11 @@ def furnished(folder: Path) -> Path:
     ],
 )
 def test_modules_beside_a_config_are_not_run(tmp_path: Path, session_cache: Path, words: str) -> None:
-    folder = hostile(furnished(tmp_path / "theirs"))
-    command = [sys.executable, "-m", "dpmf_cli", *words.split()]
-    done = subprocess.run(
-        command, cwd=folder, env=environment(session_cache), capture_output=True, text=True, check=False
+    printed = ran(furnished(tmp_path / "theirs"), session_cache, *words.split())
+    assert (
+        printed
+        == dpmf(furnished(tmp_path / "clean"), session_cache, *words.replace("-j 2", "-j 1").split()).stdout
     )
-    assert not [*folder.glob("RAN-*")]
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == dpmf(furnished(tmp_path / "clean"), session_cache, *words.split()).stdout
 
 
 @pytest.mark.slow
@@ -88,17 +94,7 @@ def test_modules_beside_a_config_are_not_run(tmp_path: Path, session_cache: Path
 def test_modules_beside_data_are_not_run(
     tmp_path: Path, session_cache: Path, real_data: Path, words: str, jobs: str
 ) -> None:
-    command = [sys.executable, "-m", "dpmf_cli", *words.split(), "--data", str(real_data), "-j", jobs]
-    done = subprocess.run(
-        command,
-        cwd=hostile(tmp_path),
-        env=environment(session_cache),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert not [*tmp_path.glob("RAN-*")]
-    assert done.returncode == 0, done.stderr
+    ran(tmp_path, session_cache, *words.split(), "--data", str(real_data), "-j", jobs)
 
 
 def test_where_a_process_looks_for_modules(tmp_path: Path) -> None:
@@ -117,8 +113,8 @@ def test_python_is_started_in_one_place() -> None:
     sources = {path: path.read_text() for path in Path(dpmf_cli.__file__).parent.rglob("*.py")}
     starts = (
         "sys.executable",
-        "import get_context",
         ".get_context",
+        "import get_context",
         "multiprocessing.Process",
         "ProcessPool",
         "set_start_method",

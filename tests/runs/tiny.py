@@ -1,5 +1,6 @@
 """A run that takes a second: its config, its number of tasks, and the files that it promises."""
 
+import csv
 from pathlib import Path
 
 TINY = """\
@@ -14,6 +15,11 @@ algorithms:
 """
 OUTPUTS = ("curves.csv", "crossings.csv", "crossings.md", "ledger.csv", "curves.png", "curves.svg")
 TASKS = 4 * 3 + 3 * 4 * 3
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file."""
+    return list(csv.DictReader(path.read_text().splitlines()))
 
 
 def outputs(folder: Path) -> dict[str, bytes]:
