@@ -24,12 +24,16 @@ TINY = Ratings(
 
 
 def effects_of(
-    ratings: Ratings, epsilon: float, neighbours: str = "bounded", **parameters: float
+    ratings: Ratings,
+    epsilon: float,
+    neighbours: str = "bounded",
+    mode: str = "corrected",
+    **parameters: float,
 ) -> tuple[Effects, Ledger]:
     curator = Curator(Ledger([epsilon]), Streams(0, "tiny", "effects", 0, 0))
     budget = EffectsBudget(*(share * curator.ledger.limit for share in (0.2, 0.5, 0.3)))
     kind, given = Neighbours(neighbours), EffectsParameters(**parameters)
-    found = private_effects(ratings, given, budget, neighbours=kind, mode=Mode.CORRECTED, curator=curator)
+    found = private_effects(ratings, given, budget, neighbours=kind, mode=Mode(mode), curator=curator)
     return found, curator.ledger
 
 
@@ -112,6 +116,17 @@ def test_a_sum_and_its_count_split_the_epsilon_of_their_average(share: float) ->
         }
     )
     assert ledger.provable[0] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("mode", "moves", "scaled_to"), [("published", 5.0, 4.0), ("corrected", 2.0, 2.0)])
+def test_sums_of_ratings_move_by_a_rating_and_have_the_noise_of_their_mode(
+    mode: str, moves: float, scaled_to: float
+) -> None:
+    """Ratings of 1 to 5. Published, sums are raw, and their noise is scaled to Δr. Corrected, 3 is subtracted."""
+    _, ledger = effects_of(TINY, 2.0, "unbounded", mode)
+    sums = [entry for entry in ledger.entries if entry.step in ("global sum", "item sums")]
+    assert [entry.sensitivity.value for entry in sums] == [moves] * 2
+    assert [entry.calibrated_to and entry.calibrated_to.value for entry in sums] == [scaled_to] * 2
 
 
 UNUSED = [key for key, family in PRIVATE.items() if not family.averaged]
