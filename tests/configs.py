@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dpmf_cli.config import ExperimentConfig, load_config
+from dpmf_cli.experiment.config import ExperimentConfig, load_config
 from tests.committed import ROOT, committed
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmf_cli import terminal
-from dpmf_cli.terminal import csv_text, printable
+from dpmf_cli.core import terminal
+from dpmf_cli.core.terminal import csv_text, printable
 
 ANY_TEXT = st.text(
     st.characters(codec=None) | st.sampled_from("\n\r\t\x1b\x9b\u202e\u200b\ud800\U000e0041=+-@'")

@@ -7,8 +7,8 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import (
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import (
     cache_folder,
     make_folder,
     new_file,

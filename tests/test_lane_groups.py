@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dpmf_cli.compiled.lane_groups import (
+from dpmf_cli.core.compiled.lane_groups import (
     MAXIMUM_WIDTH,
     LaneValues,
     groups,

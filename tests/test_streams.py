@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpmf_cli.streams import Streams, named_generator
+from dpmf_cli.core.streams import Streams, named_generator
 from dpmf_cli.testing import make_ratings
 
 

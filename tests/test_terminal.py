@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from dpmf_cli import terminal
-from dpmf_cli.terminal import Progress
+from dpmf_cli.core import terminal
+from dpmf_cli.core.terminal import Progress
 
 
 class Terminal(io.StringIO):

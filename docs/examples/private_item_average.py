@@ -8,13 +8,13 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import laplace
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.sensitivity import rating_sums, residual_sums
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 
 class PrivateItemAverage(PrivateAlgorithm):

@@ -5,7 +5,7 @@ from item_median import ItemMedian, allowed_ratings, larger_sides
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import Algorithm
-from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.testing import PrivateAlgorithmContract, fit, variants_of
 
 

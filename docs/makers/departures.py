@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from dpmf_cli.config import ExperimentConfig
-from dpmf_cli.config.paths import ConfigPath, places
+from dpmf_cli.experiment.config import ExperimentConfig
+from dpmf_cli.experiment.config.paths import ConfigPath, places
 from dpmf_cli.papers.claims import Departure, PaperFindings
 
 _ABSENT = object()

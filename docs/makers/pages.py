@@ -34,10 +34,11 @@ import typer
 from docs.makers.aims import aims_table
 from docs.makers.paper_tables import KINDS, Records, expected_text, open_text
 from docs.makers.reference import markdown_table
-from dpmf_cli import terminal
 from dpmf_cli.cli.main import app
 from dpmf_cli.cli.rankings import gathered
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core import terminal
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.terminal import say
 from dpmf_cli.papers.claims import PaperFindings, all_papers, paper
 from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
 from dpmf_cli.papers.space import space
@@ -49,7 +50,6 @@ from dpmf_cli.report.tables.explored import (
     within_tolerance,
 )
 from dpmf_cli.report.tables.layout import TextTable, draw, markdown
-from dpmf_cli.terminal import say
 
 _MARKED = re.compile(
     rf"(<!-- (?:(?P<of_all>summary|{'|'.join(KINDS)}) of all|"
@@ -179,11 +179,11 @@ def exhibits_table(found: PaperFindings) -> str:
 def experiments_table(found: PaperFindings) -> str:
     """Returns a table with a row for each config: what it shows, on which data, and what a run from nothing costs on
     the reference machine."""
-    from dpmf_cli.config import load_config
-    from dpmf_cli.config.documents import FOLDER as CONFIGS
     from dpmf_cli.evaluation.numbers import duration
-    from dpmf_cli.running.machine import REFERENCE_CORES, REFERENCE_MEMORY
-    from dpmf_cli.running.plan import disk_bytes, reference_plan
+    from dpmf_cli.experiment.config import load_config
+    from dpmf_cli.experiment.config.documents import FOLDER as CONFIGS
+    from dpmf_cli.experiment.running.machine import REFERENCE_CORES, REFERENCE_MEMORY
+    from dpmf_cli.experiment.running.plan import disk_bytes, reference_plan
 
     rows = []
     for name in found.configs:

@@ -9,7 +9,7 @@ import typer
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm, Where
 from dpmf_cli.cli.main import app
-from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 SHARED = ("algorithm", "label", "sweep", "clip_predictions", "neighbours", "mode", "effects")

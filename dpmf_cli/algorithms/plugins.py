@@ -31,7 +31,7 @@ from pydantic_core import PydanticCustomError
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.seam import past_the_seam
 from dpmf_cli.algorithms.shared.base import Algorithm, Paper, PrivateAlgorithm
-from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.core.errors import DpmfError, did_you_mean
 
 GROUP = "dpmf.algorithms"
 """The group of the plugins' entry points: `item_median = "my_package.item_median:ItemMedian"`."""

@@ -30,11 +30,11 @@ from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit import bounds
 from dpmf_cli.audit.fits import PASSED_ON, Place, covered, fitted, predictions
 from dpmf_cli.audit.pairs import Pair
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings, with_ratings
+from dpmf_cli.core.streams import named_generator
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import Numbers, Release, Witness
-from dpmf_cli.ratings import Ratings, with_ratings
-from dpmf_cli.streams import named_generator
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.audit.pairs import Pair
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings, UserMajor
+from dpmf_cli.core.streams import Streams, UnaccountedNoiseError, named_generator
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import uniforms_of_cells
 from dpmf_cli.privacy.release import Numbers, Perturbed, Release, Witness
-from dpmf_cli.ratings import Ratings, UserMajor
 from dpmf_cli.releasing.models import published
-from dpmf_cli.streams import Streams, UnaccountedNoiseError, named_generator
 
 
 @dataclass(frozen=True)

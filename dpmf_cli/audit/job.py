@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,14 @@ from dpmf_cli.audit.judge import CLOSE, NOISE_OF, Finding, Flaw, StepMoves
 from dpmf_cli.audit.laws import BY_CHANCE, Watch
 from dpmf_cli.audit.pairs import KeptPair, Pair, large_pairs, larger_pairs, pair_csv, tiny_pairs
 from dpmf_cli.audit.replay import BitTest, Replayed, low_bits, replay
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import UnaccountedNoiseError
+from dpmf_cli.core.terminal import Progress, say
+from dpmf_cli.experiment.results.manifest import add_file, read_manifest
+from dpmf_cli.experiment.results.store import Store, encode, sealed, unsealed, write_atomically
+from dpmf_cli.experiment.running.processes import each_of
 from dpmf_cli.privacy.neighbours import Mode
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.results.manifest import add_file, read_manifest
-from dpmf_cli.results.store import encode, sealed, unsealed, write_atomically
-from dpmf_cli.streams import UnaccountedNoiseError
 
 EPSILONS = (0.1, 1.0, 300.0)
 """The ε of replays, in turn: noise that drowns everything, noise of practical size, and hardly any noise."""
@@ -403,6 +405,17 @@ def audited_and_kept(job: Job, results: Path) -> Audited:
         _path(results, job), encode(sealed(_plain({"format": FORMAT, "audit": asdict(outcome)})))
     )
     return outcome
+
+
+def outcomes_of(jobs: Sequence[Job], title: str, results: Path, processes: int) -> dict[str, Audited]:
+    """The outcome of each job, by its name. Jobs whose outcome is in the results folder are not run again."""
+    Store(results).prepare()
+    left = [job for job in jobs if known(results, job) is None]
+    say(f"{title}: {len(jobs)} algorithms to audit, {len(jobs) - len(left)} done before")
+    with Progress(title, len(left), float(len(left))) as progress:
+        for done in each_of(partial(audited_and_kept, results=results), left, min(processes, len(left))):
+            progress.finished(done.label, 1.0)
+    return {job.name: outcome for job in jobs if (outcome := known(results, job)) is not None}
 
 
 def keep_for_experiment(folder: Path, outcomes: list[Audited], config: str) -> None:

@@ -26,9 +26,9 @@ from scipy import integrate, optimize, special, stats
 
 from dpmf_cli.audit.bounds import chance_of_count
 from dpmf_cli.audit.fits import Place, Seen
+from dpmf_cli.core.streams import named_generator
 from dpmf_cli.privacy.grid import FINENESS
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.streams import named_generator
 
 BY_CHANCE = 1e-9
 """The accepted probability of a false finding, for each test that can find something by chance."""

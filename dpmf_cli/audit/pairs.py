@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings, Scale, with_ratings
+from dpmf_cli.core.terminal import csv_text
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.ratings import Ratings, Scale, with_ratings
-from dpmf_cli.terminal import csv_text
 
 SCALES = (Scale(1, 5, 1), Scale(0.5, 4, 0.5), Scale(-10, 10), Scale(0, 1))
 """Whole stars, half stars, a negative minimum with fractions, and a scale that begins at 0."""

@@ -27,10 +27,10 @@ from dpmf_cli.audit import bounds
 from dpmf_cli.audit.fits import Place, Side, both_sides
 from dpmf_cli.audit.judge import Finding, Flaw, Judge, StepMoves
 from dpmf_cli.audit.pairs import Pair
+from dpmf_cli.core.streams import named_generator
 from dpmf_cli.privacy.accounting import epsilon_of_mu
 from dpmf_cli.privacy.ledger import Entry
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.streams import named_generator
 
 
 @dataclass(frozen=True)

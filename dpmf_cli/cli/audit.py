@@ -7,13 +7,13 @@ import typer
 
 from dpmf_cli.cli.options import DataOption, FormatOption, PluginOption, ResultsOption
 from dpmf_cli.cli.run import JobsOption
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 
 if TYPE_CHECKING:
     from dpmf_cli.audit.job import Audited, Job, Settings
-    from dpmf_cli.config import ExperimentConfig
+    from dpmf_cli.core.ratings import Ratings
     from dpmf_cli.datasets import Folders
-    from dpmf_cli.ratings import Ratings
+    from dpmf_cli.experiment.config import ExperimentConfig
 
 LEAST_TRIALS = 20
 
@@ -85,15 +85,14 @@ def audit(
 
     Example: dpmf audit --algorithm pge --trials 400
     """
-    from dpmf_cli.audit.job import Settings, keep_for_experiment
+    from dpmf_cli.audit.job import Settings, keep_for_experiment, outcomes_of
     from dpmf_cli.audit.known import KNOWN, jobs_of
-    from dpmf_cli.config import load_config
     from dpmf_cli.datasets import Folders
+    from dpmf_cli.experiment.config import load_config
+    from dpmf_cli.experiment.results.manifest import add_file
+    from dpmf_cli.experiment.running.machine import available_cores
     from dpmf_cli.report.tables.audits import audits_table, flaws_table
     from dpmf_cli.report.tables.layout import draw
-    from dpmf_cli.results.manifest import add_file
-    from dpmf_cli.running.machine import available_cores
-    from dpmf_cli.running.runner import outcomes_of
 
     if [config is not None, algorithm is not None, every, flaws].count(True) != 1:
         raise DpmfError("name one thing to audit: a config, or --algorithm KEY, or --all, or --flaws")
@@ -147,7 +146,7 @@ def _registered(key: str | None, settings: "Settings") -> list["Job"]:
     from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
     from dpmf_cli.audit.entries import of_plugin, registered
     from dpmf_cli.audit.job import Job
-    from dpmf_cli.errors import did_you_mean
+    from dpmf_cli.core.errors import did_you_mean
 
     ratings = _made_up() if settings.canaries else None
     if key is not None and key not in PRIVATE:
@@ -222,7 +221,7 @@ def _replay_one(wanted: list["Job"], path: Path) -> None:
 def _keep_pairs(outcomes: dict[str, "Audited"], results: Path) -> None:
     """Writes the worst pair of each algorithm as a CSV file, named after the algorithm's job."""
     from dpmf_cli.audit.job import FOLDER
-    from dpmf_cli.results.store import write_atomically
+    from dpmf_cli.experiment.results.store import write_atomically
 
     for name, outcome in outcomes.items():
         if outcome.worst_pair:

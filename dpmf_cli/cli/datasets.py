@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.terminal import printable
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.terminal import printable
 
 if TYPE_CHECKING:
     from dpmf_cli.datasets.catalog import CatalogEntry

@@ -2,7 +2,7 @@
 
 from typing import NoReturn
 
-from dpmf_cli.running.interrupts import supervised
+from dpmf_cli.experiment.running.interrupts import supervised
 
 
 def main() -> NoReturn:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpmf_cli.cli.options import DataOption, PluginOption, ResultsOption
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 
 if TYPE_CHECKING:
     from dpmf_cli.datasets.soundness import Soundness
-    from dpmf_cli.results.verify import Verified
+    from dpmf_cli.experiment.results.verify import Verified
 
 EXTRAS = {"parquet": "pyarrow", "cluster": "distributed"}
 """The module that each optional part of dpmf brings, by the part's name in `pip install dpmf[NAME]`."""
@@ -36,7 +36,7 @@ def doctor(
 
     Example: dpmf doctor
     """
-    from dpmf_cli.compiled import entries
+    from dpmf_cli.core.compiled import entries
 
     removed = entries.clear() if clear_kernels else 0
     found = _found()
@@ -50,13 +50,13 @@ def doctor(
 def _found() -> dict[str, Any]:
     from importlib.util import find_spec
 
-    from dpmf_cli.compiled import entries
+    from dpmf_cli.core.compiled import entries
+    from dpmf_cli.core.files import cache_folder
     from dpmf_cli.datasets import data_folder
     from dpmf_cli.datasets.located import present_keys
-    from dpmf_cli.files import cache_folder
-    from dpmf_cli.results import provenance
-    from dpmf_cli.running.batches import memory
-    from dpmf_cli.running.machine import available_cores
+    from dpmf_cli.experiment.results import provenance
+    from dpmf_cli.experiment.running.batches import memory
+    from dpmf_cli.experiment.running.machine import available_cores
 
     cache, kernels = cache_folder(), list(entries.inspected())
     counts = Counter(each.condition for each in kernels)
@@ -86,7 +86,7 @@ def _size(path: Path) -> int:
 
 
 def _doctor_text(found: dict[str, Any]) -> str:
-    from dpmf_cli.compiled import entries
+    from dpmf_cli.core.compiled import entries
 
     machine, cache, kernels, data = (found[part] for part in ("machine", "cache", "kernels", "data"))
     extras = ", ".join(
@@ -146,11 +146,11 @@ def verify(
     """
     from secrets import randbelow
 
+    from dpmf_cli.core.terminal import say
+    from dpmf_cli.experiment.results.verify import joined
+    from dpmf_cli.experiment.running import recompute as anew
     from dpmf_cli.releasing.archive import releases_in
     from dpmf_cli.releasing.publishing import verified
-    from dpmf_cli.results.verify import joined
-    from dpmf_cli.running import recompute as anew
-    from dpmf_cli.terminal import say
 
     releases = [folder for path in of or [Path("released")] for folder in releases_in(path)]
     default = [] if releases and results == Path("results") and not results.exists() else [results]
@@ -175,9 +175,9 @@ def verify(
 def _looked_at(path: Path, results: Path, data: Path | None) -> "Verified":
     """Verifies a folder of results, or one experiment that is named by its config or its results folder."""
     from dpmf_cli.datasets import Folders
-    from dpmf_cli.results.folders import results_folder
-    from dpmf_cli.results.manifest import MANIFEST
-    from dpmf_cli.results.verify import verify_experiment, verify_results
+    from dpmf_cli.experiment.results.folders import results_folder
+    from dpmf_cli.experiment.results.manifest import MANIFEST
+    from dpmf_cli.experiment.results.verify import verify_experiment, verify_results
 
     folders = Folders.named(data, results=results)
     folder = path if path == results else results_folder(path, results)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import dpmf_cli
-from dpmf_cli import __version__, terminal
+from dpmf_cli import __version__
 from dpmf_cli.cli.audit import audit
 from dpmf_cli.cli.datasets import app as datasets_app
 from dpmf_cli.cli.health import doctor, verify
@@ -22,8 +22,9 @@ from dpmf_cli.cli.release import predict, release
 from dpmf_cli.cli.report import plot, report
 from dpmf_cli.cli.run import plan, run
 from dpmf_cli.cli.tables import baselines, compare, crossings, explain, levels, local_app
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.running.machine import available_cores
+from dpmf_cli.core import terminal
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.experiment.running.machine import available_cores
 
 LIBRARIES, OF_A_THREAD = 512 << 20, 80 << 20
 """Bytes of address space: for all imports with one OpenBLAS thread (497 MB, measured), and for each further thread
@@ -129,8 +130,8 @@ def schema(
     import json
 
     from dpmf_cli.algorithms import plugins
-    from dpmf_cli.config import ExperimentConfig
-    from dpmf_cli.config.loading import file_schema
+    from dpmf_cli.experiment.config import ExperimentConfig
+    from dpmf_cli.experiment.config.loading import file_schema
 
     model = ExperimentConfig.knowing([plugins.plugin(name) for name in names or plugins.given()])
     print(json.dumps(file_schema(model), indent=2, ensure_ascii=False))

@@ -9,7 +9,7 @@ import typer
 
 def _configs_like(begun: str) -> list[str]:
     """Completes a word for the shell: files and shipped configs that begin with it."""
-    from dpmf_cli.config.documents import shipped_names
+    from dpmf_cli.experiment.config.documents import shipped_names
 
     files = sorted(
         str(path) for path in Path().glob(f"{escape(begun)}*") if path.suffix in ("", ".yaml", ".yml")

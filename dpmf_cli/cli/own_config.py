@@ -11,15 +11,15 @@ import typer
 
 from dpmf_cli.cli.options import ResultsOption
 from dpmf_cli.cli.run import JobsOption
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 
 if TYPE_CHECKING:
     from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-    from dpmf_cli.config.suggested import Candidates
+    from dpmf_cli.core.ratings import Ratings
     from dpmf_cli.datasets import Folders
     from dpmf_cli.datasets.formats.guess import Guess
+    from dpmf_cli.experiment.config.suggested import Candidates
     from dpmf_cli.privacy.neighbours import Neighbours
-    from dpmf_cli.ratings import Ratings
 
 PROTECTS = {"value": "bounded", "presence": "unbounded", "user": "user", "local": "local"}
 """The neighbours that each value of --protects stands for."""
@@ -107,9 +107,9 @@ def write_own_config(
     """
     from pydantic import ValidationError
 
-    from dpmf_cli.config.suggested import FOLDS, GUESSED, RUNS, config_text, name_of, provable
     from dpmf_cli.datasets import Folders, load, look
     from dpmf_cli.datasets.spec import CsvSpec
+    from dpmf_cli.experiment.config.suggested import FOLDS, GUESSED, RUNS, config_text, name_of, provable
 
     neighbours = asked_for(protects, epsilon)
     stem = ratings.name.lstrip(".-").partition(".")[0] or "ratings"
@@ -158,8 +158,8 @@ def fitting(
 
     Raises `DpmfError` if there is none, or if there are too few ratings. The message names the ratings by `what`.
     """
-    from dpmf_cli.config.suggested import FEWEST, FOLDS, candidates, grid_with
-    from dpmf_cli.running.cutting import training_shape
+    from dpmf_cli.experiment.config.suggested import FEWEST, FOLDS, candidates, grid_with
+    from dpmf_cli.experiment.running.cutting import training_shape
 
     if len(ratings) < FEWEST:
         raise DpmfError(
@@ -174,8 +174,8 @@ def fitting(
 
 def write_config(config: Path, text: str, methods: "Candidates", *, force: bool) -> None:
     """Writes a config and says what is in it. Refuses to overwrite a different config, unless `force` is set."""
-    from dpmf_cli.results.store import write_atomically
-    from dpmf_cli.terminal import say
+    from dpmf_cli.core.terminal import say
+    from dpmf_cli.experiment.results.store import write_atomically
 
     try:
         if not force and config.exists() and config.read_text() != text:
@@ -194,7 +194,7 @@ def write_config(config: Path, text: str, methods: "Candidates", *, force: bool)
 
 def _dataset(ratings: Path, config: Path, said: Said) -> dict[str, Any]:
     """Returns the keys of `dataset:` without its kind and name, as said or guessed. Says every guess."""
-    from dpmf_cli.terminal import say
+    from dpmf_cli.core.terminal import say
 
     guess = said.guess(ratings)
     for each in guess.words:
@@ -215,7 +215,7 @@ def _dataset(ratings: Path, config: Path, said: Said) -> dict[str, Any]:
 
 
 def _guessed_scale(ratings: Path, guess: "Guess") -> tuple[float, float, float]:
-    from dpmf_cli.terminal import say
+    from dpmf_cli.core.terminal import say
 
     if guess.scale is None:
         raise DpmfError(
@@ -271,7 +271,7 @@ def init(
 
     Example: dpmf init ratings.csv --scale 0.5:5:0.5
     """
-    from dpmf_cli.terminal import say
+    from dpmf_cli.core.terminal import say
 
     said = Said(scale, user, item, rating, timestamp, separator, header, decimal)
     config, seen = write_own_config(ratings, said, protects, epsilon, to, force=force)
@@ -323,13 +323,13 @@ def print_answer(
     before: str = "",
 ) -> None:
     """Runs a config and prints the page that says which method to take; `before` follows the page's title."""
-    from dpmf_cli.config import load_config
+    from dpmf_cli.core.terminal import say
     from dpmf_cli.datasets import load
-    from dpmf_cli.experiment import run
+    from dpmf_cli.experiment.config import load_config
+    from dpmf_cli.experiment.running.machine import available_cores
+    from dpmf_cli.experiment.running.processes import LocalProcesses
     from dpmf_cli.report.answer import answer
-    from dpmf_cli.running.machine import available_cores
-    from dpmf_cli.running.processes import LocalProcesses
-    from dpmf_cli.terminal import say
+    from dpmf_cli.studies.experiment import run
 
     again, loaded = f"dpmf run {config}", load_config(config)
     finished = run(loaded, folders, LocalProcesses(jobs or available_cores()), command=again)

@@ -9,16 +9,16 @@ import typer
 
 from dpmf_cli.cli.options import ConfigsOption, DataOption, ResultsOption
 from dpmf_cli.cli.run import JobsOption
-from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.core.errors import DpmfError, did_you_mean
 
 if TYPE_CHECKING:
     from dpmf_cli.datasets import Folders
     from dpmf_cli.evaluation.curves import Experiment
-    from dpmf_cli.exploring.explore import Exploration
     from dpmf_cli.papers.claims import Output, Table
     from dpmf_cli.papers.record import Record
     from dpmf_cli.report.tables.layout import TextTable
-    from dpmf_cli.reproducing.whole import Maker, Reproduction
+    from dpmf_cli.studies.explore import Exploration
+    from dpmf_cli.studies.reproduce import Maker, Reproduction
 
 
 def configs(
@@ -78,7 +78,7 @@ def _listed(data: Path | None) -> "TextTable":
         rows = tuple(_rows({name: ", ".join(dict.fromkeys(names)) for name, names in of.items()}, data))
         groups.append(Group(f"{key}: {findings.title}", rows))
         listed |= of.keys()
-    from dpmf_cli.config.documents import shipped_names
+    from dpmf_cli.experiment.config.documents import shipped_names
 
     others = {name: "" for name in shipped_names() if name not in listed}
     groups.append(Group("not from a single paper", tuple(_rows(others, data))))
@@ -91,19 +91,19 @@ def _listed(data: Path | None) -> "TextTable":
 
 def _rows(of: dict[str, str], data: Path | None) -> Iterator[tuple[str, ...]]:
     """Yields a row for each config. `of` says what each config shows, by its name."""
-    from dpmf_cli.config import load_config
-    from dpmf_cli.config.documents import FOLDER
+    from dpmf_cli.core.terminal import say
     from dpmf_cli.datasets import Folders
     from dpmf_cli.datasets.located import what_is_missing
     from dpmf_cli.evaluation.numbers import duration
-    from dpmf_cli.running.calibration import calibrated
-    from dpmf_cli.running.machine import available_cores
-    from dpmf_cli.running.plan import plan_without_parsing
-    from dpmf_cli.terminal import say
+    from dpmf_cli.experiment.config import load_config
+    from dpmf_cli.experiment.config.documents import FOLDER
+    from dpmf_cli.experiment.running.calibration import calibrated
+    from dpmf_cli.experiment.running.machine import available_cores
+    from dpmf_cli.experiment.running.plan import plan_without_parsing
 
     folders = Folders.named(data, base=FOLDER, results=Path("no results"))
     cores = available_cores()
-    machine = calibrated(folders.cache, cores, "dpmf_cli.experiment", say)
+    machine = calibrated(folders.cache, cores, "dpmf_cli.studies.experiment", say)
     for name, shows in of.items():
         config = load_config(FOLDER / f"{name}.yaml")
         made, _ = plan_without_parsing(config, folders, machine)
@@ -142,11 +142,11 @@ def explore(
 
     Example: dpmf explore friedman2016 --settings 32
     """
-    from dpmf_cli.config.documents import FOLDER as SHIPPED
     from dpmf_cli.datasets import Folders
-    from dpmf_cli.exploring.explore import exploration
+    from dpmf_cli.experiment.config.documents import FOLDER as SHIPPED
     from dpmf_cli.papers.record import FOLDER
     from dpmf_cli.papers.space import explored, space
+    from dpmf_cli.studies.explore import exploration
 
     if (paper is None) != every:
         raise DpmfError(f"name one paper, or --all of them: {', '.join(explored())}")
@@ -166,8 +166,8 @@ def explore(
 
 def _print_settings(wanted: "Exploration", folders: "Folders", jobs: int | None) -> None:
     from dpmf_cli.evaluation.numbers import duration
-    from dpmf_cli.exploring.explore import plan_of
-    from dpmf_cli.running.machine import available_cores
+    from dpmf_cli.experiment.running.machine import available_cores
+    from dpmf_cli.studies.explore import plan_of
 
     made = plan_of(wanted, folders, parsing=False)
     about = duration(made.seconds(jobs or available_cores()))
@@ -176,14 +176,14 @@ def _print_settings(wanted: "Exploration", folders: "Folders", jobs: int | None)
 
 def _explored(wanted: "Exploration", folders: "Folders", folder: Path, jobs: int | None) -> None:
     from dpmf_cli import __version__
-    from dpmf_cli.exploring.explore import explore as explore_paper
-    from dpmf_cli.exploring.explore import proved
+    from dpmf_cli.core.terminal import say
+    from dpmf_cli.experiment.results.store import write_atomically
+    from dpmf_cli.experiment.running.machine import available_cores
+    from dpmf_cli.experiment.running.processes import LocalProcesses
     from dpmf_cli.papers.record import Record, path_of, read_record, text_of
     from dpmf_cli.report.figures.specification import specification_bytes
-    from dpmf_cli.results.store import write_atomically
-    from dpmf_cli.running.machine import available_cores
-    from dpmf_cli.running.processes import LocalProcesses
-    from dpmf_cli.terminal import say
+    from dpmf_cli.studies.explore import explore as explore_paper
+    from dpmf_cli.studies.explore import proved
 
     processes = jobs or available_cores()
     found = explore_paper(wanted, folders, LocalProcesses(processes))
@@ -245,16 +245,16 @@ def reproduce(
 
     Example: dpmf reproduce friedman2016 --small
     """
-    from dpmf_cli.config.documents import FOLDER
+    from dpmf_cli.core.terminal import say
     from dpmf_cli.datasets import Folders
+    from dpmf_cli.experiment.config.documents import FOLDER
+    from dpmf_cli.experiment.results.store import write_atomically
+    from dpmf_cli.experiment.running.machine import available_cores
     from dpmf_cli.papers.claims import parts_named
     from dpmf_cli.report.html.page import overview_page
     from dpmf_cli.report.tables.layout import markdown
-    from dpmf_cli.reproducing.times import times_text
-    from dpmf_cli.reproducing.whole import Reproduction, run_all, write_outputs
-    from dpmf_cli.results.store import write_atomically
-    from dpmf_cli.running.machine import available_cores
-    from dpmf_cli.terminal import say
+    from dpmf_cli.studies.reproduce import Reproduction, run_all, write_outputs
+    from dpmf_cli.studies.times import times_text
 
     processes = jobs or available_cores()
     folders = Folders.named(data, base=FOLDER, results=results or Path("results", "small" if small else ""))
@@ -302,7 +302,7 @@ def _outputs(results: Path, data: Path | None) -> "Mapping[Table, Maker]":
 
 def _print_plan(of: "Reproduction", folders: "Folders", processes: int) -> None:
     from dpmf_cli.evaluation.numbers import duration
-    from dpmf_cli.reproducing.whole import processes_for
+    from dpmf_cli.studies.reproduce import processes_for
 
     for words, made in of.plans(folders, parsing=False):
         print(f"{words}, about {duration(made.seconds(processes_for(made, processes)))}")
@@ -310,7 +310,7 @@ def _print_plan(of: "Reproduction", folders: "Folders", processes: int) -> None:
 
 
 def _tell_of_missing(of: "Reproduction") -> None:
-    from dpmf_cli.terminal import say
+    from dpmf_cli.core.terminal import say
 
     for lacking, names in of.missing.items():
         say(f"not run: {', '.join(names)}: {lacking}")
@@ -318,7 +318,7 @@ def _tell_of_missing(of: "Reproduction") -> None:
 
 def _verdict(of: "Reproduction", found: "list[Experiment]") -> None:
     """Prints which figures are not as expected. The exit code is 1 if there are any."""
-    from dpmf_cli.reproducing.expected import figures_of, figures_off, path_of, read_expected
+    from dpmf_cli.studies.expected import figures_of, figures_off, path_of, read_expected
 
     expected = read_expected(path_of(small=of.small))
     now = {each.name: figures_of(each) for each in found}

@@ -3,13 +3,13 @@
 import json
 from collections.abc import Sequence
 
-from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import Sizes
 from dpmf_cli.datasets.spec import SyntheticSpec
 from dpmf_cli.evaluation.crossings import MOST_ROUNDS
 from dpmf_cli.evaluation.numbers import duration
+from dpmf_cli.experiment.config import ExperimentConfig
+from dpmf_cli.experiment.running.plan import Plan
 from dpmf_cli.report.tables.layout import Group, TextTable, terminal
-from dpmf_cli.running.plan import Plan
 
 _MORE = (
     f"more may come: ε are added where curves cross a baseline (`refine`), in at most {MOST_ROUNDS} rounds, "

@@ -53,7 +53,7 @@ def combined_of(
     figure: Path | None = None,
 ) -> str:
     """Returns what `dpmf combined` prints, and draws the figure that is asked for."""
-    from dpmf_cli.errors import DpmfError, did_you_mean
+    from dpmf_cli.core.errors import DpmfError, did_you_mean
     from dpmf_cli.evaluation.ranking import BARS
     from dpmf_cli.report.tables.layout import draw
     from dpmf_cli.report.tables.ranked import combined_table
@@ -84,12 +84,12 @@ def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[st
 
     Raises `DpmfError` if there is no result at all, and for a path that is neither a config nor a results folder.
     """
-    from dpmf_cli.config import load_config
-    from dpmf_cli.config.documents import means_a_config
-    from dpmf_cli.errors import DpmfError
+    from dpmf_cli.core.errors import DpmfError
+    from dpmf_cli.experiment.config import load_config
+    from dpmf_cli.experiment.config.documents import means_a_config
+    from dpmf_cli.experiment.results.folders import results_of
+    from dpmf_cli.experiment.results.manifest import MANIFEST
     from dpmf_cli.report.tables.ranked import whole_first
-    from dpmf_cli.results.folders import results_of
-    from dpmf_cli.results.manifest import MANIFEST
 
     where = "" if results == Path("results") else f" --results {results}"
     present, notes, commands = [], [], {}
@@ -167,7 +167,7 @@ def frontier_of(
 
 def _say_notes(form: str, notes: list[str]) -> None:
     """Says what a table for programs does not hold."""
-    from dpmf_cli.terminal import say
+    from dpmf_cli.core.terminal import say
 
     for note in notes if form in ("csv", "json") else ():
         say(note)

@@ -17,10 +17,10 @@ from dpmf_cli.cli.own_config import (
     write_config,
 )
 from dpmf_cli.cli.run import JobsOption
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 
 if TYPE_CHECKING:
-    from dpmf_cli.config import ExperimentConfig
+    from dpmf_cli.experiment.config import ExperimentConfig
     from dpmf_cli.privacy.neighbours import Neighbours
     from dpmf_cli.privacy.protection import Guarantee
 
@@ -86,8 +86,8 @@ def recommend(
 
     Example: dpmf recommend my.yaml --protects value --epsilon 1
     """
-    from dpmf_cli.config.suggested import Candidates, config_text
     from dpmf_cli.datasets import Folders, load
+    from dpmf_cli.experiment.config.suggested import Candidates, config_text
     from dpmf_cli.privacy.accounting import LEAST_DELTA, MOST_DELTA
     from dpmf_cli.privacy.protection import Guarantee, protection_of
     from dpmf_cli.report.advice import wrapped
@@ -137,7 +137,7 @@ def _keeping(wanted: "Guarantee", neighbours: "Neighbours") -> list[str]:
 
     A method with a δ suits every guarantee with δ > 0.
     """
-    from dpmf_cli.config.suggested import provable
+    from dpmf_cli.experiment.config.suggested import provable
     from dpmf_cli.privacy.protection import Guarantee
     from dpmf_cli.report.leaders import options_of
 
@@ -164,9 +164,9 @@ def _with_methods(
 
     Raises `DpmfError` for a mistake in the user's config, with its place.
     """
-    from dpmf_cli.config.documents import means_a_config, read_whole, relative_to
-    from dpmf_cli.config.loading import validated
-    from dpmf_cli.config.suggested import FOLDS, RUNS, grid_with
+    from dpmf_cli.experiment.config.documents import means_a_config, read_whole, relative_to
+    from dpmf_cli.experiment.config.loading import validated
+    from dpmf_cli.experiment.config.suggested import FOLDS, RUNS, grid_with
 
     if not means_a_config(config):
         raise DpmfError(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpmf_cli.cli.options import ConfigArgument, DataOption, PluginOption
-from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.core.errors import DpmfError, did_you_mean
 
 if TYPE_CHECKING:
-    from dpmf_cli.config import ExperimentConfig
+    from dpmf_cli.experiment.config import ExperimentConfig
     from dpmf_cli.releasing.publishing import FittedRatings
     from dpmf_cli.releasing.recommender import OwnRatings, Recommender
 
@@ -52,14 +52,14 @@ def release(
     Example: dpmf release my-shop.yaml --method pge --epsilon 1
     """
     from dpmf_cli.algorithms.shared.cost import Shape
-    from dpmf_cli.config import load_config
+    from dpmf_cli.core.terminal import say
     from dpmf_cli.evaluation.numbers import duration
+    from dpmf_cli.experiment.config import load_config
     from dpmf_cli.privacy.protection import Guarantee
     from dpmf_cli.releasing.account import account_file
     from dpmf_cli.releasing.archive import refuse_a_release
     from dpmf_cli.releasing.publishing import fitted
     from dpmf_cli.releasing.recommender import read_list
-    from dpmf_cli.terminal import say
 
     loaded = load_config(config)
     _refuse_a_guessed_scale(loaded, config)
@@ -109,10 +109,10 @@ def predict(
 
     Example: dpmf predict released/my-shop-pge-bounded-epsilon-1 --user c7 --top 5
     """
-    from dpmf_cli.files import write_whole
+    from dpmf_cli.core.files import write_whole
+    from dpmf_cli.core.terminal import csv_text, say
     from dpmf_cli.releasing.publishing import load_model
     from dpmf_cli.releasing.recommender import places, read_own, read_pairs
-    from dpmf_cli.terminal import csv_text, say
 
     if (pairs is None) == (user is None):
         raise DpmfError("say what to predict: --pairs FILE, or --user ID")
@@ -142,7 +142,7 @@ def predict(
 
 
 def _check_own(model: "Recommender", own: "OwnRatings | None") -> None:
-    from dpmf_cli.terminal import say
+    from dpmf_cli.core.terminal import say
 
     joint = model.statement.privacy.joint
     if own is not None and not joint:
@@ -171,7 +171,7 @@ def _entry(config: "ExperimentConfig", method: str) -> Any:
 
 def _refuse_a_guessed_scale(config: "ExperimentConfig", path: Path) -> None:
     """Raises DpmfError if the scale is a function of the ratings: a model shows it, and no ε pays for that."""
-    from dpmf_cli.config.documents import read_whole
+    from dpmf_cli.experiment.config.documents import read_whole
 
     if config.has_guessed_scale:
         place = read_whole(path).place_of(("dataset", "scale", "guessed"), key=True)

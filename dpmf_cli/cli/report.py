@@ -30,13 +30,13 @@ def report(
 
     Example: dpmf report results/ml100k_bounded
     """
-    from dpmf_cli.config.documents import FOLDER
+    from dpmf_cli.core.errors import DpmfError
     from dpmf_cli.datasets import Folders
-    from dpmf_cli.errors import DpmfError
+    from dpmf_cli.experiment.config.documents import FOLDER
+    from dpmf_cli.experiment.results.folders import folders_of
+    from dpmf_cli.experiment.results.manifest import add_file
+    from dpmf_cli.experiment.results.store import write_atomically
     from dpmf_cli.report.html.page import experiment_page, overview_page
-    from dpmf_cli.results.folders import folders_of
-    from dpmf_cli.results.manifest import add_file
-    from dpmf_cli.results.store import write_atomically
 
     if everything == bool(of):
         raise DpmfError("name configs or results folders, or give --all for one page of all results")
@@ -74,13 +74,13 @@ def plot(
     Example: dpmf plot configs/ml100k_bounded.yaml --format pdf --out figures
     """
     from dpmf_cli.cli.tables import shown
-    from dpmf_cli.errors import DpmfError
+    from dpmf_cli.core.errors import DpmfError
+    from dpmf_cli.core.terminal import say
+    from dpmf_cli.experiment.results.folders import results_of
+    from dpmf_cli.experiment.results.manifest import add_file
+    from dpmf_cli.experiment.results.store import write_atomically
     from dpmf_cli.report.figures.drawings import drawings
     from dpmf_cli.report.figures.style import check_form
-    from dpmf_cli.results.folders import results_of
-    from dpmf_cli.results.manifest import add_file
-    from dpmf_cli.results.store import write_atomically
-    from dpmf_cli.terminal import say
 
     asked = list(dict.fromkeys(form.strip() for form in forms.split(",")))
     for form in asked:

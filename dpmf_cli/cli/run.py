@@ -15,11 +15,11 @@ from dpmf_cli.cli.options import (
     ResultsOption,
     RunsOption,
 )
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 
 if TYPE_CHECKING:
-    from dpmf_cli.experiment import Finished
-    from dpmf_cli.running.runner import Executor
+    from dpmf_cli.experiment.running.runner import Executor
+    from dpmf_cli.studies.experiment import Finished
 
 JobsOption = Annotated[
     int | None, typer.Option("-j", "--jobs", min=1, help="Number of processes; default: one per core.")
@@ -60,14 +60,14 @@ def run(
 
     Example: dpmf run configs/ml100k_bounded.yaml -j 2
     """
-    from dpmf_cli.config import load_config
-    from dpmf_cli.config.loading import flags, reduced
+    from dpmf_cli.core.terminal import say
     from dpmf_cli.datasets import Folders
     from dpmf_cli.datasets.located import what_is_missing
-    from dpmf_cli.experiment import run as run_experiment
-    from dpmf_cli.running.machine import available_cores
-    from dpmf_cli.running.processes import LocalProcesses
-    from dpmf_cli.terminal import say
+    from dpmf_cli.experiment.config import load_config
+    from dpmf_cli.experiment.config.loading import flags, reduced
+    from dpmf_cli.experiment.running.machine import available_cores
+    from dpmf_cli.experiment.running.processes import LocalProcesses
+    from dpmf_cli.studies.experiment import run as run_experiment
 
     executor = (
         LocalProcesses(jobs or available_cores()) if scheduler is None else _cluster(scheduler, wait, jobs)
@@ -108,18 +108,18 @@ def plan(
     Example: dpmf plan configs/ml1m_bounded.yaml
     """
     from dpmf_cli.cli.plan_text import describe
-    from dpmf_cli.config import load_config
-    from dpmf_cli.config.loading import reduced
+    from dpmf_cli.core.terminal import say
     from dpmf_cli.datasets import Folders, known, look
     from dpmf_cli.datasets.spec import CsvSpec
-    from dpmf_cli.running.calibration import calibrated
-    from dpmf_cli.running.machine import available_cores
-    from dpmf_cli.running.plan import plan_without_parsing
-    from dpmf_cli.terminal import say
+    from dpmf_cli.experiment.config import load_config
+    from dpmf_cli.experiment.config.loading import reduced
+    from dpmf_cli.experiment.running.calibration import calibrated
+    from dpmf_cli.experiment.running.machine import available_cores
+    from dpmf_cli.experiment.running.plan import plan_without_parsing
 
     loaded = reduced(load_config(config), dataset=dataset, held_out=held_out, runs=runs)
     folders = Folders.named(data, base=config.parent, results=results)
-    machine = calibrated(folders.cache, available_cores(), "dpmf_cli.experiment", say)
+    machine = calibrated(folders.cache, available_cores(), "dpmf_cli.studies.experiment", say)
     made, size = plan_without_parsing(loaded, folders, machine)
     own = known(loaded.dataset, folders) if isinstance(loaded.dataset, CsvSpec) else None
     seen = look(loaded.dataset, own).report() if own else []
@@ -127,8 +127,8 @@ def plan(
 
 
 def _cluster(scheduler: str, wait: float, jobs: int | None) -> "Executor":
-    from dpmf_cli.running.cluster import cluster_executor
-    from dpmf_cli.terminal import say
+    from dpmf_cli.core.terminal import say
+    from dpmf_cli.experiment.running.cluster import cluster_executor
 
     if jobs is not None:
         raise DpmfError("-j is for this machine, --scheduler for a cluster's workers: give one of them")
@@ -159,7 +159,7 @@ def _print_results(finished: "Finished") -> None:
 
 def _end(finished: "Finished") -> None:
     """Says what was computed. The exit code is 1 if tasks failed, or have no result."""
-    from dpmf_cli.terminal import say
+    from dpmf_cli.core.terminal import say
 
     done = (
         f"computed {finished.computed} tasks"

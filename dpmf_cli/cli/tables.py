@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from dpmf_cli.evaluation.crossings import Crossing
     from dpmf_cli.evaluation.curves import Experiment
-    from dpmf_cli.results.collect import Collected
+    from dpmf_cli.experiment.results.collect import Collected
 
 ComparedArgument = Annotated[Path, typer.Argument(help="A config that was run, or its results folder.")]
 
@@ -62,12 +62,12 @@ def crossings_of(
 ) -> str:
     """Returns what `dpmf crossings` prints."""
     from dpmf_cli.audit.job import of_experiment
+    from dpmf_cli.core.terminal import say
     from dpmf_cli.datasets import data_folder
     from dpmf_cli.datasets.located import present_keys
     from dpmf_cli.papers.printed_cells import with_printed_cells
     from dpmf_cli.report.tables.crossings import crossings_table
     from dpmf_cli.report.tables.layout import draw
-    from dpmf_cli.terminal import say
 
     rows: list[Crossing] = []
     audits = {}
@@ -120,11 +120,11 @@ def levels(
 
     Example: dpmf levels configs/quickstart.yaml --at 2
     """
-    from dpmf_cli.errors import DpmfError
+    from dpmf_cli.core.errors import DpmfError
+    from dpmf_cli.core.terminal import say
     from dpmf_cli.evaluation.levels import levels_at
     from dpmf_cli.report.tables.crossings import levels_table
     from dpmf_cli.report.tables.layout import draw
-    from dpmf_cli.terminal import say
 
     found = []
     for _, experiment in _experiments(of or [], results, metric):
@@ -146,9 +146,9 @@ def _experiments(of: list[Path], results: Path, metric: str | None) -> "Iterator
 
     Of an interrupted run, yields only the finished folds, and says so.
     """
-    from dpmf_cli.results.folders import results_of
-    from dpmf_cli.results.manifest import read_manifest
-    from dpmf_cli.terminal import say
+    from dpmf_cli.core.terminal import say
+    from dpmf_cli.experiment.results.folders import results_of
+    from dpmf_cli.experiment.results.manifest import read_manifest
 
     for folder, collected in results_of(of, results):
         experiment = shown(collected, metric, named=bool(of))
@@ -173,8 +173,8 @@ def shown(collected: "Collected", metric: str | None, *, named: bool) -> "Experi
     If that metric was not measured, raises `DpmfError` for an experiment that the user `named`. For others, says so
     and returns None.
     """
-    from dpmf_cli.errors import DpmfError
-    from dpmf_cli.terminal import say
+    from dpmf_cli.core.errors import DpmfError
+    from dpmf_cli.core.terminal import say
 
     try:
         return collected.experiment.showing(metric or collected.metric)
@@ -204,11 +204,11 @@ def compare(
 
     Example: dpmf compare mine.yaml other.yaml third.yaml --page compared.html
     """
+    from dpmf_cli.experiment.results.compare_folders import compare_folders
+    from dpmf_cli.experiment.results.folders import results_folder
+    from dpmf_cli.experiment.results.store import write_atomically
     from dpmf_cli.report.html.page import compare_page
     from dpmf_cli.report.tables.compare import comparisons_text
-    from dpmf_cli.results.compare_folders import compare_folders
-    from dpmf_cli.results.folders import results_folder
-    from dpmf_cli.results.store import write_atomically
 
     beside = results_folder(first, results)
     several = [compare_folders(beside, results_folder(other, results)) for other in others]
@@ -237,9 +237,9 @@ def baselines(
 
 def baselines_of(of: list[Path], results: Path, form: str, metric: str | None = None) -> str:
     """Returns what `dpmf baselines` prints."""
+    from dpmf_cli.experiment.results.folders import results_of
     from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
     from dpmf_cli.report.tables.layout import draw
-    from dpmf_cli.results.folders import results_of
 
     every = (shown(collected, metric, named=bool(of)) for _, collected in results_of(of, results))
     return draw(baselines_table([row for each in every if each for row in baseline_rows(each)]), form)
@@ -294,8 +294,8 @@ def traffic(
 
 def traffic_of(config: Path, data: Path | None, form: str) -> str:
     """Returns what `dpmf local traffic` prints."""
-    from dpmf_cli.config import load_config
     from dpmf_cli.datasets import Folders, load
+    from dpmf_cli.experiment.config import load_config
     from dpmf_cli.report.tables import local
     from dpmf_cli.report.tables.layout import draw
 
@@ -324,8 +324,8 @@ def improvements(
 
 def improvements_of(of: list[Path], results: Path, form: str) -> str:
     """Returns what `dpmf local improvements` prints."""
+    from dpmf_cli.experiment.results.folders import results_of
     from dpmf_cli.report.tables.layout import draw
     from dpmf_cli.report.tables.local import improvements_table
-    from dpmf_cli.results.folders import results_of
 
     return draw(improvements_table([each.experiment for _, each in results_of(of, results)]), form)

@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
-from dpmf_cli.files import cache_folder
-from dpmf_cli.streams import OWN
+from dpmf_cli.core.files import cache_folder
+from dpmf_cli.core.streams import OWN
 
 if TYPE_CHECKING:
+    from dpmf_cli.core.ratings import Ratings
     from dpmf_cli.datasets.cache import Cached
     from dpmf_cli.datasets.canonical import Ids
     from dpmf_cli.datasets.sanity import Sanity
     from dpmf_cli.datasets.spec import AnySpec, TestSet
-    from dpmf_cli.ratings import Ratings
 
 
 @dataclass(frozen=True)

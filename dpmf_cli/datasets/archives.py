@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Protocol
 
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import open_file
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import open_file
 
 # Ratings as text compress four- to tenfold, a spreadsheet of blanks about fiftyfold.
 _RATIO_LIMIT = 200

@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.datasets.canonical import Canonical, Ids, arrays, checksum
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import (
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import (
     NOT_PRIVATE,
     flush_folder,
     is_private,
@@ -41,7 +40,8 @@ from dpmf_cli.files import (
     unused_name,
     write_whole,
 )
-from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.datasets.canonical import Canonical, Ids, arrays, checksum
 
 _ATTEMPTS = 20
 _PAUSE = 0.01

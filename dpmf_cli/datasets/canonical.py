@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.datasets.formats.source import Raw
 from dpmf_cli.datasets.stars import GRID_TOLERANCE
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.ratings import Ratings, Scale
 
 Duplicates = Literal["error", "last", "mean"]
 Ids = NDArray[np.int64] | NDArray[np.str_]

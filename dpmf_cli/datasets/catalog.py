@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from dpmf_cli.errors import DpmfError, did_you_mean
-from dpmf_cli.ratings import Scale
+from dpmf_cli.core.errors import DpmfError, did_you_mean
+from dpmf_cli.core.ratings import Scale
 
 
 @dataclass(frozen=True)

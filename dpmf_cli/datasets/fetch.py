@@ -21,13 +21,13 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import urljoin, urlsplit
 
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import flush, make_folder, rename, sweep, temporary_folder, write_whole
+from dpmf_cli.core.terminal import unguarded
 from dpmf_cli.datasets import archives, loading, located
 from dpmf_cli.datasets.archives import Wanted
 from dpmf_cli.datasets.catalog import CatalogEntry, Download, IndexPackage, SourcePart
 from dpmf_cli.datasets.sanity import TOLERANCE, figures
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import flush, make_folder, rename, sweep, temporary_folder, write_whole
-from dpmf_cli.terminal import unguarded
 
 if TYPE_CHECKING:
     import requests

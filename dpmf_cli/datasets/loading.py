@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import named_generator
 from dpmf_cli.datasets import Folders, Sizes, catalog, located
 from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets.archives import is_packed
@@ -18,9 +21,6 @@ from dpmf_cli.datasets.catalog import CatalogEntry, Counts
 from dpmf_cli.datasets.formats import PARSERS, own_file
 from dpmf_cli.datasets.formats.parquet import is_parquet
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SampleSpec, SyntheticSpec
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import named_generator
 
 SAMPLE_VERSION = 1
 """Raise it when the same spec makes another sample."""

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import write_whole
 from dpmf_cli.datasets import Folders, archives, catalog
 from dpmf_cli.datasets.archives import Wanted
 from dpmf_cli.datasets.catalog import CatalogEntry, Content, SourcePart
 from dpmf_cli.datasets.formats.source import Source
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import write_whole
 
 # After its last change a file could change again within this time and keep the same time stamp.
 _SETTLED_NS = 2 * 10**9

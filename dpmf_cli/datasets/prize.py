@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings, in_ratings
 from dpmf_cli.datasets import Dataset, Folders, archives, loading, located
 from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets.canonical import Canonical, Ids
 from dpmf_cli.datasets.formats import netflix
 from dpmf_cli.datasets.spec import CatalogSpec, PrizeSet
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.ratings import Ratings, in_ratings
 
 _NAMES = {"probe": ("probe.txt",), "judging": ("judging.txt", "grand_prize.tar.gz", "grand_prize")}
 _SOURCES = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.core.ratings import Ratings, Scale
 
 TOLERANCE = 1e-4
 """Largest accepted difference of a mean or variance: the catalog has them to four or five decimals."""

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import WRITING
 from dpmf_cli.datasets import Folders, canonical, catalog, loading, located
 from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets.sanity import TOLERANCE, figures
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import WRITING
 
 
 @dataclass(frozen=True)

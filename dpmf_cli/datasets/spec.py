@@ -27,11 +27,11 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Scale
+from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.datasets import catalog
 from dpmf_cli.datasets.catalog import CatalogEntry
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.ratings import Scale
-from dpmf_cli.strict_model import StrictModel
 
 _SYNTHETIC = "synthetic-"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.core.ratings import Ratings, Scale
 
 FIVE_STARS = Scale(1.0, 5.0)
 """The scale that algorithms see."""

@@ -10,10 +10,10 @@ mean and the variance of the original go into them.
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.streams import named_generator
 from dpmf_cli.datasets.canonical import Canonical
 from dpmf_cli.datasets.catalog import Counts, TwinShape
-from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import named_generator
 
 _BLOCK = 1 << 22
 # A user with more than this share of all items draws them all at once; other users draw items one by one.

@@ -25,6 +25,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.streams import named_generator
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 from dpmf_cli.evaluation.interpolation import crossing_range, first_crossing, open_gaps
 from dpmf_cli.evaluation.metrics import RMSE, Metric
@@ -35,7 +36,6 @@ from dpmf_cli.evaluation.statistics import (
     percentile_interval,
     replicate_means,
 )
-from dpmf_cli.streams import named_generator
 
 #: The RMSE of a model that diverged is infinite. At such an ε the curve counts as this far above any baseline, in
 #: every replicate, which keeps the arithmetic defined.

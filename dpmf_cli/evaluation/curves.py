@@ -7,12 +7,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.core.errors import DpmfError, did_you_mean
+from dpmf_cli.core.streams import OWN, Seed
 from dpmf_cli.evaluation.folds import Order, Portion
 from dpmf_cli.evaluation.metrics import RMSE, Metric
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
-from dpmf_cli.streams import OWN, Seed
 
 Axis = Literal["epsilon", "theta"]
 """The quantity that the grid of an experiment varies: the total ε, or McSherry and Mironov's θ."""

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.ratings import Ratings, in_ratings
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings, in_ratings
 
 
 def assign_folds(n_ratings: int, folds: int, rng: np.random.Generator) -> NDArray[np.int16]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.crossings import curve_stream, is_complete, spent_at
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.interpolation import value_range

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.streams import named_generator
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.statistics import REPLICATES, Over, percentile_interval, replicate_means
-from dpmf_cli.streams import named_generator
 
 
 @dataclass(frozen=True)

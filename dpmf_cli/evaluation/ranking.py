@@ -30,14 +30,14 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.streams import named_generator
 from dpmf_cli.evaluation.crossings import Crossing, Status, is_complete, measure_crossing
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.levels import band
 from dpmf_cli.evaluation.statistics import Over, percentile_interval, replicate_means
 from dpmf_cli.privacy.ledger import TOLERANCE
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
-from dpmf_cli.streams import named_generator
 
 Bar = Literal["ia", "ge"]
 """The baseline that a curve has to meet: item average, or global effects."""

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.evaluation.metrics import Metric
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.strict_model import StrictModel
 
 SCORES_AT_ONCE = 1 << 22
 """Number of scores in a block of users, over all lanes. If one user has more, a block is one user."""

@@ -24,8 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.compiled.lane_groups import on_each_group, pad
+from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.compiled.lane_groups import on_each_group, pad
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.cholesky import cholesky_solve, solve_in_ball
 from dpmf_cli.kernels.examples import USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, Side
@@ -48,7 +49,6 @@ from dpmf_cli.kernels.sums import item_major
 from dpmf_cli.privacy.grid import grid_of
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Perturbed, Publish, noisy_kernel
-from dpmf_cli.ratings import Ratings
 
 PREFETCHED = 4
 """How many ratings ahead a row of the other side is prefetched. The rows of 10⁵ users fit in no near cache."""

@@ -6,7 +6,7 @@ row, with a vector of lanes for each entry. The arrays of a call are all float32
 
 import numpy as np
 
-from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.kernels.lanes import (
     add,
     any_below,

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.compiled.lane_groups import Grouped, on_each_group, pad
+from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.compiled.lane_groups import Grouped, on_each_group, pad
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import ITEMS, USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import (
@@ -33,7 +34,6 @@ from dpmf_cli.kernels.lanes import (
 from dpmf_cli.kernels.releasing import GUARD, noise_lanes, release_row, store_within, within
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
-from dpmf_cli.ratings import Ratings
 
 LEAST_LENGTH = np.float32(1e-12)
 """Added to ‖p‖ + ‖q‖, which may be 0."""

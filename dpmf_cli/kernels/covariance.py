@@ -21,14 +21,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.compiled.lane_groups import pad
+from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.compiled.lane_groups import pad
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import ITEMS, ROWS, USERS, example, numbers, triangle
 from dpmf_cli.kernels.lanes import add, clamp, doubles, fma, load, mul, splat, store, sub, total, widen, zeros
 from dpmf_cli.kernels.releasing import ANCHOR
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
-from dpmf_cli.ratings import Ratings
 
 LANES = (0,) * 16
 

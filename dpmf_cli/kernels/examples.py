@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 from numba.np.numpy_support import as_dtype
 
-from dpmf_cli.compiled.decorator import Example
+from dpmf_cli.core.compiled.decorator import Example
 
 USERS, ITEMS, K = 4, 5, 3
 """Numbers of users, of items, and of neighbours of an item. The third user has no ratings."""

@@ -7,8 +7,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.compiled.lane_groups import aligned, groups, on_each_group, pad, padded_width
+from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.compiled.lane_groups import aligned, groups, on_each_group, pad, padded_width
 from dpmf_cli.kernels.examples import RATED, USERS, example, numbers
 from dpmf_cli.kernels.lanes import add, doubles, fma, load, mul, store, sub, widen, zeros
 

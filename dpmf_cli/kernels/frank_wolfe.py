@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.compiled.lane_groups import aligned, on_each_group, pad
+from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.compiled.lane_groups import aligned, on_each_group, pad
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.covariance import Raters, triangle_size, weighted_products
 from dpmf_cli.kernels.examples import ITEMS, RATED, USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel
@@ -26,7 +27,6 @@ from dpmf_cli.kernels.releasing import noise_lanes, released
 from dpmf_cli.kernels.sums import sums_by
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, Release, noisy_kernel
-from dpmf_cli.ratings import Ratings
 
 
 @on_each_group

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.compiled.lane_groups import groups, on_each_group
+from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.compiled.lane_groups import groups, on_each_group
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side
 from dpmf_cli.kernels.lanes import (
@@ -33,7 +34,6 @@ from dpmf_cli.kernels.plain_lanes import plain_fma
 from dpmf_cli.kernels.releasing import noise_lanes, released
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
-from dpmf_cli.ratings import Ratings
 
 FLOATS_OF_LINE = 16
 """How many float32 a cache line has."""

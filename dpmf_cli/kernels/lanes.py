@@ -37,7 +37,7 @@ from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.extending import register_model
 
-from dpmf_cli.compiled.decorator import compiled, operation
+from dpmf_cli.core.compiled.decorator import compiled, operation
 from dpmf_cli.kernels import plain_lanes
 
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.compiled.lane_groups import pad
+from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.compiled.lane_groups import pad
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import ITEMS, RATED, USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, Side
 from dpmf_cli.kernels.lanes import doubles, load, splat, store
 from dpmf_cli.kernels.releasing import noise_lanes, released
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
-from dpmf_cli.ratings import Ratings
 
 
 @dataclass(frozen=True)

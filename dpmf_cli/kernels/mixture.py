@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.compiled.lane_groups import LaneValues, on_each_group, pad
+from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.compiled.lane_groups import LaneValues, on_each_group, pad
+from dpmf_cli.core.ratings import UserMajor
 from dpmf_cli.kernels.als import BLOCK, PART, PREFETCHED, add_products
 from dpmf_cli.kernels.cholesky import cholesky_solve
 from dpmf_cli.kernels.examples import RATED, example, mixture_constants, numbers
@@ -33,7 +34,6 @@ from dpmf_cli.kernels.lanes import (
     widen,
     zeros,
 )
-from dpmf_cli.ratings import UserMajor
 
 REFERENCE = 1 / 12
 """The variance of U[0, 1]. A ridge is relative to errors of this variance, whatever variances the mixture finds."""

@@ -11,11 +11,11 @@ eigenvectors of the item-item covariance, and only they are released.
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.covariance import place
 from dpmf_cli.kernels.examples import ITEMS, RATED, example, numbers
 from dpmf_cli.kernels.lanes import add, below, div, doubles, fma, load, mul, splat, sqrt, store, sub
-from dpmf_cli.ratings import Ratings
 
 LEAST_PIVOT = 0.1
 """A neighbour is left out if the nearer neighbours leave less than this fraction of its variance unexplained."""

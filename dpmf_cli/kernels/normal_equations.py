@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.compiled.lane_groups import Grouped, on_each_group, pad
+from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.compiled.lane_groups import Grouped, on_each_group, pad
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.als import BLOCK, PART, PREFETCHED, SideRatings, add_products
 from dpmf_cli.kernels.examples import BY_ITEM, ITEM_STARTS, ITEMS, RATERS, USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes
@@ -38,7 +39,6 @@ from dpmf_cli.kernels.lanes import (
     sub,
     zeros,
 )
-from dpmf_cli.ratings import Ratings
 
 
 class WeightLanes(NamedTuple):

@@ -11,8 +11,8 @@ Rows of a factor matrix also get noise here, and are projected to a ball.
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.compiled.lane_groups import on_each_group, pad
+from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.compiled.lane_groups import on_each_group, pad
 from dpmf_cli.kernels.examples import USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, Side
 from dpmf_cli.kernels.lanes import (

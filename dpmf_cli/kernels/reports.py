@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.compiled.lane_groups import Grouped
+from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.compiled.lane_groups import Grouped
 from dpmf_cli.kernels.als import SideRatings
 from dpmf_cli.kernels.examples import ITEMS, RATED, USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel

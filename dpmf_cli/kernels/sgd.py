@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.compiled.lane_groups import LaneValues, aligned, on_each_group, padded_width
+from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.compiled.lane_groups import LaneValues, aligned, on_each_group, padded_width
 from dpmf_cli.kernels.examples import RATED, RATERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import (

@@ -11,11 +11,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.compiled.lane_groups import aligned, groups, pad, padded_width
+from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.compiled.lane_groups import aligned, groups, pad, padded_width
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import RATED, example
 from dpmf_cli.kernels.lanes import add, below, div, fma, load, magnitude, splat, store, sub, zeros
-from dpmf_cli.ratings import Ratings
 
 LEAST_NORM = np.float32(1e-30)
 """Replaces 0 in denominators. The numerator is then 0 too, or there is nothing to predict from."""

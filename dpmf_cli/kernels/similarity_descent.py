@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.compiled.lane_groups import aligned, on_each_group
+from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.compiled.lane_groups import aligned, on_each_group
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.examples import ITEMS, RATED, K, example, numbers
 from dpmf_cli.kernels.lanes import (
@@ -38,7 +39,6 @@ from dpmf_cli.kernels.releasing import GUARD, noise_lanes, published_rows, relea
 from dpmf_cli.kernels.similarities import LEAST_NORM, SimilarityLanes, index_row
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
-from dpmf_cli.ratings import Ratings
 
 
 @dataclass(frozen=True)

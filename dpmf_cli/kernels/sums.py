@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import ITEMS, RATED, example, numbers
-from dpmf_cli.ratings import Ratings
 
 
 def residual_sums_by_user(

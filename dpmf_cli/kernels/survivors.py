@@ -23,8 +23,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.compiled.lane_groups import MAXIMUM_WIDTH, aligned
+from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, aligned
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import ITEMS, example
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import (
@@ -52,7 +53,6 @@ from dpmf_cli.kernels.releasing import noise_lanes, released
 from dpmf_cli.kernels.sgd import Sgd, left_of, plain_clamp, plain_update
 from dpmf_cli.privacy.noise import KeyedNoise, cell_bits, magnitude_uniform, minus_log
 from dpmf_cli.privacy.release import Publish, noisy_kernel
-from dpmf_cli.ratings import Ratings
 
 Samples = Sequence[NDArray[np.uint16]]
 """For each group of models (n_ratings,), bit e set where model e of the group has the rating."""

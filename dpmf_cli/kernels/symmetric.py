@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.kernels.covariance import place
 from dpmf_cli.kernels.examples import ROWS, example, numbers
 from dpmf_cli.kernels.lanes import add, doubles, fma, load, splat, store, total, widen, zeros

@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from dpmf_cli.config.loading import is_on_own_data, whole_name
-from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.core.errors import DpmfError, did_you_mean
+from dpmf_cli.core.strict_model import StrictModel
+from dpmf_cli.experiment.config.loading import is_on_own_data, whole_name
 from dpmf_cli.papers.printed import paper_file, papers
-from dpmf_cli.strict_model import StrictModel
 
 ANY = "any"
 """Stands in place of a data set in the claim of a theorem."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.core.errors import DpmfError, did_you_mean
 
 #: The table of Friedman et al. (2016) that holds the crossings of each kind of neighbours.
 CROSSING_TABLES = {"bounded": "table4", "unbounded": "table5"}
@@ -118,37 +118,3 @@ def printed_statistics(dataset: str) -> dict[str, float] | None:
     """Returns the row of Friedman et al.'s table 2 for a data set ("ml-100k"); None if it has none."""
     row: dict[str, float] | None = load("friedman2016")["table2"].get(dataset)
     return row
-
-
-@dataclass(frozen=True)
-class PrintedReference:
-    """Errors of a recommender that no experiment here runs.
-
-    title   the start of its figures' names
-    note    whose recommender it is
-    rmse    by test set ("probe", "quiz"), or by what was run
-    """
-
-    title: str
-    note: str
-    rmse: dict[str, float]
-
-
-REFERENCES = ("cinematch", "chien2021")
-"""The values that `references` may name."""
-
-
-def printed_reference(key: str) -> PrintedReference:
-    """Returns a reference of a config's `references`: Netflix's own recommender, or Chien et al.'s (2021) public
-    code.
-
-    The figures of Chien et al. are on a random 80/10/10 split of ML-10M: alternating least squares, and DPAM at ε =
-    1, δ = 1e-5 for users.
-    """
-    if key == "chien2021":
-        figures = {"without noise": 0.7772, "at ε = 1": 0.8991}
-        note = "as the public code of Chien et al. (2021) reports, on another split; not measured"
-        return PrintedReference("Public DPAM", note, figures)
-    figures = {name: float(rmse) for name, rmse in _printed("mcsherry2009")[key].items()}
-    note = "Netflix's own recommender, as printed by McSherry and Mironov; not measured"
-    return PrintedReference(key.capitalize(), note, figures)

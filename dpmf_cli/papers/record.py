@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.papers.space import Setting, Space
-from dpmf_cli.strict_model import StrictModel
 
 FOLDER = "explored"
 """The folder of records, beside the pages of papers and in a results folder."""

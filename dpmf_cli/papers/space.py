@@ -15,10 +15,10 @@ from typing import Annotated, Any, Self
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.core.errors import DpmfError, did_you_mean
+from dpmf_cli.core.streams import named_generator
+from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.papers.printed import papers
-from dpmf_cli.streams import named_generator
-from dpmf_cli.strict_model import StrictModel
 
 Setting = tuple[int, ...]
 """The index of each choice's value. If all indices are 0, the setting is that of the shipped configs."""

@@ -8,9 +8,9 @@ searches for neighbours that exceed these sensitivities, and shows neighbours th
 
 import math
 
+from dpmf_cli.core.ratings import Scale
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity, clamped_residuals
-from dpmf_cli.ratings import Scale
 
 PAPER = "McSherry and Mironov 2009"
 TRIED = 2000

@@ -6,10 +6,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.ledger import Entry, Ledger
 from dpmf_cli.privacy.noise import AnyNoise, DeviceNoise, LaneNoise
 from dpmf_cli.privacy.release import SEAL, Numbers, Perturbed, Release, Witness
-from dpmf_cli.streams import Streams
 
 
 class Curator:

@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.compiled.lane_groups import LaneValues
+from dpmf_cli.core.compiled.lane_groups import LaneValues
+from dpmf_cli.core.ratings import Ratings, Scale, UserMajor, average_of
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.local_mechanisms import LocalMechanism, Sign
 from dpmf_cli.privacy.mechanisms import on_devices
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.ratings import Ratings, Scale, UserMajor, average_of
 
 _SEAL = object()
 """The seal that only this module passes to the constructors of messages."""

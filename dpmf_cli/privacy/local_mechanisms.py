@@ -37,8 +37,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.ratings import Scale
 from dpmf_cli.privacy.grid import grid_of, on_grid
-from dpmf_cli.ratings import Scale
 
 Values = NDArray[np.float64]
 

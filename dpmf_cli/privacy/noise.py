@@ -30,7 +30,7 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.privacy.grid import FINEST, grid_of, on_grid
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

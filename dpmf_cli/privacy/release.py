@@ -36,7 +36,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpmf_cli.compiled.lane_groups import Grouped
+from dpmf_cli.core.compiled.lane_groups import Grouped
 from dpmf_cli.privacy.ledger import Entry
 from dpmf_cli.privacy.noise import AnyNoise, DeviceNoise, KeyedNoise, LaneNoise, LaterNoise
 

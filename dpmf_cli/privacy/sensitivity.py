@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.ratings import Scale
 from dpmf_cli.privacy.neighbours import RECORDS_APART, Neighbours
 from dpmf_cli.privacy.subsampling import moves
-from dpmf_cli.ratings import Scale
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import alone, make_folder, read_file, state_folder, write_whole
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import alone, make_folder, read_file, state_folder, write_whole
+from dpmf_cli.core.strict_model import SealedModel
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.strict_model import SealedModel
 
 
 class Entered(SealedModel):

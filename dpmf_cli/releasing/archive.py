@@ -33,14 +33,14 @@ from dpmf_cli.algorithms.plugins import plugin
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import make_folder, read_file, remove, rename, sha256, sweep, write_whole
+from dpmf_cli.core.ratings import Scale
+from dpmf_cli.core.strict_model import SealedModel, StrictModel
 from dpmf_cli.datasets.stars import Stars
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import make_folder, read_file, remove, rename, sha256, sweep, write_whole
 from dpmf_cli.privacy.ledger import TOLERANCE, Ledger
 from dpmf_cli.privacy.neighbours import HIDE_IDS, Mode, Neighbours
 from dpmf_cli.privacy.protection import Guarantee
-from dpmf_cli.ratings import Scale
-from dpmf_cli.strict_model import SealedModel, StrictModel
 
 FORM = 2
 """Raise it when files of a release change in a way that older versions cannot read."""

@@ -12,12 +12,12 @@ from dpmf_cli.algorithms.shared.model import Arrays, Model, ReleasableModel, Uni
 from dpmf_cli.algorithms.shared.own_means import OwnMeansModel
 from dpmf_cli.algorithms.shared.sample_fits import Columns, SideBySide
 from dpmf_cli.algorithms.zhang2018.personalized import PersonalModel
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.datasets.canonical import Ids
-from dpmf_cli.errors import DpmfError
 from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.similarities import NeighbourhoodModel
-from dpmf_cli.ratings import Ratings
 
 KINDS: dict[str, Any] = {
     "averages": EffectsModel,

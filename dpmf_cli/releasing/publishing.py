@@ -17,20 +17,20 @@ from threadpoolctl import threadpool_limits
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.model import Arrays, Model
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import sha256
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import SECRET, Streams, UnaccountedNoiseError, drawn_seed
 from dpmf_cli.datasets.canonical import Ids, checksum
 from dpmf_cli.datasets.soundness import Soundness
 from dpmf_cli.datasets.stars import Stars
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import sha256
 from dpmf_cli.privacy.accounting import LEAST_EPSILON, MOST_EPSILON
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import HIDE_IDS
-from dpmf_cli.ratings import Ratings
 from dpmf_cli.releasing import account, archive, models
 from dpmf_cli.releasing.archive import NO_USERS, DataStatement, Lists, Statement, statement_of
 from dpmf_cli.releasing.recommender import OwnRatings, Recommender, within
-from dpmf_cli.streams import SECRET, Streams, UnaccountedNoiseError, drawn_seed
 
 
 def fit_once(entry: PrivateAlgorithm, ratings: Ratings, epsilon: float) -> tuple[Model, Ledger]:

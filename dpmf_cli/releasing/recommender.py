@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.model import Arrays, Model
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import read_file
+from dpmf_cli.core.ratings import Ratings, with_ratings
 from dpmf_cli.datasets.canonical import Ids
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import read_file
-from dpmf_cli.ratings import Ratings, with_ratings
 from dpmf_cli.releasing import models
 from dpmf_cli.releasing.archive import Statement
 

@@ -17,14 +17,14 @@ import yaml
 
 from dpmf_cli import __version__
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.ranking import Best, Frontier, just_at
+from dpmf_cli.experiment.results.manifest import Ran, what_ran
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
 from dpmf_cli.report.tables.ranked import found_in
-from dpmf_cli.results.manifest import Ran, what_ran
-from dpmf_cli.strict_model import StrictModel
 
 FILE = "leaders.yaml"
 MOST = 3

@@ -5,6 +5,8 @@ from functools import partial
 
 from dpmf_cli.evaluation.crossings import Crossing
 from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.experiment.results.collect import Collected
+from dpmf_cli.experiment.results.manifest import Maker
 from dpmf_cli.report.figures.charts import has_error_cdf, swept_parameters
 from dpmf_cli.report.figures.drawings import drawings, never_drawn
 from dpmf_cli.report.figures.style import FORMATS
@@ -20,8 +22,6 @@ from dpmf_cli.report.tables.crossings import crossings_table, figure_macros
 from dpmf_cli.report.tables.layout import draw
 from dpmf_cli.report.tables.ledgers import ledger_csv, records_table
 from dpmf_cli.report.tables.local import learned_nothing_table
-from dpmf_cli.results.collect import Collected
-from dpmf_cli.results.manifest import Maker
 
 FORMS_OF_RUN = ("png", "svg")
 """The formats in which every run draws its figures; `dpmf plot` draws PDF too."""

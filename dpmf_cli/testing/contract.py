@@ -13,11 +13,11 @@ from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.shared.cost import Shape
 from dpmf_cli.audit.job import Job, Settings, audit
 from dpmf_cli.audit.pairs import SHAPES
+from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.release import Numbers, Perturbed, Release, Witness
-from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
 from dpmf_cli.testing.made_ratings import make_ratings
 
 LARGE = 1e9

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.core.ratings import Ratings, Scale
 
 
 def make_ratings(

@@ -8,9 +8,9 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.similarity_descent import descend_noisy_similarities
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.ratings import Ratings
 from tests.algorithms.similarity_models import Array, Run, fit
 
 

@@ -9,12 +9,12 @@ from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
 from dpmf_cli.algorithms.mcsherry2009.mm_svd import CovarianceSVD
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.private_covariance import PrivateCovariance
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import Witness
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 STREAMS = Streams(1, "data", "mm", 0, 0)
 KINDS: dict[str, type[PrivateCovariance]] = {"knn": CovarianceKNN, "svd": CovarianceSVD}

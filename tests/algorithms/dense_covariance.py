@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
 from dpmf_cli.algorithms.shared.private_covariance import PrivateCovariance
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.neighbours import Mode
-from dpmf_cli.ratings import Ratings
 from tests.algorithms.covariance_entries import STREAMS, USER
 from tests.released import released
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.release import Witness
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 
 def curator_for(

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import PerturbedRatings, perturb_ratings
-from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(3)

@@ -10,12 +10,12 @@ from scipy import stats
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.shared.neighbourhood import PrivateNeighbourhood, all_others
+from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.privacy.accounting import mu_of_epsilon
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
 Array = NDArray[Any]

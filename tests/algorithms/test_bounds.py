@@ -7,8 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.testing import fit, predict_all
 from tests.algorithms.test_contract import small
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.neighbourhood import all_others, most_co_rated
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.privacy.accounting import mu_of_epsilon
-from dpmf_cli.ratings import Ratings
 from tests.algorithms.similarity_models import RATINGS, Array, Run, entry, fit
 from tests.conftest import make_ratings
 

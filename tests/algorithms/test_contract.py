@@ -7,7 +7,7 @@ import numpy as np
 from dpmf_cli.algorithms.neera2020.pg_mf import Devices, PrivateGradientMF
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
-from dpmf_cli.ratings import Ratings
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.testing import LARGE, AlgorithmContract, PrivateAlgorithmContract, fit, predict_all
 
 FACTORS = {key: {"factors": 2} for key in ("als", "isgd", "psgd", "pals", "pals_objective", "pbgd", "hua_mf")}

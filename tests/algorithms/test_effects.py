@@ -9,11 +9,11 @@ from dpmf_cli.algorithms.shared.averages import (
     private_effects,
 )
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
+from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
 from dpmf_cli.testing import fit, make_ratings, predict_all
 from tests.algorithms.test_contract import VARIANTS
 

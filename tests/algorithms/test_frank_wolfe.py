@@ -8,13 +8,13 @@ import pytest
 
 from dpmf_cli.algorithms.field.frank_wolfe import FrankWolfe
 from dpmf_cli.algorithms.shared.factorization import at_most
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.factors import factor_model
 from dpmf_cli.kernels.frank_wolfe import step_towards
 from dpmf_cli.privacy.accounting import epsilon_of_mu
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 from tests.algorithms.fitted import curator_for, fitted
 from tests.conftest import make_ratings
 from tests.released import released

@@ -7,10 +7,10 @@ import pytest
 
 from dpmf_cli.algorithms.field.hua_mf import HuaMF
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.noise import unit_k_norm, unit_laplace
-from dpmf_cli.streams import Streams
 from tests.algorithms.fitted import fitted
 from tests.conftest import make_ratings
 from tests.released import released

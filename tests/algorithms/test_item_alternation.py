@@ -13,9 +13,9 @@ from dpmf_cli.algorithms.field.dpals import PrivateAlternatingLeastSquares, solv
 from dpmf_cli.algorithms.field.dpam import PrivateAlternatingMinimization
 from dpmf_cli.algorithms.shared.factorization import at_most, initial_factors
 from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.streams import Streams
 from tests.algorithms.fitted import fitted
 from tests.conftest import make_ratings
 from tests.released import released

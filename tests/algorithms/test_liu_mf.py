@@ -7,8 +7,8 @@ import pytest
 
 from dpmf_cli.algorithms.field.liu_mf import LiuMF
 from dpmf_cli.algorithms.shared.factorization import at_most, initial_factors
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.langevin import visits_between
-from dpmf_cli.streams import Streams
 from tests.algorithms.fitted import fitted
 from tests.conftest import make_ratings
 from tests.released import released

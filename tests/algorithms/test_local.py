@@ -14,9 +14,9 @@ from dpmf_cli.algorithms.beyond.local_methods import (
     spread,
 )
 from dpmf_cli.algorithms.neera2020.isgd_local import LocalSGD
+from dpmf_cli.core.ratings import Scale
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.ratings import Scale
 from dpmf_cli.testing import fit, predict_all
 from tests.algorithms.local_entries import RATINGS, STREAMS, entry, received, started
 from tests.conftest import make_ratings

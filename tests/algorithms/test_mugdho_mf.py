@@ -7,7 +7,7 @@ import pytest
 
 from dpmf_cli.algorithms.field.mugdho_mf import MugdhoMF
 from dpmf_cli.algorithms.shared.factorization import initial_factors
-from dpmf_cli.streams import Streams
+from dpmf_cli.core.streams import Streams
 from tests.algorithms.fitted import fitted
 from tests.conftest import make_ratings
 from tests.released import released

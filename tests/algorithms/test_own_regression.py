@@ -10,7 +10,7 @@ from dpmf_cli.algorithms.beyond import learned_features, own_regression
 from dpmf_cli.algorithms.beyond.learned_features import averages_of, counts_of, estimated, popularity_of
 from dpmf_cli.algorithms.beyond.own_regression import OwnRegression
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.testing import fit, make_ratings, predict_all
 
 Array = np.ndarray

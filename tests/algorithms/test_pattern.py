@@ -19,11 +19,11 @@ from dpmf_cli.algorithms.beyond.patterns import (
 from dpmf_cli.algorithms.beyond.shrunk_averages import RIDGE, Law, averages_of, coefficients_of, halves_of
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.averages import sums_and_counts
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.noise import unit_k_norm
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 from dpmf_cli.testing import fit, predict_all
 from tests.conftest import make_ratings
 

@@ -16,9 +16,9 @@ from dpmf_cli.algorithms.shared.sample_fits import (
     sampled_epsilon,
     sampling_probability,
 )
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.papers.printed import load
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
 LEVELS = (0.1, 0.35, 0.8, 1.7)

@@ -13,10 +13,10 @@ from dpmf_cli.algorithms.baselines.clean_factorizations import ProbabilisticMF, 
 from dpmf_cli.algorithms.shared.sample_fits import PersonalSampling, sampling_probability
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
 from dpmf_cli.algorithms.zhang2018.personalized import Personalized
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 from tests.algorithms.fitted import curator_for, fitted
 from tests.conftest import make_ratings
 from tests.witnesses import Noting

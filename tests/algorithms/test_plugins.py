@@ -12,9 +12,9 @@ import pytest
 
 from dpmf_cli.algorithms import plugins
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.config import load_config
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.ratings import Ratings
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.experiment.config import load_config
 from dpmf_cli.testing import fit, predict_all
 from tests import command
 

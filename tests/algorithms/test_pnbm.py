@@ -9,10 +9,10 @@ import pytest
 
 from dpmf_cli.algorithms.shared.factorization import at_least, at_most
 from dpmf_cli.algorithms.shared.neighbourhood import all_others, largest, most_co_rated
+from dpmf_cli.core.ratings import Ratings, transposed
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.evaluation.folds import assign_folds, split
-from dpmf_cli.ratings import Ratings, transposed
 from tests.algorithms.similarity_models import RATINGS, SCALE, Array, baseline, error_on, fit, predictions
 
 

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 
 from dpmf_cli.algorithms.shared.factorization import at_most, initial_factors
 from dpmf_cli.algorithms.wang2017.dpps_mf import PosteriorSamplingMF
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.grid import grid_of, on_grid
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 from tests.algorithms.fitted import curator_for, fitted
 from tests.conftest import make_ratings
 from tests.released import released

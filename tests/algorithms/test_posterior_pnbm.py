@@ -9,8 +9,8 @@ from scipy import stats
 
 from dpmf_cli.algorithms.shared.neighbourhood import LearnedNeighbourhood
 from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_similarities
-from dpmf_cli.ratings import Ratings
 from tests.algorithms.similarity_models import (
     RATINGS,
     SINGLES,

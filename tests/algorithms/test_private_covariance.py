@@ -5,8 +5,8 @@ import pytest
 from pydantic import ValidationError
 
 from dpmf_cli.algorithms.beyond.comparisons import AveragesAndOwnMean, OwnMeanFixedCovariance
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.covariance import AT_ONCE
-from dpmf_cli.ratings import Ratings, Scale
 from tests.algorithms.covariance_entries import KINDS, entry, every_pair, fit
 from tests.algorithms.dense_covariance import predicted_densely
 from tests.conftest import make_ratings

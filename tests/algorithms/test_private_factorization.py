@@ -7,9 +7,9 @@ import pytest
 
 from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
 from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.ratings import Ratings
 from dpmf_cli.testing import fit as fit_algorithm
 from tests.conftest import make_ratings
 

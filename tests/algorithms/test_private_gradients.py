@@ -12,12 +12,12 @@ from dpmf_cli.algorithms.neera2020.pg_mf import (
     PrivateGradientMF,
 )
 from dpmf_cli.algorithms.shared.factorization import initial_factors
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.factors import factor_model
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import PerturbedSigns, SignChannel, value_towards_the_aggregator
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.ratings import Ratings
 from dpmf_cli.testing import fit
 from tests.algorithms.local_entries import RATINGS, STREAMS
 

@@ -16,6 +16,8 @@ from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel
 from dpmf_cli.algorithms.shared.item_products import ReleasedProducts, inverse_counts
+from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import Raters, weighted_products
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -23,8 +25,6 @@ from dpmf_cli.privacy.grid import MARGIN, grid_of, on_grid
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.noise import unit_laplace
-from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
 BOUNDED, UNBOUNDED = Neighbours.BOUNDED, Neighbours.UNBOUNDED

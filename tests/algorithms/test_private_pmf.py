@@ -9,12 +9,12 @@ from scipy.optimize import brentq
 
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF, private_global_average
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN, grid_of, on_grid
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import unit_k_norm, unit_laplace
-from dpmf_cli.streams import Streams
 from tests.algorithms.fitted import fitted
 from tests.conftest import make_ratings
 from tests.witnesses import Noting

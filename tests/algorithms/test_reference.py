@@ -16,13 +16,13 @@ from dpmf_cli.algorithms.shared.averages import private_effects
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
 from dpmf_cli.algorithms.shared.factorization import initial_factors
 from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization, in_order
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN, grid_of, on_grid
 from dpmf_cli.privacy.ledger import Epsilons, Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.noise import unit_k_norm, unit_laplace
 from dpmf_cli.privacy.release import Release, Witness
-from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 from tests.released import released
 

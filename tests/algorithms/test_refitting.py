@@ -18,13 +18,13 @@ from dpmf_cli.algorithms.shared.item_covariance import (
     Refitting,
     Uncharged,
 )
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.symmetric import leading_eigenpairs
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release, Witness
-from dpmf_cli.ratings import Ratings
 from tests.algorithms.covariance_entries import KINDS, STREAMS, entry, every_pair, fit
 from tests.conftest import make_ratings
 

@@ -9,12 +9,12 @@ import pytest
 
 from dpmf_cli import algorithms
 from dpmf_cli.algorithms.seam import past_the_seam
+from dpmf_cli.core.streams import UNIFORM_LAWS, Streams, UnaccountedNoiseError
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import NoisyKernel, Release, noisy_kernel
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.streams import UNIFORM_LAWS, Streams, UnaccountedNoiseError
 from tests.privacy.curators import curator_of
 
 PACKAGE = Path(algorithms.__file__).parent
@@ -51,7 +51,7 @@ def test_no_algorithm_draws_past_the_seam(path: Path) -> None:
         ("curator.noise_again('step')", 1),
         ("curator.noise_later('step')", 1),
         ("from dpmf_cli.privacy.noise import LaterNoise", 1),
-        ("from dpmf_cli.streams import named_generator", 1),
+        ("from dpmf_cli.core.streams import named_generator", 1),
         ("from dpmf_cli.privacy.release import SEAL", 1),
         ("release._noise.unit", 1),
         ("release._lane_noise", 1),

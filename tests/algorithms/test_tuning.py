@@ -17,11 +17,11 @@ from dpmf_cli.algorithms.baselines.clean_averages import (
 from dpmf_cli.algorithms.baselines.clean_factorizations import AlternatingLeastSquares
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.algorithms.shared.effects import SPREAD, EffectsParameters
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.privacy.grid import MARGIN
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 from dpmf_cli.testing import make_ratings, predict_all
 from tests.algorithms.fitted import fitted
 

@@ -19,6 +19,8 @@ from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.audit.judge import Finding
 from dpmf_cli.audit.pairs import tiny_pairs
 from dpmf_cli.audit.replay import replay
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.accounting import mu_of_epsilon
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import FINEST, MARGIN, on_grid
@@ -28,8 +30,6 @@ from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.noise import LaneNoise, Law, unit_laplace
 from dpmf_cli.privacy.release import NoisyKernel, Publish, Release, noisy_kernel
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 Numbers = NDArray[np.float64]
 Shape = tuple[int, ...]

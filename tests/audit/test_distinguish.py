@@ -14,10 +14,10 @@ from dpmf_cli.audit.distinguish import GUESSED, LowerBound, distinguish, one_run
 from dpmf_cli.audit.job import Job, Settings, audit
 from dpmf_cli.audit.pairs import Pair, tiny_pairs
 from dpmf_cli.audit.replay import replay
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings, Scale, with_ratings
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise, Law, unit_laplace
-from dpmf_cli.ratings import Ratings, Scale, with_ratings
 from dpmf_cli.report.tables.audits import audited_cell
 from tests.audit.planted import DELTA, Fit, Numbers, Toy, fit_with, own_noise
 

@@ -20,6 +20,7 @@ from dpmf_cli.audit.laws import (
     _products,
     tails_of,
 )
+from dpmf_cli.core.streams import Streams, named_bits
 from dpmf_cli.privacy import mechanisms
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import (
@@ -30,7 +31,6 @@ from dpmf_cli.privacy.noise import (
     unit_laplace,
     unit_normal,
 )
-from dpmf_cli.streams import Streams, named_bits
 from tests.audit.planted import Toy
 
 Floats = NDArray[np.float64]

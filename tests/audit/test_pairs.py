@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf_cli.audit.pairs import SCALES, SHAPES, Pair, large_pairs, larger_pairs, pairs_of, tiny_pairs
+from dpmf_cli.core.ratings import Ratings, Scale, with_ratings
 from dpmf_cli.privacy.neighbours import HIDE_IDS, Neighbours
-from dpmf_cli.ratings import Ratings, Scale, with_ratings
 
 COUNT = 10 * len(SHAPES)
 Cell = tuple[int, int]

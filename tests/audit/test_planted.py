@@ -23,6 +23,7 @@ from dpmf_cli.audit.job import Job, Settings, audit
 from dpmf_cli.audit.judge import Finding, Flaw
 from dpmf_cli.audit.pairs import large_pairs, tiny_pairs
 from dpmf_cli.audit.replay import low_bits, replay
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.similarity_descent import LearnedRatings
 from dpmf_cli.privacy import mechanisms, subsampling
 from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
@@ -33,7 +34,6 @@ from dpmf_cli.privacy.noise import LaneNoise, unit_laplace
 from dpmf_cli.privacy.release import Publish, Release, noisy_kernel
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.privacy.subsampling import SampledSteps, noise_multipliers
-from dpmf_cli.ratings import Ratings
 from tests.audit.planted import (
     DELTA,
     ROUNDS,

@@ -13,6 +13,7 @@ from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit.judge import SLACK, Finding, Flaw, StepMoves
 from dpmf_cli.audit.pairs import Pair, contrary_to_all, tiny_pairs
 from dpmf_cli.audit.replay import BitTest, low_bits, replay
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.privacy.grid import on_grid
 from dpmf_cli.privacy.local_mechanisms import Mechanism
 from dpmf_cli.privacy.mechanisms import exponential_choice, keyed_laplace, repeated_k_norm
@@ -21,7 +22,6 @@ from dpmf_cli.privacy.noise import KeyedNoise, Law, unit_laplace, unit_normal, u
 from dpmf_cli.privacy.protection import PROMISES, protection_of
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.ratings import Ratings, Scale
 from tests.audit.planted import Biases, Fit, NotOnAGrid, Numbers, Toy, fit_with, own_noise
 
 PAIRS = 21

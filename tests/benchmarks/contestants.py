@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.baselines.clean_factorizations import ProbabilisticMF
 from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 GRID, NEIGHBOURS = 16, 20
 CornacData = Callable[[], Any]

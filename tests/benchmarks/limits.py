@@ -23,7 +23,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dpmf_cli.compiled.lane_groups import aligned
+from dpmf_cli.core.compiled.lane_groups import aligned
 from dpmf_cli.kernels.lanes import add, fma, load, prefetch, splat, store, zeros
 
 LANES, LINE = 16, 64

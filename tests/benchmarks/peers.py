@@ -19,14 +19,14 @@ from pathlib import Path
 import numpy as np
 
 from dpmf_cli.algorithms.shared.factorization import visiting_order
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import write_whole
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
-from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.folds import split
-from dpmf_cli.files import write_whole
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.results.provenance import cpu
-from dpmf_cli.running.cutting import fold_assignment
+from dpmf_cli.experiment.results.provenance import cpu
+from dpmf_cli.experiment.running.cutting import fold_assignment
 from tests.benchmarks import contestants as of
 from tests.benchmarks.aims import LIU_2015
 from tests.benchmarks.contestants import Contestant, NotHereError

@@ -26,12 +26,12 @@ from typing import Any
 
 import yaml
 
-from dpmf_cli.config import load_config
-from dpmf_cli.results.provenance import cpu
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.experiment.results.provenance import cpu
 
 DPMF = (sys.executable, "-m", "dpmf_cli")
 LOAD = (
-    "import sys; from pathlib import Path; from dpmf_cli.config import load_config as read; "
+    "import sys; from pathlib import Path; from dpmf_cli.experiment.config import load_config as read; "
     "from dpmf_cli.datasets import *; path = Path(sys.argv[1]); "
     "load(read(path).dataset, Folders.named(base=path.parent))"
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.config import load_config
+from dpmf_cli.experiment.config import load_config
 from tests.benchmarks.scale import Row, Used, read_rows, table, updates_of
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"

@@ -7,10 +7,17 @@ import pytest
 
 from dpmf_cli.algorithms.shared.cost import Shape
 from dpmf_cli.cli.own_config import print_answer
-from dpmf_cli.config import load_config
-from dpmf_cli.config.suggested import GUESSED, candidates, config_text, grid_with, name_of, provable
 from dpmf_cli.datasets import Folders
 from dpmf_cli.datasets.spec import CsvSpec
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.experiment.config.suggested import (
+    GUESSED,
+    candidates,
+    config_text,
+    grid_with,
+    name_of,
+    provable,
+)
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from tests.command import dpmf
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.config import load_config
-from dpmf_cli.config.loading import reduced
 from dpmf_cli.datasets import Folders
-from dpmf_cli.experiment import run
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.experiment.config.loading import reduced
+from dpmf_cli.studies.experiment import run
 from tests.command import dpmf
 from tests.configs import SHIPPED
 

@@ -12,9 +12,9 @@ from dpmf_cli.cli import main as cli
 from dpmf_cli.cli import run
 from dpmf_cli.cli.main import app
 from dpmf_cli.evaluation.crossings import find_crossings
-from dpmf_cli.experiment import Finished
+from dpmf_cli.experiment.results.collect import Collected
 from dpmf_cli.papers.claims import all_papers
-from dpmf_cli.results.collect import Collected
+from dpmf_cli.studies.experiment import Finished
 from tests.command import dpmf
 from tests.configs import SHIPPED
 from tests.report.conftest import make

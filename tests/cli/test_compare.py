@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.cli import main as cli
-from dpmf_cli.config import load_config
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.experiment import run
-from dpmf_cli.results.compare_folders import different_settings
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.experiment.results.compare_folders import different_settings
+from dpmf_cli.studies.experiment import run
 
 SHOP = """\
 dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 200, items: 60, ratings: 5000}

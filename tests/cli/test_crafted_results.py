@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpmf_cli.cli import main as cli
-from dpmf_cli.config import load_config
 from dpmf_cli.datasets import Folders
-from dpmf_cli.experiment import run
-from dpmf_cli.results.store import encode, sealed, unsealed
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.experiment.results.store import encode, sealed, unsealed
+from dpmf_cli.studies.experiment import run
 from tests.cli.test_verify import CONFIG, RATINGS
 
 MEASURED = "ranking: {threshold: 4}\nerror_cdf: [0.5, 1]\ncrossings: [ga]\ntwins: true\n"

@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dpmf_cli.cli.datasets import app
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import catalog
 from dpmf_cli.datasets.catalog import Content
-from dpmf_cli.errors import DpmfError
 from dpmf_cli.papers.printed import printed_statistics
 from tests.datasets.building import MakeEntry, zipped
 

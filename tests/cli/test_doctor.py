@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from dpmf_cli.cli.health import EXTRAS
 from dpmf_cli.cli.main import app
-from dpmf_cli.compiled import entries
-from dpmf_cli.compiled.decorator import KernelCache, compiled
+from dpmf_cli.core.compiled import entries
+from dpmf_cli.core.compiled.decorator import KernelCache, compiled
 from dpmf_cli.kernels import sums
 
 RUNNER = CliRunner()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.config import load_config
 from dpmf_cli.datasets import Folders
-from dpmf_cli.experiment import run
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.studies.experiment import run
 from tests.cli.test_combined import CONFIG
 from tests.command import dpmf
 

@@ -12,7 +12,7 @@ import typer
 from dpmf_cli import __version__
 from dpmf_cli.cli.main import LIBRARIES, OF_A_THREAD, app
 from dpmf_cli.cli.main import check_limits as check
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 
 SECONDS = 0.3
 
@@ -99,7 +99,7 @@ def test_few_open_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_what_is_not_refused_suffices() -> None:
-    code = "import dpmf_cli.experiment, dpmf_cli.kernels.sgd, matplotlib.pyplot"
+    code = "import dpmf_cli.studies.experiment, dpmf_cli.kernels.sgd, matplotlib.pyplot"
     ended = limited(LIBRARIES >> 20, code, OPENBLAS_NUM_THREADS="1")
     assert ended.returncode == 0, ended.stderr
 

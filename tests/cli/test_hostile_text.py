@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dpmf_cli.cli import main as cli
-from dpmf_cli.results.manifest import read_manifest, write_manifest
-from dpmf_cli.terminal import printable
+from dpmf_cli.core.terminal import printable
+from dpmf_cli.experiment.results.manifest import read_manifest, write_manifest
 from tests.results.test_made_before import MADE_BEFORE
 
 WORST = "\x1b[2J\x9b5m\x07\r\u202e\u2066\u200b\u2028\ufeff\U000e0041\x7f\t\n=1|`"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dpmf_cli.config import load_config
 from dpmf_cli.datasets.spec import CsvSpec
+from dpmf_cli.experiment.config import load_config
 from tests.command import dpmf
 from tests.datasets.building import zipped
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.config import load_config
+from dpmf_cli.experiment.config import load_config
 from dpmf_cli.report.leaders import shipped
 from tests.cli.test_advise import films
 from tests.command import dpmf

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.cli import main as cli
-from dpmf_cli.config import load_config
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.datasets import Folders
-from dpmf_cli.experiment import run
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.results.manifest import read_manifest, write_manifest
-from dpmf_cli.results.store import encode, sealed, unsealed
-from dpmf_cli.results.task import Task, TaskResult
-from dpmf_cli.running import recompute
-from dpmf_cli.running.batches import execute
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.experiment.results.manifest import read_manifest, write_manifest
+from dpmf_cli.experiment.results.store import encode, sealed, unsealed
+from dpmf_cli.experiment.results.task import Task, TaskResult
+from dpmf_cli.experiment.running import recompute
+from dpmf_cli.experiment.running.batches import execute
+from dpmf_cli.studies.experiment import run
 
 CONFIG = """\
 dataset: {kind: csv, name: made, path: ratings.csv, columns: {user: user, item: item, rating: stars},

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.compiled import entries
+from dpmf_cli.core.compiled import entries
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ from typing import Any, no_type_check
 
 import numpy as np
 
-from dpmf_cli.compiled import entries
-from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.core.compiled import entries
+from dpmf_cli.core.compiled.decorator import compiled
 
 STEP = np.float64(0.5)
 VALUES = np.arange(4.0)

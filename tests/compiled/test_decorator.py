@@ -20,11 +20,11 @@ import pytest
 from numba import float64
 from numba.core import config
 
-from dpmf_cli.compiled import decorator, entries
-from dpmf_cli.compiled.decorator import check, compiled, twin
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import WRITING
-from dpmf_cli.running import processes
+from dpmf_cli.core.compiled import decorator, entries
+from dpmf_cli.core.compiled.decorator import check, compiled, twin
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import WRITING
+from dpmf_cli.experiment.running import processes
 from tests.compiled import made
 from tests.compiled.made import RIGHT, doubled, entry, example, fresh, moved, result, was_loaded
 

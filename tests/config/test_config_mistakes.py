@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.config import config_of, load_config
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.experiment.config import config_of, load_config
 from tests.configs import GOOD, GROWTH, NETFLIX, THETAS, TWINS, load
 
 PERSONAL = "  - {algorithm: personalized, base: %s}\n"

@@ -11,11 +11,11 @@ from jsonschema import Draft202012Validator
 
 from dpmf_cli.algorithms.baselines.clean_averages import AveragesBaseline
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
-from dpmf_cli.config import ExperimentConfig, load_config
-from dpmf_cli.config.documents import read
-from dpmf_cli.config.entries import with_inherited
-from dpmf_cli.config.loading import file_schema
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.experiment.config import ExperimentConfig, load_config
+from dpmf_cli.experiment.config.documents import read
+from dpmf_cli.experiment.config.entries import with_inherited
+from dpmf_cli.experiment.config.loading import file_schema
 from tests.configs import GOOD, GROWTH, NETFLIX, SHIPPED, THETAS, TWINS, load, shipped
 
 

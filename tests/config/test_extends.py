@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.config import ExperimentConfig, load_config
-from dpmf_cli.config.documents import MOST_FILES
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.experiment.config import ExperimentConfig, load_config
+from dpmf_cli.experiment.config.documents import MOST_FILES
 from tests.configs import GOOD
 
 

@@ -11,13 +11,13 @@ import pytest
 
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.cli import main as cli
-from dpmf_cli.config import load_config
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.streams import OWN
 from dpmf_cli.datasets import Folders, load
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.results.store import Store
-from dpmf_cli.results.task import Task, TaskResult
-from dpmf_cli.running.cutting import arrivals, fold_assignment, portions_of
-from dpmf_cli.streams import OWN
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.experiment.results.store import Store
+from dpmf_cli.experiment.results.task import Task, TaskResult
+from dpmf_cli.experiment.running.cutting import arrivals, fold_assignment, portions_of
 from tests.command import dpmf, task_files
 
 pytestmark = pytest.mark.usefixtures("reference_machine")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization
-from dpmf_cli.config import config_of
+from dpmf_cli.experiment.config import config_of
 from tests.configs import GOOD, GROWTH, THETAS, TWINS, load
 
 

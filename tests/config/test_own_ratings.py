@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dpmf_cli.config.loading import config_of
+from dpmf_cli.experiment.config.loading import config_of
 from tests.configs import GOOD, load
 
 OWN = """\

@@ -6,10 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 from dpmf_cli.cli.main import app
-from dpmf_cli.config import ExperimentConfig, load_config
-from dpmf_cli.config.loading import flags, is_on_own_data, is_reduction, reduced, whole_name
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets.catalog import ENTRIES
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.experiment.config import ExperimentConfig, load_config
+from dpmf_cli.experiment.config.loading import flags, is_on_own_data, is_reduction, reduced, whole_name
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.config import load_config
-from dpmf_cli.config.documents import _tell, config_file, means_a_config, shipped_names
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.results.folders import results_folders
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.experiment.config.documents import _tell, config_file, means_a_config, shipped_names
+from dpmf_cli.experiment.results.folders import results_folders
 from tests.configs import GOOD, SHIPPED
 
 

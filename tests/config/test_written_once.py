@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 from tests.configs import load
 
 HEAD = "dataset: ml-100k\nepsilons: [1]\n"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from dpmf_cli.core.ratings import Scale
 from dpmf_cli.datasets.catalog import CatalogEntry
-from dpmf_cli.ratings import Scale
 
 WHOLE_STARS = Scale(1.0, 5.0, 1.0)
 MakeEntry = Callable[..., CatalogEntry]

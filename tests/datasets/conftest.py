@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from dpmf_cli.core.ratings import Scale
 from dpmf_cli.datasets import catalog
 from dpmf_cli.datasets.catalog import CatalogEntry, Content, Counts, Licence, SourcePart
-from dpmf_cli.ratings import Scale
 from tests.datasets.building import WHOLE_STARS, MakeEntry
 
 

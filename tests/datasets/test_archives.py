@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders, archives, load
 from dpmf_cli.datasets.archives import Wanted, members
 from dpmf_cli.datasets.catalog import Content
 from dpmf_cli.datasets.spec import CatalogSpec
-from dpmf_cli.errors import DpmfError
 from tests.datasets.building import MakeEntry, tarred, zipped
 
 LINE = b"1\t2\t3\t4\n"

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf_cli import files
+from dpmf_cli.core import files
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Dataset, Folders, cache, load, loading, located, open_cached
 from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets.catalog import Content
 from dpmf_cli.datasets.spec import CatalogSpec, SyntheticSpec
-from dpmf_cli.errors import DpmfError
 from tests.datasets.building import MakeEntry, zipped
 from tests.datasets.tiny import check_tiny, read
 

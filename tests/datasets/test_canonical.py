@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.audit.entries import registered
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.datasets.canonical import Duplicates, canonicalise, checksum
 from dpmf_cli.datasets.formats.source import Raw
 from dpmf_cli.datasets.stars import Stars
-from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.top_items import TopItems
-from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.results.task import Cut, Task
-from dpmf_cli.running.batches import execute
+from dpmf_cli.experiment.results.task import Cut, Task
+from dpmf_cli.experiment.running.batches import execute
 
 STARS = Scale(1, 5, 1)
 IDS = st.one_of(st.integers(0, 9), st.integers(-(2**40), 2**40))

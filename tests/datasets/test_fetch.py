@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import fetch, located
 from dpmf_cli.datasets.catalog import CatalogEntry, Content, Download, SourcePart
-from dpmf_cli.errors import DpmfError
 from tests.datasets.building import MakeEntry, zipped
 from tests.datasets.server import cut, serving
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Scale
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.catalog import Content, SourcePart
 from dpmf_cli.datasets.formats import netflix
 from dpmf_cli.datasets.spec import CatalogSpec
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.ratings import Scale
 from tests.datasets.building import MakeEntry, sheet, tarred, zipped
 from tests.datasets.tiny import CSV, DAT, INTER, NETFLIX, U_DATA, check_tiny, read
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.formats.guess import Told, guess_format
 from dpmf_cli.datasets.formats.own_columns import scale_of
 from dpmf_cli.datasets.spec import CsvSpec
-from dpmf_cli.errors import DpmfError
 from tests.datasets.building import parquet, sheet, zipped
 from tests.datasets.test_own_files import ROWS
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Dataset, Folders, archives, load, loading, sizes
 from dpmf_cli.datasets.spec import CsvSpec
-from dpmf_cli.errors import DpmfError
 from tests.datasets.building import parquet, tarred, zipped, zstandard
 
 TEXT = b"when,stars,sku,customer\n11,4,b,x\n12,5,a,x\n13,3,b,w\n"

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf_cli.config import load_config
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Dataset, Folders, catalog, known, load, open_cached
 from dpmf_cli.datasets.catalog import Counts
 from dpmf_cli.datasets.formats import netflix
 from dpmf_cli.datasets.spec import CatalogSpec, PrizeSet
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.results.task import Cut
-from dpmf_cli.running.batches import _split
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.experiment.results.task import Cut
+from dpmf_cli.experiment.running.batches import _split
 from tests.config.test_grids import run_inside
 from tests.datasets.building import tarred
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders, catalog, load, located, sizes, soundness
 from dpmf_cli.datasets.sanity import figures
 from dpmf_cli.datasets.spec import CatalogSpec
-from dpmf_cli.errors import DpmfError
 from tests.datasets.building import tarred
 
 # users, items, ratings, mean as the data folder's README prints them

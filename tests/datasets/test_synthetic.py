@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.datasets import Dataset, Folders, load, sizes
 from dpmf_cli.datasets.canonical import checksum
 from dpmf_cli.datasets.catalog import Counts, TwinShape, entry
 from dpmf_cli.datasets.spec import CatalogSpec, SampleSpec, SyntheticSpec
 from dpmf_cli.datasets.synthetic import generate
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.ratings import Ratings, Scale
 from tests.datasets.building import WHOLE_STARS
 
 

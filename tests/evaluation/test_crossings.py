@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.crossings import (
     find_crossings,
     measure_crossing,

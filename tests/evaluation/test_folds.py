@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings, in_ratings
 from dpmf_cli.evaluation.folds import assign_folds, first_share, portion, ranked, split, without_pairs
 from dpmf_cli.evaluation.metrics import errors_of
-from dpmf_cli.ratings import Ratings, in_ratings
 from tests.conftest import make_ratings
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.interpolation import bends_beside
 from dpmf_cli.evaluation.levels import levels_at
 from tests.evaluation.made_curves import baseline, curve, experiment, noisy

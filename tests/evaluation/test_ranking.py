@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.ranking import by_guarantee, ranked, standings, swept_labels
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.evaluation.top_items import TopItems, top_items
-from dpmf_cli.ratings import Ratings, Scale
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.config import ExperimentConfig, config_of
-from dpmf_cli.config.paths import ConfigPath, with_values
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.exploring import explore as module
-from dpmf_cli.exploring.explore import Exploration, explore, plan_of, shipped, with_settings
+from dpmf_cli.experiment.config import ExperimentConfig, config_of
+from dpmf_cli.experiment.config.paths import ConfigPath, with_values
+from dpmf_cli.experiment.running.processes import LocalProcesses
 from dpmf_cli.papers.claims import Claim, PaperFindings
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.record import Explored
@@ -18,7 +17,8 @@ from dpmf_cli.papers.rules.base import Cell, Computed
 from dpmf_cli.papers.space import OnData, Space, explored
 from dpmf_cli.papers.verdicts import judged
 from dpmf_cli.report.figures.specification import specification_bytes
-from dpmf_cli.running.processes import LocalProcesses
+from dpmf_cli.studies import explore as module
+from dpmf_cli.studies.explore import Exploration, explore, plan_of, shipped, with_settings
 from tests.configs import SHIPPED
 
 CONFIG = {

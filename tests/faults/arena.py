@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.cli import main as cli
-from dpmf_cli.files import WRITING
+from dpmf_cli.core.files import WRITING
 from tests.faults.tally import FULL, Row
 from tests.forked import Forked
 

@@ -1,4 +1,4 @@
-"""Records each call to the disk that a process makes by `dpmf_cli.files`, which writes all results and caches."""
+"""Records each call to the disk that a process makes by `dpmf_cli.core.files`, which writes all results and caches."""
 
 import builtins
 import contextlib
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dpmf_cli import files
+from dpmf_cli.core import files
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Call:
 
 @dataclass
 class Recorder:
-    """Replaces the modules that `dpmf_cli.files` uses. Calls outside `base` are not recorded."""
+    """Replaces the modules that `dpmf_cli.core.files` uses. Calls outside `base` are not recorded."""
 
     base: Path
     calls: list[Call] = field(default_factory=list)
@@ -115,7 +115,7 @@ _CHANGES = (
 
 
 def watch(folders: Sequence[Path]) -> list[str]:
-    """Lists, from now on, changes of these folders that bypass `dpmf_cli.files`, as reported by Python's audit
+    """Lists, from now on, changes of these folders that bypass `dpmf_cli.core.files`, as reported by Python's audit
     hooks."""
     global _past
     _hooked()

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from dpmf_cli.compiled import entries
-from dpmf_cli.compiled.decorator import KernelCache
+from dpmf_cli.core.compiled import entries
+from dpmf_cli.core.compiled.decorator import KernelCache
 from tests.faults.arena import Arena, run_here
 from tests.faults.tally import Tally, times
 from tests.faults.test_damage import damage, flip

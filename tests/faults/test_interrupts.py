@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from dpmf_cli.running.interrupts import INTERRUPTED
+from dpmf_cli.experiment.running.interrupts import INTERRUPTED
 from tests.faults.arena import CONFIG, NAME, PATIENCE, Arena, differing, files
 from tests.faults.tally import FULL, Interrupts, Tally, times
 from tests.processes import session_ended

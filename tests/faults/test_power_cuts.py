@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.cli import main as cli
-from dpmf_cli.files import WRITING, write_whole
-from dpmf_cli.results.store import Store
+from dpmf_cli.core.files import WRITING, write_whole
+from dpmf_cli.experiment.results.store import Store
 from tests.command import dpmf, fork
 from tests.faults.arena import CONFIG, differing, files, ratings_csv
 from tests.faults.power_cut import State, after, after_each, lay_out

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpmf_cli.config import load_config
 from dpmf_cli.datasets import loading, located
 from dpmf_cli.datasets.archives import Wanted
 from dpmf_cli.datasets.canonical import canonicalise
@@ -18,6 +17,7 @@ from dpmf_cli.datasets.formats import jester, netflix, own_file
 from dpmf_cli.datasets.formats.guess import guess_format
 from dpmf_cli.datasets.formats.source import Source
 from dpmf_cli.datasets.spec import CsvSpec
+from dpmf_cli.experiment.config import load_config
 from tests import configs
 from tests.datasets.building import WHOLE_STARS, sheet, tarred, zipped, zstandard
 from tests.fuzz.mutations import mutated

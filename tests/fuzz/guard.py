@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 
 FULL = os.environ.get("DPMF_FAULTS") == "full"
 SECONDS = 10

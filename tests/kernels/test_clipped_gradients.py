@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.clipped_gradients import clipped_item_gradients, clipped_item_sums, descend_items
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.sensitivity import clipped_contributions
-from dpmf_cli.ratings import Ratings
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(2, n_users=20, n_items=12)

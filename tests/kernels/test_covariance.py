@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.covariance import (
     AT_ONCE,
     Products,
@@ -21,7 +22,6 @@ from dpmf_cli.kernels.covariance import (
 )
 from dpmf_cli.privacy.grid import grid_of, on_grid
 from dpmf_cli.privacy.noise import LaneNoise
-from dpmf_cli.ratings import Ratings, Scale
 from tests.conftest import make_ratings
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dpmf_cli.algorithms.baselines.clean_factorizations import ProbabilisticMF
 from dpmf_cli.algorithms.shared.factorization import KnownModel
 from dpmf_cli.algorithms.shared.probabilistic import make_schedule
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, SampledVisits, sample_bits, step_noisy, sum_gradients
 from dpmf_cli.privacy.curator import Curator
@@ -20,7 +21,6 @@ from dpmf_cli.privacy.mechanisms import repeated_k_norm
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.streams import Streams
 from tests.algorithms.fitted import curator_for
 from tests.conftest import make_ratings
 from tests.witnesses import Noting

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from numba import njit
 
-from dpmf_cli.compiled.decorator import compiled, twin
-from dpmf_cli.compiled.lane_groups import LaneValues
+from dpmf_cli.core.compiled.decorator import compiled, twin
+from dpmf_cli.core.compiled.lane_groups import LaneValues
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
 from dpmf_cli.kernels.lanes import (
     add,
@@ -41,7 +42,6 @@ from dpmf_cli.kernels.sgd import (
 )
 from dpmf_cli.kernels.survivors import descend_survivors
 from dpmf_cli.privacy.noise import KeyedNoise, LaneNoise
-from dpmf_cli.ratings import Ratings, Scale
 
 
 @njit

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpmf_cli.compiled.lane_groups import LaneValues
+from dpmf_cli.core.compiled.lane_groups import LaneValues
 from dpmf_cli.kernels.factors import FactorModel, Side, UserFactors, factor_model, move_factors, set_effects
 from dpmf_cli.kernels.mixture import (
     Mixture,

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels import neighbours as subspace
 from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.kernels.neighbours import ITEMS_AT_ONCE, interpolate, nearest, regress
-from dpmf_cli.ratings import Ratings, Scale
 from tests.conftest import make_ratings
 from tests.kernels.test_covariance import packed, unpacked
 

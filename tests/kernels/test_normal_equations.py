@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.als import by_item
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.normal_equations import (
@@ -20,7 +21,6 @@ from dpmf_cli.kernels.normal_equations import (
     squared_weights,
     whole,
 )
-from dpmf_cli.ratings import Ratings
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(3, n_users=23, n_items=14)

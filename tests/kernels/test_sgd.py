@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.factorization import shuffled_blocks, visiting_order
 from dpmf_cli.algorithms.shared.private_factorization import in_order
-from dpmf_cli.compiled.lane_groups import padded_width
+from dpmf_cli.core.compiled.lane_groups import padded_width
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels import sgd
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
 from dpmf_cli.kernels.sgd import Sgd, Visits, descend_perturbed
 from dpmf_cli.kernels.sums import item_major, shuffle_within, sums_by
 from dpmf_cli.privacy.grid import grid_of, on_grid
 from dpmf_cli.privacy.noise import LaneNoise
-from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(3, n_users=12, n_items=9)

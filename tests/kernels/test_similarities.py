@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.similarities import SimilarityLanes, neighbourhood_model
-from dpmf_cli.ratings import Ratings
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(2, n_users=15, n_items=10, density=0.5)

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.releasing import GUARD
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, SimilarityLanes, neighbourhood_model
@@ -28,8 +30,6 @@ from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Release, Witness
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
 from tests.kernels.test_similarities import (
     ITEMS,
     LANES,

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dpmf_cli.compiled.lane_groups import MAXIMUM_WIDTH
+from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels import frank_wolfe as grams
 from dpmf_cli.kernels.als import RowProblem, by_item, by_user, perturb_solved, solve_perturbed
 from dpmf_cli.kernels.clipped_gradients import BatchStep, step_batch
@@ -28,7 +29,6 @@ from dpmf_cli.privacy.mechanisms import keyed_laplace, laplace, repeated_k_norm
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import NoisyKernel, Numbers, Release, Witness
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
 USERS, ITEMS, FACTORS = 9, 7, 2

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from docs.makers.departures import unexplained, values_at
-from dpmf_cli.config import ExperimentConfig, load_config
+from dpmf_cli.experiment.config import ExperimentConfig, load_config
 from dpmf_cli.papers.claims import Departure, PrintedSettings, all_papers, paper
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"

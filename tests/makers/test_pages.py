@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from docs.makers.pages import main, outside_of_tables, with_tables
 from dpmf_cli.cli.main import app
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.papers.claims import all_papers, paper
 from dpmf_cli.papers.printed import papers
 from dpmf_cli.papers.verdicts import Word

@@ -9,7 +9,7 @@ import typer
 from docs.makers.reference import reference
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.cli.main import app
-from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.experiment.config import ExperimentConfig
 from tests.cli.test_help import ALL
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference.md"

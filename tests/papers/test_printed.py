@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
 from dpmf_cli.papers.printed import load, papers, printed_baseline, printed_crossing, printed_crossings
 from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells

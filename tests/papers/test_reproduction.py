@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.config import ExperimentConfig, load_config
 from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.crossings import Status
-from dpmf_cli.experiment import run
+from dpmf_cli.experiment.config import ExperimentConfig, load_config
 from dpmf_cli.papers.printed import printed_baseline
+from dpmf_cli.studies.experiment import run
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 

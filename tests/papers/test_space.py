@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from dpmf_cli.config import load_config
-from dpmf_cli.config.paths import ConfigPath, with_values
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import catalog
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.exploring.explore import shipped, with_settings
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.experiment.config.paths import ConfigPath, with_values
 from dpmf_cli.papers.claims import paper
 from dpmf_cli.papers.space import Choice, Space, Value, explored, halves, space, space_of
+from dpmf_cli.studies.explore import shipped, with_settings
 from tests.committed import ROOT
 from tests.configs import SHIPPED
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.papers.record import Printed, Proved, Record, path_of, read_record, text_of
 from dpmf_cli.papers.space import Setting
 from dpmf_cli.papers.verdicts import Judged, deviation, judged, moved_by, nearest, of_theorem, shares_held

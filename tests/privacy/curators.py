@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.release import Release, Witness
-from dpmf_cli.streams import Streams
 
 
 def curator_of(ledger: Ledger, seed: int = 0, witness: Witness | None = None) -> Curator:

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
 from dpmf_cli.algorithms.shared.averages import ItemAverages
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.covariance import Products, Raters, release_products, weighted_products
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.ratings import Ratings, Scale
 
 SCALE = Scale(1, 5)
 BETA_P, CLAMP, ALPHA = 20.0, 1.0, 8.0

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.als import RowProblem, by_user, solve_rows
 from dpmf_cli.kernels.clipped_gradients import BatchStep, step_batch
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
@@ -20,7 +21,6 @@ from dpmf_cli.kernels.sgd import Sgd, Visits, descend_clamped_errors
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise
-from dpmf_cli.ratings import Ratings, Scale
 from tests.conftest import make_ratings
 
 SCALE = Scale(1, 5, 1)

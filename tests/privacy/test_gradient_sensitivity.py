@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.shared.neighbourhood import all_others, error_bound, most_co_rated
 from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
 from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import PrivatePNBM
+from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.kernels.releasing import GUARD
@@ -30,8 +32,6 @@ from dpmf_cli.kernels.similarity_descent import (
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.sensitivity import clipped_contributions, published_similarity_gradients
-from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
 Array = NDArray[Any]

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.frank_wolfe import clipped_gram
 from dpmf_cli.privacy.covariance_sensitivity import user_gram
-from dpmf_cli.ratings import Ratings, Scale
 
 ROUNDING = 1e-11
 

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.field.dpals import PrivateAlternatingLeastSquares
 from dpmf_cli.algorithms.shared.factorization import at_most
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.normal_equations import isometric, item_equations, shorten_users
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.ratings import Ratings
 from tests.conftest import make_ratings
 
 Array = NDArray[np.float64]

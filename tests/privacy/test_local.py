@@ -8,6 +8,7 @@ import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.local_model import LocalAlgorithm
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Ledger
@@ -23,7 +24,6 @@ from dpmf_cli.privacy.local_mechanisms import BoundedLaplace, ClampedLaplace, Du
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import DeviceNoise
 from dpmf_cli.privacy.release import Numbers, Release, Witness
-from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(2)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from dpmf_cli.core.ratings import Scale
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.local_mechanisms import (
     BoundedLaplace,
@@ -17,7 +18,6 @@ from dpmf_cli.privacy.local_mechanisms import (
     bounded_laplace_scales,
     mechanism_on,
 )
-from dpmf_cli.ratings import Scale
 
 EPSILONS = np.array([0.1, 1.0, 3.0])
 CONTINUOUS = [BoundedLaplace(), ClampedLaplace(), Piecewise()]

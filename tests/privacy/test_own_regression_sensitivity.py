@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dpmf_cli.algorithms.beyond.own_regression import OwnRegression
 from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.normal_equations import isometric
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import Numbers, Release, Witness
@@ -18,7 +19,6 @@ from dpmf_cli.privacy.sensitivity import (
     root_counts,
     weights_of_signs_unbounded,
 )
-from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.testing import fit, make_ratings
 
 SCALE = Scale(1, 5)

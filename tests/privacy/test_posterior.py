@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.integrate import trapezoid
 
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger, OverspentError
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_sampling
-from dpmf_cli.streams import Streams
 
 DATA = np.array([0.9, -0.2, 0.4, 1.0, 0.3, 0.7, -0.5, 0.1])
 RIDGE = 2.0

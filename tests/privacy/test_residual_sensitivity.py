@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.als import by_item, by_user
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model
 from dpmf_cli.kernels.reports import clamped_sums
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.ratings import Ratings
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(3, n_users=15, n_items=9)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from dpmf_cli.algorithms.shared.averages import private_effects
 from dpmf_cli.algorithms.shared.effects import EffectsBudget, EffectsParameters
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.ratings import Ratings, Scale
 from tests.conftest import make_ratings
 from tests.privacy.curators import Recorder, curator_of
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.cli.health import EXTRAS
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets.formats.guess import guess_format
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.running.cluster import cluster_executor
+from dpmf_cli.experiment.running.cluster import cluster_executor
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -77,6 +77,6 @@ def test_without_an_extra_the_message_says_how_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, EXTRAS[extra], None)
     for module in ("executor", "session", "worker"):
-        monkeypatch.delitem(sys.modules, f"dpmf_cli.running.cluster.{module}", raising=False)
+        monkeypatch.delitem(sys.modules, f"dpmf_cli.experiment.running.cluster.{module}", raising=False)
     with pytest.raises(DpmfError, match=rf"; install it with: pip install 'dpmf\[{extra}\]'$"):
         USED[extra](tmp_path)

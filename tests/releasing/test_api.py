@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import dpmf_cli
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings()

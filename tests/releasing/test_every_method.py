@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit import fits
 from dpmf_cli.audit.pairs import neighbour_of
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import named_generator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import HIDE_IDS
 from dpmf_cli.privacy.release import Numbers, Perturbed, Release, Witness
-from dpmf_cli.ratings import Ratings
 from dpmf_cli.releasing import archive, models
 from dpmf_cli.releasing.archive import DataStatement, statement_of
 from dpmf_cli.releasing.publishing import COLUMNS, MODEL, FittedRatings, fitted, stored
 from dpmf_cli.releasing.recommender import OwnRatings, Recommender
-from dpmf_cli.streams import named_generator
 from dpmf_cli.testing import fit, predict_all
 from tests.algorithms.test_contract import REFITTED, SAMPLED, VARIANTS
 from tests.conftest import make_ratings

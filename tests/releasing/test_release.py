@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.releasing.publishing import FittedRatings, fitted, load_model, refuse
 from tests.command import dpmf
 from tests.conftest import make_ratings

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.cli import main as cli
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import sha256
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import sha256
 from dpmf_cli.releasing import account, archive
 from dpmf_cli.releasing.publishing import FittedRatings, FittedRecommender, fitted, load_model
 from tests.conftest import make_ratings

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from dpmf_cli.config import ExperimentConfig
-from dpmf_cli.config.loading import reduced
 from dpmf_cli.datasets import Folders
-from dpmf_cli.experiment import run
+from dpmf_cli.experiment.config import ExperimentConfig
+from dpmf_cli.experiment.config.loading import reduced
+from dpmf_cli.studies.experiment import run
 
 HOSTILE = '<script>alert("x")</script> & "name"'
 

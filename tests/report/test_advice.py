@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.config import load_config
 from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.experiment import run
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.experiment.results.folders import collect_folder
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.advice import advice, untried
-from dpmf_cli.results.folders import collect_folder
+from dpmf_cli.studies.experiment import run
 from tests.report.advised import crossed, curve, experiment
 from tests.report.conftest import of_theta
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from docs.makers.aims import aims_table, read_aims
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.tables.layout import draw

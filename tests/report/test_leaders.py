@@ -10,17 +10,17 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from dpmf_cli.config import load_config
-from dpmf_cli.config.entries import PrivateEntry
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders
-from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.experiment import run
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.experiment.config.entries import PrivateEntry
 from dpmf_cli.papers.claims import parts
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
 from dpmf_cli.report.leaders import MOST, Leaders, _rankings, chosen_in_words, leaders_text, shipped
 from dpmf_cli.report.tables.ranked import found_in
+from dpmf_cli.studies.experiment import run
 from tests.report.tables.test_ranked import provable
 
 Make = Callable[..., Experiment]

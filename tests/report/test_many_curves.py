@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.paired_difference import compare, paired
 from dpmf_cli.evaluation.ranking import ranked, standings
+from dpmf_cli.experiment.config import ExperimentConfig
+from dpmf_cli.experiment.results.compare_folders import different_settings
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.advice import advice
 from dpmf_cli.report.figures.chart import Chart, Line
@@ -26,7 +27,6 @@ from dpmf_cli.report.figures.style import Look
 from dpmf_cli.report.html.svg import Drawn
 from dpmf_cli.report.tables.crossings import crossings_table
 from dpmf_cli.report.tables.layout import draw
-from dpmf_cli.results.compare_folders import different_settings
 from tests.evaluation.made_curves import twin_of
 from tests.report.conftest import make
 

@@ -12,17 +12,17 @@ from typer.testing import CliRunner, Result
 from docs.makers.expected import main as save_expected
 from docs.makers.expected import text_of
 from dpmf_cli.cli.main import app
-from dpmf_cli.config import ExperimentConfig, load_config
 from dpmf_cli.datasets import Folders
 from dpmf_cli.datasets.spec import CatalogSpec
-from dpmf_cli.experiment import run
+from dpmf_cli.experiment.config import ExperimentConfig, load_config
+from dpmf_cli.experiment.results.task import Outcome
+from dpmf_cli.experiment.running.runner import whole_plan
 from dpmf_cli.papers import claims as known_parts
 from dpmf_cli.papers.claims import Output, Reproducible, all_papers, parts
-from dpmf_cli.reproducing import expected
-from dpmf_cli.reproducing.expected import Figure, figures_off
-from dpmf_cli.reproducing.times import Took, times_text, took
-from dpmf_cli.results.task import Outcome
-from dpmf_cli.running.runner import whole_plan
+from dpmf_cli.studies import expected
+from dpmf_cli.studies.expected import Figure, figures_off
+from dpmf_cli.studies.experiment import run
+from dpmf_cli.studies.times import Took, times_text, took
 from tests.configs import SHIPPED
 
 CONFIGS = {path.stem for path in SHIPPED}

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from dpmf_cli.algorithms.shared.model import RecordCosts
-from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import DataIdentity
+from dpmf_cli.experiment.config import ExperimentConfig
+from dpmf_cli.experiment.results.collect import collect
+from dpmf_cli.experiment.results.manifest import Ran
+from dpmf_cli.experiment.results.store import Store
+from dpmf_cli.experiment.results.task import TWIN_GRID, TaskResult, tasks_of
 from dpmf_cli.report.tables.layout import draw
 from dpmf_cli.report.tables.ledgers import records_table
-from dpmf_cli.results.collect import collect
-from dpmf_cli.results.manifest import Ran
-from dpmf_cli.results.store import Store
-from dpmf_cli.results.task import TWIN_GRID, TaskResult, tasks_of
 from tests.results.test_store import STEP
 
 DATA = DataIdentity("ml-100k", "MovieLens 100K", "c")

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
-from dpmf_cli.config import load_config
 from dpmf_cli.datasets import Folders
-from dpmf_cli.experiment import Finished, run
-from dpmf_cli.results.folders import collect_folder
-from dpmf_cli.results.manifest import read_manifest, what_ran
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.experiment.results.folders import collect_folder
+from dpmf_cli.experiment.results.manifest import read_manifest, what_ran
+from dpmf_cli.studies.experiment import Finished, run
 
 MADE_BEFORE = Path(__file__).parent / "made_before"
 CONFIGS = ("grown", "personal")

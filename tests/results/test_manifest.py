@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.results.manifest import MANIFEST, add_file, held, read_manifest, write_files, write_manifest
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.experiment.results.manifest import (
+    MANIFEST,
+    add_file,
+    held,
+    read_manifest,
+    write_files,
+    write_manifest,
+)
 
 BODY: dict[str, Any] = {
     "config": {"seed": 1},
@@ -110,7 +117,9 @@ def test_the_same_again_leaves_the_manifest_and_mends_a_file(tmp_path: Path) -> 
 
 def test_what_is_never_made_goes_with_its_name_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_files(tmp_path, BODY, {"old.png": lambda: A, "a.csv": lambda: A})
-    monkeypatch.setattr("dpmf_cli.results.manifest.remove", lambda path: removed.append(files(tmp_path)))
+    monkeypatch.setattr(
+        "dpmf_cli.experiment.results.manifest.remove", lambda path: removed.append(files(tmp_path))
+    )
     removed: list[dict[str, Any]] = []
     write_files(tmp_path, read_manifest(tmp_path), {"a.csv": lambda: A}, never=["old.png"])
     assert removed == [{"a.csv": digest(A)}]

@@ -13,11 +13,11 @@ import pytest
 
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.algorithms.shared.model import RecordCosts
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import temporary_folder
 from dpmf_cli.datasets import DataIdentity
-from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.top_items import TopItems
-from dpmf_cli.files import temporary_folder
-from dpmf_cli.results.store import (
+from dpmf_cli.experiment.results.store import (
     Store,
     content,
     encode,
@@ -26,7 +26,7 @@ from dpmf_cli.results.store import (
     unsealed,
     write_atomically,
 )
-from dpmf_cli.results.task import Cut, Task, TaskResult
+from dpmf_cli.experiment.results.task import Cut, Task, TaskResult
 
 DATA = DataIdentity("data", "Data", "c" * 64)
 STEP = {

@@ -30,22 +30,22 @@ from dpmf_cli.algorithms.shared.model import Model, RecordCosts
 from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.algorithms.zhang2018 import personalized
 from dpmf_cli.algorithms.zhang2018.personalized import Personalized
-from dpmf_cli.compiled.lane_groups import MAXIMUM_WIDTH
-from dpmf_cli.config import ExperimentConfig, load_config
+from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.datasets import DataIdentity, Folders, Sizes, load
 from dpmf_cli.datasets.spec import SyntheticSpec
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.experiment import Finished, run
+from dpmf_cli.experiment.config import ExperimentConfig, load_config
+from dpmf_cli.experiment.results.store import Store
+from dpmf_cli.experiment.results.task import Cut, Task, TaskResult, tasks_of
+from dpmf_cli.experiment.running import batches
+from dpmf_cli.experiment.running.batches import execute, joined, together
+from dpmf_cli.experiment.running.cutting import cut_ratings
+from dpmf_cli.experiment.running.plan import PREDICTION_SECONDS, TASK_SECONDS, in_order, make_plan
+from dpmf_cli.experiment.running.processes import LocalProcesses
 from dpmf_cli.kernels import sgd
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.results.store import Store
-from dpmf_cli.results.task import Cut, Task, TaskResult, tasks_of
-from dpmf_cli.running import batches
-from dpmf_cli.running.batches import execute, joined, together
-from dpmf_cli.running.cutting import cut_ratings
-from dpmf_cli.running.plan import PREDICTION_SECONDS, TASK_SECONDS, in_order, make_plan
-from dpmf_cli.running.processes import LocalProcesses
+from dpmf_cli.studies.experiment import Finished, run
 from tests.conftest import make_ratings
 from tests.results.test_collect import CONFIG, DATA
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf_cli.config import ExperimentConfig, config_of, load_config
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import DataIdentity, Folders
-from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Measured
-from dpmf_cli.experiment import run
+from dpmf_cli.experiment.config import ExperimentConfig, config_of, load_config
+from dpmf_cli.experiment.results.task import tasks_of
 from dpmf_cli.releasing.publishing import FittedRatings, fitted
-from dpmf_cli.results.task import tasks_of
+from dpmf_cli.studies.experiment import run
 from tests.conftest import make_ratings
 
 CONFIG = """\

@@ -9,14 +9,14 @@ import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
-from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import DataIdentity, Sizes
-from dpmf_cli.results.store import Store
-from dpmf_cli.running import calibration
-from dpmf_cli.running.machine import REFERENCE, Machine
-from dpmf_cli.running.plan import Plan, make_plan
+from dpmf_cli.experiment.config import ExperimentConfig
+from dpmf_cli.experiment.results.store import Store
+from dpmf_cli.experiment.running import calibration
+from dpmf_cli.experiment.running.machine import REFERENCE, Machine
+from dpmf_cli.experiment.running.plan import Plan, make_plan
 
-PROGRAM = "dpmf_cli.experiment"
+PROGRAM = "dpmf_cli.studies.experiment"
 SLOW = Machine(2.0, 3.0, ((1e6, 1e-9), (1e8, 5e-9)), Cost(4.0, 5e8))
 
 

@@ -24,13 +24,13 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from dpmf_cli import __version__
 from dpmf_cli.cli import main as cli
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import cache as kept
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.results import provenance
-from dpmf_cli.running.cluster import cluster_executor, executor, worker
-from dpmf_cli.running.cluster import executor as module
-from dpmf_cli.running.cluster import executor as sessions
-from dpmf_cli.running.cluster.executor import (
+from dpmf_cli.experiment.results import provenance
+from dpmf_cli.experiment.running.cluster import cluster_executor, executor, worker
+from dpmf_cli.experiment.running.cluster import executor as module
+from dpmf_cli.experiment.running.cluster import executor as sessions
+from dpmf_cli.experiment.running.cluster.executor import (
     FETCH_SECONDS,
     FRUITLESS,
     TRIES,
@@ -38,8 +38,8 @@ from dpmf_cli.running.cluster.executor import (
     ConnectionLostError,
     Session,
 )
-from dpmf_cli.running.cluster.worker import RatingsAbsentError
-from dpmf_cli.running.interrupts import INTERRUPTED
+from dpmf_cli.experiment.running.cluster.worker import RatingsAbsentError
+from dpmf_cli.experiment.running.interrupts import INTERRUPTED
 from tests import command
 from tests.cluster_suite import disturb, dpmf, environment, result_files, start, write_config
 from tests.dask_cluster import DaskCluster, free_port, until

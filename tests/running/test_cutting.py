@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf_cli.config import load_config
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.evaluation.folds import Order, first_share
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.results.task import Cut
-from dpmf_cli.running.cutting import (
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.experiment.results.task import Cut
+from dpmf_cli.experiment.running.cutting import (
     arrivals,
     cut_ratings,
     fold_assignment,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.cli import main as cli
-from dpmf_cli.running.interrupts import INTERRUPTED
+from dpmf_cli.experiment.running.interrupts import INTERRUPTED
 
 PATIENCE = 20
 """Seconds allowed on a busy machine for what takes some hundredths of a second; the interrupted work takes a
@@ -28,7 +28,7 @@ def start(
             signal.signal(number, signal.SIG_IGN)
 
     code = (
-        f"import os, signal, subprocess, sys, time\nfrom dpmf_cli.running import interrupts\n{before}\n"
+        f"import os, signal, subprocess, sys, time\nfrom dpmf_cli.experiment.running import interrupts\n{before}\n"
         f"def work():\n    print(os.getpid(), flush=True)\n    {work}\ninterrupts.supervised(work)"
     )
     return subprocess.Popen(
@@ -94,7 +94,7 @@ def test_no_process_outlives_an_interrupted_command() -> None:
 def test_closed_streams_are_as_dev_null(tmp_path: Path, closed: str) -> None:
     """No file, pipe or process that comes later gets the number of a standard stream."""
     code = (
-        "import os, subprocess, sys\nfrom dpmf_cli.running import interrupts\ndef work():\n"
+        "import os, subprocess, sys\nfrom dpmf_cli.experiment.running import interrupts\ndef work():\n"
         "    print('out'); print('err', file=sys.stderr, flush=True); sys.stdin.read()\n"
         "    subprocess.run([sys.executable, '-c', 'import os; list(map(os.fstat, range(3)))'], check=True)\n"
         "    with open('said', 'w') as file: file.write(str(file.fileno() > 2))\n"

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 from dpmf_cli.cli.plan_text import describe
-from dpmf_cli.config import ExperimentConfig, load_config
-from dpmf_cli.config.documents import FOLDER
 from dpmf_cli.datasets import Folders, Sizes, load
-from dpmf_cli.results.store import Store
-from dpmf_cli.results.task import TaskResult, tasks_of
-from dpmf_cli.running.machine import REFERENCE, REFERENCE_CORES
-from dpmf_cli.running.plan import (
+from dpmf_cli.experiment.config import ExperimentConfig, load_config
+from dpmf_cli.experiment.config.documents import FOLDER
+from dpmf_cli.experiment.results.store import Store
+from dpmf_cli.experiment.results.task import TaskResult, tasks_of
+from dpmf_cli.experiment.running.machine import REFERENCE, REFERENCE_CORES
+from dpmf_cli.experiment.running.plan import (
     disk_bytes,
     make_plan,
     plan_for,

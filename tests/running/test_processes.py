@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.results.store import Store
-from dpmf_cli.results.task import Task
-from dpmf_cli.running import processes
-from dpmf_cli.running import processes as module
-from dpmf_cli.running.batches import Batch
-from dpmf_cli.running.processes import Claims, each_of, in_rounds
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.experiment.results.store import Store
+from dpmf_cli.experiment.results.task import Task
+from dpmf_cli.experiment.running import processes
+from dpmf_cli.experiment.running import processes as module
+from dpmf_cli.experiment.running.batches import Batch
+from dpmf_cli.experiment.running.processes import Claims, each_of, in_rounds
 from tests.processes import children
 from tests.results.test_store import result, task
 
@@ -84,7 +84,7 @@ def test_who_stops_iterating_stops_the_work() -> None:
 def test_nothing_is_shared_that_outlives_a_killed_run() -> None:
     """Named semaphores, which the standard library's pools use, would stay in memory."""
     code = (
-        "import sys\nfrom dpmf_cli.running.processes import each_of\n"
+        "import sys\nfrom dpmf_cli.experiment.running.processes import each_of\n"
         "if __name__ == '__main__':\n    next(each_of(abs, [1, 2], 2))\n"
         "    print('multiprocessing.synchronize' in sys.modules)"
     )
@@ -104,7 +104,7 @@ def test_a_result_that_comes_beside_an_error_is_given_out(monkeypatch: pytest.Mo
 
 def test_a_worker_ends_with_its_parent_while_it_still_imports() -> None:
     """What a worker imports before it is set to end with its parent takes a few hundredths of a second."""
-    code = "import sys, dpmf_cli.children; print(sorted({'numpy', 'numba', 'pydantic'} & sys.modules.keys()))"
+    code = "import sys, dpmf_cli.core.children; print(sorted({'numpy', 'numba', 'pydantic'} & sys.modules.keys()))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
 
 

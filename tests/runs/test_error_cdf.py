@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf_cli.config import load_config
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import DataIdentity, Folders, open_cached
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.experiment import Finished, run
-from dpmf_cli.results.task import tasks_of
-from dpmf_cli.running.cutting import cut_ratings
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.experiment.results.task import tasks_of
+from dpmf_cli.experiment.running.cutting import cut_ratings
+from dpmf_cli.studies.experiment import Finished, run
 from tests.runs.tiny import rows
 
 CONFIG = """\

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.running.interrupts import INTERRUPTED
+from dpmf_cli.experiment.running.interrupts import INTERRUPTED
 from tests.command import dpmf, fork, start, task_files, wait_for_tasks
 from tests.processes import session_ended, workers
 from tests.runs.tiny import TASKS, outputs

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from dpmf_cli.results.store import encode, sealed
+from dpmf_cli.experiment.results.store import encode, sealed
 from tests.command import dpmf, task_files
 from tests.runs.tiny import rows
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf_cli.config import load_config
 from dpmf_cli.datasets import Folders
-from dpmf_cli.experiment import run
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.studies.experiment import run
 from tests.command import dpmf
 from tests.conftest import make_ratings
 from tests.runs.tiny import rows

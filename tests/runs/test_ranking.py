@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf_cli.config import load_config
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import DataIdentity, open_cached
-from dpmf_cli.errors import DpmfError
-from dpmf_cli.results.task import tasks_of
-from dpmf_cli.running.cutting import cut_ratings
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.experiment.results.task import tasks_of
+from dpmf_cli.experiment.running.cutting import cut_ratings
 from tests.command import dpmf, task_files
 from tests.configs import load
 from tests.runs.tiny import TINY, outputs, rows

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf_cli.config import load_config
+from dpmf_cli.core.streams import OWN
 from dpmf_cli.datasets import Folders, load
-from dpmf_cli.results.task import Cut
-from dpmf_cli.running.cutting import cut_ratings
-from dpmf_cli.streams import OWN
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.experiment.results.task import Cut
+from dpmf_cli.experiment.running.cutting import cut_ratings
 from tests.command import dpmf, task_files
 from tests.runs.tiny import rows
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.algorithms.shared.model import Model
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 from tests.command import dpmf, task_files
 from tests.runs.tiny import TASKS, TINY, outputs
 

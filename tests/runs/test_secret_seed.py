@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf_cli import streams
 from dpmf_cli.cli import main as cli
-from dpmf_cli.results.task import Task, tasks_of
-from dpmf_cli.running.batches import execute
+from dpmf_cli.core import streams
+from dpmf_cli.experiment.results.task import Task, tasks_of
+from dpmf_cli.experiment.running.batches import execute
 from tests.command import dpmf, task_files
 from tests.conftest import make_ratings
 from tests.results.test_collect import CONFIG, DATA

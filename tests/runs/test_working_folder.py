@@ -99,9 +99,7 @@ def test_modules_beside_data_are_not_run(
 
 def test_where_a_process_looks_for_modules(tmp_path: Path) -> None:
     """Also if a program in Python calls dpmf: the working directory is left out, and what $PYTHONPATH names is not."""
-    code = (
-        "import subprocess; from dpmf_cli.children import python; subprocess.run(python('print(sys.path)'))"
-    )
+    code = "import subprocess; from dpmf_cli.core.children import python; subprocess.run(python('print(sys.path)'))"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "mine")}
     told = subprocess.check_output([sys.executable, "-c", code], cwd=tmp_path, env=environment, text=True)
     assert str(tmp_path / "mine") in ast.literal_eval(told)

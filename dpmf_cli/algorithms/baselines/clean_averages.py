@@ -10,13 +10,13 @@ from dpmf_cli.algorithms.shared.averages import EffectsModel, averages_of_the_ra
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.cost import NOTHING, Cost, Shape, choice_of_averages, effects_cost
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
+from dpmf_cli.core.ratings import Ratings, average_of
+from dpmf_cli.core.streams import Streams
+from dpmf_cli.core.strict_model import later
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.ratings import Ratings, average_of
-from dpmf_cli.streams import Streams
-from dpmf_cli.strict_model import later
 
 INNER_FOLDS = 5
 """The number of parts into which the training ratings are cut."""

@@ -35,15 +35,15 @@ from dpmf_cli.algorithms.shared.sample_fits import (
     sample,
     sampling_probability,
 )
-from dpmf_cli.compiled.lane_groups import LaneValues
+from dpmf_cli.core.compiled.lane_groups import LaneValues
+from dpmf_cli.core.ratings import Ratings, average_of
+from dpmf_cli.core.streams import Streams
+from dpmf_cli.core.strict_model import tagged
 from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.sgd import Sgd, descend_values
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.ratings import Ratings, average_of
-from dpmf_cli.streams import Streams
-from dpmf_cli.strict_model import tagged
 
 FACTORS = (5, 10, 20)
 """The values tried for d."""

@@ -27,13 +27,13 @@ from dpmf_cli.algorithms.shared.neighbourhood import (
     largest,
     most_co_rated,
 )
+from dpmf_cli.core.ratings import Ratings, transposed
+from dpmf_cli.core.streams import Streams
+from dpmf_cli.core.strict_model import later
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_similarities
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.ratings import Ratings, transposed
-from dpmf_cli.streams import Streams
-from dpmf_cli.strict_model import later
 
 
 class NeighbourhoodBaseline(AveragesBaseline):

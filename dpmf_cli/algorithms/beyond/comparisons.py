@@ -22,14 +22,14 @@ from dpmf_cli.algorithms.shared.item_products import (
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.neighbourhood import CERTIFIED, PrivateNeighbourhood
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, OwnMeansModel, effects_of
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import Raters, weighted_products
 from dpmf_cli.kernels.neighbours import nearest
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 
 @dataclass(frozen=True)

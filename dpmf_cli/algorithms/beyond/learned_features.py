@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.als import RowProblem, SideRatings, by_user, solve_rows
 from dpmf_cli.kernels.clipped_gradients import clipped_item_sums
 from dpmf_cli.kernels.factors import FactorModel, factor_model, set_effects, set_items
@@ -20,7 +21,6 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.mechanisms import gaussian
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.sensitivity import clipped_contributions, pooled_products
-from dpmf_cli.ratings import Ratings, Scale
 
 QUALITY, TREND, CENTRE = 0.4, 0.5, 1.0
 """Prior deviations, in stars: of items' averages around the trend, of the trend's slope over popularity, and of the

@@ -11,7 +11,8 @@ from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.algorithms.shared.base import Choices, Paper
 from dpmf_cli.algorithms.shared.cost import SOLVED_ENTRY, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.local_model import LocalAlgorithm, LocalFactorization
-from dpmf_cli.compiled.lane_groups import groups
+from dpmf_cli.core.compiled.lane_groups import groups
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.mixture import (
     LEAST_VARIANCE,
@@ -25,7 +26,6 @@ from dpmf_cli.kernels.mixture import (
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.privacy.local_mechanisms import Mechanism
 from dpmf_cli.privacy.neighbours import Mode
-from dpmf_cli.streams import Streams
 
 
 class LocalMean(LocalAlgorithm):

@@ -34,7 +34,9 @@ from dpmf_cli.algorithms.shared.cost import (
 )
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
 from dpmf_cli.algorithms.shared.model import Arrays
-from dpmf_cli.compiled.lane_groups import groups
+from dpmf_cli.core.compiled.lane_groups import groups
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import by_user
 from dpmf_cli.kernels.clipped_gradients import clipped_item_sums
 from dpmf_cli.kernels.factors import FactorModel
@@ -48,8 +50,6 @@ from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity, clipped_contributions, rating_sums, root_counts
 from dpmf_cli.privacy.subsampling import moves
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 COUNTS, USER_MEANS, USERS_LEFT, SUMS = 0.30, 0.01, 0.01, 0.68
 """Fractions of μ² if neighbours differ in a user."""

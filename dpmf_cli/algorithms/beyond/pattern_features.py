@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import svds
 
+from dpmf_cli.core.ratings import UserMajor
 from dpmf_cli.kernels.factors import Side
 from dpmf_cli.kernels.symmetric import with_fixed_signs
-from dpmf_cli.ratings import UserMajor
 
 SMALL = 64
 """Patterns with at most this many users or items are decomposed densely."""

@@ -18,7 +18,10 @@ from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
 from dpmf_cli.algorithms.shared.model import Arrays
-from dpmf_cli.compiled.lane_groups import groups
+from dpmf_cli.core.compiled.lane_groups import groups
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
+from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.kernels.als import RowProblem, SideRatings, by_item, by_user, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, move_factors, set_effects
 from dpmf_cli.kernels.reports import clamped_sums
@@ -29,9 +32,6 @@ from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import laplace, repeated_k_norm
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
-from dpmf_cli.strict_model import StrictModel
 
 QUANTA = 50
 """Shares are integer multiples of 1/QUANTA, and none is 0."""

@@ -12,7 +12,9 @@ from dpmf_cli.algorithms.shared.private_factorization import (
     RowMoves,
     Side,
 )
-from dpmf_cli.compiled.lane_groups import groups
+from dpmf_cli.core.compiled.lane_groups import groups
+from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import by_item, by_user, solve_perturbed
 from dpmf_cli.kernels.clipped_gradients import BatchStep, step_batch
 from dpmf_cli.kernels.factors import FactorModel
@@ -21,8 +23,6 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import repeated_k_norm
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
 
 
 class ObjectivePrivateALS(PrivateLeastSquares):

@@ -22,15 +22,15 @@ from dpmf_cli.algorithms.shared.averages import EffectsModel, sums_and_counts
 from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
+from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.kernels.als import by_item, by_user
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, set_effects
 from dpmf_cli.kernels.reports import clamped_sums
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
-from dpmf_cli.strict_model import StrictModel
 
 LEAST = 1e-300
 """The lower bound of a variance in a denominator."""

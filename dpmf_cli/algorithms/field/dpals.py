@@ -12,7 +12,9 @@ from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, fetched, gram_entries
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
 from dpmf_cli.algorithms.shared.item_alternation import EQUATION_ENTRY, ITEM_ENTRY, Begun, ItemAlternation
-from dpmf_cli.compiled.lane_groups import groups, padded_grid
+from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
+from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.factors import set_items
 from dpmf_cli.kernels.normal_equations import HELD, Residuals, isometric, item_equations, whole
 from dpmf_cli.privacy import sensitivity
@@ -20,8 +22,6 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
 
 EIGEN_ENTRY = 4e-9
 """Seconds per item and ε, times d³, for the eigenvectors of its Gram matrix."""

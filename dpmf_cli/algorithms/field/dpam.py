@@ -19,7 +19,9 @@ from dpmf_cli.algorithms.shared.cost import Cost, Shape, fetched
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors
 from dpmf_cli.algorithms.shared.item_alternation import EQUATION_ENTRY, ITEM_ENTRY, ItemAlternation
 from dpmf_cli.algorithms.shared.theta import rates_under
-from dpmf_cli.compiled.lane_groups import groups, padded_grid
+from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
+from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.clipped_gradients import descend_items
 from dpmf_cli.kernels.normal_equations import Residuals, UserParts, right_sides
 from dpmf_cli.privacy.curator import Curator
@@ -29,8 +31,6 @@ from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import clipped_contributions
 from dpmf_cli.privacy.subsampling import noise_multipliers
-from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
 
 FEW = 1000
 """Up to this many users, the learning rate is as given; it falls with more. The number of users is public."""

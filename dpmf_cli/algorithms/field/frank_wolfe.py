@@ -17,7 +17,9 @@ from dpmf_cli.algorithms.shared.factorization import OwnFactors, at_most
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, effects_of
 from dpmf_cli.algorithms.shared.theta import NoiseKind
-from dpmf_cli.compiled.lane_groups import groups
+from dpmf_cli.core.compiled.lane_groups import groups
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import Raters, triangle_size
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors
 from dpmf_cli.kernels.frank_wolfe import released_grams, side_by_side, step_towards
@@ -29,8 +31,6 @@ from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 SECONDS_PER_VISIT, SECONDS_PER_ENTRY, SECONDS_PER_NORMAL = 4.5e-9, 4e-9, 1.3e-8
 """Per product of two ratings of one user, added to all matrices that are held side by side; per pair of items in one

@@ -20,7 +20,9 @@ from dpmf_cli.algorithms.shared.effects import EffectsParameters, stabilised
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, OwnFactors, initial_factors
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.probabilistic import sampled_model
-from dpmf_cli.compiled.lane_groups import groups
+from dpmf_cli.core.compiled.lane_groups import groups
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import (
     RowProblem,
     by_item,
@@ -35,8 +37,6 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import repeated_k_norm
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 
 class ItemFactorsBudget(Fractions):

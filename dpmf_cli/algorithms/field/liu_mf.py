@@ -11,15 +11,15 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, at_most, initial_factors
-from dpmf_cli.compiled.lane_groups import groups
+from dpmf_cli.core.compiled.lane_groups import groups
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model
 from dpmf_cli.kernels.langevin import Round, langevin_round, visits_between
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_sampling
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 SIDES: tuple[Side, ...] = ("users", "items")
 

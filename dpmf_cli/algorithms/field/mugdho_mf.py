@@ -10,7 +10,9 @@ from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import Delta
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, LINE, Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
-from dpmf_cli.compiled.lane_groups import groups
+from dpmf_cli.core.compiled.lane_groups import groups
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, step_noisy, step_side, sum_gradients, visits_of_all
 from dpmf_cli.kernels.releasing import project_side
@@ -19,8 +21,6 @@ from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.sensitivity import no_bound_known
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 
 class MugdhoMF(PrivateAlgorithm):

@@ -12,7 +12,9 @@ from dpmf_cli.algorithms.shared.effects import Effects, side_by_side
 from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization, in_order
 from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.algorithms.shared.sample_fits import one_by_one
-from dpmf_cli.compiled.lane_groups import MAXIMUM_WIDTH, groups
+from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, groups
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.gradients import sample_bits
 from dpmf_cli.kernels.sgd import Sgd, descend_perturbed, kept_bytes
@@ -22,8 +24,6 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import keyed_laplace, laplace
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 VISIT, CELL = 2.75e-9, 5e-9
 """Seconds per rating, latent factor and group of 16 lanes; and per cell of the perturbed matrix, for its noise and to

@@ -8,6 +8,8 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Paper, Variants
 from dpmf_cli.algorithms.shared.private_factorization import PrivateLeastSquares, RowMoves, Side
+from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import (
     RowProblem,
     by_item,
@@ -19,8 +21,6 @@ from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
 
 
 class PrivateALS(PrivateLeastSquares):

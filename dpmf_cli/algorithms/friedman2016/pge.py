@@ -6,11 +6,11 @@ from dpmf_cli.algorithms.shared.averages import EffectsModel, averages_of
 from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 
 class PrivateGlobalEffects(PrivateAlgorithm):

@@ -25,6 +25,8 @@ from dpmf_cli.algorithms.shared.item_products import (
     search_cost,
     solve_cost,
 )
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -32,8 +34,6 @@ from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import laplace
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 
 class NeighboursBudget(AveragesBudget):

@@ -8,7 +8,9 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.base import Paper, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, factors_cost, noise_on_rows, sgd_fetches
 from dpmf_cli.algorithms.shared.private_factorization import Side, TwoSidedFactorization, in_order
-from dpmf_cli.compiled.lane_groups import groups
+from dpmf_cli.core.compiled.lane_groups import groups
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.releasing import perturb_side
 from dpmf_cli.kernels.sgd import Sgd, descend_clamped_errors, descend_noisy_errors
@@ -18,8 +20,6 @@ from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import repeated_k_norm, repeated_laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 VISIT = 4.5e-9
 """Seconds per rating, latent factor and group of 16 lanes, with the projection of two rows."""

@@ -9,7 +9,7 @@ from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape, pairs_cost
 from dpmf_cli.algorithms.shared.item_products import NearestItems, nearest_items_cost, search_cost, solve_cost
 from dpmf_cli.algorithms.shared.private_covariance import PrivateCovariance
-from dpmf_cli.ratings import Ratings
+from dpmf_cli.core.ratings import Ratings
 
 
 class CovarianceKNN(PrivateCovariance):

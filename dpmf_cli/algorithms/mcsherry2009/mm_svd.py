@@ -10,7 +10,7 @@ from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.algorithms.shared.cost import ASKED, NOTHING, Cost, Shape, pairs_cost
 from dpmf_cli.algorithms.shared.item_products import Subspace
 from dpmf_cli.algorithms.shared.private_covariance import PrivateCovariance
-from dpmf_cli.ratings import Ratings
+from dpmf_cli.core.ratings import Ratings
 
 
 class CovarianceSVD(PrivateCovariance):

@@ -10,7 +10,9 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.algorithms.shared.cost import LINE, SOLVED_ENTRY, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.local_model import LocalFactorization
-from dpmf_cli.compiled.lane_groups import groups
+from dpmf_cli.core.compiled.lane_groups import groups
+from dpmf_cli.core.streams import Streams
+from dpmf_cli.core.strict_model import later
 from dpmf_cli.kernels.factors import FactorModel, UserFactors
 from dpmf_cli.kernels.mixture import (
     LEAST_VARIANCE,
@@ -22,8 +24,6 @@ from dpmf_cli.kernels.mixture import (
     solve_mixture,
 )
 from dpmf_cli.privacy.local import PerturbedRatings
-from dpmf_cli.streams import Streams
-from dpmf_cli.strict_model import later
 
 COMPONENT = 1.1e-8
 """Seconds per rating, component of the mixture and group of 16 lanes. It is spent three times an iteration."""

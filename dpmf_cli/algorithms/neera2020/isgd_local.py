@@ -9,12 +9,12 @@ from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import visiting_order
 from dpmf_cli.algorithms.shared.local_model import LocalFactorization
-from dpmf_cli.compiled.lane_groups import groups
+from dpmf_cli.core.compiled.lane_groups import groups
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.sgd import Sgd, descend_values
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.privacy.local_mechanisms import Mechanism
-from dpmf_cli.streams import Streams
 
 
 class LocalSGD(LocalFactorization):

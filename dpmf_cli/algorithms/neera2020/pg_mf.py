@@ -14,7 +14,9 @@ from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, initial_factors
 from dpmf_cli.algorithms.shared.local_model import LocalModel
 from dpmf_cli.algorithms.shared.model import Arrays
-from dpmf_cli.compiled.lane_groups import groups, padded_grid
+from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import RatingsByRow, RowProblem, SideRatings, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_items
 from dpmf_cli.kernels.releasing import project_side
@@ -33,8 +35,6 @@ from dpmf_cli.privacy.local import (
 from dpmf_cli.privacy.local_mechanisms import Duchi
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 
 def solve_own_factors(model: FactorModel, own: Ratings, regularization: float) -> None:

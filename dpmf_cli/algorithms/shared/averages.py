@@ -22,6 +22,7 @@ from dpmf_cli.algorithms.shared.effects import (
     stabilised,
 )
 from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.covariance_sensitivity import user_rating_sums
@@ -31,7 +32,6 @@ from dpmf_cli.privacy.mechanisms import laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity, weights_of_signs_unbounded
-from dpmf_cli.ratings import Ratings, Scale
 
 _CHUNK = 1 << 18
 

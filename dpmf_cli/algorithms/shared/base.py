@@ -16,15 +16,15 @@ from pydantic_core import PydanticCustomError
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, pairs_cost
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.model import Model
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
+from dpmf_cli.core.strict_model import StrictModel
+from dpmf_cli.core.terminal import printable
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.protection import Protection, protection_of
 from dpmf_cli.privacy.subsampling import LEAST_DELTA
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
-from dpmf_cli.strict_model import StrictModel
-from dpmf_cli.terminal import printable
 
 
 def _to_be_seen(label: str) -> str:

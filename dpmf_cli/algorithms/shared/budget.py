@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.effects import EffectsBudget
+from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.privacy.accounting import (
     LEAST_DELTA,
     LEAST_EPSILON,
@@ -16,7 +17,6 @@ from dpmf_cli.privacy.accounting import (
     MOST_DELTA,
     MOST_EPSILON,
 )
-from dpmf_cli.strict_model import StrictModel
 
 
 def _not_noise_alone(budget: float) -> float:

@@ -7,7 +7,7 @@ to them, neighbourhoods. Those of a covariance are in `item_products`.
 import math
 from dataclasses import dataclass
 
-from dpmf_cli.compiled.lane_groups import groups, padded_grid
+from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
 
 UNEVENNESS = 2.5
 """Σ c_u² divided by its value if all users had equally many ratings: 1.9 in ML-100K, 2.4 in ML-1M, 3.1 in a sample of

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.core.strict_model import StrictModel, later
 from dpmf_cli.privacy.accounting import LEAST_SHARE
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.strict_model import StrictModel, later
 
 SPREAD = 0.5
 """τ, in stars: a public guess of how much averages differ between items, and between users, in any data set."""

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
+from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.sums import shuffle_within
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
-from dpmf_cli.strict_model import StrictModel
 
 
 class Pairs(Protocol):

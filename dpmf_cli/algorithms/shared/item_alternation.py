@@ -30,7 +30,9 @@ from dpmf_cli.algorithms.shared.effects import EffectsParameters, stabilised
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, initial_factors
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.theta import CorrectedGaussianAccounting, Measurer
-from dpmf_cli.compiled.lane_groups import groups, padded_grid
+from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
+from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import RowProblem, SideRatings, by_item, by_user, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.normal_equations import (
@@ -46,8 +48,6 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
 
 ITEM_ENTRY, EQUATION_ENTRY = 2.4e-9, 3e-8
 """Seconds per rating, entry of a row's Gram matrix and group of 16 lanes, weighted in doubles; and per entry of one

@@ -33,6 +33,8 @@ from dpmf_cli.algorithms.shared.item_products import (
 )
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_means import effects_of
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import mean_ratios, shrink
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -41,8 +43,6 @@ from dpmf_cli.privacy.mechanisms import exponential_choice, without_noise
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 STEP = "post-processing parameters"
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape
 from dpmf_cli.algorithms.shared.effects import Effects
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.covariance import (
     Products,
     Raters,
@@ -27,7 +28,6 @@ from dpmf_cli.kernels.covariance import (
 from dpmf_cli.kernels.neighbours import interpolate, nearest, regress
 from dpmf_cli.kernels.symmetric import eigen_of_low_rank, leading_eigenpairs, rank_k
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.ratings import Ratings
 
 
 @dataclass(frozen=True)

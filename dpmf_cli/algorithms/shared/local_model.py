@@ -13,15 +13,15 @@ from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.model import Model, UnitModel
-from dpmf_cli.compiled.lane_groups import groups, padded_grid
+from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
+from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.local import PerturbedRatings, Traffic, perturb_ratings
 from dpmf_cli.privacy.local_mechanisms import LocalMechanism, Mechanism, mechanism_on
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
 
 SECONDS_PER_MESSAGE = 3e-8
 """Per rating to perturb and ε."""

@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.ratings import Scale
+from dpmf_cli.core.ratings import Scale
 
 
 class Model(Protocol):

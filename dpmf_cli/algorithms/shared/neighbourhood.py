@@ -32,6 +32,9 @@ from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.factorization import at_least
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.theta import Measurer, NoiseKind
+from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.streams import Streams
+from dpmf_cli.core.strict_model import later
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.privacy import sensitivity
@@ -42,9 +45,6 @@ from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import clipped_contributions
 from dpmf_cli.privacy.subsampling import before_sampling, noise_multipliers
-from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
-from dpmf_cli.strict_model import later
 
 BLOCK = 512
 """The number of items whose similarities to all others are held at a time."""

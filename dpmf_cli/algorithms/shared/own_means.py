@@ -33,13 +33,13 @@ from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters, Shrinkage, stabilised
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.theta import ACCOUNTING, Accounting, Measurer, NoiseKind
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.covariance_sensitivity import residual_range
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import without_noise
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.ratings import Ratings, Scale
 
 
 class OwnMeansAlgorithm(PrivateAlgorithm):

@@ -30,6 +30,8 @@ from dpmf_cli.algorithms.shared.item_products import (
 )
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.theta import Measurer
+from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.privacy import covariance_sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -37,8 +39,6 @@ from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
 
 
 class CovarianceBudget(Fractions):

@@ -26,7 +26,10 @@ from dpmf_cli.algorithms.shared.factorization import (
     shuffled_blocks,
     visiting_order,
 )
-from dpmf_cli.compiled.lane_groups import groups
+from dpmf_cli.core.compiled.lane_groups import groups
+from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.streams import Streams
+from dpmf_cli.core.strict_model import later
 from dpmf_cli.kernels.als import RowProblem
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.releasing import project_side
@@ -37,9 +40,6 @@ from dpmf_cli.privacy.mechanisms import repeated_k_norm
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
-from dpmf_cli.strict_model import later
 
 Side = Literal["user", "item"]
 

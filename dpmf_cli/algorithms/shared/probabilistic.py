@@ -13,12 +13,12 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, LINE, Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, initial_factors
-from dpmf_cli.compiled.lane_groups import MAXIMUM_WIDTH, groups, padded_grid
+from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, groups, padded_grid
+from dpmf_cli.core.ratings import Ratings, average_of
+from dpmf_cli.core.streams import Streams
+from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, SampledVisits, sample_bits, step_side, sum_gradients
-from dpmf_cli.ratings import Ratings, average_of
-from dpmf_cli.streams import Streams
-from dpmf_cli.strict_model import StrictModel
 
 CHUNKS_PER_BATCH = 8
 """A batch is this many chunks of ratings if a model has all ratings; more if it has a sample."""

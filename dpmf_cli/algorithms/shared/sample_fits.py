@@ -17,12 +17,12 @@ from dpmf_cli.algorithms.shared.base import Algorithm, NeededColumn
 from dpmf_cli.algorithms.shared.budget import Budget
 from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.algorithms.shared.probabilistic import Kept
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
+from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
-from dpmf_cli.strict_model import StrictModel
 
 
 def sampling_probability(records: NDArray[np.float64], threshold: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -27,7 +27,9 @@ from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors,
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, effects_of
 from dpmf_cli.algorithms.shared.theta import NoiseKind, rates_under
-from dpmf_cli.compiled.lane_groups import groups
+from dpmf_cli.core.compiled.lane_groups import groups
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import RowProblem, by_user, solve_rows
 from dpmf_cli.kernels.clipped_gradients import clipped_item_gradients, descend_items
 from dpmf_cli.kernels.factors import FactorModel, factor_model
@@ -39,8 +41,6 @@ from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_sampling
 from dpmf_cli.privacy.sensitivity import clipped_contributions
 from dpmf_cli.privacy.subsampling import noise_multipliers
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 
 class GradientsBudget(Fractions):

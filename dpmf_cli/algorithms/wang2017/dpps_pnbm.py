@@ -9,14 +9,14 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.base import Paper, Variants
 from dpmf_cli.algorithms.shared.factorization import at_most
 from dpmf_cli.algorithms.shared.neighbourhood import LearnedNeighbourhood
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_sampling
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 
 class PosteriorPNBM(LearnedNeighbourhood):

@@ -11,6 +11,9 @@ from dpmf_cli.algorithms.shared.neighbourhood import (
     LearnedNeighbourhood,
     error_bound,
 )
+from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.streams import Streams
+from dpmf_cli.core.strict_model import later
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.privacy import sensitivity
@@ -20,9 +23,6 @@ from dpmf_cli.privacy.mechanisms import subsampled_laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import published_similarity_gradients
-from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
-from dpmf_cli.strict_model import later
 
 
 class PrivatePNBM(LearnedNeighbourhood):

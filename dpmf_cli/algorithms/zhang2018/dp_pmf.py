@@ -19,7 +19,10 @@ from dpmf_cli.algorithms.shared.cost import LINE, PERTURBED_ENTRY, Cost, Shape, 
 from dpmf_cli.algorithms.shared.factorization import KnownModel
 from dpmf_cli.algorithms.shared.private_factorization import Side
 from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, sampled_model
-from dpmf_cli.compiled.lane_groups import groups
+from dpmf_cli.core.compiled.lane_groups import groups
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
+from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, step_noisy, sum_gradients
@@ -30,9 +33,6 @@ from dpmf_cli.privacy.ledger import Entry, Epsilons
 from dpmf_cli.privacy.mechanisms import laplace, redrawn_k_norm, repeated_k_norm
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
-from dpmf_cli.strict_model import StrictModel
 
 
 class ObjectivePerturbation(StrictModel):

@@ -29,14 +29,14 @@ from dpmf_cli.algorithms.shared.sample_fits import (
     sampling_probability,
 )
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
+from dpmf_cli.core.strict_model import tagged
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons, Ledger
 from dpmf_cli.privacy.neighbours import RECORDS_APART, Mode, Neighbours
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.privacy.sensitivity import moved_by_presence
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
-from dpmf_cli.strict_model import tagged
 
 PrivateBase = (
     PrivatePMF

@@ -17,8 +17,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets.formats.source import Raw, Source
-from dpmf_cli.errors import DpmfError
 
 _BOM = b"\xef\xbb\xbf"
 _FIELDS = ("user", "item", "rating", "timestamp")

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets.archives import unpacked
 from dpmf_cli.datasets.formats import parquet
 from dpmf_cli.datasets.formats.own_columns import Column, in_words, not_one, roles_of, scale_of
 from dpmf_cli.datasets.spec import CsvSpec
-from dpmf_cli.errors import DpmfError
 
 _SEPARATORS = {"\t": "tab", ";": "semicolon", "|": "bar", ",": "comma", ":": "colon", " ": "space"}
 _ROWS, _BYTES = 1000, 1 << 18

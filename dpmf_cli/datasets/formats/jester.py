@@ -9,10 +9,10 @@ import subprocess
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.children import python
+from dpmf_cli.core.children import python
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets.formats import sheet_reader
 from dpmf_cli.datasets.formats.source import Raw, Source
-from dpmf_cli.errors import DpmfError
 
 _JOKES = 100
 _NOT_RATED = 99.0

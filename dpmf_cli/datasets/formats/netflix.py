@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import archives
 from dpmf_cli.datasets.archives import Member, Wanted
 from dpmf_cli.datasets.formats.source import Raw, Source
-from dpmf_cli.errors import DpmfError
 
 _BLOCK = 32 << 20
 _RATING = ("customer", "rating", "year", "month", "day")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.core.errors import DpmfError, did_you_mean
 
 _MOST_NAMES, _LONGEST = 30, 40
 """How many names of a header are shown, and how many characters of each: another kind of file may have any length."""

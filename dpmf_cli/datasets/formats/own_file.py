@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets.archives import unpacked
 from dpmf_cli.datasets.formats import parquet
 from dpmf_cli.datasets.formats.guess import fix_of
 from dpmf_cli.datasets.formats.own_columns import fault_of, in_words, labelled, not_one, scale_of, seconds
 from dpmf_cli.datasets.formats.source import Raw
 from dpmf_cli.datasets.spec import CsvSpec
-from dpmf_cli.errors import DpmfError
 from dpmf_cli.privacy.accounting import LEAST_EPSILON, MOST_EPSILON
 
 _IDS = ("user", "item")

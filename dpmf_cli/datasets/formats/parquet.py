@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.errors import DpmfError, without_extra
+from dpmf_cli.core.files import open_file
 from dpmf_cli.datasets.archives import most_bytes
 from dpmf_cli.datasets.formats.own_columns import fault_of, labelled, not_one, seconds
 from dpmf_cli.datasets.spec import CsvSpec
-from dpmf_cli.errors import DpmfError, without_extra
-from dpmf_cli.files import open_file
 
 _MAGIC = b"PAR1"
 _MOST_ROWS_PER_BYTE = 8

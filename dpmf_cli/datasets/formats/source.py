@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import archives
-from dpmf_cli.errors import DpmfError
 
 
 @dataclass(frozen=True)

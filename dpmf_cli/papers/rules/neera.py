@@ -11,6 +11,8 @@ from dpmf_cli.algorithms.neera2020.blp_mog_mf import MixtureFactorization
 from dpmf_cli.algorithms.neera2020.isgd_local import LocalSGD
 from dpmf_cli.algorithms.neera2020.pg_mf import PrivateGradientMF
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.datasets.catalog import entry
 from dpmf_cli.evaluation.curves import Measured
 from dpmf_cli.evaluation.numbers import signed, significant
@@ -22,8 +24,6 @@ from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import Traffic
 from dpmf_cli.privacy.local_mechanisms import BoundedLaplace
 from dpmf_cli.privacy.neighbours import HIDE_IDS
-from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
 
 PRINTED = load("neera2020")
 

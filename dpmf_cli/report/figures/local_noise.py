@@ -4,10 +4,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import named_generator
 from dpmf_cli.privacy.local_mechanisms import BoundedLaplace
-from dpmf_cli.ratings import Ratings
 from dpmf_cli.report.figures.style import COLOURS, file_of, new_figure
-from dpmf_cli.streams import named_generator
 
 EPSILONS = (0.1, 1.0)
 SAMPLES = 100_000

@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.crossings import crossing_targets
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.ranking import Frontier, Lead, Standing, by_guarantee, standings

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, target_name
 from dpmf_cli.evaluation.curves import Axis, Experiment, Growth, Measured, Reference
 from dpmf_cli.evaluation.numbers import significant

@@ -17,9 +17,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from dpmf_cli.errors import DpmfError, did_you_mean
-from dpmf_cli.files import write_whole
-from dpmf_cli.terminal import printable
+from dpmf_cli.core.errors import DpmfError, did_you_mean
+from dpmf_cli.core.files import write_whole
+from dpmf_cli.core.terminal import printable
 
 FORMATS = ("png", "svg", "pdf")
 

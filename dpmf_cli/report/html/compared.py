@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from dpmf_cli.config.loading import whole_name
 from dpmf_cli.datasets import catalog
 from dpmf_cli.evaluation.crossings import Crossing, Status
+from dpmf_cli.experiment.config.loading import whole_name
 from dpmf_cli.papers.claims import Exhibit
 from dpmf_cli.papers.printed import CROSSING_TABLES, load, printed_crossings, printed_reason
 from dpmf_cli.report.tables import baselines, crossings

@@ -8,9 +8,12 @@ from typing import Any
 import yaml
 
 from dpmf_cli.audit.job import of_experiment
-from dpmf_cli.config.loading import whole_name
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.evaluation.numbers import duration
+from dpmf_cli.experiment.config.loading import whole_name
+from dpmf_cli.experiment.results.collect import Collected
+from dpmf_cli.experiment.results.folders import collect_folder
+from dpmf_cli.experiment.results.manifest import read_manifest
 from dpmf_cli.papers.printed_cells import beside_print
 from dpmf_cli.report.advice import paragraphs
 from dpmf_cli.report.figures.drawings import charts_of
@@ -22,9 +25,6 @@ from dpmf_cli.report.tables.layout import TextTable
 from dpmf_cli.report.tables.ledgers import ledger_table, records_table
 from dpmf_cli.report.tables.local import improvements_table, learned_nothing_table
 from dpmf_cli.report.tables.ranked import found_in, frontier_table
-from dpmf_cli.results.collect import Collected
-from dpmf_cli.results.folders import collect_folder
-from dpmf_cli.results.manifest import read_manifest
 
 
 @dataclass(frozen=True)

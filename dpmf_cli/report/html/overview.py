@@ -10,15 +10,17 @@ from typing import Literal
 
 import numpy as np
 
-from dpmf_cli.config import load_config
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import Folders, catalog, load, located
 from dpmf_cli.datasets.located import what_is_missing
 from dpmf_cli.datasets.sanity import figures
 from dpmf_cli.datasets.spec import CatalogSpec
-from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.numbers import signed
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.experiment.results.manifest import MANIFEST
 from dpmf_cli.papers.claims import Claim, Exhibit, PaperFindings, all_papers
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.printed import load as load_printed
@@ -46,8 +48,6 @@ from dpmf_cli.report.tables.columns import NONE
 from dpmf_cli.report.tables.layout import Group, TextTable
 from dpmf_cli.report.tables.local import PRINTED_AT, lower_by
 from dpmf_cli.report.tables.ranked import combined_table, whole_first
-from dpmf_cli.results.manifest import MANIFEST
-from dpmf_cli.terminal import say
 
 Verdict = Literal["holds here", "in part here", "fails here", "not run here"]
 """What one setting says of a claim. A verdict on the paper needs many settings (`papers.verdicts`)."""

@@ -13,16 +13,16 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from dpmf_cli.core.terminal import printable
 from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.curves import ERROR_CDF, Experiment, Measured
+from dpmf_cli.experiment.results.compare_folders import Compared
 from dpmf_cli.report.figures.drawings import charts_of
 from dpmf_cli.report.html.compared import Agreement
 from dpmf_cli.report.html.experiment import advice_on, view_of
 from dpmf_cli.report.html.overview import NOT_RUN, Verdict, overview
 from dpmf_cli.report.html.svg import Drawn
 from dpmf_cli.report.tables.compare import differences_table, settings_table
-from dpmf_cli.results.compare_folders import Compared
-from dpmf_cli.terminal import printable
 
 VERDICT_SIGNS: dict[Verdict, str] = {"holds here": "✓", "in part here": "≈", "fails here": "✗", NOT_RUN: "–"}
 """The sign of each verdict, beside its colour."""

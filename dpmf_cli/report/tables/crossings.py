@@ -14,17 +14,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dpmf_cli.audit.job import Audited
+from dpmf_cli.core.terminal import printable
 from dpmf_cli.evaluation.crossings import Crossing, End, Status
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.levels import LevelAt
 from dpmf_cli.evaluation.metrics import BESIDE, RMSE, Metric
 from dpmf_cli.evaluation.numbers import significant
-from dpmf_cli.papers.printed import REFERENCES, printed_reference
+from dpmf_cli.experiment.config.keys import REFERENCES
 from dpmf_cli.report.tables.audits import audited_columns, audited_notes
 from dpmf_cli.report.tables.baselines import baseline_rows, reproduced_cell
 from dpmf_cli.report.tables.columns import NONE, TableColumn, epsilon, epsilon_cell, marked, names, tabled
 from dpmf_cli.report.tables.layout import TextTable, escape_latex
-from dpmf_cli.terminal import printable
 
 Audits = Mapping[str, Mapping[str, Audited]]
 """The audits of each experiment's entries, by their label."""
@@ -141,7 +141,7 @@ def crossing_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
         yield "θ: the θ of the crossing; the noise of measurement i has the scale Δ_i/θ_i, and the θ_i sum to θ"
     yield from mark_notes(crossings)
     references = dict.fromkeys(crossing.baseline for crossing in crossings if crossing.reference)
-    for printed in map(printed_reference, REFERENCES):
+    for printed in REFERENCES.values():
         if found := [name for name in references if name.startswith(printed.title)]:
             yield f"{', '.join(found)}: {printed.note}"
     loose = dict.fromkeys(crossing.baseline for crossing in crossings if not crossing.comparable)

@@ -15,8 +15,8 @@ from typing import Any, Literal, get_args
 
 from rich.cells import cell_len
 
-from dpmf_cli.errors import DpmfError, did_you_mean
-from dpmf_cli.terminal import csv_text, printable
+from dpmf_cli.core.errors import DpmfError, did_you_mean
+from dpmf_cli.core.terminal import csv_text, printable
 
 Format = Literal["table", "csv", "md", "latex", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from dpmf_cli.audit.job import Audited
+from dpmf_cli.core.terminal import exact
 from dpmf_cli.evaluation.curves import OVER_RECORDS, Measured
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.report.tables.audits import audited_cell, audited_notes
 from dpmf_cli.report.tables.columns import NONE, TableColumn, epsilon_cell, tabled
 from dpmf_cli.report.tables.layout import Group, TextTable, draw
-from dpmf_cli.terminal import exact
 
 Ledgers = Mapping[str, Sequence[Mapping[str, Any]]]
 """The steps of each curve's ledger, by its label, as plain data."""

@@ -7,16 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.papers.printed import load
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import epsilon_per_user
-from dpmf_cli.ratings import Ratings
 from dpmf_cli.report.tables.columns import TableColumn, names, number, tabled
 from dpmf_cli.report.tables.layout import Group, TextTable
-from dpmf_cli.streams import Streams
 
 PRINTED_AT = {"ml-100k": "movielens", "jester-1": "jester"}
 """The data sets for which the paper prints improvements, and their names in the paper's file."""

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
-from dpmf_cli.config.loading import is_reduction
 from dpmf_cli.evaluation.crossings import Crossing, Status, is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.numbers import signed
@@ -34,6 +33,7 @@ from dpmf_cli.evaluation.ranking import (
     swept_labels,
 )
 from dpmf_cli.evaluation.statistics import sd_over_folds
+from dpmf_cli.experiment.config.loading import is_reduction
 from dpmf_cli.privacy.ledger import TOLERANCE
 from dpmf_cli.report.tables.columns import NONE, TableColumn, epsilon_cell, marks, names, tabled
 from dpmf_cli.report.tables.crossings import COLUMNS, JOINT, OVER_RUNS, mark_notes

@@ -14,13 +14,14 @@ from markupsafe import escape
 from typer.testing import CliRunner
 
 from dpmf_cli.cli.main import app
-from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders
-from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Stage
 from dpmf_cli.evaluation.folds import Portion
 from dpmf_cli.evaluation.ranking import standings
-from dpmf_cli.experiment import run
+from dpmf_cli.experiment.config import ExperimentConfig
+from dpmf_cli.experiment.results.folders import collect_folder
+from dpmf_cli.experiment.results.manifest import read_manifest, write_files
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
 from dpmf_cli.report.figures import shown
 from dpmf_cli.report.figures.charts import growth_lines
@@ -30,8 +31,7 @@ from dpmf_cli.report.figures.shown import MOST_LINES, guarantees_of, legible, pa
 from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.html.page import experiment_page
 from dpmf_cli.report.outputs import never_made, outputs
-from dpmf_cli.results.folders import collect_folder
-from dpmf_cli.results.manifest import read_manifest, write_files
+from dpmf_cli.studies.experiment import run
 from tests.report.conftest import of_theta
 from tests.report.figures.made import many
 from tests.report.results import DATASET

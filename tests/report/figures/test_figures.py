@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment, Growth, Stage
 from dpmf_cli.evaluation.folds import Order, Portion

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.ranking import Frontier, by_guarantee, standings
 from dpmf_cli.privacy.protection import Protection

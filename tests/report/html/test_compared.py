@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.evaluation.crossings import Crossing, Status
+from dpmf_cli.experiment.results.folders import collect_folder
 from dpmf_cli.papers.printed import printed_reason
 from dpmf_cli.report.html import experiment
 from dpmf_cli.report.html.compared import (
@@ -24,7 +25,6 @@ from dpmf_cli.report.html.compared import (
 )
 from dpmf_cli.report.html.page import _environment
 from dpmf_cli.report.tables.baselines import BaselineRow
-from dpmf_cli.results.folders import collect_folder
 
 Pairs = list[tuple[float, float]]
 

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dpmf_cli.cli.main import app
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders
-from dpmf_cli.errors import DpmfError
 from dpmf_cli.papers.claims import all_papers
 from dpmf_cli.report.html.overview import overview as overview_of
 from dpmf_cli.report.html.page import experiment_page, overview_page

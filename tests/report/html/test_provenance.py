@@ -3,11 +3,11 @@
 import shutil
 from pathlib import Path
 
-from dpmf_cli.config import config_of
 from dpmf_cli.datasets import Folders
-from dpmf_cli.experiment import run
+from dpmf_cli.experiment.config import config_of
+from dpmf_cli.experiment.results.manifest import read_manifest
 from dpmf_cli.report.html.experiment import provenance_of
-from dpmf_cli.results.manifest import read_manifest
+from dpmf_cli.studies.experiment import run
 
 
 def again(folder: Path, base: Path) -> dict[str, object]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.report.tables.columns import NONE, TableColumn, epsilon, names, number, tabled
 from dpmf_cli.report.tables.layout import FORMATS, TextTable, draw
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.ft2font import FT2Font
 
-from dpmf_cli.config import load_config
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.experiment.config import load_config
 from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
 from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
 from dpmf_cli.report.tables.crossings import crossings_table

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.privacy.protection import Guarantee, Protection
 from dpmf_cli.report.tables.layout import draw

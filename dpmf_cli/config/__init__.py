@@ -1,6 +1,0 @@
-"""The config of an experiment: read and validated, with errors that say file:line:column and the fix."""
-
-from dpmf_cli.config.loading import config_of, load_config
-from dpmf_cli.config.model import ExperimentConfig
-
-__all__ = ["ExperimentConfig", "config_of", "load_config"]

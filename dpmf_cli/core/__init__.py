@@ -1,0 +1,1 @@
+"""Ratings, random streams, files, the terminal, errors, and compiled code: what every room may use."""

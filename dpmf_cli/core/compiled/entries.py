@@ -1,0 +1,317 @@
+"""Files of machine code. Each file holds a checksum of its content, and a key of everything that the code depends on.
+
+Kernels with equal keys run the same machine code.
+
+    magic line                       the format
+    SHA-256 of the rest, in hex      compared before anything else is read
+    the key                          JSON, one line
+    the payload                      up to the end of the file
+
+Unpickling a payload may run any code. So dpmf reads a file only if this user wrote it, in a folder that no one else
+can write to. It unpickles the payload only after it has compared the checksum and the key.
+"""
+
+import contextlib
+import functools
+import hashlib
+import importlib
+import json
+import os
+import platform
+import stat
+import sys
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import llvmlite
+import numba
+import numpy as np
+from numba.core import config
+from numba.core.dispatcher import Dispatcher
+from numba.core.extending import _Intrinsic
+
+from dpmf_cli.core import children, files
+from dpmf_cli.core.files import cache_folder, is_ours, make_folder, remove, sha256, sweep, write_whole
+from dpmf_cli.core.terminal import say
+
+_NOT_OF_THE_CODE = (
+    "CUDA",
+    "NUMBA_NUM_THREADS",
+    "NUMBA_DEFAULT_NUM_THREADS",
+    "CACHE_",
+    "COLOR_SCHEME",
+    "RUNNING_UNDER_PROFILER",
+)
+"""Prefixes of numba's settings that change none of our machine code. All other settings are assumed to change it."""
+
+
+@functools.cache
+def note_source(module: str) -> str:
+    """Returns the digest of a module's source, as it was at the first call, during the module's import.
+
+    The file may change later. A digest taken then would not be that of the source that is compiled.
+    """
+    loaded = sys.modules[module]
+    source = loaded.__spec__.loader.get_data(loaded.__file__)  # type: ignore[union-attr]
+    return hashlib.sha256(source).hexdigest()
+
+
+def key_of(dispatcher: Any, signature: tuple[Any, ...], target: tuple[Any, ...]) -> dict[str, Any]:
+    """Returns everything that determines the machine code of a kernel for arguments of these types.
+
+    target  the processor, as `codegen().magic_tuple()` describes it
+    """
+    return {
+        "kernel": f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__qualname__}",
+        "signature": repr(signature),
+        "depends": _depends(dispatcher),
+        "options": {name: repr(value) for name, value in sorted(dispatcher.targetoptions.items())},
+        "made with": _versions(),
+        "processor": [str(part) for part in target],
+        "settings": _settings(),
+    }
+
+
+def as_bytes(key: dict[str, Any]) -> bytes:
+    """Returns a key as one line of JSON."""
+    return json.dumps(key, sort_keys=True).encode()
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    return {
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        **{package.__name__: package.__version__ for package in (numba, llvmlite, np)},
+    }
+
+
+def _settings() -> dict[str, str]:
+    """Returns numba's settings, from its environment variables and its file."""
+    return {
+        name: repr(value)
+        for name, value in sorted(vars(config).items())
+        if name.isupper()
+        and not name.startswith(_NOT_OF_THE_CODE)
+        and isinstance(value, str | int | float | None)
+    }
+
+
+@functools.cache
+def _depends(dispatcher: Any) -> dict[str, str]:
+    """Returns digests of the sources of a kernel and of all that it calls, and of the constants compiled into it."""
+    found: dict[str, str] = {}
+    _follow(dispatcher.py_func, found, set())
+    return dict(sorted(found.items()))
+
+
+def _follow(function: types.FunctionType, found: dict[str, str], seen: set[Any]) -> None:
+    if function in seen:
+        return
+    seen.add(function)
+    found[function.__module__] = note_source(function.__module__)
+    for name in _names(function.__code__):
+        if name not in function.__globals__:
+            continue
+        value = function.__globals__[name]
+        if isinstance(value, Dispatcher):
+            _follow(value.py_func, found, seen)
+        elif isinstance(value, _Intrinsic):
+            module = value._defn.__module__
+            found[module] = note_source(module)
+        elif not isinstance(value, types.ModuleType):
+            content = value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
+            found[f"{function.__module__}:{name}"] = hashlib.sha256(content).hexdigest()
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """Yields the names that a function reads, those in nested functions included."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+
+
+MAGIC = b"dpmf kernel 1\n"
+SUFFIX = ".kernel"
+KEPT = 4
+"""How many entries of one kernel and signature are kept: the newest, whatever their sources, versions, processors."""
+
+NOT_PRIVATE = f"{files.NOT_PRIVATE}; run `chmod 700` on it, or name another folder in $DPMF_KERNELS"
+
+
+class Damaged(Exception):
+    """The content of an entry differs from what was written."""
+
+
+def place() -> Path:
+    """Returns the folder of this user's entries, existing or not: $DPMF_KERNELS, else in the folder for caches."""
+    named = os.environ.get("DPMF_KERNELS")
+    return Path(named) if named else cache_folder() / f"kernels-{os.getuid()}"
+
+
+def folder() -> Path | None:
+    """Returns the folder of entries. If it is unusable or not private, says so once and returns None."""
+    return _private(place())
+
+
+@functools.cache
+def _private(path: Path) -> Path | None:
+    try:
+        make_folder(path.parent, 0o755)
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+        if not is_private():
+            _say(f"{path}: compiled kernels are not kept there: {NOT_PRIVATE}")
+            return None
+    except OSError as error:
+        _not_kept(path, error)
+        return None
+    return path
+
+
+def is_private() -> bool:
+    """Whether only this user may write to the folder of entries, or the folder does not exist."""
+    return files.is_private(place())
+
+
+def file_of(kernel: str, signature: str, key: bytes) -> str:
+    """Returns the file name of an entry. The names of one kernel and signature have the same beginning."""
+    return f"{kernel}-{sha256(signature.encode())[:16]}-{sha256(key)[:32]}{SUFFIX}"
+
+
+def read(path: Path, key: bytes) -> bytes | None:
+    """Returns the payload of an entry, or None if there is none. Removes a damaged entry and says so."""
+    try:
+        found, payload = content(path)
+        if found != key:
+            raise Damaged("its key belongs to another entry")
+    except FileNotFoundError:
+        return None
+    except (Damaged, OSError) as error:
+        discard(path, str(error))
+        return None
+    return payload
+
+
+def discard(path: Path, why: str) -> None:
+    """Removes an unusable entry and says so."""
+    say(f"{path}: damaged ({why}); the kernel is compiled anew")
+    remove(path)
+
+
+def content(path: Path) -> tuple[bytes, bytes]:
+    """Returns the key and the payload of an entry. Raises Damaged or OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with open(descriptor, "rb") as file:
+        if not is_ours(os.fstat(descriptor), stat.S_IFREG):
+            raise Damaged("others may write to it")
+        whole = file.read()
+    head = len(MAGIC) + hashlib.sha256().digest_size * 2 + 1
+    if whole[:head] != MAGIC + sha256(whole[head:]).encode() + b"\n":
+        raise Damaged("its content does not fit its checksum")
+    key, _, payload = whole[head:].partition(b"\n")
+    return key, payload
+
+
+def write(path: Path, key: bytes, payload: bytes) -> None:
+    """Writes an entry, and removes all but the newest of its kernel and signature.
+
+    If it cannot write, says so once.
+    """
+    body = key + b"\n" + payload
+    try:
+        sweep(path.parent)
+        write_whole(path, MAGIC + sha256(body).encode() + b"\n" + body, mode=0o600)
+    except OSError as error:
+        _not_kept(path.parent, error)
+        return
+    for old in _by_age(path)[KEPT:]:
+        remove(old)
+
+
+def _by_age(path: Path) -> list[Path]:
+    """Returns the entries of the same kernel and signature as `path`, newest first."""
+    alike = path.name.rpartition("-")[0]
+    times = {}
+    for each in path.parent.glob(f"{alike}-*{SUFFIX}"):
+        with contextlib.suppress(OSError):
+            times[each] = each.stat().st_mtime_ns
+    return sorted(times, key=times.__getitem__, reverse=True)
+
+
+def entries() -> Iterator[Path]:
+    """Returns an iterator over all entries."""
+    return iter(sorted(place().glob(f"*{SUFFIX}")))
+
+
+def _not_kept(path: Path, error: OSError) -> None:
+    why = error.strerror or error
+    _say(f"{path}: compiled kernels are not kept there ({why}); name another folder in $DPMF_KERNELS")
+
+
+@functools.cache
+def _say(text: str) -> None:
+    """Says a text once, and only in the process of the command itself.
+
+    The command asks for the `folder` before it starts other processes. So they need not say the text.
+    """
+    if not children.started:
+        say(text)
+
+
+Condition = Literal["sound", "older", "damaged"]
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """An entry and its condition: sound, older or damaged.
+
+    An older entry was made from other sources, packages or settings, or for another processor.
+
+    size  bytes
+    """
+
+    path: Path
+    size: int
+    condition: Condition
+
+
+def inspected() -> Iterator[Inspected]:
+    """Yields every entry, verified as it would be before its use."""
+    for path in entries():
+        try:
+            size = path.stat().st_size
+            key, _ = content(path)
+            yield Inspected(path, size, "sound" if _is_current(json.loads(key), path) else "older")
+        except FileNotFoundError:
+            continue  # another process has just removed it
+        except (Damaged, OSError, ValueError):
+            yield Inspected(path, size, "damaged")
+
+
+def clear() -> int:
+    """Removes all entries, and no other files of the folder; returns how many entries there were."""
+    found = list(entries())
+    for path in found:
+        remove(path)
+    return len(found)
+
+
+def _is_current(key: dict[str, Any], path: Path) -> bool:
+    """Whether this dpmf on this machine would use the entry."""
+    module, _, name = key["kernel"].rpartition(".")
+    if not module.startswith("dpmf_cli."):
+        return False
+    try:
+        dispatcher = getattr(importlib.import_module(module), name, None)
+    except ImportError:
+        return False
+    if not isinstance(dispatcher, Dispatcher):
+        return False
+    target: Any = dispatcher.targetctx
+    now = key_of(dispatcher, (), target.codegen().magic_tuple())
+    line = as_bytes({**now, "signature": key["signature"]})
+    return path.name == file_of(key["kernel"], key["signature"], line)

@@ -1,0 +1,1 @@
+"""An experiment: its config, how it is run, and its results."""

@@ -1,0 +1,319 @@
+"""Reads a config, and those that it extends, as one document in which each key and value keeps its place in its file.
+
+A name means a shipped config wherever there is no file of that name.
+"""
+
+import difflib
+import os
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import dpmf_cli
+from dpmf_cli.core.errors import DpmfError, did_you_mean
+from dpmf_cli.core.files import read_file
+from dpmf_cli.core.terminal import say
+
+PLAIN_COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+MAXIMUM_DEPTH = 16
+MAXIMUM_VALUES = 20_000
+MAXIMUM_BYTES = 256 << 10
+MAXIMUM_NUMBER = 2**64
+
+KeyPath = tuple[str | int, ...]
+"""The path to a value from the top: keys of mappings and indices of lists."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """1-based line and column in a file."""
+
+    path: Path
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}:{self.column}"
+
+
+@dataclass
+class Document:
+    """A parsed YAML file: plain data, and the place of each key and each value."""
+
+    path: Path
+    data: Any
+    keys: dict[KeyPath, Place] = field(default_factory=dict)
+    values: dict[KeyPath, Place] = field(default_factory=dict)
+
+    def place_of(self, path: KeyPath, *, key: bool) -> Place:
+        """Returns the place of the key or value at `path`, or of the nearest enclosing one in the file."""
+        for length in range(len(path), 0, -1):
+            prefix = path[:length]
+            at = (self.keys if key else self.values).get(prefix) or self.values.get(prefix)
+            if at:
+                return at
+        return Place(self.path, 1, 1)
+
+
+class _Loader(yaml.SafeLoader):
+    """Loads safe YAML. `1e-3` is a number, unlike in YAML 1.1."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: list(resolvers) for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$"),
+    list("-+0123456789."),
+)
+
+
+def read(path: Path) -> Document:
+    """Parses a YAML file. Raises DpmfError, with the place, for anything but one mapping of plain data."""
+    try:
+        data = read_file(path, MAXIMUM_BYTES + 1)
+        if len(data) > MAXIMUM_BYTES:
+            raise DpmfError(f"{path}:1:1: more than {MAXIMUM_BYTES >> 10} KiB, too large for a config")
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        raise DpmfError(f"{path}:{line}:{column}: is not UTF-8 text; save the file as UTF-8") from None
+    except OSError as error:
+        raise DpmfError(f"{path}: cannot be read: {error.strerror or error}; name a config") from None
+    try:
+        loader = _Loader(text)
+    except yaml.reader.ReaderError as error:
+        line, column = _place_in(text, error.position)
+        raise DpmfError(f"{path}:{line}:{column}: not valid YAML: {error.reason}") from None
+    try:
+        node = loader.get_single_node()
+        document = Document(path, None)
+        if node is None:
+            raise DpmfError(f"{path}:1:1: the file is empty; it needs at least `dataset` and `algorithms`")
+        document.data = _build(loader, node, (), document)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        at = f"{mark.line + 1}:{mark.column + 1}" if mark else "1:1"
+        raise DpmfError(f"{path}:{at}: not valid YAML: {error.problem}") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise DpmfError(f"{path}:1:1: not valid YAML: {error}") from None
+    finally:
+        loader.dispose()
+    if not isinstance(document.data, dict):
+        raise DpmfError(f"{path}:1:1: a config is a mapping of keys to values")
+    return document
+
+
+def _build(loader: _Loader, node: yaml.Node, path: KeyPath, document: Document) -> Any:
+    """Returns the plain data of a node, and notes its places. Follows aliases within limits: nested aliases can blow
+    a few bytes up to gigabytes, and an alias inside its own anchor never ends."""
+    if len(path) > MAXIMUM_DEPTH or len(document.values) > MAXIMUM_VALUES:
+        raise DpmfError(f"{_place_of(document.path, node)}: too large or nested too deep for a config")
+    here = document.values[path] = _place_of(document.path, node)
+    if isinstance(node, yaml.CollectionNode) and node.tag not in PLAIN_COLLECTIONS:
+        raise DpmfError(f"{here}: not valid YAML here: the tag {node.tag} is not plain data")
+    if isinstance(node, yaml.MappingNode):
+        mapping: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = loader.construct_object(key_node)
+            at = _place_of(document.path, key_node)
+            if not isinstance(key, str):
+                raise DpmfError(f"{at}: key {key!r} is not a word; put it in quotes")
+            if key in mapping:
+                raise DpmfError(f'{at}: duplicate key "{key}"; keep one of the two')
+            document.keys[(*path, key)] = at
+            mapping[key] = _build(loader, value_node, (*path, key), document)
+        return mapping
+    if isinstance(node, yaml.SequenceNode):
+        return [_build(loader, child, (*path, index), document) for index, child in enumerate(node.value)]
+    value = loader.construct_object(node)
+    if isinstance(value, int) and abs(value) > MAXIMUM_NUMBER:
+        raise DpmfError(f"{here}: the number is too large for a config")
+    if isinstance(value, str) and not _is_text(value):
+        raise DpmfError(f"{here}: the text holds a character that no file can hold")
+    return value
+
+
+def _is_text(value: str) -> bool:
+    """Whether a text has no NUL and no half of a character. Only escapes in quotes can make these."""
+    return "\0" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def _place_in(text: str, position: int) -> tuple[int, int]:
+    before = text[:position]
+    return before.count("\n") + 1, position - before.rfind("\n")
+
+
+def _place_of(path: Path, node: yaml.Node) -> Place:
+    return Place(path, node.start_mark.line + 1, node.start_mark.column + 1)
+
+
+FOLDER = Path(dpmf_cli.__file__).parent / "shipped"
+"""The folder of shipped configs. In the repository it links to configs/, so that a built package has them, too."""
+
+SUFFIXES = (".yaml", ".yml")
+
+
+@cache
+def shipped_names() -> tuple[str, ...]:
+    """Returns the names of all shipped configs, sorted."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
+
+
+def shipped_file(path: Path) -> Path | None:
+    """Returns the shipped config of that name, with or without its suffix.
+
+    Returns None if there is none, or if `path` has a folder before the name.
+    """
+    name = path.stem if path.suffix in SUFFIXES else path.name
+    return FOLDER / f"{name}.yaml" if path == Path(path.name) and name in shipped_names() else None
+
+
+def near_names(path: Path) -> str:
+    """Returns a hint at the shipped config with the nearest name, or at the command that lists all."""
+    near = difflib.get_close_matches(path.stem, shipped_names(), n=1, cutoff=0.6)
+    return did_you_mean(path.stem, near) or "; `dpmf configs` lists the shipped configs"
+
+
+def means_a_config(path: Path) -> bool:
+    """Whether a path means a config and not a folder of results: the name of a file, or of a shipped config."""
+    return not os.path.isdir(path) and (path.suffix in SUFFIXES or shipped_file(path) is not None)
+
+
+def config_file(path: Path) -> Path:
+    """Returns the config file that a path means: the file, with or without its suffix, else the shipped config.
+
+    Says which one it took if that is not the path as written. Raises DpmfError if there is none.
+    """
+    if os.path.exists(path) and not os.path.isdir(path):
+        return path
+    beside = path.with_name(f"{path.name}.yaml") if path.name else path
+    if os.path.isfile(beside):
+        _tell(f"{path}: no such file; using {beside}")
+        return beside
+    if (found := shipped_file(path)) is not None:
+        _tell(f"{path}: no such file here; using the shipped config of that name")
+        return found
+    raise DpmfError(f"{path}: no such file{near_names(path)}")
+
+
+@cache
+def _tell(message: str) -> None:
+    """Says a message once in a process, however often a config is read."""
+    say(message)
+
+
+EXTENDS = "extends"
+MOST_FILES = 8
+"""Most files in one chain. A reader could not follow more either."""
+
+
+def read_whole(path: Path) -> Document:
+    """Reads a config with what it extends. Raises DpmfError, with the place, for what cannot be extended."""
+    found = config_file(path)
+    return _whole(read(found), (found.resolve(),))
+
+
+def _whole(document: Document, chain: tuple[Path, ...]) -> Document:
+    """Returns `document` on top of what it extends. `chain` has the files that led here, `document` last."""
+    if EXTENDS not in document.data:
+        return document
+    place = document.place_of((EXTENDS,), key=False)
+    named = _file_named(document.data.pop(EXTENDS), place)
+    path = document.path.parent / named
+    if not _is_file(path) and (ships := shipped_file(Path(named))):
+        path = ships
+    if not _is_file(path):
+        near = difflib.get_close_matches(path.name, _configs_beside(path), n=1)
+        raise DpmfError(f"{place}: {EXTENDS}: there is no file {path}{did_you_mean(path.name, near)}")
+    if path.resolve() in chain:
+        circle = " → ".join(each.name for each in (*chain, path))
+        raise DpmfError(f"{place}: {EXTENDS}: {circle} is a circle; remove one `{EXTENDS}` of it")
+    if len(chain) == MOST_FILES:
+        raise DpmfError(
+            f"{place}: {EXTENDS}: more than {MOST_FILES} files in one chain; copy one into another"
+        )
+    return _on_top(document, _whole(read(path), (*chain, path.resolve())))
+
+
+def _file_named(value: Any, place: Place) -> str:
+    if not isinstance(value, str) or not value:
+        raise DpmfError(f"{place}: {EXTENDS}: name one file, relative to this one: `{EXTENDS}: other.yaml`")
+    return value
+
+
+def _is_file(path: Path) -> bool:
+    """Whether a path is a plain file. Reading a pipe or a device might never end."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _configs_beside(path: Path) -> list[str]:
+    try:
+        return [each.name for each in path.parent.glob("*.y*ml")]
+    except OSError:
+        return []
+
+
+def _on_top(own: Document, base: Document) -> Document:
+    """Returns what a file says itself, on top of what it extends. The base's name is not inherited: it names
+    a results folder."""
+    base.data.pop("name", None)
+    relative_to(own.path.parent, base)
+    replaced: set[KeyPath] = set()
+    data = _merged(own.data, base.data, (), replaced)
+    keys = {**_outside(replaced, base.keys), **own.keys}
+    values = {**_outside(replaced, base.values), **own.values}
+    return Document(own.path, data, keys, values)
+
+
+def _merged(
+    own: dict[str, Any], base: dict[str, Any], path: KeyPath, replaced: set[KeyPath]
+) -> dict[str, Any]:
+    """Merges two mappings key by key. Any other value in `own` replaces the base's, and null removes it.
+
+    replaced   receives the paths at and below which nothing of the base is left
+    """
+    merged = dict(base)
+    for key, value in own.items():
+        before, here = base.get(key), (*path, key)
+        if isinstance(value, dict) and isinstance(before, dict) and _of_one_kind(value, before):
+            merged[key] = _merged(value, before, here, replaced)
+            continue
+        replaced.add(here)
+        merged[key] = value
+        if value is None and key in base:
+            del merged[key]
+    return merged
+
+
+def _of_one_kind(own: dict[str, Any], base: dict[str, Any]) -> bool:
+    """Whether two mappings may hold the same keys. Data sets of different `kind` may not."""
+    return "kind" not in own or own["kind"] == base.get("kind")
+
+
+def _outside(cut: set[KeyPath], places: dict[KeyPath, Place]) -> dict[KeyPath, Place]:
+    """Returns the places of all paths that are neither at nor below one of these."""
+    return {
+        path: place
+        for path, place in places.items()
+        if not any(path[:length] in cut for length in range(len(path) + 1))
+    }
+
+
+def relative_to(folder: Path, base: Document) -> None:
+    """Rewrites the path of the base's data set, which is relative to the base, so that it is relative to `folder`."""
+    if base.path.parent == folder:
+        return
+    dataset = base.data.get("dataset")
+    path = dataset.get("path") if isinstance(dataset, dict) else None
+    if isinstance(path, str) and path and not path.startswith(("/", "~")):
+        dataset["path"] = os.path.relpath(base.path.parent / path, folder)

@@ -1,0 +1,177 @@
+"""The entries of a config: which there may be, and how one written entry becomes several before validation."""
+
+import math
+from collections.abc import Mapping
+from functools import reduce
+from itertools import product
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
+from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.effects import ON_OWN_RATINGS
+from dpmf_cli.core.strict_model import StrictModel, tagged
+
+Registry = Mapping[str, type[Any]]
+"""Algorithms, by their keys in a config."""
+
+INHERITED = ("neighbours", "mode", "effects", "delta")
+"""Keys of the experiment that an algorithm's entry may set for itself and otherwise inherits."""
+
+BASELINES_OF_OWN = ["ga", "ua", "ia", "ge", "als"]
+"""The baselines of an experiment on a user's own ratings, if the config names none."""
+
+_NO_PARAMETERS = {"algorithm", "label", "clip_predictions"}
+"""Keys of an entry that are not parameters of its algorithm."""
+
+LISTED = ("neighbours", "mode")
+"""Keys that may hold a list. The entry then becomes one entry for each combination."""
+
+
+def entry_class(entry: Any, registry: Registry) -> type[Any] | None:
+    """Returns the algorithm that an entry of a config names, or None if it names none that is known."""
+    name = entry.get("algorithm") if isinstance(entry, dict) else None
+    return registry.get(name) if isinstance(name, str) else None
+
+
+def written_out(entry: Any, experiment: dict[str, Any], registry: Registry) -> list[Any]:
+    """Expands an entry of a config, with what it inherits: one entry for each combination of its `neighbours` and
+    `mode`, and of these one for each value of its sweep."""
+    entry = with_inherited(entry, experiment, registry)
+    known = entry_class(entry, registry)
+    return [each for one in _combinations(entry, registry) for each in expand_sweep(one, known)]
+
+
+def with_inherited(entry: Any, experiment: dict[str, Any], registry: Registry) -> Any:
+    """Adds to an entry what it does not set itself: from the experiment's `parameters`, then from its other keys."""
+    entry = tagged(entry)
+    known = entry_class(entry, registry)
+    if known is None:
+        return entry
+    inherited = {key: experiment[key] for key in INHERITED if key in known.model_fields and key in experiment}
+    parameters = experiment.get("parameters")
+    shared = parameters.get(entry["algorithm"]) if isinstance(parameters, dict) else None
+    given = {**inherited, **(shared if isinstance(shared, dict) else {}), **entry}
+    return {**given, **on_own_ratings(given, known)} if is_own(experiment.get("dataset")) else given
+
+
+def is_own(dataset: Any) -> bool:
+    """Whether a config's `dataset` is a user's own file."""
+    return isinstance(dataset, dict) and dataset.get("kind") == "csv"
+
+
+def on_own_ratings(entry: dict[str, Any], known: type[Any]) -> dict[str, Any]:
+    """Returns what an entry has by default on a user's own ratings, for which no paper chose parameters.
+
+    A baseline without parameters chooses them itself. A private method's averages follow the public rule, unless the
+    entry has `effects`.
+    """
+    fields = known.model_fields
+    if "tuned" in fields:
+        return {"tuned": True} if entry.keys() <= _NO_PARAMETERS else {}
+    ruled = issubclass(known, PrivateAlgorithm) and "effects" in fields and "effects" not in entry
+    return {"effects": dict(ON_OWN_RATINGS)} if ruled else {}
+
+
+def one_of(values: Any) -> Any:
+    """Returns the first value if a key lists several, else its only value."""
+    return values[0] if _is_list_of_choices(values) else values
+
+
+def _combinations(entry: Any, registry: Registry) -> list[Any]:
+    """Turns an entry with lists of `neighbours` or `mode` into one for each combination, labelled by what differs."""
+    known = entry_class(entry, registry)
+    if known is None:
+        return [entry]
+    of_entry = [key for key in LISTED if key in known.model_fields]
+    lists = {key: entry[key] for key in of_entry if _is_list_of_choices(entry.get(key))}
+    entries = [{**entry, **dict(zip(lists, choice, strict=True))} for choice in product(*lists.values())]
+    differing = [key for key, values in lists.items() if len(values) > 1]
+    if differing:
+        for each in entries:
+            name = each.get("label") or _default_name(each, known)
+            if isinstance(name, str):
+                each["label"] = ", ".join((name, *(each[key] for key in differing)))
+    return entries
+
+
+def _is_list_of_choices(value: Any) -> bool:
+    """Whether a value is a list of different words. The entry's own validation refuses other lists."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(each, str) for each in value)
+        and len(set(value)) == len(value)
+    )
+
+
+def _default_name(entry: dict[str, Any], known: type[Algorithm]) -> str:
+    """Returns the name of an entry without a `label`. An invalid entry, refused later, has the algorithm's title."""
+    try:
+        return known.model_validate({**entry, "sweep": None}).default_name
+    except ValidationError:
+        return known.title
+
+
+def expand_sweep(entry: Any, known: type[Algorithm] | None) -> list[Any]:
+    """Turns an entry with `sweep: {parameter: [values]}` into one entry for each value, labelled by the value."""
+    sweep = entry.get("sweep") if isinstance(entry, dict) else None
+    if not (
+        isinstance(sweep, dict) and len(sweep) == 1 and all(isinstance(v, list) and v for v in sweep.values())
+    ):
+        return [entry]  # unchanged: if it has a sweep, Algorithm refuses its shape
+    ((parameter, values),) = sweep.items()
+    rest = {key: value for key, value in entry.items() if key != "sweep"}
+    name = rest.get("label") or rest.get("algorithm")
+    return [
+        {
+            **with_parameter(rest, parameter, value, known),
+            "swept": parameter,
+            "swept_label": rest.get("label"),
+            "label": f"{name}, {parameter} {value}",
+        }
+        for value in values
+    ]
+
+
+def with_parameter(
+    entry: dict[str, Any], parameter: str, value: Any, known: type[Algorithm] | None
+) -> dict[str, Any]:
+    """Returns an entry with one parameter set, or one `key.part` of a parameter. The other parts of a budget share
+    the rest in the same proportions as before."""
+    key, _, part = parameter.partition(".")
+    if not part:
+        return {**entry, key: value}
+    field = known.model_fields.get(key) if known else None
+    default = field.default.model_dump() if field and isinstance(field.default, StrictModel) else {}
+    whole = {**default, **own} if isinstance(own := entry.get(key, {}), dict) else own
+    if not isinstance(whole, dict):
+        return entry
+    if field and isinstance(field.default, Fractions) and _is_fraction(value):
+        left = math.fsum(share for name, share in whole.items() if name != part and _is_fraction(share))
+        whole = {
+            name: share * (1 - value) / left if _is_fraction(share) else share
+            for name, share in whole.items()
+        }
+    return {**entry, key: {**whole, part: value}}
+
+
+def _is_fraction(value: Any) -> bool:
+    return isinstance(value, int | float) and 0 < value < 1
+
+
+def entry_of(known: Registry) -> Any:
+    """Returns the type of an entry: a mapping with the key of one of these algorithms, or that key alone."""
+    one = reduce(or_, known.values())
+    alone = BeforeValidator(tagged, json_schema_input_type=Literal[tuple(known)] | one)
+    return Annotated[one, Field(discriminator="algorithm"), alone]
+
+
+if TYPE_CHECKING:
+    PrivateEntry = PrivateAlgorithm
+    BaselineEntry = Algorithm
+else:
+    PrivateEntry, BaselineEntry = entry_of(PRIVATE), entry_of(BASELINES)

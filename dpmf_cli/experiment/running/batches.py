@@ -1,0 +1,272 @@
+"""Executes tasks in this process: those that share a fit as one batch, a grid of ε in parts if memory is short.
+
+A model does not depend on the other ε of the grid, and its noise stream has its own name. So fitting in parts gives
+the same bits.
+"""
+
+import contextlib
+import errno
+import os
+import platform
+import resource
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
+from dpmf_cli.algorithms.shared.model import AccountsForRecords, Model, RecordCosts
+from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Seed, Streams, UnaccountedNoiseError
+from dpmf_cli.datasets import DataIdentity, open_cached
+from dpmf_cli.datasets.stars import Stars
+from dpmf_cli.evaluation.metrics import RMSE, error_cdf, errors_of
+from dpmf_cli.evaluation.top_items import top_items
+from dpmf_cli.experiment.results import provenance
+from dpmf_cli.experiment.results.task import Cut, Outcome, Task, TaskResult
+from dpmf_cli.experiment.running.cutting import cut_ratings
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Mode
+
+MEMORY_SHARE = 0.6
+"""Fraction that one fit may hold of a core's equal part of the machine's memory."""
+_LIMIT = Path("/sys/fs/cgroup/memory.max")
+
+
+def memory() -> int:
+    """Bytes of memory of this machine, or of the container that this process runs in."""
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with contextlib.suppress(OSError, ValueError):  # no such file, or "max" in it
+        there = min(there, int(_LIMIT.read_text()))
+    return there
+
+
+def room() -> float:
+    """Bytes that one fit may hold on this machine, without the ratings."""
+    return room_of(memory(), os.cpu_count() or 1)
+
+
+def room_of(memory: float, cores: int) -> float:
+    """Bytes that one fit may hold on a machine with this memory (bytes) and number of cores."""
+    return MEMORY_SHARE * memory / cores
+
+
+def parts(algorithm: Algorithm, shape: Shape, grid: int, within: float) -> list[slice]:
+    """Cuts a grid into parts that each fit `within` bytes, but have at least one group of lanes."""
+    size = grid
+    while size > MAXIMUM_WIDTH and algorithm.cost(shape, size).bytes > within:
+        size = max(MAXIMUM_WIDTH, size // 2 // MAXIMUM_WIDTH * MAXIMUM_WIDTH)
+    return [slice(start, min(start + size, grid)) for start in range(0, grid, size)]
+
+
+def cost_in_parts(algorithm: Algorithm, shape: Shape, grid: int, within: float) -> Cost:
+    """The cost of fitting the parts of a grid one after the other, with only one part in memory."""
+    costs = [algorithm.cost(shape, part.stop - part.start) for part in parts(algorithm, shape, grid, within)]
+    whole = sum(costs, Cost(0.0, 0.0))
+    return Cost(whole.seconds, max((cost.bytes for cost in costs), default=0.0), whole.far)
+
+
+def joined(results: Sequence[TaskResult]) -> TaskResult:
+    """Joins the results for the parts of a grid, in order, into the result for the grid."""
+    steps = zip(*(result.ledger for result in results), strict=True)
+    records = [result.records for result in results if result.records]
+    return TaskResult(
+        **_strung(results, ("epsilons", "rmse", "claimed", "provable", "error_cdf", "ranking")),
+        others={
+            key: tuple(value for result in results for value in result.others[key])
+            for key in results[0].others
+        },
+        ledger=tuple(map(_joined_step, steps)),
+        records=RecordCosts(**_strung(records, [each.name for each in fields(RecordCosts)]))
+        if records
+        else None,
+    )
+
+
+def _joined_step(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Joins one step's ledger records for the parts of a grid: lists over ε are concatenated."""
+    return {
+        key: [value for record in records for value in record[key]] if isinstance(first, list) else first
+        for key, first in records[0].items()
+    }
+
+
+def _strung(parts: Sequence[Any], names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    """Attributes that are tuples over ε, concatenated over the parts."""
+    return {name: tuple(value for part in parts for value in getattr(part, name)) for name in names}
+
+
+@dataclass(frozen=True)
+class _Split:
+    """Training and test ratings in the unit in which a fit uses them.
+
+    unit    the size of that unit, in rating units
+    rated   the test ratings in rating units
+    """
+
+    train: Ratings
+    test: Ratings
+    unit: float
+    rated: Ratings
+
+
+def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskResult]:
+    """Fits the algorithms of a batch of tasks (see `together`) on training ratings; measures each on test ratings.
+
+    A task's result does not depend on the other tasks of the batch, nor on whether its grid is fitted in parts.
+    Ratings in another unit than stars are fitted and predicted in stars; errors are in rating units.
+    """
+    split = _Split(train, test, 1.0, test)
+    if tasks[0].data.to_stars:
+        stars = Stars(train.scale)
+        split = _Split(stars.of(train), stars.of(test), stars.unit, test)
+    return _execute(tasks, split, tasks[0].streams())
+
+
+def _execute(tasks: Sequence[Task], split: _Split, streams: Streams) -> list[TaskResult]:
+    train = split.train
+    if len(tasks) == 1:
+        task = tasks[0]
+        shape = Shape(train.n_users, train.n_items, len(train))
+        cut = parts(task.algorithm, shape, len(task.epsilons), room())
+        if len(cut) > 1:
+            pieces = (replace(task, epsilons=task.epsilons[part]) for part in cut)
+            return [joined([_execute([each], split, streams)[0] for each in pieces])]
+    ledgers = [
+        Ledger(task.epsilons, task.algorithm.mode, task.algorithm.spends_delta)
+        if isinstance(task.algorithm, PrivateAlgorithm)
+        else Ledger(task.epsilons, Mode.CORRECTED)
+        for task in tasks
+    ]
+    models = tasks[0].algorithm.fit_together(
+        [task.algorithm for task in tasks],
+        train,
+        [ledger.limit for ledger in ledgers],
+        streams=streams,
+        curators=[Curator(ledger, streams) for ledger in ledgers],
+    )
+    return [_measure(*each, split) for each in zip(tasks, models, ledgers, strict=True)]
+
+
+def _measure(task: Task, model: Model, ledger: Ledger, split: _Split) -> TaskResult:
+    """Measures what a task asks for: the predictions' errors, (E, 2) ranking metrics, (E, X) their distribution."""
+    ranking: tuple[tuple[float, ...], ...] = ()
+    if task.ranking is not None:
+        found = top_items(model.predict, split.train, split.rated, task.ranking, lanes=len(task.epsilons))
+        ranking = tuple(map(tuple, found.tolist()))
+    result = TaskResult(
+        task.epsilons,
+        (),
+        tuple(ledger.claimed.tolist()),
+        tuple(ledger.provable.tolist()),
+        tuple(entry.record() for entry in ledger.entries),
+        records=model.record_costs if isinstance(model, AccountsForRecords) else None,
+        ranking=ranking,
+    )
+    if task.algorithm.scores_only:
+        return result
+    test, unit = split.test, split.unit
+    predictions = model.predict(test.users, test.items)
+    if task.algorithm.clip_predictions:
+        predictions = np.clip(predictions, test.scale.minimum, test.scale.maximum)
+    errors = {key: tuple((unit * each).tolist()) for key, each in errors_of(predictions, test.values).items()}
+    cdf: tuple[tuple[float, ...], ...] = ()
+    if task.limits:
+        limits = tuple(limit / unit for limit in task.limits)
+        cdf = tuple(map(tuple, error_cdf(predictions, test.values, limits).tolist()))
+    return replace(result, rmse=errors.pop(RMSE.key), others=errors, error_cdf=cdf)
+
+
+Batch = tuple[Task, ...]
+"""One task, or several that share a fit, executed together in one process."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+_TRY_AGAIN = "free some space and run the same command again. Finished tasks are kept"
+
+
+def together(tasks: Iterable[Task]) -> list[Batch]:
+    """Groups tasks into batches: those whose algorithms share a fit, up to the lanes of one pass; others alone.
+
+    Batches are ordered by their first task.
+    """
+    batches: list[list[Task]] = []
+    last: dict[tuple[Any, ...], list[Task]] = {}
+    for task in tasks:
+        shared = task.algorithm.shared_fit
+        key = (task.data, task.seed, task.cut, task.run, task.algorithm.algorithm, shared)
+        batch = last.get(key, []) if shared else []
+        if batch and sum(len(each.epsilons) for each in (*batch, task)) <= MAXIMUM_WIDTH:
+            batch.append(task)
+        else:
+            last[key] = [task]
+            batches.append(last[key])
+    return [tuple(batch) for batch in batches]
+
+
+def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:
+    """Fits and measures a batch in the current process. Raises DpmfError for what a user has to mend first."""
+    begin = time.thread_time()
+    results: Sequence[TaskResult | None] = [None] * len(tasks)
+    failure = None
+    first = tasks[0]
+    try:
+        with _threads(len(sys.modules)).limit(limits=1):
+            train, test = _split(first.data, first.seed, first.cut, cache)
+            results = execute(tasks, train, test)
+    except DpmfError:
+        raise
+    except UnaccountedNoiseError as error:
+        raise DpmfError(f"{first.algorithm.name}: {error}") from None
+    except OSError as error:
+        if error.errno in _FULL:
+            raise DpmfError(
+                f"{error.filename or 'the disk'}: cannot be written: {error.strerror}; {_TRY_AGAIN}"
+            ) from None
+        failure = traceback.format_exc()
+    except MemoryError:
+        raise DpmfError(
+            f"not enough memory for {first.algorithm.name} on {first.data.key}; use a smaller -j, or see "
+            "`dpmf plan`. Finished tasks are kept"
+        ) from None
+    except Exception:
+        failure = traceback.format_exc()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    seconds = (time.thread_time() - begin) / len(tasks)
+    where = f"{platform.node()}:{os.getpid()}"
+    return [
+        Outcome(task, result, seconds, where, provenance.cpu(), peak, failure)
+        for task, result in zip(tasks, results, strict=True)
+    ]
+
+
+@lru_cache(maxsize=1)
+def _threads(modules: int) -> ThreadpoolController:
+    """The controller of the threads of the loaded libraries.
+
+    Looking for libraries takes as long as a small fit. More of them can only be loaded if there are more `modules`,
+    so the number of modules is the key of the cache.
+    """
+    return ThreadpoolController()
+
+
+@lru_cache(maxsize=1)
+def _split(data: DataIdentity, seed: Seed, cut: Cut, cache: Path) -> tuple[Ratings, Ratings]:
+    """(training ratings, test ratings), cached while a process works on tasks of one cut."""
+    test = open_cached(data.test_checksum, cache) if data.test_checksum else None
+    return cut_ratings(open_cached(data.checksum, cache), cut, dataset=data.stream, seed=seed, test=test)
+
+
+def forget_split() -> None:
+    """Makes the next task open its ratings again, because the cached ones may be damaged."""
+    _split.cache_clear()

@@ -1,0 +1,147 @@
+"""Calibration: how fast this machine is, measured in a few seconds and kept in the cache folder.
+
+Every figure is the smallest of several short measurements of CPU time. Other work on the machine can only make a
+measurement longer.
+"""
+
+import hashlib
+import json
+import math
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmf_cli import __version__
+from dpmf_cli.algorithms.shared.cost import Cost
+from dpmf_cli.core.children import python
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.datasets.cache import write_text
+from dpmf_cli.experiment.results import provenance
+from dpmf_cli.experiment.running.machine import REFERENCE, Machine
+from dpmf_cli.kernels.factors import factor_model
+from dpmf_cli.kernels.sgd import Sgd, Visits, descend_perturbed
+from dpmf_cli.privacy.noise import LaneNoise
+
+REFERENCE_VISIT, REFERENCE_DRAW = 1.4e-8, 4.5e-9
+"""Seconds on the reference machine: one visit of SGD with d = 5 and 16 lanes, all data near; one float32 draw."""
+
+_FACTORS, _VISITS, _REPETITIONS = 5, 400_000, 5
+_LINES = _FACTORS + 1
+_NEAR_ROWS = 256
+_SIZES = tuple(int(size) for size, _ in REFERENCE.lines)
+_STARTS = 2
+_START = """\
+import time
+__import__(sys.argv[1])
+seconds = time.process_time()
+with open("/proc/self/statm") as file:
+    print(seconds, int(file.read().split()[1]))
+"""
+
+
+def calibrated(cache: Path, cores: int, program: str, say: Callable[[str], None]) -> Machine:
+    """This machine's speed. Measures it, and tells `say`, if no measurement by this version is kept.
+
+    program   the module that a process of a run imports first
+    """
+    found = known(cache, cores)
+    if found is not None:
+        return found
+    begin = time.perf_counter()
+    machine = measure(program)
+    path = _path(cache, cores)
+    took = f"calibrated this machine in {time.perf_counter() - begin:.1f} s"
+    try:
+        write_text(path, json.dumps({**_identity(cores), **asdict(machine)}, indent=2) + "\n")
+        say(f"{took}; kept in {path}")
+    except DpmfError as error:  # the next command has to measure again
+        say(f"{took}; not kept: {error}")
+    return machine
+
+
+def known(cache: Path, cores: int) -> Machine | None:
+    """The kept measurement of this machine; None where there is none, or where it makes no sense."""
+    try:
+        kept: dict[str, Any] = json.loads(_path(cache, cores).read_text())
+        lines = tuple((float(size), float(seconds)) for size, seconds in kept["lines"])
+        start = Cost(float(kept["start"]["seconds"]), float(kept["start"]["bytes"]))
+        machine = Machine(float(kept["kernels"]), float(kept["passes"]), lines, start)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return machine if _makes_sense(machine) else None
+
+
+def _makes_sense(machine: Machine) -> bool:
+    sizes, seconds = [size for size, _ in machine.lines], [seconds for _, seconds in machine.lines]
+    factors = (machine.kernels, machine.passes, machine.start.seconds, machine.start.bytes, *sizes)
+    if not all(math.isfinite(number) for number in (*factors, *seconds)):
+        return False
+    return min(factors) > 0 and bool(sizes) and min(seconds) >= 0 and sizes == sorted(set(sizes))
+
+
+def measure(program: str) -> Machine:
+    """Measures this machine with the kernel of SGD, a draw of NumPy, and the import of a program."""
+    near = _visit(_NEAR_ROWS)
+    rng = np.random.default_rng(0)
+    draw = _best(lambda: rng.standard_exponential(_VISITS, dtype=np.float32)) / _VISITS
+    slowest, lines = 0.0, []
+    for size in _SIZES:  # a larger set cannot be faster: a smaller time is noise of the measurement
+        slowest = max(slowest, (_visit(size // (64 * _LINES)) - near) / _LINES)
+        lines.append((float(size), slowest))
+    return Machine(near / REFERENCE_VISIT, draw / REFERENCE_DRAW, tuple(lines), _start(program))
+
+
+def _start(program: str) -> Cost:
+    """The cost of a process that imports a program; the reference machine's if this system does not tell."""
+    try:
+        told = [_start_once(program) for _ in range(_STARTS)]
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return REFERENCE.start
+    return Cost(
+        min(seconds for seconds, _ in told), os.sysconf("SC_PAGE_SIZE") * max(pages for _, pages in told)
+    )
+
+
+def _start_once(program: str) -> tuple[float, float]:
+    """CPU seconds and resident pages of one start, from the last line: the environment may print others before it."""
+    done = subprocess.run(python(_START, program), capture_output=True, text=True, check=True)
+    seconds, pages = map(float, done.stdout.splitlines()[-1].split())
+    return seconds, pages
+
+
+def _visit(rows: int) -> float:
+    """Seconds for one visit of SGD that updates a random one of `rows` rows."""
+    rng = np.random.default_rng(rows)
+    (factors,) = factor_model(
+        np.zeros((1, _FACTORS)), np.zeros((rows, _FACTORS)), np.zeros((1, 16)), np.zeros((rows, 16))
+    ).groups
+    users, items = np.zeros(_VISITS, np.int32), rng.integers(rows, size=_VISITS, dtype=np.int32)
+    visits = Visits(users, items, rng.random(_VISITS, np.float32))
+    noise = LaneNoise(rng.random(_VISITS), np.ones(16))
+    return _best(lambda: descend_perturbed.run(factors, noise, visits, Sgd(0.01, 0.1, 1.0))) / _VISITS
+
+
+def _best(call: Callable[[], object]) -> float:
+    """CPU seconds of the shortest of several calls. A first call does not count, because it may compile a kernel."""
+    call()
+    times = []
+    for _ in range(_REPETITIONS):
+        begin = time.thread_time()
+        call()
+        times.append(time.thread_time() - begin)
+    return min(times)
+
+
+def _identity(cores: int) -> dict[str, Any]:
+    return {"cpu": provenance.cpu(), "cores": cores, "dpmf": __version__}
+
+
+def _path(cache: Path, cores: int) -> Path:
+    digest = hashlib.sha256(json.dumps(_identity(cores), sort_keys=True).encode()).hexdigest()
+    return cache / "calibration" / f"{digest[:16]}.json"

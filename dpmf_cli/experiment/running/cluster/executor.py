@@ -1,0 +1,281 @@
+"""Executes batches on a Dask cluster, whose scheduler may be lost and come back: one session for each connection."""
+
+import asyncio
+import logging
+import pickle
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from distributed import Client, Future, KilledWorker, Security, as_completed
+from distributed.core import rpc
+
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.datasets import cache as kept
+from dpmf_cli.experiment.results import provenance
+from dpmf_cli.experiment.results.task import Outcome
+from dpmf_cli.experiment.running.batches import Batch
+from dpmf_cli.experiment.running.cluster import worker
+from dpmf_cli.experiment.running.processes import Claims, in_rounds
+
+POLL_SECONDS, WATCH_SECONDS = 0.05, 2.0
+FETCH_SECONDS = 60.0
+TRIES = 3
+"""How many times a batch is submitted if workers fail before they execute it."""
+
+LARGEST_DELIVERY = 2_000_000_000
+"""Largest number of bytes to send: the serialiser of Dask's messages stops at 2 GiB."""
+
+
+class ConnectionLostError(Exception):
+    """The scheduler is gone, or has forgotten the batches that were submitted to it."""
+
+
+class Session:
+    """Batches on the workers of one scheduler, until all are done or the connection is lost.
+
+    wait   seconds to wait while there is no worker
+    say    called with messages for the user
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        batches: Mapping[int, Batch],
+        cache: Path,
+        wait: float,
+        say: Callable[[str], None],
+    ) -> None:
+        self._client, self._batches, self._cache, self._wait, self._say = client, batches, cache, wait, say
+        # No other session may have the same keys: results of a lost session may still be on the scheduler.
+        self._name = f"dpmf-{uuid.uuid4().hex[:12]}"
+        self._running: dict[str, tuple[int, Future[Any]]] = {}
+        self._unfetched: dict[str, float] = {}
+        self._ended = as_completed(with_results=True, raise_errors=False, loop=client.loop)
+        self._tries: Counter[int] = Counter()
+        self._delivered: list[str] = []
+        self._alone_since: float | None = None
+        self.processes = 0
+
+    def outcomes(self) -> Iterator[tuple[int, list[Outcome]]]:
+        """The number of each batch that ends, with its outcomes. Raises ConnectionLostError, and DpmfError."""
+        self._submit(list(self._batches))
+        watched = -WATCH_SECONDS
+        try:
+            while self._running:
+                ended = self._ended.next_batch(block=False)
+                for future, found in ended:
+                    number, _ = self._running.pop(future.key)
+                    outcomes = self._outcomes_of(number, future, found)
+                    if outcomes is not None:
+                        yield number, outcomes
+                if time.monotonic() - watched >= WATCH_SECONDS:
+                    watched = time.monotonic()
+                    self._watch_scheduler(watched)
+                    self._watch_results(watched)
+                if not ended:
+                    time.sleep(POLL_SECONDS)
+        finally:
+            if self._client.status == "running":  # else the scheduler is gone, with all that it kept
+                for name in self._delivered:
+                    with suppress(Exception):
+                        self._client.unregister_worker_plugin(name)
+
+    def _submit(self, numbers: list[int]) -> None:
+        keys = [f"{self._name}-{number}-{self._tries[number]}" for number in numbers]
+        payloads = [pickle.dumps(self._batches[number]) for number in numbers]
+        with self._connection():
+            futures = self._client.map(
+                worker.execute_batch, payloads, key=keys, pure=False, expected=worker.fingerprint()
+            )
+        self._running.update(zip(keys, zip(numbers, futures, strict=True), strict=True))
+        self._ended.update(futures)
+
+    def _outcomes_of(self, number: int, future: Future[Any], found: Any) -> list[Outcome] | None:
+        """The outcomes of a batch whose future has ended; None if the batch had to be submitted again."""
+        if future.status == "finished":
+            outcomes: list[Outcome] = found
+            return outcomes
+        if future.status != "error":
+            raise ConnectionLostError
+        error = found[1]
+        if isinstance(error, KilledWorker):
+            return [_killed_with(task, error) for task in self._batches[number]]
+        absent = isinstance(error, worker.RatingsAbsentError)
+        self._tries[number] += 1
+        if isinstance(error, DpmfError) and not (absent and self._tries[number] < TRIES):
+            raise error
+        # A task's own exceptions are in its outcome. Any other exception is a fault of the worker, which may pass:
+        # for example, two threads that import at the same time can disturb each other.
+        if self._tries[number] >= TRIES:
+            raise _unfit(error)
+        if absent:
+            self._deliver(self._batches[number])
+        self._submit([number])
+        return None
+
+    def _deliver(self, batch: Batch) -> None:
+        """Sends the ratings of a batch to all present and future workers, once in a session."""
+        for checksum in batch[0].data.checksums:
+            name = f"{self._name}-{checksum}"
+            if name in self._delivered:
+                continue
+            files = kept.packed(checksum, self._cache)
+            size = sum(map(len, files.values()))
+            if size > LARGEST_DELIVERY:
+                raise DpmfError(
+                    f"a worker lacks the ratings, and {size / 1e9:.1f} GB are too much to send: set $DPMF_CACHE, "
+                    "here and for the workers, to a folder that all machines share"
+                )
+            self._say(f"a worker lacks the ratings: sending {size / 1e6:.1f} MB to each worker, once")
+            self._delivered.append(name)
+            with self._connection():
+                try:
+                    self._client.register_plugin(worker.Delivery(name, checksum, files))
+                except (OSError, DpmfError):
+                    raise
+                except Exception as error:
+                    raise _unfit(error) from None
+
+    def _watch_results(self, now: float) -> None:
+        """Gives up the session if a finished result does not arrive: Dask forgets results that it failed to fetch."""
+        done = (key for key, (_, future) in self._running.items() if future.done())
+        self._unfetched = {key: self._unfetched.get(key, now) for key in done}
+        if any(now - since >= FETCH_SECONDS for since in self._unfetched.values()):
+            raise ConnectionLostError
+
+    def _watch_scheduler(self, now: float) -> None:
+        """Notices a lost scheduler, and reports that there is no worker. Raises DpmfError if none comes in time."""
+        with self._connection():
+            present = sum(self._client.nthreads().values())
+        self.processes = max(self.processes, present)
+        if present:
+            self._alone_since = None
+            return
+        if self._alone_since is None:
+            self._alone_since = now
+            self._say(f"the scheduler has no workers: waiting up to {self._wait:.0f} s for one")
+        if now - self._alone_since >= self._wait:
+            raise DpmfError(
+                f"no worker came within {self._wait:.0f} s; start some (`dask worker` with the scheduler's address), "
+                "or wait longer with --wait"
+            )
+
+    @contextmanager
+    def _connection(self) -> Generator[None]:
+        """Turns errors that arise because the scheduler does not answer into ConnectionLostError."""
+        if self._client.status != "running":
+            raise ConnectionLostError
+        try:
+            yield
+        except OSError:  # includes a closed connection and a timeout
+            raise ConnectionLostError from None
+
+
+def _killed_with(task: Any, error: KilledWorker) -> Outcome:
+    failure = f"{error}\n\nIts workers were killed each time, perhaps out of memory; see their logs."
+    return Outcome(task, None, 0.0, "", "", 0, failure)
+
+
+def _unfit(error: Exception) -> DpmfError:
+    return DpmfError(
+        f"a worker cannot run dpmf's tasks ({type(error).__name__}: {error}); install the same dpmf, with the extra "
+        "`cluster`, for every worker"
+    )
+
+
+CONNECT_SECONDS, CLOSE_SECONDS = 10.0, 5.0
+FRUITLESS = 5
+"""Largest number of sessions in a row that may be lost before any batch has ended."""
+KEPT = "finished tasks are kept: run the same command again to go on, with or without --scheduler"
+
+
+class ClusterExecutor:
+    """The workers of the scheduler at `address`; each batch is one Dask task.
+
+    If a worker dies, the scheduler gives its batches to other workers. If the scheduler is lost, batches that had not
+    ended are submitted again once it is back. Both only cost time. A task that raises counts as a failure, as in a
+    local run.
+
+    wait   seconds to wait for a worker, or for a lost scheduler
+    """
+
+    def __init__(self, address: str, wait: float, say: Callable[[str], None]) -> None:
+        self.address, self.wait, self.processes = address, wait, 0
+        self._say = say
+        self._cpus = {provenance.cpu(), ""}
+        # Dask's client and its event loop log lost connections with tracebacks. This class reports them in one line.
+        for name in ("distributed", "distributed.client", "tornado.application", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+
+    def outcomes(self, batches: Claims, cache: Path) -> Generator[list[Outcome]]:
+        for some in in_rounds(batches):
+            yield from self._outcomes(some, cache)
+
+    def _outcomes(self, batches: Sequence[Batch], cache: Path) -> Generator[list[Outcome]]:
+        left = dict(enumerate(batches))
+        seconds, fruitless = CONNECT_SECONDS, 0
+        while left:
+            try:
+                with self._connected(seconds) as client:
+                    session = Session(client, left, cache, self.wait, self._say)
+                    for number, outcomes in session.outcomes():
+                        del left[number]
+                        fruitless = 0
+                        self.processes = max(self.processes, session.processes)
+                        self._tell_of_processors(outcomes)
+                        yield outcomes
+            except ConnectionLostError:
+                fruitless += 1
+                if fruitless > FRUITLESS:
+                    raise DpmfError(
+                        f"{self.address}: lost {fruitless} times without a task finished in between; {KEPT}"
+                    ) from None
+                self._say(
+                    f"the connection to {self.address} was lost: waiting up to {self.wait:.0f} s for it to return; "
+                    f"{len(left)} of {len(batches)} fits are then submitted again"
+                )
+                seconds = max(self.wait, CONNECT_SECONDS)
+
+    @contextmanager
+    def _connected(self, seconds: float) -> Generator[Client]:
+        try:
+            with ThreadPoolExecutor(
+                1
+            ) as pool:  # in a notebook, the current thread may already run an event loop
+                pool.submit(asyncio.run, _answers(self.address, seconds)).result()
+            client = Client(self.address, timeout=seconds, set_as_default=False, name="dpmf")
+        except (OSError, ValueError, TypeError, RuntimeError, MemoryError) as error:
+            why = str(error) or type(error).__name__
+            raise DpmfError(
+                f"{self.address}: no scheduler answers there ({why}); start one with `dask scheduler` and name it "
+                f"as tcp://host:8786; {KEPT}"
+            ) from None
+        try:
+            yield client
+        finally:
+            with suppress(Exception):
+                client.close(timeout=CLOSE_SECONDS)
+
+    def _tell_of_processors(self, outcomes: list[Outcome]) -> None:
+        for cpu in {outcome.cpu for outcome in outcomes} - self._cpus:
+            self._cpus.add(cpu)
+            self._say(
+                f"some workers have another processor than this machine ({cpu}): their RMSEs may differ from "
+                "this machine's by rounding, about 1e-6"
+            )
+
+
+async def _answers(address: str, seconds: float) -> None:
+    """Returns if a scheduler answers. Raises OSError, or whatever Dask raises if the peer is not a scheduler.
+
+    Dask's client itself waits forever for a peer that never answers, or answers in another protocol.
+    """
+    connection = Security().get_connection_args("client")
+    async with rpc(address, timeout=seconds, connection_args=connection) as scheduler:
+        await asyncio.wait_for(scheduler.identity(), seconds)

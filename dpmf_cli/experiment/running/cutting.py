@@ -1,0 +1,137 @@
+"""Cuts the ratings of a data set into portions, and into training and test ratings."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.shared.cost import Shape
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Seed, named_generator
+from dpmf_cli.datasets import Dataset
+from dpmf_cli.evaluation.folds import (
+    LATEST,
+    Order,
+    Portion,
+    assign_folds,
+    assign_latest,
+    first_share,
+    portion,
+    ranked,
+    split,
+    times_of,
+    without_pairs,
+)
+from dpmf_cli.experiment.config import ExperimentConfig
+from dpmf_cli.experiment.results.task import Cut
+
+PRIZE_SHARE = 0.015
+"""Fraction of the Netflix Prize's ratings in one of its test sets."""
+
+
+def cut_ratings(
+    ratings: Ratings, cut: Cut, *, dataset: str, seed: Seed, test: Ratings | None = None
+) -> tuple[Ratings, Ratings]:
+    """(training ratings, test ratings) of the data set with key `dataset`; `test` is the fixed test set, if any."""
+    if test is not None:
+        return without_pairs(ratings, test), test
+    return split(ratings, folds_of(ratings, cut, dataset=dataset, seed=seed), cut.fold)
+
+
+def folds_of(ratings: Ratings, cut: Cut, *, dataset: str, seed: Seed) -> NDArray[np.int16]:
+    """(n_ratings,) the fold of each rating, independent of which fold the cut holds out.
+
+    A rating outside the cut's portion has fold −1. A rating that is never held out has fold `cut.folds`. Raises
+    `DpmfError` if the cut needs an order of time and there is none.
+    """
+    used = np.full(len(ratings), cut.portion == 1)
+    if cut.portion < 1:
+        used[first_share(arrivals(ratings, cut.order, dataset=dataset, seed=seed), cut.portion)] = True
+    folds = np.full(len(ratings), -1, dtype=np.int16)
+    if cut.test == "recent":
+        times = times_of(ratings, "most recent", "`test: folds`")
+        rng = named_generator(seed, dataset, cut.folds, "recent")
+        folds[used] = assign_latest(ratings.select(used), times[used], cut.folds, rng)
+    else:
+        folds[used] = fold_assignment(dataset, seed, cut.folds, len(ratings))[used]
+    return folds
+
+
+def fold_assignment(dataset: str, seed: Seed, folds: int, n_ratings: int) -> NDArray[np.int16]:
+    """(n_ratings,) the folds of a data set under a seed: the same for every algorithm and run.
+
+    Folds are public, also under a secret seed. Then each fit draws a seed of its own, but all fits need the same
+    folds, so the folds are drawn from the word `secret` instead. No proof needs hidden folds, because ε is spent on
+    the training ratings as they are.
+    """
+    return assign_folds(n_ratings, folds, named_generator(seed, dataset, folds, "folds"))
+
+
+def arrivals(ratings: Ratings, order: Order, *, dataset: str, seed: Seed) -> NDArray[np.intp]:
+    """(n_ratings,) the positions of the ratings in an order. The random order depends on the data set and seed."""
+    return ranked(ratings, order, rng=named_generator(seed, dataset, "growth"))
+
+
+def portions_of(config: ExperimentConfig, dataset: Dataset) -> tuple[Portion, ...]:
+    """The portions of a config with growth; none for a config without.
+
+    Raises `DpmfError` if the config needs an order of time and there is none, or if a fold has no training or no test
+    rating.
+    """
+    ratings, identity, found = dataset.ratings, dataset.identity, []
+    growth, recent = config.growth, config.test == "recent"
+    if len(ratings) < config.folds:
+        raise DpmfError(
+            f"{identity.title} has {len(ratings)} ratings, fewer than the {config.folds} folds asked for"
+        )
+    if growth is None and not recent:
+        return ()
+    order: Order = growth.order if growth else "timestamp"
+    for share in config.portions:
+        cut = Cut(config.folds, 0, share, order, config.test)
+        try:
+            folds = folds_of(ratings, cut, dataset=identity.stream, seed=config.seed)
+        except DpmfError as error:
+            raise DpmfError(f"{identity.title}: {error}") from None
+        counts = np.bincount(folds[folds >= 0], minlength=config.folds)
+        if not (counts[: config.folds_run].all() and (counts > 0).sum() > 1):
+            fix = "begin `growth.portions` with a larger portion" if growth else "take fewer `folds`"
+            raise DpmfError(
+                f"{identity.title}: {share:g} of the ratings are {counts.sum()}, too few for a test and a training "
+                f"rating in each of {config.folds} folds; {fix}"
+            )
+        found.append(portion(ratings, share, order, np.flatnonzero(folds >= 0)))
+    return tuple(found) if growth else ()
+
+
+def held_out_share(config: ExperimentConfig, users: int, ratings: int) -> float:
+    """The fraction of the ratings that is held out at a time, for these numbers of users and ratings."""
+    if config.folds == 1:
+        return PRIZE_SHARE
+    latest = min(1.0, LATEST * users / ratings) if config.test == "recent" else 1.0
+    return latest / config.folds
+
+
+def training_shape(
+    users: int,
+    items: int,
+    ratings: int,
+    held_out: float,
+    *,
+    squares: float | None = None,
+    portion: float = 1.0,
+    order: Order = "timestamp",
+) -> Shape:
+    """The size of a training set: a portion of the ratings without the share `held_out`.
+
+    `squares` is Σ c_u² over the users, c_u being the number of ratings of one; None where it is not counted. It falls
+    with the square of the share of each user's ratings that is kept. A portion in the order of time keeps or drops
+    all ratings of a user, so there it falls in proportion.
+    """
+    part = 1 - held_out
+    size = Shape(users, items, round(part * portion * ratings))
+    if squares is None:
+        return size
+    kept = portion if order == "timestamp" else portion**2
+    return replace(size, squares=squares * part**2 * kept)

@@ -1,0 +1,265 @@
+"""Executes batches on this machine, in this process or in several. Runs of the same results share the batches.
+
+A run claims a task by a lock on one byte of `tasks/claims`, at a place that the task's name determines. The lock
+ends with the process that holds it, however the process ends. The file stays empty. Where a file system has no locks,
+each run computes all of its tasks, and all runs write the same bytes.
+
+Each worker process has a pipe to its parent, and nothing else. The pools of the standard library also share named
+semaphores, which stay in memory when a run is killed. They also give a worker more items than it is working on.
+"""
+
+import fcntl
+import hashlib
+import os
+import signal
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from subprocess import DEVNULL, Popen
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from dpmf_cli.core import terminal
+from dpmf_cli.core.children import python
+from dpmf_cli.core.compiled import entries
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import open_for_locks
+from dpmf_cli.experiment.results.store import Store, errors_named
+from dpmf_cli.experiment.results.task import Outcome, Task
+from dpmf_cli.experiment.running.batches import Batch, run_batch
+
+POLL_SECONDS = 0.5
+"""Seconds between two looks at whether other runs have finished, or given up, the tasks that this run waits for."""
+
+ROUND = 2000
+"""Largest number of batches given to a cluster at a time. For each new lock the system searches all locks of the
+file."""
+
+
+class Claims:
+    """Batches, each claimed when the iterator returns it. Leaving this context manager gives up all claims.
+
+    The iterator returns None while other runs work on all remaining batches: ask again after `POLL_SECONDS`.
+
+    elsewhere  called with each task that another run has finished in the meantime
+    waiting    called once, with the number of remaining tasks, when all of them are claimed by other runs
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        batches: Sequence[Batch],
+        elsewhere: Callable[[Task], None],
+        waiting: Callable[[int], None],
+    ) -> None:
+        self._store, self._left = store, deque(batches)
+        self._elsewhere, self._waiting = elsewhere, waiting
+        self._waited = False
+        self._file = -1
+
+    def __len__(self) -> int:
+        return len(self._left)
+
+    def __iter__(self) -> Iterator[Batch | None]:
+        while self._left:
+            for _ in range(len(self._left)):
+                batch = self._left.popleft()
+                if not self._claimed(batch):
+                    self._left.append(batch)
+                    continue
+                left = self._unfinished(batch)
+                if left:
+                    yield left
+            if self._left:
+                if not self._waited:
+                    self._waited = True
+                    self._waiting(sum(map(len, self._left)))
+                yield None
+
+    def release(self, tasks: Iterable[Task]) -> None:
+        """Gives up the claims on tasks that are done or have failed."""
+        for task in tasks:
+            with suppress(OSError):
+                fcntl.lockf(self._file, fcntl.LOCK_UN, 1, self._place(task))
+
+    def _claimed(self, batch: Batch) -> bool:
+        for number, task in enumerate(batch):
+            try:
+                fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, self._place(task))
+            except (BlockingIOError, PermissionError):
+                self.release(batch[:number])
+                return False
+            except OSError:
+                return True  # a file system without locks
+        return True
+
+    def _unfinished(self, batch: Batch) -> Batch:
+        """The batch without the tasks that another run has finished since the plan was made."""
+        done = [task for task in batch if self._store.path(task).exists() and not self._store.missing(task)]
+        self.release(done)
+        for task in done:
+            self._elsewhere(task)
+        return tuple(task for task in batch if task not in done)
+
+    def _place(self, task: Task) -> int:
+        name = self._store.path(task).relative_to(self._store.root)
+        return int.from_bytes(hashlib.sha256(bytes(name)).digest()[:7])
+
+    def __enter__(self) -> Self:
+        path = self._store.root / "tasks" / "claims"
+        with errors_named(path):
+            self._file = open_for_locks(path)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._file)
+
+
+def in_rounds(batches: Iterable[Batch | None]) -> Iterator[list[Batch]]:
+    """Lists of the batches that can be claimed now, at most `ROUND` each, until no batch is left."""
+    some: list[Batch] = []
+    for batch in batches:
+        if batch is not None:
+            some.append(batch)
+        elif not some:
+            time.sleep(POLL_SECONDS)
+        if some and (batch is None or len(some) == ROUND):
+            yield some
+            some = []
+    if some:
+        yield some
+
+
+A = TypeVar("A")
+R = TypeVar("R")
+_END: Any = object()
+_WORKER = "from dpmf_cli.experiment.running.processes import work; work(int(sys.argv[1]))"
+
+
+@dataclass(frozen=True)
+class LocalProcesses:
+    """Executes batches in this process (`processes` = 1) or in several processes on this machine."""
+
+    processes: int
+
+    def outcomes(self, batches: Claims, cache: Path) -> Generator[list[Outcome]]:
+        yield from each_of(partial(run_batch, cache=cache), batches, min(self.processes, len(batches)))
+
+
+def each_of(function: Callable[[A], R], items: Iterable[A | None], processes: int) -> Generator[R]:
+    """What a module's function returns for each item, as results come: from this process, or from several.
+
+    Raises DpmfError if a worker process is killed. When the caller stops iterating, unfinished items are stopped.
+
+    items   an item None means that no item is available now, but one may be soon
+    """
+    if processes > 1:
+        entries.folder()  # reports here, once for all processes, what is wrong with the folder
+        yield from _from_workers(function, iter(items), processes)
+        return
+    for item in items:
+        if item is None:
+            time.sleep(POLL_SECONDS)
+        else:
+            yield function(item)
+
+
+def _from_workers(function: Callable[[A], R], items: Iterator[A | None], processes: int) -> Generator[R]:
+    workers: dict[Connection, Popen[bytes]] = {}
+    busy: set[Connection] = set()
+    results: list[R] = []
+    more = True
+    try:
+        while True:
+            while more and len(busy) < processes:
+                item = next(items, _END)
+                if item is None:
+                    break
+                if item is _END:
+                    more = False
+                    continue
+                connection = next((each for each in workers if each not in busy), None)
+                if connection is None:
+                    connection, process = _start(function)
+                    workers[connection] = process
+                busy.add(connection)
+                _send(connection, item)
+            yield from results  # after the workers have new items, so that they need not wait for this
+            if not busy and not more:
+                return
+            ready = wait(busy, POLL_SECONDS if more and len(busy) < processes else None)
+            answered = [connection for connection in busy if connection in ready]
+            busy.difference_update(answered)
+            results, failure = [], None
+            for connection in answered:
+                try:
+                    results.append(_received(connection))
+                except Exception as error:
+                    failure = error
+            if failure is not None:
+                yield from results
+                raise failure
+    finally:
+        for process in workers.values():
+            process.kill()
+            process.wait()
+
+
+def _start(function: Callable[[A], R]) -> tuple[Connection, Popen[bytes]]:
+    try:
+        ours, theirs = Pipe()
+        process = Popen(python(_WORKER, theirs.fileno()), stdin=DEVNULL, pass_fds=[theirs.fileno()])
+    except OSError as error:
+        raise DpmfError(f"no process can be started: {error.strerror or error}; try a smaller -j") from None
+    theirs.close()  # so that the pipe ends when the process ends
+    _send(ours, function)
+    return ours, process
+
+
+def work(descriptor: int) -> None:
+    """Answers each item that comes through a pipe with what a function returns or raises, until the parent ends.
+
+    The first message is the function.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
+    terminal.guard()
+    connection = Connection(descriptor)
+    with suppress(EOFError, ConnectionError):
+        function: Callable[[Any], Any] = connection.recv()
+        while True:
+            item = connection.recv()
+            answer: tuple[Any, Exception | None]
+            try:
+                answer = function(item), None
+            except (DpmfError, MemoryError) as error:
+                answer = None, error
+            except Exception:
+                answer = None, RuntimeError(traceback.format_exc())
+            connection.send(answer)
+
+
+def _send(connection: Connection, item: object) -> None:
+    with suppress(ConnectionError):  # a killed worker is reported by `_received`
+        connection.send(item)
+
+
+def _received(connection: Connection) -> Any:
+    try:
+        result, error = connection.recv()
+    except (EOFError, ConnectionError):
+        raise DpmfError(
+            "a worker process was killed (out of memory, or by hand); finished tasks are kept: run the same "
+            "command again, with a smaller -j if memory was short"
+        ) from None
+    if error is not None:
+        raise error
+    return result

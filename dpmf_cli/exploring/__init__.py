@@ -1,1 +1,0 @@
-"""Explores what papers leave open: every claim and printed cell is judged under many settings."""

@@ -1,1 +1,0 @@
-"""Reproduces complete papers: runs all their experiments as one run, writes tables and figures, and checks them."""

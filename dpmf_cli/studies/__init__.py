@@ -1,0 +1,1 @@
+"""Whole experiments: from data to tables; those that reproduce papers, and that explore what papers leave open."""

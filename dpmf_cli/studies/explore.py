@@ -1,0 +1,311 @@
+"""Runs many settings of what a paper leaves open, as one run, and judges claims and printed cells in each."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from dpmf_cli.audit.job import Audited, Settings, outcomes_of
+from dpmf_cli.audit.known import jobs_of
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.terminal import say
+from dpmf_cli.datasets import Folders, load
+from dpmf_cli.evaluation.crossings import find_crossings
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.experiment.config import ExperimentConfig, config_of, load_config
+from dpmf_cli.experiment.config.paths import with_values
+from dpmf_cli.experiment.results.collect import collect
+from dpmf_cli.experiment.results.manifest import Ran
+from dpmf_cli.experiment.results.store import Store
+from dpmf_cli.experiment.running.cutting import portions_of
+from dpmf_cli.experiment.running.plan import Plan
+from dpmf_cli.experiment.running.runner import Datasets, Executor, refuse_failures, run_whole, whole_plan
+from dpmf_cli.papers.claims import PaperFindings, paper
+from dpmf_cli.papers.evidence import Evidence, Found, Proof
+from dpmf_cli.papers.record import Explored, Halves, Printed, Proved, Tried
+from dpmf_cli.papers.rules import RULES, cells, compute
+from dpmf_cli.papers.rules.base import Theorem
+from dpmf_cli.papers.space import OnData, Setting, Space, halves, space
+
+Configs = dict[str, ExperimentConfig]
+"""Shipped configs under one setting, by their names."""
+
+
+def shipped(configs: Path, on: OnData, data: str) -> Configs:
+    """Returns the configs of a space on one data set, with its folds and runs.
+
+    Raises DpmfError for a config of another data set.
+    """
+    found = {}
+    for name in on.configs:
+        config = load_config(configs / f"{name}.yaml")
+        if config.dataset.key != data:
+            raise DpmfError(f"{configs / name}.yaml: has the data set {config.dataset.key}, not {data}")
+        cut = {"held_out": min(on.folds, config.folds), "runs": on.runs}
+        found[name] = _of(config, {**config.resolved(), **cut}, str(configs / f"{name}.yaml"))
+    return found
+
+
+def with_settings(space: Space, settings: Iterable[Setting], configs: Configs) -> list[Configs]:
+    """Returns these configs under each setting. Raises DpmfError for values that make an invalid config."""
+    found = []
+    for setting in settings:
+        values = _values(space, setting)
+        under = {}
+        for name, config in configs.items():
+            data, met = with_values(config, values)
+            under[name] = _of(config, data, f"{space.file}: {space.named(setting)}") if met else config
+        found.append(under)
+    return found
+
+
+def _values(space: Space, setting: Setting) -> dict[str, Any]:
+    """Returns the values of a setting by their paths."""
+    chosen = (choice.values[at] for choice, at in zip(space.open, setting, strict=True))
+    return {path: value for each in chosen for path, value in each.set.items()}
+
+
+def _of(config: ExperimentConfig, data: dict[str, Any], what: str) -> ExperimentConfig:
+    try:
+        return config_of(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise DpmfError(f"{what}: makes config {config.name} invalid: {place}: {first['msg']}") from None
+
+
+def distinct(explored: Sequence[Configs]) -> list[ExperimentConfig]:
+    """Returns each distinct config of all settings once."""
+    return list({config.hash: config for under in explored for config in under.values()}.values())
+
+
+def best_of_each(
+    experiments: Sequence[Experiment], choosing: Sequence[int], testing: Sequence[int]
+) -> Experiment:
+    """Returns one experiment on the testing folds, with the best settings of the choosing folds.
+
+    Each curve takes at each ε the setting with the lowest mean RMSE on the choosing folds. So does each baseline.
+
+    experiments   the same config under all settings: the same curves over the same ε
+    """
+    tested = experiments[0].of_folds(testing)
+    curves = zip(*(each.curves for each in experiments), strict=True)
+    baselines = zip(*(each.baselines for each in experiments), strict=True)
+    return replace(
+        tested,
+        curves=tuple(_best(each, choosing, testing) for each in curves),
+        baselines=tuple(_best(each, choosing, testing) for each in baselines),
+        growth=None,
+    )
+
+
+def _best(settings: Sequence[Measured], choosing: Sequence[int], testing: Sequence[int]) -> Measured:
+    at_choosing = np.array([each.rmse[list(choosing)].mean(axis=(0, 1)) for each in settings])
+    best = np.where(np.isnan(at_choosing), np.inf, at_choosing).argmin(axis=0)
+    rmse = np.stack([settings[at].rmse[list(testing)][:, :, e] for e, at in enumerate(best)], axis=-1)
+    return replace(
+        settings[0],
+        rmse=rmse,
+        claimed=np.array([settings[at].claimed[e] for e, at in enumerate(best)]),
+        provable=np.array([settings[at].provable[e] for e, at in enumerate(best)]),
+        missing=int(np.isnan(rmse).any(axis=(0, 1)).sum()),
+        twin=None,
+        others={},
+    )
+
+
+def proved(key: str, results: Path, processes: int) -> dict[str, Proved]:
+    """Returns by claim what audits say about a paper's theorems. Audits in the results folder are not run again."""
+    rules = RULES[key]
+    entries = {rule.entry for rule in rules.values() if isinstance(rule, Theorem)}
+    if not entries:
+        return {}
+    outcomes = outcomes_of(jobs_of(entries, Settings()), f"theorems of {key}", results, processes)
+    proofs = {outcome.label: _proof(outcome) for outcome in outcomes.values()}
+    evidence = Evidence({}, "", proofs)
+    found = {}
+    for claim in paper(key).claims:
+        rule = rules.get(claim.id)
+        if isinstance(rule, Theorem) and (computed := compute(key, claim.id, evidence)):
+            found[claim.id] = Proved(
+                held=all(computed.held), proved=rule.is_proved(evidence), measured=computed.measured
+            )
+    return found
+
+
+def _proof(outcome: Audited) -> Proof:
+    found = tuple(dict.fromkeys(f"{each.flaw}, {each.step}".rstrip(", ") for each in outcome.found))
+    return Proof(outcome.provable, found, {step.step: step.of_noise for step in outcome.steps})
+
+
+REPLICATES = 2
+"""Bootstrap replicates. Two are enough, because rules read crossings and not their intervals."""
+
+Experiments = dict[str, Experiment]
+"""The measurements under one setting, by the name of the shipped config."""
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """The runs of a paper on the data set `data`: `settings` and, by data set, the configs under each setting."""
+
+    key: str
+    data: str
+    space: Space
+    settings: list[Setting]
+    configs: dict[str, list[Configs]]
+
+    @property
+    def paper(self) -> PaperFindings:
+        return paper(self.key)
+
+
+def exploration(key: str, data: str, configs: Path, count: int | None = None) -> Exploration:
+    """Returns what exploring a paper would run: `count` settings, or as many as its space says."""
+    known = space(key)
+    on = known.on(data)
+    settings = known.settings(count or on.settings, key)
+    under = {
+        each: with_settings(known, settings, shipped(configs, known.on(each), each))
+        for each in (data, *on.beside)
+    }
+    return Exploration(key, data, known, settings, under)
+
+
+def plan_of(of: Exploration, folders: Folders, *, parsing: bool = True) -> Plan:
+    """Plans what is left to run. A fit that several settings share runs once."""
+    configs = (config for under in of.configs.values() for config in distinct(under))
+    return whole_plan(configs, folders, parsing=parsing)
+
+
+def explore(of: Exploration, folders: Folders, executor: Executor) -> Explored:
+    """Runs what is left of an exploration, and judges it. Raises DpmfError for every error that a user can mend."""
+    plan = plan_of(of, folders)
+    say(f"{of.key}: {len(of.settings)} settings on {of.data}, {plan.summary}")
+    refuse_failures(run_whole(f"explore {of.key}", plan, folders, executor))
+    return _judged(of, folders, Store(folders.results, warn=say, set_aside=True))
+
+
+def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
+    experiments = {data: list(_collected(under, folders, store)) for data, under in of.configs.items()}
+    config = next(iter(of.configs[of.data][0].values()))
+    data = load(config.dataset, folders, config.test).identity
+    tried, printed, figures = [], dict[str, Printed](), dict[str, set[str]]()
+    for at, setting in enumerate(of.settings):
+        under = {data: each[at] for data, each in experiments.items()}
+        both = [Evidence(_found(half), of.data) for half in _halves(under)]
+        tried.append(
+            Tried(setting=setting, claims=_claims(of, both, figures), cells=_cells(of, both, printed))
+        )
+    measured, chosen = _shown(of, experiments)
+    return Explored(
+        title=data.title,
+        checksum=data.checksum,
+        partition=config.folds,
+        folds=config.folds_run,
+        runs=config.runs,
+        seed=int(config.seed),
+        configs=of.space.on(of.data).configs,
+        open={choice.name: tuple(value.name for value in choice.values) for choice in of.space.open},
+        sets=of.space.digest,
+        printed=printed,
+        tried=tuple(tried),
+        measured=measured,
+        fixed=tuple(claim for claim, seen in figures.items() if len(seen) == 1 and len(tried) > 1),
+        chosen=chosen,
+    )
+
+
+def _collected(under: Sequence[Configs], folders: Folders, store: Store) -> Iterator[Experiments]:
+    """Yields the measurements under each setting. Shared configs, and ratings, are read once."""
+    known: dict[str, Experiment] = {}
+    datasets = Datasets(folders)
+    for configs in under:
+        experiments = {}
+        for name, config in configs.items():
+            digest = config.hash
+            if digest not in known:
+                dataset = datasets.of(config)
+                ran = Ran(config, dataset.identity, portions_of(config, dataset))
+                known[digest] = collect(ran, store).experiment
+            experiments[name] = known[digest]
+        yield experiments
+
+
+def _halves(under: Mapping[str, Experiments]) -> Iterator[dict[str, Experiments]]:
+    """Yields the experiments of all data sets on the folds to choose by, then on the folds to test by."""
+    for half in (0, 1):
+        yield {
+            data: {name: each.of_folds(halves(each.folds)[half]) for name, each in experiments.items()}
+            for data, experiments in under.items()
+        }
+
+
+def _found(under: Mapping[str, Experiments]) -> Found:
+    return {
+        data: {
+            name: (each, find_crossings(each, replicates=REPLICATES)) for name, each in experiments.items()
+        }
+        for data, experiments in under.items()
+    }
+
+
+def _claims(of: Exploration, both: Sequence[Evidence], figures: dict[str, set[str]]) -> dict[str, Halves]:
+    """Returns which parts of each claim hold, and adds the figures behind them to `figures`."""
+    found = dict[str, Halves]()
+    for claim in of.paper.claims:
+        if of.data in claim.data:
+            halves = [compute(of.key, claim.id, evidence) for evidence in both]
+            if halves[0] and halves[1]:
+                found[claim.id] = (halves[0].held, halves[1].held)
+                figures.setdefault(claim.id, set()).add(f"{halves[0].measured}; {halves[1].measured}")
+    return found
+
+
+def _cells(
+    of: Exploration, both: Sequence[Evidence], printed: dict[str, Printed]
+) -> dict[str, tuple[float | None, float | None]]:
+    """Returns the measured cells, and adds their printed values to `printed`."""
+    choosing, testing = ({cell.name: cell for cell in cells(of.key, evidence)} for evidence in both)
+    found = {}
+    for name, cell in choosing.items():
+        if name not in testing:
+            continue
+        printed.setdefault(name, Printed(printed=cell.printed, tolerance=cell.tolerance, ratio=cell.ratio))
+        found[name] = (_finite(cell.measured), _finite(testing[name].measured))
+    return found
+
+
+def _finite(value: float) -> float | None:
+    """Rounds a value for a record, because NumPy's logarithms differ between processors in the last digits. None for
+    ∞ and NaN."""
+    return float(f"{value:.9g}") if math.isfinite(value) else None
+
+
+def _shown(
+    of: Exploration, experiments: Mapping[str, list[Experiments]]
+) -> tuple[dict[str, str], dict[str, tuple[bool, ...]] | None]:
+    """Returns by claim the figures that a table shows, on all folds. If parameters were chosen for each ε, returns by
+    claim which parts hold with the best of them."""
+    if of.space.tuned:
+        shown = {
+            data: {
+                name: best_of_each([each[name] for each in under], *halves(under[0][name].folds))
+                for name in under[0]
+            }
+            for data, under in experiments.items()
+        }
+    else:
+        shown = {data: under[0] for data, under in experiments.items()}
+    evidence = Evidence(_found(shown), of.data)
+    found = {
+        claim.id: computed
+        for claim in of.paper.claims
+        if of.data in claim.data and (computed := compute(of.key, claim.id, evidence))
+    }
+    chosen = {claim: each.held for claim, each in found.items()} if of.space.tuned else None
+    return {claim: each.measured for claim, each in found.items()}, chosen

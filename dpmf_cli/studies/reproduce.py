@@ -1,0 +1,114 @@
+"""Reproduces parts of papers: runs their experiments as one run, then writes their tables and figures."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.terminal import say
+from dpmf_cli.datasets import Folders
+from dpmf_cli.datasets.located import what_is_missing
+from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.experiment.config import ExperimentConfig, load_config
+from dpmf_cli.experiment.config.documents import FOLDER
+from dpmf_cli.experiment.config.loading import reduced
+from dpmf_cli.experiment.results.manifest import MANIFEST
+from dpmf_cli.experiment.results.store import write_atomically
+from dpmf_cli.experiment.results.task import Outcome
+from dpmf_cli.experiment.running.batches import MEMORY_SHARE, memory
+from dpmf_cli.experiment.running.plan import Plan
+from dpmf_cli.experiment.running.processes import LocalProcesses
+from dpmf_cli.experiment.running.runner import refuse_failures, run_whole, whole_plan
+from dpmf_cli.papers.claims import Output, Reproducible, Table
+from dpmf_cli.studies.experiment import run
+from dpmf_cli.studies.times import Took, took
+
+Maker = Callable[[Output, list[Path]], str | bytes]
+"""Makes an output from the results folders of experiments. Raises DpmfError if they have nothing for it."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """Parts to run: in full, or with each experiment `small`: one fold and one run, on MovieLens 100K.
+
+    configs  experiments whose data are present, by the name of the config
+    missing  data that are missing, each with the names of the configs that need them
+    """
+
+    parts: Sequence[Reproducible]
+    small: bool
+    configs: dict[str, ExperimentConfig] = field(default_factory=dict)
+    missing: dict[str, list[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, parts: Sequence[Reproducible], folders: Folders, *, small: bool) -> "Reproduction":
+        made = cls(parts, small)
+        for part in parts:
+            for name in part.small if small else part.configs:
+                config = load_config(FOLDER / f"{name}.yaml")
+                config = reduced(config, dataset="ml-100k", held_out=1, runs=1) if small else config
+                if lacking := what_is_missing(config.dataset, folders):
+                    made.missing.setdefault(lacking, []).append(name)
+                else:
+                    made.configs[name] = config
+        return made
+
+    def plans(self, folders: Folders, *, parsing: bool = True) -> Iterator[tuple[str, Plan]]:
+        """Yields a plan for what is left of the experiments, then one for those on large data, whose tasks may not
+        fit in memory side by side.
+
+        Each plan comes with words that describe it. `parsing` is that of `whole_plan`.
+        """
+        large = {name for part in self.parts for name in part.large}
+        for size, of_size in (("", False), (" on large data", True)):
+            chosen = [config for name, config in self.configs.items() if (name in large) is of_size]
+            if chosen:
+                plan = whole_plan(chosen, folders, parsing=parsing)
+                yield f"{len(chosen)} experiments{size}, {plan.summary}", plan
+
+
+def run_all(of: Reproduction, folders: Folders, jobs: int) -> tuple[list[Experiment], dict[str, Took]]:
+    """Runs what is left and writes the results folder of every experiment.
+
+    Returns the experiments, and the cost of each that was run. Raises DpmfError if tasks fail.
+    """
+    ended, times = list[Outcome](), dict[str, Took]()
+    for words, plan in of.plans(folders):
+        say(words)
+        outcomes = run_whole("reproduce", plan, folders, LocalProcesses(processes_for(plan, jobs)))
+        times |= took(plan, outcomes)
+        ended += outcomes
+    refuse_failures(ended)
+    found = []
+    for name, config in of.configs.items():
+        finished = run(config, folders, LocalProcesses(jobs), command=f"dpmf run {name}")
+        if finished.failures or finished.missing:
+            raise DpmfError(
+                f"{finished.missing} tasks of {name} have no result; the same command tries them again"
+            )
+        found.append(finished.collected.experiment)
+    return found, times
+
+
+def processes_for(plan: Plan, jobs: int) -> int:
+    """Returns how many processes to use: as many as asked for, or one if this machine lacks the memory for them."""
+    return jobs if plan.peak_bytes(jobs) < MEMORY_SHARE * memory() else 1
+
+
+def write_outputs(of: Reproduction, results: Path, makers: Mapping[Table, Maker]) -> Iterator[Path]:
+    """Writes those tables and figures of each part that have any content, and yields their files."""
+    for part in of.parts:
+        for output in part.outputs:
+            names = [name for name in output.configs or part.configs if name in of.configs]
+            folders = [results / of.configs[name].name for name in names]
+            given = [folder for folder in folders if (folder / MANIFEST).exists()]
+            if not given and (output.configs or not output.data):
+                continue
+            file = results / output.file
+            try:
+                made = makers[output.table](output, given)
+            except DpmfError as error:
+                say(f"{file}: left as it was: {error}")
+                continue
+            write_atomically(file, made.encode() if isinstance(made, str) else made)
+            yield file
