@@ -52,12 +52,12 @@ def found() -> set[tuple[str, str]]:
 
 def test_what_goes_past_is_the_bar_of_progress_a_programs_own_pipe_and_the_last_line() -> None:
     assert found() == {
-        ("terminal.py", "csv.writer"),
-        ("terminal.py", "unguarded"),
-        ("terminal.py", "unguarded"),
+        ("core/terminal.py", "csv.writer"),
+        ("core/terminal.py", "unguarded"),
+        ("core/terminal.py", "unguarded"),
         ("datasets/fetch.py", "unguarded"),
         (OWN_PIPE, "sys.stdout.buffer"),
-        ("running/interrupts.py", "os.write"),
+        ("experiment/running/interrupts.py", "os.write"),
     }
 
 
