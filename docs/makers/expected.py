@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
+from dpmf_cli.core.children import available_cores
 from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment.config.documents import FOLDER
 from dpmf_cli.experiment.results.store import write_atomically
-from dpmf_cli.experiment.running.machine import available_cores
 from dpmf_cli.papers.claims import parts_named
 from dpmf_cli.studies.expected import Figures, figures_of, path_of, read_expected
 from dpmf_cli.studies.reproduce import Reproduction, run_all

@@ -87,10 +87,10 @@ def audit(
     """
     from dpmf_cli.audit.job import Settings, keep_for_experiment, outcomes_of
     from dpmf_cli.audit.known import KNOWN, jobs_of
+    from dpmf_cli.core.children import available_cores
     from dpmf_cli.datasets import Folders
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.results.manifest import add_file
-    from dpmf_cli.experiment.running.machine import available_cores
     from dpmf_cli.report.tables.audits import audits_table, flaws_table
     from dpmf_cli.report.tables.layout import draw
 

@@ -50,13 +50,13 @@ def doctor(
 def _found() -> dict[str, Any]:
     from importlib.util import find_spec
 
+    from dpmf_cli.core.children import available_cores
     from dpmf_cli.core.compiled import entries
     from dpmf_cli.core.files import cache_folder
     from dpmf_cli.datasets import data_folder
     from dpmf_cli.datasets.located import present_keys
     from dpmf_cli.experiment.results import provenance
     from dpmf_cli.experiment.running.batches import memory
-    from dpmf_cli.experiment.running.machine import available_cores
 
     cache, kernels = cache_folder(), list(entries.inspected())
     counts = Counter(each.condition for each in kernels)

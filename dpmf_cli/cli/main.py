@@ -23,8 +23,8 @@ from dpmf_cli.cli.report import plot, report
 from dpmf_cli.cli.run import plan, run
 from dpmf_cli.cli.tables import baselines, compare, crossings, explain, levels, local_app
 from dpmf_cli.core import terminal
+from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.experiment.running.machine import available_cores
 
 LIBRARIES, OF_A_THREAD = 512 << 20, 80 << 20
 """Bytes of address space: for all imports with one OpenBLAS thread (497 MB, measured), and for each further thread

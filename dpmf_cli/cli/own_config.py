@@ -323,10 +323,10 @@ def print_answer(
     before: str = "",
 ) -> None:
     """Runs a config and prints the page that says which method to take; `before` follows the page's title."""
+    from dpmf_cli.core.children import available_cores
     from dpmf_cli.core.terminal import say
     from dpmf_cli.datasets import load
     from dpmf_cli.experiment.config import load_config
-    from dpmf_cli.experiment.running.machine import available_cores
     from dpmf_cli.experiment.running.processes import LocalProcesses
     from dpmf_cli.report.answer import answer
     from dpmf_cli.studies.experiment import run

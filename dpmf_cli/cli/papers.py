@@ -91,6 +91,7 @@ def _listed(data: Path | None) -> "TextTable":
 
 def _rows(of: dict[str, str], data: Path | None) -> Iterator[tuple[str, ...]]:
     """Yields a row for each config. `of` says what each config shows, by its name."""
+    from dpmf_cli.core.children import available_cores
     from dpmf_cli.core.terminal import say
     from dpmf_cli.datasets import Folders
     from dpmf_cli.datasets.located import what_is_missing
@@ -98,7 +99,6 @@ def _rows(of: dict[str, str], data: Path | None) -> Iterator[tuple[str, ...]]:
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.config.documents import FOLDER
     from dpmf_cli.experiment.running.calibration import calibrated
-    from dpmf_cli.experiment.running.machine import available_cores
     from dpmf_cli.experiment.running.plan import plan_without_parsing
 
     folders = Folders.named(data, base=FOLDER, results=Path("no results"))
@@ -165,8 +165,8 @@ def explore(
 
 
 def _print_settings(wanted: "Exploration", folders: "Folders", jobs: int | None) -> None:
+    from dpmf_cli.core.children import available_cores
     from dpmf_cli.evaluation.numbers import duration
-    from dpmf_cli.experiment.running.machine import available_cores
     from dpmf_cli.studies.explore import plan_of
 
     made = plan_of(wanted, folders, parsing=False)
@@ -176,9 +176,9 @@ def _print_settings(wanted: "Exploration", folders: "Folders", jobs: int | None)
 
 def _explored(wanted: "Exploration", folders: "Folders", folder: Path, jobs: int | None) -> None:
     from dpmf_cli import __version__
+    from dpmf_cli.core.children import available_cores
     from dpmf_cli.core.terminal import say
     from dpmf_cli.experiment.results.store import write_atomically
-    from dpmf_cli.experiment.running.machine import available_cores
     from dpmf_cli.experiment.running.processes import LocalProcesses
     from dpmf_cli.papers.record import Record, path_of, read_record, text_of
     from dpmf_cli.report.figures.specification import specification_bytes
@@ -245,11 +245,11 @@ def reproduce(
 
     Example: dpmf reproduce friedman2016 --small
     """
+    from dpmf_cli.core.children import available_cores
     from dpmf_cli.core.terminal import say
     from dpmf_cli.datasets import Folders
     from dpmf_cli.experiment.config.documents import FOLDER
     from dpmf_cli.experiment.results.store import write_atomically
-    from dpmf_cli.experiment.running.machine import available_cores
     from dpmf_cli.papers.claims import parts_named
     from dpmf_cli.report.html.page import overview_page
     from dpmf_cli.report.tables.layout import markdown

@@ -60,12 +60,12 @@ def run(
 
     Example: dpmf run configs/ml100k_bounded.yaml -j 2
     """
+    from dpmf_cli.core.children import available_cores
     from dpmf_cli.core.terminal import say
     from dpmf_cli.datasets import Folders
     from dpmf_cli.datasets.located import what_is_missing
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.config.loading import flags, reduced
-    from dpmf_cli.experiment.running.machine import available_cores
     from dpmf_cli.experiment.running.processes import LocalProcesses
     from dpmf_cli.studies.experiment import run as run_experiment
 
@@ -108,13 +108,13 @@ def plan(
     Example: dpmf plan configs/ml1m_bounded.yaml
     """
     from dpmf_cli.cli.plan_text import describe
+    from dpmf_cli.core.children import available_cores
     from dpmf_cli.core.terminal import say
     from dpmf_cli.datasets import Folders, known, look
     from dpmf_cli.datasets.spec import CsvSpec
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.config.loading import reduced
     from dpmf_cli.experiment.running.calibration import calibrated
-    from dpmf_cli.experiment.running.machine import available_cores
     from dpmf_cli.experiment.running.plan import plan_without_parsing
 
     loaded = reduced(load_config(config), dataset=dataset, held_out=held_out, runs=runs)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import Folders, load, look
 from dpmf_cli.datasets.spec import CsvSpec
@@ -25,7 +26,7 @@ from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import Outcome
 from dpmf_cli.experiment.running import calibration
 from dpmf_cli.experiment.running.cutting import portions_of
-from dpmf_cli.experiment.running.machine import REFERENCE, available_cores
+from dpmf_cli.experiment.running.machine import REFERENCE
 from dpmf_cli.experiment.running.processes import LocalProcesses
 from dpmf_cli.experiment.running.runner import Executor, run_rounds
 from dpmf_cli.papers.printed_cells import beside_print

@@ -1,16 +1,10 @@
-"""Describes a machine: its cores, and its speed in the few numbers that the cost of a fit depends on."""
+"""Describes a machine: its speed in the few numbers that the cost of a fit depends on."""
 
 import math
-import os
 from dataclasses import dataclass
 from itertools import pairwise
 
 from dpmf_cli.algorithms.shared.cost import Cost
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
+from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import Progress, say
 from dpmf_cli.datasets import Dataset, Folders, load
@@ -21,7 +22,7 @@ from dpmf_cli.experiment.results.manifest import Ran
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import Outcome, Task
 from dpmf_cli.experiment.running import calibration
-from dpmf_cli.experiment.running.machine import REFERENCE, Machine, available_cores
+from dpmf_cli.experiment.running.machine import REFERENCE, Machine
 from dpmf_cli.experiment.running.plan import EntryPlan, Plan, plan_for, plan_without_parsing
 from dpmf_cli.experiment.running.processes import Claims
 
