@@ -152,7 +152,10 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
     small: ClassVar[Mapping[str, Any]] = {"epochs": 3, "noisy_epochs": 3, "learning_rate": 0.1}
     """The published learning rate is meant for 10⁵ ratings, and diverges on a few."""
     only: ClassVar[ByMode] = {
-        Mode.PUBLISHED: (*(set(GradientDescentPMF.model_fields) - {"factors"}), "noisy_epochs"),
+        Mode.PUBLISHED: (
+            *(name for name in GradientDescentPMF.model_fields if name != "factors"),
+            "noisy_epochs",
+        ),
         Mode.CORRECTED: tuple(ObjectivePerturbation.model_fields),
     }
 
