@@ -9,7 +9,6 @@ from dpmf_cli.algorithms.beyond import (
     own_regression,
     patterns,
     perturbed_factorizations,
-    shrunk_averages,
 )
 from dpmf_cli.algorithms.field import dpals, dpam, frank_wolfe, hua_mf, liu_mf, mugdho_mf
 from dpmf_cli.algorithms.friedman2016 import isgd, pals, pge, pknn, psgd
@@ -75,6 +74,6 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
     liu_mf.LiuMF,
     patterns.PublicPattern,
     patterns.OwnPattern,
-    shrunk_averages.ShrunkAverages,
+    patterns.ShrunkAverages,
 )
 """The class with the parameters of each key. It validates an entry of a config."""

@@ -7,16 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.beyond.pattern_features import Pattern
 from dpmf_cli.algorithms.beyond.patterns import (
     QUANTA,
+    RIDGE,
+    Law,
+    Pattern,
     Predicted,
+    averages_of,
+    coefficients_of,
+    halves_of,
     noise_variance,
     of_averages,
     of_coefficients,
     shares_of,
 )
-from dpmf_cli.algorithms.beyond.shrunk_averages import RIDGE, Law, averages_of, coefficients_of, halves_of
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.averages import sums_and_counts
 from dpmf_cli.core.ratings import Ratings

@@ -1,30 +1,42 @@
-"""Methods on a public pattern: noisy sums of clamped residuals, and a budget split by errors predicted from public
-numbers.
+"""Methods that shrink noisy sums of clamped residuals as far as their noise requires; two know who rated what.
+
+Rows (users, or items) have coefficients c with the law N(m, τ²) and ratings x = c·z + e, where e has variance σ². The
+release for a row is s = Σ x·z with noise of variance v in each coordinate; G = Σ z·zᵀ is known. Then
+
+    E[c | s] = m + τ²·G·(τ²·G² + σ²·G + v·I)⁻¹·(s − G·m)
+    Cov[c | s] = τ²·(σ²·G + v·I)·(τ²·G² + σ²·G + v·I)⁻¹
+
+(Robinson 1991, best linear unbiased prediction). An average has z = 1 and G = n. τ and σ are public guesses, and v
+follows from ε. So the weight of a sum follows a public rule. Where who rated what is public, the budget is split by
+the errors that these formulas predict.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.linalg import svds
 
-from dpmf_cli.algorithms.beyond.pattern_features import Pattern, Spectrum
-from dpmf_cli.algorithms.beyond.shrunk_averages import Law, averages_of, coefficients_of
+from dpmf_cli.algorithms.shared.averages import EffectsModel, sums_and_counts
 from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
-from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, gram_entries
+from dpmf_cli.algorithms.shared.budget import AveragesBudget
+from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, effects_cost, gram_entries
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.core.compiled.lane_groups import groups
-from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.ratings import Ratings, UserMajor
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.kernels.als import RowProblem, SideRatings, by_item, by_user, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, move_factors, set_effects
 from dpmf_cli.kernels.reports import clamped_sums
+from dpmf_cli.kernels.symmetric import with_fixed_signs
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.accounting import LEAST_SHARE
 from dpmf_cli.privacy.curator import Curator
@@ -33,24 +45,218 @@ from dpmf_cli.privacy.mechanisms import laplace, repeated_k_norm
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
 
+Floats = NDArray[np.float64]
+
+SMALL = 64
+"""Patterns with at most this many users or items are decomposed densely."""
+
+LEAST_SPREAD = 1e-3
+"""The least deviation by which logarithms of counts are divided. Logarithms that are nearer together tell nothing."""
+
+Spectrum = tuple[Floats, Floats]
+"""Eigenvalues (rows, k), none negative, and eigenvectors (rows, k, k) of each row's Gram matrix."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Who rated what, A (n_users, n_items) of 0 and 1, and features that follow from it.
+
+    D_u and D_i are the diagonal matrices of counts. The leading k singular triples of D_u^−½·A·D_i^−½ = U·S·Vᵀ give
+
+        users   rows of U·S, each divided by its norm
+        items   rows of V·S, each divided by its norm
+
+    A user or an item without ratings has features 0. Nothing here depends on a rating's value.
+
+    rated    A by user; users (n_users, k), items (n_items, k)
+    """
+
+    rated: csr_array
+    users: Floats
+    items: Floats
+
+    @classmethod
+    def of(cls, pairs: UserMajor, k: int) -> "Pattern":
+        """The pattern of all ratings, with k features. Features that a small matrix does not have are 0."""
+        ones, shape = np.ones(len(pairs)), (pairs.n_users, pairs.n_items)
+        rated = csr_array((ones, pairs.items, pairs.user_starts), shape=shape)
+        by_user, by_item = (
+            1 / np.sqrt(np.maximum(counts, 1)) for counts in (pairs.user_counts, pairs.item_counts)
+        )
+        left, singular, right = _leading(diags_array(by_user) @ rated @ diags_array(by_item), k)
+        return cls(rated, _unit_rows(left * singular), _unit_rows(right * singular))
+
+    def first(self, k: int) -> "Pattern":
+        """The same pattern with the first k features, divided by their norm again."""
+        return Pattern(self.rated, _unit_rows(self.users[:, :k]), _unit_rows(self.items[:, :k]))
+
+    def covariates(self, side: Side, counts: NDArray[np.int64], features: int) -> Floats:
+        """(rows, 2 + features) the covariates on which averages of a side are regressed.
+
+        They are 1, the logarithm of the counts in units of its deviation, and the first features. For a row without
+        ratings all but the 1 are 0, so its average is that of all rows.
+        """
+        rated = counts > 0
+        logarithms = np.log1p(counts)
+        known = logarithms[rated] if rated.any() else np.zeros(1)
+        activity = (logarithms - known.mean()) / max(float(known.std()), LEAST_SPREAD)
+        own = self.users if side == "users" else self.items
+        return np.column_stack([np.ones(len(counts)), np.where(rated, activity, 0.0), own[:, :features]])
+
+    @cached_property
+    def _gram_of_users(self) -> Floats:
+        return _grams(self.rated, self.items)
+
+    @cached_property
+    def of_users(self) -> Spectrum:
+        """The spectrum of Σ y_i·y_iᵀ over the items that each user rated; y_i are the items' features."""
+        return _spectrum(self._gram_of_users)
+
+    @cached_property
+    def of_items(self) -> Spectrum:
+        """The spectrum of Σ x_u·x_uᵀ over the users who rated each item; x_u are the users' features."""
+        return _spectrum(_grams(self.rated.T.tocsr(), self.users))
+
+    @cached_property
+    def of_pairs(self) -> Spectrum:
+        """The spectrum, with one row, of Σ z·zᵀ over all ratings, z = x_u ⊗ y_i: Σ_u x_u·x_uᵀ ⊗ Σ_i y_i·y_iᵀ."""
+        k = self.users.shape[1]
+        outer = (self.users[:, :, None] * self.users[:, None]).reshape(-1, k * k)
+        both = (outer.T @ self._gram_of_users.reshape(-1, k * k)).reshape(k, k, k, k)
+        return _spectrum(both.transpose(0, 2, 1, 3).reshape(1, k * k, k * k))
+
+
+def _leading(matrix: csr_array, k: int) -> tuple[Floats, Floats, Floats]:
+    """U (n, k), S (k,), V (m, k) of the leading singular triples, the largest first; 0 if there are fewer than k."""
+    rank = min(matrix.shape)
+    if matrix.nnz == 0:  # Lanczos fails on a matrix of zeros
+        return np.zeros((matrix.shape[0], k)), np.zeros(k), np.zeros((matrix.shape[1], k))
+    if rank <= max(SMALL, 2 * k):
+        left, singular, right = np.linalg.svd(matrix.toarray(), full_matrices=False)
+    else:
+        left, singular, right = svds(matrix, k, v0=np.cos(np.arange(rank)))  # any start, always the same
+    order = np.argsort(-singular, kind="stable")[:k]
+    signed = with_fixed_signs(right[order].T)
+    turned = left[:, order] * np.sign(np.einsum("ij,ij->j", signed, right[order].T))
+    padding = (0, k - len(order))
+    return (
+        np.pad(turned, ((0, 0), padding)),
+        np.pad(singular[order], padding),
+        np.pad(signed, ((0, 0), padding)),
+    )
+
+
+def _unit_rows(rows: Floats) -> Floats:
+    """Each row divided by its norm. Rows that are 0 up to rounding become 0."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.where(lengths > 1e-9, rows / np.maximum(lengths, 1e-9), 0.0)
+
+
+def _grams(rated: csr_array, features: Floats) -> Floats:
+    """(rows, k, k) Σ z·zᵀ over the ratings of each row; z (k,) are the features of the other side."""
+    k = features.shape[1]
+    first, second = np.tril_indices(k)
+    grams = np.empty((rated.shape[0], k, k))
+    grams[:, first, second] = grams[:, second, first] = rated @ (features[:, first] * features[:, second])
+    return grams
+
+
+def _spectrum(grams: Floats) -> Spectrum:
+    values, vectors = np.linalg.eigh(grams)
+    return np.maximum(values, 0), vectors
+
+
+LEAST = 1e-300
+"""The lower bound of a variance in a denominator."""
+
+
+class Law(StrictModel):
+    """τ² and σ², in stars²: public guesses."""
+
+    of_rows: float = Field(gt=0, le=100, description="τ², the variance of a row's coefficient around m")
+    of_ratings: float = Field(gt=0, le=100, description="σ², the variance of a rating around its prediction")
+
+    def star(self, bound: float) -> float:
+        """The factor that turns a sum of clamp(x)/B into a sum of residuals x, in stars.
+
+        A clamp to ±B passes the fraction P(|x| ≤ B) of a small shift of normal residuals. Dividing by it undoes that.
+        """
+        return bound / math.erf(bound / math.sqrt(2 * self.of_ratings))
+
+    def of_sums(self, gram: Floats, noise: Floats | float) -> Floats:
+        """The variance of s around G·m, for eigenvalues of G."""
+        return np.maximum(self.of_rows * gram**2 + self.of_ratings * gram + noise, LEAST)
+
+    def believed(self, gram: Floats, noise: Floats | float) -> Floats:
+        """The factor that multiplies a sum, for eigenvalues of G and noise of variance v."""
+        return self.of_rows * gram / self.of_sums(gram, noise)
+
+    def error(self, gram: Floats, noise: float) -> Floats:
+        """The variance of a coefficient that is left after the estimate."""
+        return self.of_rows * (self.of_ratings * gram + noise) / self.of_sums(gram, noise)
+
+
+RIDGE = 5.0
+"""The ridge of the regression of averages on covariates: the inverse of the prior variance of its coefficients."""
+
+
+def averages_of(
+    sums: Floats,
+    counts: Floats,
+    covariates: Floats,
+    law: Law,
+    noise: Floats | float,
+) -> Floats:
+    """(n,) the average of each row. Its m is from the weighted regression of all rows on `covariates` (n, k).
+
+    sums, counts  (n,)
+    noise         the variance of the noise in the sums, () or (n,)
+
+    The first covariate is 1. A row whose count is 0 gets m.
+    """
+    weights = counts**2 / law.of_sums(counts, noise)
+    normal = (covariates * weights[:, None]).T @ covariates
+    normal += RIDGE * np.eye(covariates.shape[1])
+    right = covariates.T @ (weights * sums / np.maximum(counts, 1e-9))
+    centre = covariates @ np.linalg.solve(normal, right)
+    return np.asarray(centre + law.believed(counts, noise) * (sums - counts * centre))
+
+
+def coefficients_of(sums: Floats, spectrum: Spectrum, law: Law, noise: float) -> Floats:
+    """(rows, k) the coefficients of each row from `sums` (rows, k), with m = 0."""
+    values, vectors = spectrum
+    turned = np.einsum("rij,ri->rj", vectors, sums) * law.believed(values, noise)
+    return np.asarray(np.einsum("rij,rj->ri", vectors, turned))
+
+
 QUANTA = 50
 """Shares are integer multiples of 1/QUANTA, and none is 0."""
 
-Predicted = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Predicted = Callable[[Floats], Floats]
 """The mean squared error that a part leaves, for each ε that the part may get."""
 
 NOISES = np.geomspace(1e-6, 1e18, 121)
 """Variances of noise for which an error is computed. Between them it is interpolated."""
 
 
-def interpolated(
-    error: Callable[[float], float], variance: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-) -> Predicted:
-    """The error as a function of ε. `error` maps a variance of noise to an error, and `variance` maps ε to a variance
-    of noise."""
-    known = np.array([error(float(noise)) for noise in NOISES])
-    logarithms = np.log(NOISES)
-    return lambda epsilons: np.interp(np.log(np.maximum(variance(epsilons), NOISES[0])), logarithms, known)
+def interpolated(error: Callable[[float], float], scale: float, dimension: int) -> Predicted:
+    """The error as a function of ε. `error` maps a variance of noise to an error; the noise has `scale` at ε = 1."""
+    known, logarithms = np.array([error(float(noise)) for noise in NOISES]), np.log(NOISES)
+
+    def predicted(epsilons: Floats) -> Floats:
+        variances = np.maximum(noise_variance(scale / epsilons, dimension), NOISES[0])
+        return np.interp(np.log(variances), logarithms, known)
+
+    return predicted
+
+
+def noise_variance(scale: Floats, dimension: int) -> Floats:
+    """(E,) the variance of a coordinate of K-norm noise in `dimension` dimensions: Laplace noise in one."""
+    return np.asarray((dimension + 1) * scale**2)
+
+
+UNKNOWN = 0.3
+"""The prior variance, in stars², of the predictions of a regression on covariates."""
 
 
 def of_averages(law: Law, rated: NDArray[np.int64], covariates: int) -> Callable[[float], float]:
@@ -68,11 +274,7 @@ def of_averages(law: Law, rated: NDArray[np.int64], covariates: int) -> Callable
     return error
 
 
-UNKNOWN = 0.3
-"""The prior variance, in stars², of the predictions of a regression on covariates."""
-
-
-def of_coefficients(law: Law, gram: NDArray[np.float64], ratings: int) -> Callable[[float], float]:
+def of_coefficients(law: Law, gram: Floats, ratings: int) -> Callable[[float], float]:
     """The error of coefficients, averaged over all ratings: Σ tr(G·Cov)/n, from all eigenvalues of G."""
     values = gram[gram > 0]
     return lambda noise: float(values @ law.error(values, noise)) / max(ratings, 1)
@@ -84,25 +286,16 @@ def shares_of(parts: Mapping[str, Predicted], epsilon: float) -> dict[str, float
     Found by dynamic programming over the parts, because errors need not be convex. Those of vectors are not: noise
     drowns them at small ε.
     """
-    quanta = np.arange(1, QUANTA + 1)
-    errors = {name: predicted(quanta / QUANTA * epsilon) for name, predicted in parts.items()}
-    best: dict[int, tuple[float, tuple[int, ...]]] = {0: (0.0, ())}
-    for name, later in zip(errors, reversed(range(len(errors))), strict=True):
-        best = _with_part(best, errors[name], QUANTA - later)
-    return {name: chosen / QUANTA for name, chosen in zip(errors, best[QUANTA][1], strict=True)}
-
-
-def _with_part(
-    best: dict[int, tuple[float, tuple[int, ...]]], errors: Sequence[float] | NDArray[np.float64], most: int
-) -> dict[int, tuple[float, tuple[int, ...]]]:
-    """The best choice for each number of quanta spent, after one more part."""
-    found: dict[int, tuple[float, tuple[int, ...]]] = {}
-    for spent, (error, chosen) in best.items():
-        for quanta in range(1, most - spent + 1):
-            total = error + float(errors[quanta - 1])
-            if total < found.get(spent + quanta, (np.inf, ()))[0]:
-                found[spent + quanta] = total, (*chosen, quanta)
-    return found
+    errors = [predicted(np.arange(1, QUANTA + 1) / QUANTA * epsilon) for predicted in parts.values()]
+    best: dict[int, tuple[float, tuple[int, ...]]] = {0: (0.0, ())}  # by the number of quanta spent
+    for part, of_part in enumerate(errors, start=1):
+        before, best = best, {}
+        for spent, (error, chosen) in before.items():
+            for quanta in range(1, QUANTA - (len(errors) - part) - spent + 1):
+                total = error + float(of_part[quanta - 1])
+                if total < best.get(spent + quanta, (np.inf, ()))[0]:
+                    best[spent + quanta] = total, (*chosen, quanta)
+    return {name: chosen / QUANTA for name, chosen in zip(parts, best[QUANTA][1], strict=True)}
 
 
 AVERAGES: Mapping[Side, str] = {"items": "item averages", "users": "user averages"}
@@ -154,15 +347,10 @@ class PatternAlgorithm(PrivateAlgorithm):
     )
     laws: Laws = Laws()
 
-    def overall(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> NDArray[np.float64]:
+    def overall(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> Floats:
         """(E,) the noisy average of all ratings, within the scale."""
-        noise = laplace(
-            "global average",
-            (),
-            sensitivity=sensitivity.rating_sums(train.scale),
-            epsilon=self.global_share * epsilons,
-            curator=curator,
-        )
+        moves, epsilon = sensitivity.rating_sums(train.scale), self.global_share * epsilons
+        noise = laplace("global average", (), sensitivity=moves, epsilon=epsilon, curator=curator)
         total = noise.added_to(np.asarray(train.values.sum(dtype=np.float64)))
         return np.clip(total / max(len(train), 1), train.scale.minimum, train.scale.maximum)
 
@@ -173,22 +361,23 @@ class PatternAlgorithm(PrivateAlgorithm):
         rest, predicted = (1 - self.global_share) * epsilons, self.predicted(train, pattern)
         shares = [shares_of(predicted, float(epsilon)) for epsilon in rest]
         split = {part: np.array([each[part] for each in shares]) * rest for part in self.measured}
-        return Measurements(train, pattern, model, self.clamp, self.laws, self.covariates, split, curator)
+        return Measurements(self, train, pattern, model, split, curator)
 
     def predicted(self, train: Ratings, pattern: Pattern) -> dict[str, Predicted]:
         """The predicted error of each part, as a function of the ε that the part gets."""
-        k, found = self.factors, {}
+        k, covariates = self.factors, self.covariates + 2
         kinds: dict[str, tuple[int, Callable[[Law], Callable[[float], float]]]] = {
-            AVERAGES["items"]: (1, lambda law: of_averages(law, train.item_counts, self.covariates + 2)),
-            AVERAGES["users"]: (1, lambda law: of_averages(law, train.user_counts, self.covariates + 2)),
+            AVERAGES["items"]: (1, lambda law: of_averages(law, train.item_counts, covariates)),
+            AVERAGES["users"]: (1, lambda law: of_averages(law, train.user_counts, covariates)),
             CORE: (k * k, lambda law: of_coefficients(law, pattern.of_pairs[0], len(train))),
             FACTORS["items"]: (k, lambda law: of_coefficients(law, pattern.of_items[0], len(train))),
             FACTORS["users"]: (k, lambda law: of_coefficients(law, pattern.of_users[0], len(train))),
         }
+        found = {}
         for part in self.measured:
             law, (dimension, error) = self.laws.of(part), kinds[part]
             scale = sensitivity.clamped_vectors().value * law.star(self.clamp)
-            found[part] = interpolated(error(law), partial(variance_at, scale, dimension))
+            found[part] = interpolated(error(law), scale, dimension)
         return found
 
     def measured_cost(self, shape: Shape, grid: int, *, features: int, passes: int) -> Cost:
@@ -200,54 +389,35 @@ class PatternAlgorithm(PrivateAlgorithm):
         return Cost(visits + solved + shape.ratings * features * SINGULAR, held)
 
 
-def variance_at(scale: float, dimension: int, epsilons: Epsilons) -> NDArray[np.float64]:
-    """`noise_variance` of noise whose scale is `scale` at ε = 1."""
-    return noise_variance(scale / epsilons, dimension)
-
-
-def noise_variance(scale: NDArray[np.float64], dimension: int) -> NDArray[np.float64]:
-    """(E,) the variance of a coordinate of K-norm noise in `dimension` dimensions. In one dimension it is Laplace
-    noise."""
-    return np.asarray((dimension + 1) * scale**2)
-
-
 @dataclass(frozen=True)
 class Measurements:
     """The steps of a fit. Each measures the residuals of the model that the steps before it have released.
 
-    bound     B, to which residuals are clamped
-    laws, epsilons  the law and the ε (E,) of each part by its name
-    covariates  how many features averages are regressed on
+    epsilons  the ε (E,) of each part by its name
     """
 
+    entry: PatternAlgorithm
     train: Ratings
     pattern: Pattern
     model: FactorModel
-    bound: float
-    laws: Laws
-    covariates: int
     epsilons: Mapping[str, Epsilons]
     curator: Curator
 
-    def averages(self, side: Side) -> NDArray[np.float64]:
+    def averages(self, side: Side) -> Floats:
         """(rows, E) the updates of a side's averages: `averages_of` Σ clamp(x) with Laplace noise."""
-        part = AVERAGES[side]
-        counts = self.train.item_counts if side == "items" else self.train.user_counts
-        noise = laplace(
-            part,
-            (len(counts),),
-            sensitivity=sensitivity.clamped_sums(),
-            epsilon=self.epsilons[part],
-            curator=self.curator,
-        )
-        others = self.train.n_users if side == "items" else self.train.n_items
+        part, train = AVERAGES[side], self.train
+        counts, others = train.item_counts, train.n_users
+        if side == "users":
+            counts, others = train.user_counts, train.n_items
+        moves, epsilon = sensitivity.clamped_sums(), self.epsilons[part]
+        noise = laplace(part, counts.shape, sensitivity=moves, epsilon=epsilon, curator=self.curator)
         sums, variance = self._believable(part, noise, self._sums(side, np.ones((others, 1)))[:, 0], 1)
-        covariates = self.pattern.covariates(side, counts, self.covariates)
+        covariates = self.pattern.covariates(side, counts, self.entry.covariates)
         lanes = zip(sums.T, variance, strict=True)
-        law, known = self.laws.of(part), counts.astype(np.float64)
+        law, known = self.entry.laws.of(part), counts.astype(np.float64)
         return np.column_stack([averages_of(lane, known, covariates, law, float(v)) for lane, v in lanes])
 
-    def core(self) -> NDArray[np.float64]:
+    def core(self) -> Floats:
         """(k, k, E) W of predictions x_uᵀ·W·y_i, from Σ clamp(x)·x_u ⊗ y_i over all ratings with K-norm noise."""
         k = self.pattern.users.shape[1]
         by_users = self._sums("users", self.pattern.items)
@@ -255,44 +425,37 @@ class Measurements:
         sums = np.stack(lanes, axis=-1).reshape(1, k * k, -1)
         return self._coefficients(CORE, sums, self.pattern.of_pairs).reshape(k, k, -1)
 
-    def factors(self, side: Side) -> NDArray[np.float64]:
+    def factors(self, side: Side) -> Floats:
         """(rows, k, E) coefficients of each row on the other side's features, from Σ clamp(x)·z with K-norm noise."""
-        if side == "items":
-            return self._coefficients(
-                FACTORS[side], self._sums(side, self.pattern.users), self.pattern.of_items
-            )
-        return self._coefficients(FACTORS[side], self._sums(side, self.pattern.items), self.pattern.of_users)
+        pattern = self.pattern
+        others, spectrum = pattern.users, pattern.of_items
+        if side == "users":
+            others, spectrum = pattern.items, pattern.of_users
+        return self._coefficients(FACTORS[side], self._sums(side, others), spectrum)
 
-    def _coefficients(self, part: str, sums: NDArray[np.float64], spectrum: Spectrum) -> NDArray[np.float64]:
+    def _coefficients(self, part: str, sums: Floats, spectrum: Spectrum) -> Floats:
         """(rows, k, E) coefficients from the clean sums (rows, k, E): adds noise to them and shrinks them."""
         rows, k, _ = sums.shape
+        moves, epsilon, curator = sensitivity.clamped_vectors(), self.epsilons[part], self.curator
         (noise,) = repeated_k_norm(
-            part,
-            (rows, k),
-            repetitions=1,
-            sensitivity=sensitivity.clamped_vectors(),
-            epsilon=self.epsilons[part],
-            curator=self.curator,
+            part, (rows, k), repetitions=1, sensitivity=moves, epsilon=epsilon, curator=curator
         )
         noisy, variance = self._believable(part, noise, sums, k)
         lanes = zip(np.moveaxis(noisy, -1, 0), variance, strict=True)
-        found = [coefficients_of(lane, spectrum, self.laws.of(part), float(v)) for lane, v in lanes]
+        found = [coefficients_of(lane, spectrum, self.entry.laws.of(part), float(v)) for lane, v in lanes]
         return np.stack(found, axis=-1)
 
-    def _sums(self, side: Side, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _sums(self, side: Side, features: Floats) -> Floats:
         """(rows, k, E) the clean sums Σ clamp(x)/B·z: see `kernels.clamped_sums`."""
-        return clamped_sums(self.model, self._ratings[side], features, self.bound)
+        return clamped_sums(self.model, self._ratings[side], features, self.entry.clamp)
 
     @cached_property
     def _ratings(self) -> Mapping[Side, SideRatings]:
-        """The ratings by the rows of each side, sorted once."""
         return {"items": by_item(self.train), "users": by_user(self.train)}
 
-    def _believable(
-        self, part: str, noise: Release, sums: NDArray[np.float64], dimension: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _believable(self, part: str, noise: Release, sums: Floats, dimension: int) -> tuple[Floats, Floats]:
         """The noisy sums in stars, and (E,) the variance of the noise in each number."""
-        unit = self.laws.of(part).star(self.bound)
+        unit = self.entry.laws.of(part).star(self.entry.clamp)
         return unit * noise.added_to(sums), noise_variance(unit * noise.scale, dimension)
 
 
@@ -403,3 +566,91 @@ class OwnPattern(PatternAlgorithm):
         entries, parts = gram_entries(self.own_features + k + 1), len(groups(grid))
         own = parts * (shape.ratings + 10 * shape.users) * entries * 1.5e-9
         return measured + Cost(own, shape.rows * (self.own_features + k + 2) * LINE * parts)
+
+
+class ShrunkAverages(PrivateAlgorithm):
+    """r̂_ui = b_i + c_u, for neighbours that differ in the presence of one rating.
+
+        GAvg   from Σ (r − middle of the scale)/(half its width) over all ratings
+        b_i    = GAvg + the shrunk average from Σ clamp(r_ui − GAvg)/B over the item's ratings
+        c_u    = the shrunk average from Σ clamp(r_ui − b_i)/B over the user's ratings
+
+    Every sum is released with its count, as Σ (1 + x′)/2 and Σ (1 − x′)/2, where x′ are the terms of the sum. A
+    rating moves the two numbers by 1 in total, so sum and count together cost the step's ε once. Friedman et al.'s
+    algorithms halve ε between the two. `Law` shrinks an average towards the prediction of a regression on the
+    logarithms of noisy counts, more strongly where sum and count have more noise.
+    """
+
+    title: ClassVar[str] = "Shrunk averages"
+    about: ClassVar[str] = (
+        "Averages for neighbours that differ in the presence of a rating, shrunk as far as their "
+        "noise requires."
+    )
+    paper: ClassVar[Paper] = Paper.DPMF
+    variants: ClassVar[Variants] = {(Neighbours.UNBOUNDED, Mode.CORRECTED): None}
+    averaged: ClassVar[bool] = False
+
+    algorithm: Literal["shrunk_averages"]
+    neighbours: Neighbours = Neighbours.UNBOUNDED
+    mode: Mode = Mode.CORRECTED
+    budget: AveragesBudget = AveragesBudget(global_averages=0.02, item_averages=0.47, user_averages=0.51)
+    clamp: float = Field(1.5, ge=1e-3, le=4, description="B: residuals are clamped to ±B, in stars")
+    of_items: Law = Law(of_rows=0.2, of_ratings=1.1)
+    of_users: Law = Law(of_rows=0.17, of_ratings=0.9)
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
+        parts, scale, grid = self.budget.for_effects(epsilons), train.scale, len(epsilons)
+        half = scale.width / 2
+        everything = np.full((1, grid), (train.values.astype(np.float64) - scale.middle).sum() / half)
+        of_all = sums_and_counts(
+            "global average", halves_of(everything, np.array([len(train)])), parts.global_averages, curator
+        )
+        overall = scale.middle + half * np.clip(of_all.sums / np.maximum(of_all.counts, 1), -1, 1)
+
+        items = np.repeat(overall, train.n_items, axis=0)
+        model = factor_model(
+            np.zeros((train.n_users, 0)), np.zeros((train.n_items, 0)), np.zeros((train.n_users, grid)), items
+        )
+        items += self.believed(model, "items", train, parts.item_averages, curator)
+        np.clip(items, scale.minimum, scale.maximum, out=items)
+        set_effects(model, "items", items)
+        return EffectsModel(items, self.believed(model, "users", train, parts.user_averages, curator))
+
+    def believed(
+        self, model: FactorModel, side: Side, train: Ratings, epsilons: Epsilons, curator: Curator
+    ) -> Floats:
+        """(rows, E) the shrunk average of a model's residuals in each row of a side."""
+        if side == "items":
+            law, ratings, counts, others = self.of_items, by_item(train), train.item_counts, train.n_users
+        else:
+            law, ratings, counts, others = self.of_users, by_user(train), train.user_counts, train.n_items
+        sums = clamped_sums(model, ratings, np.ones((others, 1)), self.clamp)[:, 0]
+        found = sums_and_counts(f"{side[:-1]} averages", halves_of(sums, counts), epsilons, curator)
+        star = law.star(self.clamp)
+        lanes = zip(found.sums.T, found.counts.T, found.deviation**2, strict=True)
+        return np.column_stack(
+            [
+                averages_of(star * own, np.maximum(n, 0), activity(n, v), law, (star**2 + law.of_rows) * v)
+                for own, n, v in lanes
+            ]
+        )
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        return effects_cost(shape, grid)
+
+
+def halves_of(sums: Floats, counts: NDArray[np.int64]) -> Floats:
+    """(rows, 2, E) Σ (1 + x′)/2 and Σ (1 − x′)/2, from sums (rows, E) of x′ and their counts (rows,)."""
+    known = counts[:, None].astype(np.float64)
+    return np.stack([known + sums, known - sums], axis=1) / 2
+
+
+def activity(counts: Floats, variance: float) -> Floats:
+    """(rows, 2) covariates: 1, and the standardised logarithm of the noisy count, times how certain the count is.
+
+    A row whose count may be all noise has only the 1, so it is shrunk towards the average of all rows.
+    """
+    known, deviation = np.maximum(counts, 0), np.sqrt(variance + 1)
+    logarithms = np.log(np.hypot(known, deviation))
+    activities = (logarithms - logarithms.mean()) / max(float(logarithms.std()), LEAST_SPREAD)
+    return np.column_stack([np.ones(len(counts)), activities * known / (known + deviation)])
