@@ -5,8 +5,8 @@ from typing import Any
 from dpmf_cli.algorithms.baselines import clean_averages, clean_factorizations, clean_neighbourhoods
 from dpmf_cli.algorithms.beyond import (
     comparisons,
+    learned_features,
     local_methods,
-    own_regression,
     patterns,
     perturbed_factorizations,
 )
@@ -65,7 +65,7 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
     dpps_pnbm.PosteriorPNBM,
     comparisons.PrivateConstantNeighbourhood,
     dpps_mf.PosteriorSamplingMF,
-    own_regression.OwnRegression,
+    learned_features.OwnRegression,
     dpals.PrivateAlternatingLeastSquares,
     dpam.PrivateAlternatingMinimization,
     frank_wolfe.FrankWolfe,

@@ -6,9 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.beyond import learned_features, own_regression
-from dpmf_cli.algorithms.beyond.learned_features import averages_of, counts_of, estimated, popularity_of
-from dpmf_cli.algorithms.beyond.own_regression import OwnRegression
+from dpmf_cli.algorithms.beyond import learned_features
+from dpmf_cli.algorithms.beyond.learned_features import (
+    OwnRegression,
+    averages_of,
+    counts_of,
+    estimated,
+    popularity_of,
+)
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.testing import fit, make_ratings, predict_all
@@ -152,7 +157,7 @@ def test_the_numbers_that_numpy_repeats_are_those_of_the_package() -> None:
     of its revision."""
     assert (learned_features.QUALITY, learned_features.TREND, learned_features.CENTRE) == (0.4, 0.5, 1.0)
     assert (learned_features.LONGEST, learned_features.LEFT, learned_features.SAMPLING) == (2.0, 0.75, 0.06)
-    assert (own_regression.OF_WEIGHTS, own_regression.OF_RATINGS) == (0.1, 1.5)
+    assert (learned_features.OF_WEIGHTS, learned_features.OF_RATINGS) == (0.1, 1.5)
 
 
 def test_counts_are_posterior_means() -> None:
@@ -210,7 +215,7 @@ def test_features_are_learned_where_noise_allows_and_cost_nearly_nothing_where_n
     algorithm, train = entry(neighbours=neighbours), make_ratings(5)
     strength = algorithm.strength(train, np.array([1e-3, 1.0, 1e3, math.inf]))
     assert np.all(np.diff(strength) > 0)
-    assert algorithm.share(strength)[0] == own_regression.NOTHING
+    assert algorithm.share(strength)[0] == learned_features.NOTHING
     assert algorithm.ranks(strength)[[0, -1]].tolist() == [0, 6]
     model, _ = fit(algorithm, train, [1e-4, 1e4])
     learned = model.published["factors"][:, 3:-1]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, target
 from hypothesis import strategies as st
 
-from dpmf_cli.algorithms.beyond.own_regression import OwnRegression
+from dpmf_cli.algorithms.beyond.learned_features import OwnRegression
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.normal_equations import isometric

@@ -245,7 +245,7 @@ def interpolated(error: Callable[[float], float], scale: float, dimension: int) 
 
     def predicted(epsilons: Floats) -> Floats:
         variances = np.maximum(noise_variance(scale / epsilons, dimension), NOISES[0])
-        return np.interp(np.log(variances), logarithms, known)
+        return np.asarray(np.interp(np.log(variances), logarithms, known))
 
     return predicted
 
