@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from dpmf_cli.algorithms.baselines.clean_factorizations import SGDFactorization
-from dpmf_cli.algorithms.beyond.local_methods import (
+from dpmf_cli.algorithms.beyond.comparisons import (
     LocalMatrixFactorization,
     LocalMeans,
     shrunk_means,
@@ -120,11 +120,11 @@ def test_variances_between_and_within_groups_are_found() -> None:
     groups = np.repeat(np.arange(400), counts).astype(np.int32)
     values = (rng.normal(0, 0.3, 400)[groups] + rng.normal(0, 0.9, len(groups))).astype(np.float32)
     sums = np.bincount(groups, values).astype(np.float64)
-    found = spread(sums, counts, float((values.astype(float) ** 2).sum()))
-    assert found.within == pytest.approx(0.81, rel=0.05)
-    assert found.between == pytest.approx(0.09, rel=0.25)
+    within, between = spread(sums, counts, float((values.astype(float) ** 2).sum()))
+    assert within == pytest.approx(0.81, rel=0.05)
+    assert between == pytest.approx(0.09, rel=0.25)
     means = shrunk_means(values, groups, counts)
-    assert means == pytest.approx(sums / (counts + found.within / found.between))
+    assert means == pytest.approx(sums / (counts + within / between))
 
 
 def test_means_of_noise_alone_are_not_believed() -> None:

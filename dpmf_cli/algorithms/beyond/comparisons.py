@@ -1,4 +1,7 @@
-"""What a private covariance or similarity has to beat: the same predictors with public numbers in its place."""
+"""What methods of papers have to beat: predictors with public numbers for a covariance, and means of messages.
+
+Averages and factors of the ratings that an aggregator received are what a local method has to beat.
+"""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -8,10 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.averages import averages_of
-from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants, in_both_modes, in_mode
+from dpmf_cli.algorithms.shared.averages import EffectsModel, averages_of
+from dpmf_cli.algorithms.shared.base import Choices, Paper, PrivateAlgorithm, Variants, in_both_modes, in_mode
 from dpmf_cli.algorithms.shared.budget import AveragesBudget, ItemAveragesBudget
-from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape, effects_cost, pairs_cost
+from dpmf_cli.algorithms.shared.cost import (
+    ASKED,
+    SOLVED_ENTRY,
+    Cost,
+    Shape,
+    effects_cost,
+    gram_entries,
+    pairs_cost,
+)
 from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_products import (
     covariance_cost,
@@ -19,45 +30,61 @@ from dpmf_cli.algorithms.shared.item_products import (
     own_residuals,
     search_cost,
 )
+from dpmf_cli.algorithms.shared.local_model import LocalAlgorithm, LocalFactorization
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.neighbourhood import CERTIFIED, PrivateNeighbourhood
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, OwnMeansModel, effects_of
+from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import Raters, weighted_products
+from dpmf_cli.kernels.factors import FactorModel
+from dpmf_cli.kernels.mixture import (
+    LEAST_VARIANCE,
+    REFERENCE,
+    Mixture,
+    by_item,
+    by_user,
+    residual_variances,
+    solve_mixture,
+)
 from dpmf_cli.kernels.neighbours import nearest
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
+from dpmf_cli.privacy.local import PerturbedRatings
+from dpmf_cli.privacy.local_mechanisms import Mechanism
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class AlikeItems(ABC):
-    """Averages, and a matrix with `variance` on the diagonal (ridge included) and `covariance` elsewhere.
+    """Averages, and a matrix with one public number on the diagonal and another elsewhere, both in units of B².
 
     own      the ratings of every user who may ask; a prediction for user u uses only those of u
     effects  averages for each ε; the users' part may be unreleased
-    variance, covariance  public, in units of B²
+    entry    has the public numbers: `of_an_item` on the diagonal (ridge included), `covariance` elsewhere
     """
 
     own: Ratings
     effects: Effects
-    variance: float
-    covariance: float
+    entry: "PublicKNN | OwnMeanFixedCovariance"
 
     @abstractmethod
     def neighbours(
         self, users: NDArray[np.int32], items: NDArray[np.int32]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    ) -> tuple[NDArray[np.int64], Floats]:
         """(n,) how many neighbours each pair has, (n, E) the sum of their residuals."""
 
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> Floats:
         out = np.asarray(self.effects.items[items] + self.effects.users[users])
         counts, totals = self.neighbours(users, items)
-        spread = self.variance + (counts - 1) * self.covariance
+        covariance = self.entry.covariance
+        spread = self.entry.of_an_item + (counts - 1) * covariance
         # Without neighbours `spread` may be 0 or less; their sum is 0, so the weight does not matter.
-        weight = np.where(counts > 0, self.covariance / np.where(counts > 0, spread, 1.0), 0.0)
+        weight = np.where(counts > 0, covariance / np.where(counts > 0, spread, 1.0), 0.0)
         return np.asarray(out + weight[:, None] * totals)
 
     @property
@@ -65,17 +92,21 @@ class AlikeItems(ABC):
         """The released averages."""
         return self.effects.published
 
+    @classmethod
+    def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
+        """The model made again from what was `published`, for the users who ask."""
+        return cls(own, effects_of(arrays, entry, own), entry)
+
 
 @dataclass(frozen=True)
 class NearestAlike(AlikeItems):
-    """Predicts from the `k` of the user's items that share the most raters with the target item, by Wgt. Who rated
+    """Predicts from the k of the user's items that share the most raters with the target item, by Wgt. Who rated
     what must be public.
 
     weight  Wgt: a packed triangle
     """
 
     weight: NDArray[np.float32]
-    k: int
 
     @property
     def published(self) -> Arrays:
@@ -84,35 +115,27 @@ class NearestAlike(AlikeItems):
 
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
-        """The model made again from what was `published`, for the users who ask."""
-        effects = effects_of(arrays, entry, own)
-        return cls(own, effects, entry.of_an_item, entry.covariance, arrays["weight"], entry.k)
+        return cls(own, effects_of(arrays, entry, own), entry, arrays["weight"])
 
     def neighbours(
         self, users: NDArray[np.int32], items: NDArray[np.int32]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        own = self.own
-        found = nearest(own, users, items, self.weight, self.k)
+    ) -> tuple[NDArray[np.int64], Floats]:
+        assert isinstance(self.entry, PublicKNN)
+        found = nearest(self.own, users, items, self.weight, self.entry.k)
         totals = np.empty((len(users), self.effects.users.shape[1]))
         for lane in range(totals.shape[1]):
             # A user with fewer than k items has place −1, which is the 0 appended after the last residual.
-            residuals = np.append(own_residuals(own, self.effects, lane), 0.0)
+            residuals = np.append(own_residuals(self.own, self.effects, lane), 0.0)
             totals[:, lane] = residuals[found].sum(axis=1)
         return (found >= 0).sum(axis=1), totals
 
 
-@dataclass(frozen=True)
 class AllAlike(AlikeItems):
     """Predicts from all items that the user rated, except the target item."""
 
-    @classmethod
-    def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
-        """The model made again from what was `published`, for the users who ask."""
-        return cls(own, effects_of(arrays, entry, own), entry.of_an_item, entry.covariance)
-
     def neighbours(
         self, users: NDArray[np.int32], items: NDArray[np.int32]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    ) -> tuple[NDArray[np.int64], Floats]:
         own = self.own
         # A sentinel after the last rating: the search for a greater pair ends there, and no pair equals it.
         keys = np.append(own.users.astype(np.int64) * own.n_items + own.items, own.n_users * own.n_items)
@@ -125,13 +148,6 @@ class AllAlike(AlikeItems):
             sums = np.bincount(own.users, residuals, own.n_users)
             totals[:, lane] = sums[users] - np.where(itself, np.append(residuals, 0.0)[places], 0.0)
         return own.user_counts[users] - itself, totals
-
-
-def public_weights(train: Ratings) -> NDArray[np.float32]:
-    """Wgt without noise, for methods under which who rated what is public: a packed triangle."""
-    return weighted_products(train, Raters.of(train), np.ones(len(train)), inverse_counts(train)).astype(
-        np.float32
-    )
 
 
 class PublicKNN(PrivateAlgorithm):
@@ -173,14 +189,16 @@ class PublicKNN(PrivateAlgorithm):
     ) -> NearestAlike:
         """Who rated what is public. The neighbours are the k nearest items by Wgt."""
         effects = averages_of(self, train, self.budget.for_effects(epsilons), curator)
-        return NearestAlike(train, effects, self.of_an_item, self.covariance, public_weights(train), self.k)
+        ones = np.ones(len(train))
+        weights = weighted_products(train, Raters.of(train), ones, inverse_counts(train))
+        return NearestAlike(train, effects, self, weights.astype(np.float32))
 
     def unbounded(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> AllAlike:
         """Nothing is public. The neighbours are all other items that the user rated."""
         effects = averages_of(self, train, self.budget.for_effects(epsilons), curator)
-        return AllAlike(train, effects, self.of_an_item, self.covariance)
+        return AllAlike(train, effects, self)
 
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, run=bounded) | in_both_modes(
         Neighbours.UNBOUNDED, run=unbounded
@@ -191,8 +209,8 @@ class PublicKNN(PrivateAlgorithm):
         cost = effects_cost(shape, grid) + sums
         if self.neighbours is not Neighbours.BOUNDED:
             return cost
-        search = search_cost(shape, self.k, searches=1)
-        return cost + covariance_cost(shape, 0, private_weights=False) + search
+        weights = covariance_cost(shape, 0, private_weights=False)
+        return cost + weights + search_cost(shape, self.k, searches=1)
 
     def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
         sums = Cost(pairs * grid * self.k * 5e-9, 8.0 * self.k * pairs / calls)
@@ -241,8 +259,7 @@ class OwnMeanFixedCovariance(OwnMeansAlgorithm):
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> AllAlike:
         averages = self.released_averages(train, self.measurer(epsilons, curator))
-        own_means = self.own_means(train, averages)
-        return AllAlike(train, own_means, self.of_an_item, self.covariance)
+        return AllAlike(train, self.own_means(train, averages), self)
 
     @property
     def of_an_item(self) -> float:
@@ -274,3 +291,140 @@ class PrivateConstantNeighbourhood(PrivateNeighbourhood):
     ) -> NeighbourhoodModel:
         averages = self.item_averages(train, epsilons, curator)
         return neighbourhood_model(train, self.neighbours_of_items(train), 1.0, averages)
+
+
+class LocalMean(LocalAlgorithm):
+    """r̂_ui = the mean of all perturbed ratings: a method that does worse has learned nothing."""
+
+    title: ClassVar[str] = "mean of perturbed ratings"
+    about: ClassVar[str] = "The mean of all perturbed ratings: what a local method has to beat."
+    paper: ClassVar[Paper] = Paper.DPMF
+    revision: ClassVar[int] = 2
+
+    algorithm: Literal["local_mean"]
+
+    def aggregate(self, received: PerturbedRatings, streams: Streams) -> EffectsModel:
+        items = np.broadcast_to(received.means, (received.n_items, len(received.epsilons)))
+        return EffectsModel(items, np.zeros((received.n_users, len(received.epsilons))))
+
+
+def item_and_user_means(received: PerturbedRatings) -> EffectsModel:
+    """Computes the estimates of `LocalMeans` for each ε."""
+    grid = len(received.epsilons)
+    items, users = np.empty((received.n_items, grid)), np.empty((received.n_users, grid))
+    for e, mean in enumerate(np.clip(received.means, 0, 1)):
+        residuals = received.values.column(e) - np.float32(mean)
+        offsets = shrunk_means(residuals, received.items, received.item_counts)
+        residuals -= offsets[received.items].astype(np.float32)
+        items[:, e] = mean + offsets
+        users[:, e] = shrunk_means(residuals, received.users, received.user_counts)
+    return EffectsModel(items, users)
+
+
+def spread(sums: Floats, counts: NDArray[np.int64], squares: float) -> tuple[float, float]:
+    """The variances of one message within its group, and between the groups' true means; the latter is 0 if the
+    messages show no difference.
+
+    Analysis of variance with unequal groups: `sums` and `counts` (groups,), and `squares`, the sum of all squares.
+    Searle, Casella, McCulloch 1992, "Variance components", section 3.6: the within mean square estimates σ², and the
+    between mean square estimates σ² + n₀τ², n₀ = (N − Σn²/N)/(groups − 1). Two standard errors are subtracted from
+    the between mean square: if messages are mostly noise, a τ² that is positive by chance would bring that noise into
+    the means.
+    """
+    counted = counts[counts > 0].astype(np.float64)
+    total, others = counted.sum(), max(len(counted) - 1, 1)
+    groups = float(np.sum(sums[counts > 0] ** 2 / counted))
+    within = max(squares - groups, 0.0) / max(total - len(counted), 1)
+    between = (groups - sums.sum() ** 2 / max(total, 1)) / others
+    typical = (total - (counted**2).sum() / max(total, 1)) / others
+    chance = 2 * within * np.sqrt(2 / others)
+    # With one message in each group, noise and differences cannot be told apart.
+    seen = typical > 0 and total > len(counted)
+    return within, max(between - within - chance, 0.0) / typical if seen else 0.0
+
+
+def shrunk_means(
+    residuals: NDArray[np.float32], groups: NDArray[np.int32], counts: NDArray[np.int64]
+) -> Floats:
+    """(groups,) the means of residuals (n,) by group (n,), shrunk to 0 as if by σ²/τ² more messages of 0."""
+    sums = np.bincount(groups, residuals, len(counts)).astype(np.float64)
+    within, between = spread(sums, counts, float(np.sum(np.square(residuals, dtype=np.float64))))
+    if between == 0:
+        return np.zeros(len(counts))
+    return np.asarray(sums / (np.maximum(counts, 1) + within / between))
+
+
+class LocalMeans(LocalAlgorithm):
+    """r̂_ui = item mean + user mean, debiased and shrunk by how noisy the messages are.
+
+        item_i = m + (Σ_u (r*_ui − m))/(n_i + σ²/τ²),   user_u = (Σ_i (r*_ui − item_i))/(n_u + σ′²/τ′²)
+
+    These are the best linear estimates if the items' true means have variance τ² around m, and messages have variance
+    σ² around their item's mean. Both variances are estimated from the messages themselves (`spread`), so nothing is
+    tuned. Where noise hides all differences between items (or users), τ² = 0 and the prediction is the mean m, which
+    is clipped to [0, 1].
+    """
+
+    title: ClassVar[str] = "item and user means"
+    about: ClassVar[str] = "Item and user means of perturbed ratings, debiased and shrunk."
+    paper: ClassVar[Paper] = Paper.DPMF
+    revision: ClassVar[int] = 2
+
+    algorithm: Literal["local_means"]
+    debias: bool = Field(True, description="read messages as ½ + (p − ½)/s, so that their mean is the rating")
+
+    def aggregate(self, received: PerturbedRatings, streams: Streams) -> EffectsModel:
+        return item_and_user_means(received)
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        sums = shape.rows * grid * 16.0 + 24.0 * shape.ratings
+        return super().cost(shape, grid) + Cost(shape.ratings * grid * 3e-8, sums)
+
+
+class LocalMatrixFactorization(LocalFactorization):
+    """Alternating least squares on the perturbed ratings, with equal weights; ‖·‖² is weighted by n as in ALS-WR:
+
+        p_u ← argmin Σ_i (r*_ui − p·q_i)² + n_u·λ‖p‖²,  then the same for items,  `iterations` times
+
+    The difference between `MixtureFactorization` and this method shows what a mixture of Gaussians adds.
+
+    With `means`, it factorises the residuals of `LocalMeans`, and the ridge grows with their variance, so that λ is
+    the same prior for every mechanism and ε. Without `means`, messages of large variance (unbiased ones at small ε)
+    are overfitted.
+    """
+
+    title: ClassVar[str] = "MF of perturbed ratings"
+    about: ClassVar[str] = "Matrix factorisation of perturbed ratings by unweighted ALS."
+    paper: ClassVar[Paper] = Paper.DPMF
+    revision: ClassVar[int] = 2
+    by_rating: ClassVar[bool] = True
+
+    algorithm: Literal["local_mf"]
+    means: bool = Field(
+        False,
+        description="factorise the residuals of shrunk item and user means, with λ in units of their variance",
+    )
+    iterations: int = Field(20, ge=1, description="how often users, then items, are solved")
+
+    @classmethod
+    def choices(cls, mode: Mode) -> Choices:
+        return (tuple({"mechanism": kind.value} for kind in Mechanism),)
+
+    def averages_of(self, received: PerturbedRatings) -> EffectsModel:
+        return item_and_user_means(received) if self.means else super().averages_of(received)
+
+    def factorise(self, model: FactorModel, received: PerturbedRatings, streams: Streams) -> None:
+        values, users, items = received.values, by_user(received), by_item(received)
+        variances = np.full(len(received.epsilons), REFERENCE)
+        if self.means:
+            variances = residual_variances(model, received, values) + LEAST_VARIANCE
+        alone, ridge = Mixture(np.ones((1, len(variances))), variances[None]), self.regularization
+        everything = np.ones(len(variances), np.bool_)
+        for _ in range(self.iterations):
+            for side in (users, items):
+                solve_mixture(model, side, values, alone, regularization=ridge, active=everything)
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        solved = 2 * self.iterations * shape.ratings * gram_entries(self.factors)
+        seconds = solved * SOLVED_ENTRY * len(groups(grid))
+        return super().cost(shape, grid) + Cost(seconds, 12.0 * shape.ratings)
