@@ -184,18 +184,14 @@ class PublicKNN(PrivateAlgorithm):
         """v + ridge, in units of B²."""
         return self.variance + self.ridge
 
-    def bounded(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> NearestAlike:
+    def bounded(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> NearestAlike:
         """Who rated what is public. The neighbours are the k nearest items by Wgt."""
         effects = averages_of(self, train, self.budget.for_effects(epsilons), curator)
         ones = np.ones(len(train))
         weights = weighted_products(train, Raters.of(train), ones, inverse_counts(train))
         return NearestAlike(train, effects, self, weights.astype(np.float32))
 
-    def unbounded(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> AllAlike:
+    def unbounded(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> AllAlike:
         """Nothing is public. The neighbours are all other items that the user rated."""
         effects = averages_of(self, train, self.budget.for_effects(epsilons), curator)
         return AllAlike(train, effects, self)

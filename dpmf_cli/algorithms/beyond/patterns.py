@@ -200,13 +200,7 @@ RIDGE = 5.0
 """The ridge of the regression of averages on covariates: the inverse of the prior variance of its coefficients."""
 
 
-def averages_of(
-    sums: Floats,
-    counts: Floats,
-    covariates: Floats,
-    law: Law,
-    noise: Floats | float,
-) -> Floats:
+def averages_of(sums: Floats, counts: Floats, covariates: Floats, law: Law, noise: Floats | float) -> Floats:
     """(n,) the average of each row. Its m is from the weighted regression of all rows on `covariates` (n, k).
 
     sums, counts  (n,)

@@ -57,8 +57,8 @@ class ObjectivePrivateALS(PrivateLeastSquares):
         return model
 
     def moves(self, side: Side, scale: Scale) -> RowMoves:
-        _, other = self.norms(side)
-        return RowMoves(sensitivity.least_squares_right_hand_side(other, self.bound(scale), scale))
+        of_others = self.norms(side)[1]
+        return RowMoves(sensitivity.least_squares_right_hand_side(of_others, self.bound(scale), scale))
 
 
 class PrivateBatchGradientDescent(NormBoundedFactorization):
@@ -100,17 +100,10 @@ class PrivateBatchGradientDescent(NormBoundedFactorization):
             curator=curator,
         )
         model = self.start_within_norms(train, effects, streams)
-        bound = self.bound(train.scale)
-        step = BatchStep(
-            self.learning_rate, self.regularization, bound, self.clip, self.user_norm, self.item_norm
-        )
+        bound, norms = self.bound(train.scale), (self.user_norm, self.item_norm)
+        step = BatchStep(self.learning_rate, self.regularization, bound, self.clip, *norms)
         for gradients in steps:
-            gradients.inside(
-                step_batch,
-                model,
-                train,
-                step,
-            )
+            gradients.inside(step_batch, model, train, step)
         return model
 
     def cost(self, shape: Shape, grid: int) -> Cost:

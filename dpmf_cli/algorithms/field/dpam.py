@@ -1,7 +1,7 @@
 """DPAM: private alternating minimisation by noisy gradients. The public code of Chien et al. 2021."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -28,7 +28,6 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian
 from dpmf_cli.privacy.neighbours import Mode
-from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import clipped_contributions
 from dpmf_cli.privacy.subsampling import noise_multipliers
 
@@ -102,7 +101,16 @@ class PrivateAlternatingMinimization(ItemAlternation):
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
         begun = self.begin(train, epsilons, streams, curator)
         multiplier = self.noise_multipliers(epsilons)
-        gradients = self.gradients(train.n_items, multiplier, curator)
+        gradients = subsampled_gaussian(
+            "gradients",
+            (train.n_items, self.factors),
+            repetitions=self.iterations * self.steps,
+            rate=self.sampling_rate,
+            sensitivity=clipped_contributions(self.clip, 2, self.neighbours),
+            contribution=self.clip,
+            multiplier=multiplier,
+            curator=curator,
+        )
         rng, rates = streams.generator("samples of users"), self.rates(multiplier, train.n_users)
         for _ in range(self.iterations):
             self.step_users(begun)
@@ -111,11 +119,6 @@ class PrivateAlternatingMinimization(ItemAlternation):
                 noisy = next(gradients).added_to(right_sides(begun.model, sample, slice(None)))
                 descend_items(begun.model, noisy / self.sampling_rate, rates, self.item_ridge)
         return self.end(begun, train)
-
-    def rates(self, multiplier: Epsilons, n_users: int) -> Epsilons:
-        """(E,) η, lowered for more users than `FEW`, whose gradients add up, and for noise that would add up."""
-        noise = math.sqrt(self.iterations * self.steps) * self.clip * multiplier / self.sampling_rate
-        return rates_under(noise, self.learning_rate * min(1.0, FEW / n_users), self.spread)
 
     def noise_multipliers(self, epsilons: Epsilons) -> Epsilons:
         """(E,) σ/C of the gradients, beside the mean and the counts, which take their fractions of θ."""
@@ -129,18 +132,10 @@ class PrivateAlternatingMinimization(ItemAlternation):
             beside=np.array([beside * self.theta_of(float(epsilon)) for epsilon in epsilons]),
         )
 
-    def gradients(self, n_items: int, multiplier: Epsilons, curator: Curator) -> Iterator[Release]:
-        """Yields the release of each step's gradients."""
-        return subsampled_gaussian(
-            "gradients",
-            (n_items, self.factors),
-            repetitions=self.iterations * self.steps,
-            rate=self.sampling_rate,
-            sensitivity=clipped_contributions(self.clip, 2, self.neighbours),
-            contribution=self.clip,
-            multiplier=multiplier,
-            curator=curator,
-        )
+    def rates(self, multiplier: Epsilons, n_users: int) -> Epsilons:
+        """(E,) η, lowered for more users than `FEW`, whose gradients add up, and for noise that would add up."""
+        noise = math.sqrt(self.iterations * self.steps) * self.clip * multiplier / self.sampling_rate
+        return rates_under(noise, self.learning_rate * min(1.0, FEW / n_users), self.spread)
 
     def of_some(self, parts: UserParts, rng: np.random.Generator) -> UserParts:
         """Returns the parts of a random sample of the users."""

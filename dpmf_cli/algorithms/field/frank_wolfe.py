@@ -1,7 +1,7 @@
 """DP Frank–Wolfe: matrix completion by one noisy eigenvector after the other. Jain, Thakkar and Thakurta 2018."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -30,7 +30,8 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.release import Release
+
+Floats = NDArray[np.float64]
 
 SECONDS_PER_VISIT, SECONDS_PER_ENTRY, SECONDS_PER_NORMAL = 4.5e-9, 4e-9, 1.3e-8
 """Per product of two ratings of one user, added to all matrices that are held side by side; per pair of items in one
@@ -98,22 +99,6 @@ class FrankWolfe(OwnMeansAlgorithm):
     def theta_of(self, epsilon: float) -> float:
         return epsilon / self.factor if self.mode is Mode.PUBLISHED else super().theta_of(epsilon)
 
-    @property
-    def longest(self) -> float:
-        """The bound to which ‖a_u‖₂ is clipped."""
-        return 2 * self.norm if self.mode is Mode.PUBLISHED else self.norm
-
-    @property
-    def limit(self) -> float:
-        """The bound to which Π scales ‖P_Ω(Y_u)‖₂ down."""
-        return self.norm if self.mode is Mode.PUBLISHED else math.inf
-
-    def slack(self, deviation: float, n_items: int) -> float:
-        """λ′ − λ̂."""
-        if self.mode is Mode.CORRECTED:
-            return 0.0
-        return float(math.sqrt(deviation * math.log(n_items / self.failure)) * n_items**0.25)
-
     def own_means(self, train: Ratings, averages: CentredAverages) -> Effects:
         """Published: each user's mean rating, less the middle of the scale, which the items' effects hold."""
         if self.mode is Mode.CORRECTED:
@@ -123,16 +108,23 @@ class FrankWolfe(OwnMeansAlgorithm):
         users = np.repeat(means[:, None], len(averages.overall), axis=1)
         return Effects(averages.overall, averages.items, users, averages.residual)
 
-    def noises(
+    def complete(
         self,
         train: Ratings,
-        multiplier: NDArray[np.float64],
+        effects: Effects,
+        multiplier: Floats,
         curator: Curator,
         claimed: Epsilons | None = None,
-    ) -> Iterator[Release]:
-        """Yields N(0, σ²) for T triangles. `multiplier` (E,) is σ divided by how far one user moves a triangle."""
-        moves = user_gram(self.longest)
-        return subsampled_gaussian(
+    ) -> OwnFactors:
+        """Takes the T steps. `multiplier` (E,) is σ divided by how far one user moves a triangle."""
+        raters, singular = Raters.of(train), np.zeros((self.iterations, len(multiplier)))
+        nuclear = self.nuclear * math.sqrt(train.n_users * train.n_items)
+        no_vectors = np.zeros((train.n_items, self.iterations))
+        no_steps = np.zeros((train.n_users, self.iterations))
+        model = factor_model(no_steps, no_vectors, effects.users, effects.items)
+        longest = self.bounds[0]
+        moves = user_gram(longest)
+        noises = subsampled_gaussian(
             "AᵀA",
             (triangle_size(train.n_items),),
             repetitions=self.iterations,
@@ -143,37 +135,27 @@ class FrankWolfe(OwnMeansAlgorithm):
             curator=curator,
             claimed=claimed,
         )
-
-    def complete(self, train: Ratings, effects: Effects, noises: Iterator[Release]) -> OwnFactors:
-        """Takes the T steps."""
-        raters, singular = Raters.of(train), np.zeros((self.iterations, len(effects.overall)))
-        nuclear = self.nuclear * math.sqrt(train.n_users * train.n_items)
-        no_vectors = np.zeros((train.n_items, self.iterations))
-        no_steps = np.zeros((train.n_users, self.iterations))
-        model = factor_model(no_steps, no_vectors, effects.users, effects.items)
         for step, noise in enumerate(noises):
-            values, vectors = self.leading(model, train, raters, noise)
-            slack = np.array([self.slack(float(scale), train.n_items) for scale in noise.scale])
-            singular[step] = np.sqrt(np.maximum(values, 0)) + slack
+            vectors = np.empty((train.n_items, len(multiplier)))
+            for place, gram in released_grams(model, train, raters, noise, longest):
+                value, vector = leading_eigenpairs(gram, train.n_items, 1, which="largest")
+                singular[step, place], vectors[:, place] = np.sqrt(np.maximum(value[0], 0)), vector[:, 0]
+            if self.mode is Mode.PUBLISHED:
+                logarithm = math.log(train.n_items / self.failure)
+                singular[step] += np.sqrt(noise.scale * logarithm) * train.n_items**0.25
             move_factors(model, "items", slice(step, step + 1), vectors[:, None])
             self.step(model, train, step, singular, nuclear)
         beside = {**effects.published, "singular": singular, "nuclear": np.array([nuclear])}
         return OwnFactors(self, model.without_users(), beside, train)
 
-    def leading(
-        self, model: FactorModel, train: Ratings, raters: Raters, noise: Release
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(E,) λ̂² and (n_items, E) v of each ε's W."""
-        values, vectors = np.empty(len(noise.scale)), np.empty((train.n_items, len(noise.scale)))
-        for place, gram in released_grams(model, train, raters, noise, self.longest):
-            value, vector = leading_eigenpairs(gram, train.n_items, 1, which="largest")
-            values[place], vectors[:, place] = value[0], vector[:, 0]
-        return values, vectors
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The bounds to which ‖a_u‖₂ is clipped, and to which Π scales ‖P_Ω(Y_u)‖₂ down."""
+        return (2 * self.norm, self.norm) if self.mode is Mode.PUBLISHED else (self.norm, math.inf)
 
-    def step(
-        self, model: FactorModel, own: Ratings, step: int, singular: NDArray[np.float64], nuclear: float
-    ) -> None:
+    def step(self, model: FactorModel, own: Ratings, step: int, singular: Floats, nuclear: float) -> None:
         """Takes each user's step, once v and λ′ of the step are there. singular is (T, E), nuclear is k."""
+        longest, limit = self.bounds
         step_towards(
             model,
             own,
@@ -181,8 +163,8 @@ class FrankWolfe(OwnMeansAlgorithm):
             singular[step],
             keep=1 - 1 / self.iterations,
             pull=nuclear / self.iterations,
-            clip=self.longest,
-            limit=self.limit,
+            clip=longest,
+            limit=limit,
         )
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
@@ -192,9 +174,7 @@ class FrankWolfe(OwnMeansAlgorithm):
             self.step(model, own, step, beside["singular"], float(beside["nuclear"][0]))
         return model
 
-    def published(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> OwnFactors:
+    def published(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> OwnFactors:
         """x_ui = r_ui − the mean of u's own ratings. Of a user's ratings, ξ at most are kept, drawn at random.
 
         The paper assumes ‖P_Ω(x_u)‖ ≤ L, and Π keeps ‖P_Ω(Y_u)‖ ≤ L, so that ‖a_u‖ ≤ 2L. Here a_u is clipped to 2L,
@@ -206,12 +186,9 @@ class FrankWolfe(OwnMeansAlgorithm):
         grid, middle = len(epsilons), train.scale.middle
         known = CentredAverages(np.full(grid, middle), np.full((train.n_items, grid), middle), np.zeros(grid))
         multiplier = math.sqrt(self.iterations) * self.factor / epsilons
-        noises = self.noises(train, multiplier, curator, claimed=epsilons)
-        return self.complete(train, self.own_means(train, known), noises)
+        return self.complete(train, self.own_means(train, known), multiplier, curator, claimed=epsilons)
 
-    def corrected(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> OwnFactors:
+    def corrected(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> OwnFactors:
         """x_ui = r_ui − MAvg_i − r̄_u, with noisy averages MAvg and the user's own mean r̄_u (`own_means`).
 
         a_u is clipped to L, which needs no assumption, so Π, which bounded a_u, is left out. All ratings are kept. σ
@@ -221,7 +198,7 @@ class FrankWolfe(OwnMeansAlgorithm):
         effects = self.own_means(train, self.released_averages(train, self.measurer(epsilons, curator)))
         theta = np.array([self.theta_of(float(epsilon)) for epsilon in epsilons])
         multiplier = math.sqrt(self.iterations) / (self.budget.gram * theta)
-        return self.complete(train, effects, self.noises(train, multiplier, curator))
+        return self.complete(train, effects, multiplier, curator)
 
     variants: ClassVar[Variants] = {
         (Neighbours.USER, Mode.PUBLISHED): published,

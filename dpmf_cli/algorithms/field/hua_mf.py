@@ -23,13 +23,7 @@ from dpmf_cli.algorithms.shared.probabilistic import sampled_model
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
-from dpmf_cli.kernels.als import (
-    RowProblem,
-    by_item,
-    by_user,
-    solve_perturbed,
-    solve_rows,
-)
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.sums import residual_sums_by_user
 from dpmf_cli.privacy import sensitivity
@@ -81,9 +75,7 @@ class HuaMF(PrivateAlgorithm):
     effects: EffectsParameters = EffectsParameters(beta_m=10, beta_u=20, residual_clamp=2)
     budget: ItemFactorsBudget = ItemFactorsBudget()
 
-    def published(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> KnownModel:
+    def published(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> KnownModel:
         """U is fitted to the same ratings by regularised least squares without noise, and divided by the norm of
         its longest row.
 
@@ -102,9 +94,8 @@ class HuaMF(PrivateAlgorithm):
             epsilon=epsilons,
             curator=curator,
         )
-        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
-        grid = len(epsilons)
-        model = factor_model(users, items, np.zeros((train.n_users, grid)), np.zeros((train.n_items, grid)))
+        factors, grid = initial_factors(train, self.initial_factors, self.factors, streams), len(epsilons)
+        model = factor_model(*factors, np.zeros((train.n_users, grid)), np.zeros((train.n_items, grid)))
         ratings_by_user, ratings_by_item = by_user(train), by_item(train)
         clean = RowProblem(self.regularization, bound=np.inf)
         for _ in range(self.iterations):
@@ -117,9 +108,7 @@ class HuaMF(PrivateAlgorithm):
         noise.inside(solve_perturbed, model, ratings_by_item, perturbed, np.inf)
         return sampled_model(train, np.ones((len(train), grid), np.bool_), model)
 
-    def corrected(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> OwnFactors:
+    def corrected(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> OwnFactors:
         """U is drawn as random unit rows that do not depend on any rating, so the theorem holds:
 
             x_ij = clamp(r_ij − IAvg_j, ±B),   IAvg noisy averages (`bounded_item_averages`)
@@ -130,12 +119,8 @@ class HuaMF(PrivateAlgorithm):
         question. Predictions use the target user's own ratings (‡).
         """
         shares = {part: self.budget.fractions[part] * epsilons for part in (Part.OVERALL, Part.ITEMS)}
-        _, averages = bounded_item_averages(
-            train,
-            laplace_steps(shares, curator),
-            sensitivity.rating_sums(train.scale),
-            shrinkage=self.effects.of_items,
-        )
+        steps, moves = laplace_steps(shares, curator), sensitivity.rating_sums(train.scale)
+        _, averages = bounded_item_averages(train, steps, moves, shrinkage=self.effects.of_items)
         clamp = self.effects.residual_clamp
         (noise,) = repeated_k_norm(
             "objective, item factors",
@@ -150,21 +135,17 @@ class HuaMF(PrivateAlgorithm):
         items = np.zeros((train.n_items, self.factors))
         model = factor_model(users, items, np.zeros((train.n_users, len(epsilons))), averages)
         ridge = self.item_ridge + self.noise_ridge * noise.scale
-        noise.inside(
-            solve_perturbed, model, by_item(train), RowProblem(ridge, clamp, per_rating=False), np.inf
-        )
+        perturbed = RowProblem(ridge, clamp, per_rating=False)
+        noise.inside(solve_perturbed, model, by_item(train), perturbed, np.inf)
         return OwnFactors(self, model.without_users(), {}, train)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
         """Returns V with each user's own mean and p_u."""
         averages = np.concatenate([group.table("items")[:, -1] for group in items.groups], axis=1)
-        sums = residual_sums_by_user(
-            own.users, own.items, own.values, averages.astype(np.float64), own.n_users
-        )
-        counts = own.user_counts[:, None].astype(np.float64)
-        model = items.with_users(
-            stabilised(sums[:-1], counts, self.effects.beta_u, np.zeros(averages.shape[1]))
-        )
+        means = averages.astype(np.float64)
+        sums = residual_sums_by_user(own.users, own.items, own.values, means, own.n_users)[:-1]
+        counts, middle = own.user_counts[:, None].astype(np.float64), np.zeros(averages.shape[1])
+        model = items.with_users(stabilised(sums, counts, self.effects.beta_u, middle))
         solve_rows(model, by_user(own), RowProblem(self.user_ridge, np.inf, per_rating=False))
         return model
 

@@ -1,7 +1,7 @@
 """Langevin dynamics rating by rating, as the authors' own code runs it. Liu, Wang and Smola 2015."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -25,14 +25,6 @@ SIDES: tuple[Side, ...] = ("users", "items")
 
 VISIT = 6e-8
 """Seconds per rating, latent factor and group of 16 lanes, including the noise of its two rows."""
-
-
-@dataclass(frozen=True)
-class Precisions:
-    """λ for each ε: for errors (E,), and by side for the coordinates of rows (d + 1, E), with the bias last."""
-
-    of_errors: NDArray[np.float64]
-    of_rows: Mapping[Side, NDArray[np.float64]]
 
 
 class LiuMF(PrivateAlgorithm):
@@ -75,7 +67,7 @@ class LiuMF(PrivateAlgorithm):
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
         train = at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
         middle, largest = train.scale.middle, max(abs(train.scale.minimum), abs(train.scale.maximum))
-        roots, count = visits_between(train), max(len(train), 1)
+        roots, count, grid = visits_between(train), max(len(train), 1), len(epsilons)
         chain = posterior_sampling(
             "factors",
             (len(roots), self.factors + 1),
@@ -88,38 +80,37 @@ class LiuMF(PrivateAlgorithm):
             curator=curator,
         )
         centred = replace(train, values=train.values - np.float32(middle))
-        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
-        grid = len(epsilons)
-        model = factor_model(users, items, np.zeros((train.n_users, grid)), np.zeros((train.n_items, grid)))
-        precisions = Precisions(
-            np.ones(grid), {side: np.full((self.factors + 1, grid), 100.0) for side in SIDES}
-        )
+        factors = initial_factors(train, self.initial_factors, self.factors, streams)
+        model = factor_model(*factors, np.zeros((train.n_users, grid)), np.zeros((train.n_items, grid)))
+        of_errors, of_rows = np.ones(grid), {side: np.full((self.factors + 1, grid), 100.0) for side in SIDES}
         counts: dict[Side, NDArray[np.int64]] = {"users": train.user_counts, "items": train.item_counts}
         for step in chain:
-            power = 2 * step.drift * count  # n·η·s
-            decays = {side: _decays(power * precisions.of_rows[side], counts[side]) for side in SIDES}
-            round_ = Round(power * precisions.of_errors, decays)
-            step.noise.inside(langevin_round, model, centred, roots, round_)
-            precisions = self.learned(centred, model)
+            power, decays = 2 * step.drift * count, {}  # n·η·s
+            for (
+                side
+            ) in SIDES:  # (rows, d + 1, E) η·s·(n/n_row)·λ; 1 at most, because a row changes sign beyond
+                visits = np.maximum(counts[side], 1)[:, None, None]
+                decays[side] = np.minimum(power * of_rows[side] / visits, 1.0)
+            step.noise.inside(langevin_round, model, centred, roots, Round(power * of_errors, decays))
+            of_errors, of_rows = self.learned(centred, model)
         for group in model.groups:
             group.table("items")[:, -1] += np.float32(middle)
         return model
 
-    def learned(self, train: Ratings, model: FactorModel) -> Precisions:
-        """Returns the means of the posteriors of λ, given all rows."""
-        left = train.values[:, None] - model.predict(train.users, train.items)
-        of_errors = self.posterior(len(train), np.square(left, dtype=np.float64).sum(axis=0))
-        rows = {
-            side: np.concatenate([group.table(side) for group in model.groups], axis=2).astype(np.float64)
-            for side in SIDES
-        }
-        return Precisions(
-            of_errors, {side: self.posterior(len(each), (each**2).sum(axis=0)) for side, each in rows.items()}
-        )
+    def learned(self, train: Ratings, model: FactorModel) -> tuple[Epsilons, dict[Side, Epsilons]]:
+        """Returns the means of the posteriors of λ, given all rows: (a + n/2)/(b + Σx²/2) for n numbers x.
 
-    def posterior(self, count: int, squares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns (a + n/2)/(b + Σx²/2) for n numbers x."""
-        return np.asarray((self.shape + count / 2) / (self.rate + squares / 2))
+        They are λ for each ε: of errors (E,), and by side of the coordinates of rows (d + 1, E), with the bias last.
+        """
+
+        def posterior(numbers: NDArray[np.floating]) -> NDArray[np.float64]:
+            squares = np.square(numbers, dtype=np.float64).sum(axis=0)
+            return np.asarray((self.shape + len(numbers) / 2) / (self.rate + squares / 2))
+
+        of_rows = {}
+        for side in SIDES:
+            of_rows[side] = posterior(np.concatenate([group.table(side) for group in model.groups], axis=2))
+        return posterior(train.values[:, None] - model.predict(train.users, train.items)), of_rows
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         ratings, row = min(shape.ratings, self.most_ratings * shape.users), self.factors + 1
@@ -127,8 +118,3 @@ class LiuMF(PrivateAlgorithm):
         drawn = (2 * ratings + shape.rows) * float(row)
         seconds = passes * ratings * row * VISIT + self.iterations * drawn * 1e-8
         return Cost(seconds + 1e-7 * shape.ratings, 4 * rows * len(groups(grid)) + 16 * drawn + 64 * ratings)
-
-
-def _decays(power: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(rows, d + 1, E) η·s·(n/n_row)·λ, from n·η·s·λ (d + 1, E); 1 at most, because a row changes sign beyond."""
-    return np.minimum(power / np.maximum(counts, 1)[:, None, None], 1.0)

@@ -80,11 +80,11 @@ class MugdhoMF(PrivateAlgorithm):
             claimed=epsilons,
             curator=curator,
         )
-        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
-        middle = np.full((train.n_items, len(epsilons)), train.scale.middle)
-        model = factor_model(users, items, np.zeros((train.n_users, len(epsilons))), middle)
-        descent, visits = Descent(model, momentum=0.0), visits_of_all(train, len(epsilons))
-        rates = np.full(len(epsilons), self.learning_rate)
+        factors, grid = initial_factors(train, self.initial_factors, self.factors, streams), len(epsilons)
+        middle = np.full((train.n_items, grid), train.scale.middle)
+        model = factor_model(*factors, np.zeros((train.n_users, grid)), middle)
+        descent, visits = Descent(model, momentum=0.0), visits_of_all(train, grid)
+        rates = np.full(grid, self.learning_rate)
         for gradients in steps:
             sum_gradients(descent, visits, 0, len(train))
             gradients.inside(step_noisy, descent, "users", rates, self.regularization)

@@ -54,9 +54,7 @@ class InputPerturbationSGD(PrivateFactorization):
     order: Literal["user_major", "shuffled"] = "user_major"
     threshold: float = Field(0.6, gt=0, description="α, unbounded only: smaller perturbed values are dropped")
 
-    def bounded(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> FactorModel:
+    def bounded(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> FactorModel:
         """Algorithm 3, with its line numbers. Neighbours differ in the value of one rating.
 
         eq. 7    r̃_ui = clamp(r_ui − IAvg(i) − UAvg(u), [−B, B])
@@ -74,17 +72,13 @@ class InputPerturbationSGD(PrivateFactorization):
             epsilon=self.for_factors(epsilons),
             curator=curator,
         )
-        model = self.start(train, effects, streams)
-        residuals.inside(  # lines 1 to 3
-            descend_perturbed,
-            model,
-            in_order(train, self.order, streams),
-            Sgd(self.learning_rate, self.regularization, bound, epochs=self.epochs),
-        )
+        model, visits = self.start(train, effects, streams), in_order(train, self.order, streams)
+        sgd = Sgd(self.learning_rate, self.regularization, bound, epochs=self.epochs)
+        residuals.inside(descend_perturbed, model, visits, sgd)  # lines 1 to 3
         return model
 
     def unbounded(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+        self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator
     ) -> FactorModel:
         """Algorithm 3 over all cells of the users × items matrix. Neighbours differ in the presence of one rating.
 
@@ -130,15 +124,10 @@ class InputPerturbationSGD(PrivateFactorization):
         order = rng.permutation(train.n_items).astype(np.int32)
         shifts = rng.integers(train.n_items, size=train.n_users)
         model = self.start(train, effects, streams)
-        residuals.inside(
-            descend_survivors,
-            model,
-            train,
-            order,
-            shifts,
-            Sgd(self.learning_rate, self.regularization, bound, threshold=self.threshold, epochs=self.epochs),
-            samples,
+        sgd = Sgd(
+            self.learning_rate, self.regularization, bound, threshold=self.threshold, epochs=self.epochs
         )
+        residuals.inside(descend_survivors, model, train, order, shifts, sgd, samples)
         return model
 
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, run=bounded) | in_both_modes(

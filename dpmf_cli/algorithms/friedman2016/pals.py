@@ -10,12 +10,7 @@ from dpmf_cli.algorithms.shared.base import Paper, Variants
 from dpmf_cli.algorithms.shared.private_factorization import PrivateLeastSquares, RowMoves, Side
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
-from dpmf_cli.kernels.als import (
-    RowProblem,
-    by_item,
-    by_user,
-    perturb_solved,
-)
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, perturb_solved
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -56,13 +51,9 @@ class PrivateALS(PrivateLeastSquares):
         users, items = self.problem("user", train.scale), self.problem("item", train.scale)
         ratings_by_user, ratings_by_item = by_user(train), by_item(train)
         model = self.start_within_norms(train, effects, streams)
-        for user_rows, item_rows in zip(user_noises, item_noises, strict=True):
-            user_rows.inside(  # lines 3 to 6
-                perturb_solved, model, ratings_by_user, users, of_users, self.user_norm
-            )
-            item_rows.inside(  # lines 7 to 10
-                perturb_solved, model, ratings_by_item, items, of_items, self.item_norm
-            )
+        for user_rows, item_rows in zip(user_noises, item_noises, strict=True):  # lines 3 to 6, then 7 to 10
+            user_rows.inside(perturb_solved, model, ratings_by_user, users, of_users, self.user_norm)
+            item_rows.inside(perturb_solved, model, ratings_by_item, items, of_items, self.item_norm)
         return model
 
     def noise_factors(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -74,24 +65,22 @@ class PrivateALS(PrivateLeastSquares):
 
     def theorem_6(self, side: Side, scale: Scale) -> RowMoves:
         """Algorithm 6 with the norms where theorem 6 has them: q_max in the user step, p_max in the item step."""
-        _, other = self.norms(side)
-        return RowMoves(sensitivity.least_squares_row(other, self.bound(scale), scale))
+        return RowMoves(sensitivity.least_squares_row(self.norms(side)[1], self.bound(scale), scale))
 
     def as_listed(self, side: Side, scale: Scale) -> RowMoves:
         """Algorithm 6 as listed: p_max in the user step, q_max in the item step. Theorem 6 swaps them."""
-        own, other = self.norms(side)
-        true, swapped = (
-            sensitivity.least_squares_row(norm, self.bound(scale), scale) for norm in (other, own)
+        swapped, true = (
+            sensitivity.least_squares_row(norm, self.bound(scale), scale) for norm in self.norms(side)
         )
         return RowMoves(true, calibrated_to=swapped)
 
     def table_1(self, side: Side, scale: Scale) -> RowMoves:
         """Algorithm 6 with the sensitivities of table 1. Nothing is provable: the scale depends on the private n."""
-        own, other = self.norms(side)
+        why = "the scale depends on the private n"
         return RowMoves(
-            sensitivity.no_bound_known(2, Neighbours.UNBOUNDED, "the scale depends on the private n"),
-            calibrated_to=sensitivity.published_least_squares_row_unbounded(
-                self.regularization, own, other, self.bound(scale)
+            sensitivity.no_bound_known(2, Neighbours.UNBOUNDED, why),
+            sensitivity.published_least_squares_row_unbounded(
+                self.regularization, *self.norms(side), self.bound(scale)
             ),
         )
 
@@ -100,10 +89,8 @@ class PrivateALS(PrivateLeastSquares):
 
         Every row, rated or not, gets noise of the same scale (`sensitivity.constrained_ridge_row_unbounded`).
         """
-        own, other = self.norms(side)
-        return RowMoves(
-            sensitivity.constrained_ridge_row_unbounded(self.ridge, own, other, self.bound(scale))
-        )
+        moves = sensitivity.constrained_ridge_row_unbounded
+        return RowMoves(moves(self.ridge, *self.norms(side), self.bound(scale)))
 
     variants: ClassVar[Variants] = {
         (Neighbours.BOUNDED, Mode.PUBLISHED): as_listed,

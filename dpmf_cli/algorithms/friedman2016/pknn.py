@@ -13,7 +13,6 @@ from dpmf_cli.algorithms.shared.averages import averages_of
 from dpmf_cli.algorithms.shared.base import Paper, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
 from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape, effects_cost, pairs_cost
-from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceAlgorithm, CovarianceModel
 from dpmf_cli.algorithms.shared.item_products import (
     MeasuredProducts,
@@ -85,54 +84,38 @@ class PrivateKNN(CovarianceAlgorithm):
     def rater_weight(self) -> float:
         return 1 / self.typical_count
 
-    def measure(self, train: Ratings, effects: Effects) -> MeasuredProducts:
-        """Returns Cov and Wgt without noise."""
-        return MeasuredProducts(train, effects, self.effects.residual_clamp, inverse_counts(train))
-
-    def release_of_covariance(self, train: Ratings, epsilon: Epsilons, curator: Curator) -> Release:
-        """Returns the release of Cov, with `epsilon` (E,)."""
-        clamp = self.effects.residual_clamp
-        return laplace(
-            "covariance",
-            (triangle_size(train.n_items),),
-            sensitivity=sensitivity.covariance_triangle(clamp, train.scale, self.neighbours),
-            calibrated_to=self.calibrated_to(sensitivity.published_covariance_matrix(clamp, self.neighbours)),
-            epsilon=epsilon,
-            curator=curator,
-            later=True,
-        )
-
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> CovarianceModel:
         effects = averages_of(self, train, self.budget.for_effects(epsilons), curator)
-        released: ReleasedProducts = self.variant(
-            self, self.measure(train, effects), self.budget.covariance * epsilons, curator
-        )
+        measured = MeasuredProducts(train, effects, self.effects.residual_clamp, inverse_counts(train))
+        released: ReleasedProducts = self.variant(self, measured, self.budget.covariance * epsilons, curator)
         return CovarianceModel(self, released, train, effects)
 
     def bounded(self, measured: MeasuredProducts, epsilon: Epsilons, curator: Curator) -> ReleasedProducts:
         """Neighbours differ in the value of one rating. Who rated what is public, and so is Wgt: Cov gets all of the
         step's ε."""
-        return ReleasedProducts(measured, self.release_of_covariance(measured.train, epsilon, curator))
+        return ReleasedProducts(measured, self.release("covariance", measured.train, epsilon, curator))
 
     def unbounded(self, measured: MeasuredProducts, epsilon: Epsilons, curator: Curator) -> ReleasedProducts:
         """Neighbours differ in the presence of one rating: Cov and Wgt get half of the step's ε each."""
-        covariance = self.release_of_covariance(measured.train, epsilon / 2, curator)
-        return ReleasedProducts(
-            measured, covariance, self.release_of_weights(measured.train, epsilon / 2, curator)
+        steps = (
+            self.release(step, measured.train, epsilon / 2, curator) for step in ("covariance", "weights")
         )
+        return ReleasedProducts(measured, *steps)
 
-    def release_of_weights(self, train: Ratings, epsilon: Epsilons, curator: Curator) -> Release:
-        """Returns the release of Wgt, with `epsilon` (E,)."""
+    def release(
+        self, step: Literal["covariance", "weights"], train: Ratings, epsilon: Epsilons, curator: Curator
+    ) -> Release:
+        """The release of Cov or of Wgt, with `epsilon` (E,)."""
+        clamp, kind = self.effects.residual_clamp, self.neighbours
+        true, stated = sensitivity.weight_triangle(1), sensitivity.published_weight_matrix(1)
+        if step == "covariance":
+            true = sensitivity.covariance_triangle(clamp, train.scale, kind)
+            stated = sensitivity.published_covariance_matrix(clamp, kind)
+        size, used = (triangle_size(train.n_items),), self.calibrated_to(stated)
         return laplace(
-            "weights",
-            (triangle_size(train.n_items),),
-            sensitivity=sensitivity.weight_triangle(1),
-            calibrated_to=self.calibrated_to(sensitivity.published_weight_matrix(1)),
-            epsilon=epsilon,
-            curator=curator,
-            later=True,
+            step, size, sensitivity=true, calibrated_to=used, epsilon=epsilon, curator=curator, later=True
         )
 
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, run=bounded) | in_both_modes(

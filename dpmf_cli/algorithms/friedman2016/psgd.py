@@ -76,12 +76,7 @@ class PrivateSGD(TwoSidedFactorization):
             self.learning_rate, self.regularization, bound, self.error_bound, self.user_norm, self.item_norm
         )
         for errors in passes:  # line 2
-            errors.inside(  # lines 3 to 7, and the norm bounds
-                descend_noisy_errors,
-                model,
-                visits,
-                sgd,
-            )
+            errors.inside(descend_noisy_errors, model, visits, sgd)  # lines 3 to 7, and the norm bounds
         return model
 
     @property
@@ -118,9 +113,7 @@ class PrivateSGD(TwoSidedFactorization):
         sgd = Sgd(self.learning_rate, self.regularization, bound, error_bound)
         for user_vectors, item_vectors in zip(of_users, of_items, strict=True):  # line 4
             descend_clamped_errors(  # lines 5 to 8
-                model,
-                visits,
-                sgd,
+                model, visits, sgd
             )
             user_vectors.inside(perturb_side, model, "users", self.user_norm)  # lines 10 to 13
             item_vectors.inside(perturb_side, model, "items", self.item_norm)  # lines 14 to 17
@@ -131,16 +124,14 @@ class PrivateSGD(TwoSidedFactorization):
     ) -> Iterator[Release]:
         """K-norm noise for the vectors of one side after each pass: algorithm 5, lines 1-2 and 10-16."""
         own, other = self.norms(side)
-        rows = train.n_users if side == "user" else train.n_items
+        reach, why = self.bound(train.scale) + own * other, "a rating changes all later updates of a pass"
         return repeated_k_norm(
             f"{side} factors",
-            (rows, self.factors),
+            (train.n_users if side == "user" else train.n_items, self.factors),
             repetitions=self.epochs,
-            sensitivity=sensitivity.no_bound_known(
-                2, Neighbours.UNBOUNDED, "a rating changes all later updates of a pass"
-            ),
+            sensitivity=sensitivity.no_bound_known(2, Neighbours.UNBOUNDED, why),
             calibrated_to=sensitivity.sgd_pass_unbounded(
-                self.learning_rate, self.regularization, self.bound(train.scale) + own * other, own, other
+                self.learning_rate, self.regularization, reach, own, other
             ),
             epsilon=self.for_side(side, epsilons),
             curator=curator,

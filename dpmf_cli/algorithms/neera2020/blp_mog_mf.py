@@ -110,10 +110,7 @@ class MixtureFactorization(LocalFactorization):
 
 
 def _maximised(
-    mixture: Mixture,
-    active: NDArray[np.bool_],
-    counts: NDArray[np.float64],
-    squares: NDArray[np.float64],
+    mixture: Mixture, active: NDArray[np.bool_], counts: NDArray[np.float64], squares: NDArray[np.float64]
 ) -> Mixture:
     """Equation 12, for the models that are active and have ratings. counts, squares (K, E)."""
     alive, ratings = counts > 0, counts.sum(axis=0)

@@ -143,7 +143,7 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
         return factor_model(users, items, user_effects, item_effects)
 
     def published(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+        self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator
     ) -> FactorModel:
         """E(P, Q) = ½Σ(r_ui − r̄_i − p_u·q_i)² + λ/2·(‖P‖² + ‖Q‖²), and for K steps, s = min(ε/4B, 1),
 
@@ -173,9 +173,7 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
             of_items.inside(step_noisy, descent, "items", step.drift, self.regularization)
         return model
 
-    def corrected(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> OwnFactors:
+    def corrected(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> OwnFactors:
         """(ε, δ)-DP for users. No posterior is sampled. Only Q is learned from other users; each p_u is the user's
         own ridge regression on Q:
 

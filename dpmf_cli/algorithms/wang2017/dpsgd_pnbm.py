@@ -6,11 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import ByMode, Paper, Variants, in_mode
-from dpmf_cli.algorithms.shared.neighbourhood import (
-    CERTIFIED,
-    LearnedNeighbourhood,
-    error_bound,
-)
+from dpmf_cli.algorithms.shared.neighbourhood import CERTIFIED, LearnedNeighbourhood, error_bound
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import later

@@ -162,9 +162,7 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
     algorithm: Literal["dp_pmf"]
     noisy_epochs: int = Field(50, ge=1, description="k₂, published; the paper does not give it")
 
-    def published(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> KnownModel:
+    def published(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> KnownModel:
         """Algorithm 2, by batches of b ratings:
 
             U, V = PMF without noise, k₁ epochs                                                lines 1 to 13
@@ -203,7 +201,7 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
         return sampled_model(train, kept, model)
 
     def corrected(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+        self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator
     ) -> FactorModel:
         """Objective perturbation as theorem 4 means it: η is drawn once, and U is not taken from the ratings.
 
