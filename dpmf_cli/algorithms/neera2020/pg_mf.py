@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -45,8 +45,7 @@ def solve_own_factors(model: FactorModel, own: Ratings, regularization: float) -
 
 def unit_values(ratings: Ratings) -> NDArray[np.float32]:
     """(n,) ratings on [0, 1]."""
-    scale = ratings.scale
-    return np.asarray((ratings.values - scale.minimum) / scale.width, np.float32)
+    return np.asarray((ratings.values - ratings.scale.minimum) / ratings.scale.width, np.float32)
 
 
 @dataclass(frozen=True)
@@ -128,9 +127,8 @@ class DevicesOfOneReport(Devices):
     def reported(self) -> tuple[slice | NDArray[np.int64], NDArray[np.int64]]:
         """One rating of each user who has any. It is drawn uniformly and stands for all ratings of that user."""
         counts = self.ratings.user_counts
-        drawn = self.ratings.user_starts[:-1] + (self.coordinates.random(len(counts)) * counts).astype(
-            np.int64
-        )
+        places = (self.coordinates.random(len(counts)) * counts).astype(np.int64)
+        drawn = self.ratings.user_starts[:-1] + places
         return drawn[counts > 0], counts[counts > 0]
 
 
@@ -254,24 +252,15 @@ class PrivateGradientMF(PrivateAlgorithm):
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> LocalModel:
         devices = self.devices(train, streams)
-        ratings = SignChannel(
-            "mean of ratings",
-            repetitions=1,
-            epsilon=self.average * epsilons,
-            sensitivity=devices.mean_moves,
-            n_items=train.n_items,
-            curator=curator,
-        )
-        gradients = SignChannel(
-            "gradients",
-            repetitions=self.iterations,
-            epsilon=(1 - self.average) * epsilons,
-            sensitivity=devices.moves,
-            n_items=train.n_items,
-            curator=curator,
-        )
+        channel = partial(SignChannel, n_items=train.n_items, curator=curator)
+        spent, moves = self.average * epsilons, devices.mean_moves
+        ratings = channel("mean of ratings", repetitions=1, epsilon=spent, sensitivity=moves)
+        spent, moves = (1 - self.average) * epsilons, devices.moves
+        gradients = channel("gradients", repetitions=self.iterations, epsilon=spent, sensitivity=moves)
         mean = shrunk_mean(devices.report_ratings(ratings))
-        model = self.start(train, mean, streams)
+        factors = initial_factors(train, self.initial_factors, self.factors, streams)
+        no_effects = np.zeros((train.n_items, len(mean)))
+        model = factor_model(*factors, np.tile(mean, (train.n_users, 1)), no_effects)
         aggregator = Aggregator(model.without_users(), devices.raters, self)
         for _ in range(self.iterations):
             devices.solve_users(model)
@@ -289,18 +278,10 @@ class PrivateGradientMF(PrivateAlgorithm):
         solve_own_factors(model, own, self.regularization)
         return model
 
-    def start(self, train: Ratings, mean: NDArray[np.float64], streams: Streams) -> FactorModel:
-        """Returns public random factors with m, for each ε."""
-        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
-        return factor_model(
-            users, items, np.tile(mean, (train.n_users, 1)), np.zeros((train.n_items, len(mean)))
-        )
-
     def devices(self, train: Ratings, streams: Streams) -> Devices:
         """All users' devices."""
-        made: Devices = self.variant(
-            train, self.factors, self.regularization, self.gradient_bound, streams.generator("coordinates")
-        )
+        limits = self.factors, self.regularization, self.gradient_bound
+        made: Devices = self.variant(train, *limits, streams.generator("coordinates"))
         return made
 
     variants: ClassVar[Variants] = {

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import ByMode, Paper, Variants, in_mode
 from dpmf_cli.algorithms.shared.neighbourhood import CERTIFIED, LearnedNeighbourhood, error_bound
-from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import later
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
@@ -17,7 +17,6 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import published_similarity_gradients
 
 
@@ -73,35 +72,27 @@ class PrivatePNBM(LearnedNeighbourhood):
         neighbours = self.neighbours_of_items(train)
         model = neighbourhood_model(train, neighbours, self.initial_similarity, averages)
         learned = LearnedRatings.unclipped(self.learned_from(train, streams))
+        why = "a rating changes the gradients of all ratings of its user"
         for t in range(1, self.iterations + 1):
             bound = error_bound(train.scale, t)
-            gradients = self._gradients(t, bound, train.scale, neighbours.size, epsilons, curator)
+            each = epsilons / self.iterations
+            gradients = subsampled_laplace(
+                f"gradient {t}",
+                (neighbours.size,),
+                rate=self.sampling_rate,
+                sensitivity=sensitivity.no_bound_known(1, Neighbours.BOUNDED, why),
+                calibrated_to=published_similarity_gradients(train.scale, bound, self.floor),
+                epsilon=each / self.sampling_rate,
+                claimed=each,
+                curator=curator,
+            )
             sampled = streams.of_ratings(f"sample {t}", learned.train) < self.sampling_rate
             scaled = t**self.upscaling
             rates = np.full(len(epsilons), self.learning_rate * scaled)
-            step = SimilarityStep(
-                sampled, rates, self.regularization / scaled, error_bound=bound, floor=self.floor
-            )
+            ridge = self.regularization / scaled
+            step = SimilarityStep(sampled, rates, ridge, error_bound=bound, floor=self.floor)
             gradients.inside(descend_noisy_similarities, model, learned, step, everywhere=False)
         return model
-
-    def _gradients(
-        self, t: int, bound: float, scale: Scale, size: int, epsilons: Epsilons, curator: Curator
-    ) -> Release:
-        """Returns the release of step t: its `size` sums of gradients with Laplace(Δ_t·Kγ/ε)."""
-        each = epsilons / self.iterations
-        return subsampled_laplace(
-            f"gradient {t}",
-            (size,),
-            rate=self.sampling_rate,
-            sensitivity=sensitivity.no_bound_known(
-                1, Neighbours.BOUNDED, "a rating changes the gradients of all ratings of its user"
-            ),
-            calibrated_to=published_similarity_gradients(scale, bound, self.floor),
-            epsilon=each / self.sampling_rate,
-            claimed=each,
-            curator=curator,
-        )
 
     def corrected(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator

@@ -1,6 +1,7 @@
 """DP-PMF: PMF by objective perturbation. Zhang, Liu, Chen and Zhong 2018, section 4, algorithm 2."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -29,7 +30,7 @@ from dpmf_cli.kernels.gradients import Descent, step_noisy, sum_gradients
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.accounting import LEAST_SHARE
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.ledger import Entry, Epsilons
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import laplace, redrawn_k_norm, repeated_k_norm
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
@@ -89,20 +90,6 @@ class ObjectivePerturbation(StrictModel):
             self.least_ridge, sensitivity.ridge_for_jacobian(hessian, self.jacobian_share * each)
         )
 
-    def spend_on_determinants(
-        self, side: Side, other: float, count: int, each: Epsilons, curator: Curator
-    ) -> Entry:
-        """Enters the cost of the determinants of `count` solutions of one side in the ledger. Returns the entry."""
-        hessian = sensitivity.hessian_unbounded(other)
-        cost = sensitivity.jacobian_epsilon(hessian, self.ridge(other, each))
-        return curator.ledger.spend(
-            f"determinants, {side} factors",
-            "change of variables" + (f" × {count}" if count > 1 else ""),
-            hessian,
-            count * cost,
-            repetitions=count,
-        )
-
 
 def private_global_average(
     train: Ratings, epsilon: NDArray[np.float64], neighbours: Neighbours, *, curator: Curator
@@ -111,27 +98,16 @@ def private_global_average(
 
     The sum is of r − middle of the scale. Bounded: the number of ratings is public. Unbounded: it gets half of ε.
     """
-    scale = train.scale
+    scale, unbounded, known = train.scale, neighbours is Neighbours.UNBOUNDED, float(len(train))
+    moves = sensitivity.centred_rating_sums_unbounded(scale) if unbounded else sensitivity.rating_sums(scale)
+    spent = epsilon / 2 if unbounded else epsilon
     centred = train.values.sum(dtype=np.float64) - len(train) * scale.middle
-    unbounded = neighbours is Neighbours.UNBOUNDED
-    total = laplace(
-        "global sum",
-        (),
-        sensitivity=sensitivity.centred_rating_sums_unbounded(scale)
-        if unbounded
-        else sensitivity.rating_sums(scale),
-        epsilon=epsilon / 2 if unbounded else epsilon,
-        curator=curator,
-    ).added_to(centred)
-    count = np.full(len(epsilon), float(len(train)))
+    total = laplace("global sum", (), sensitivity=moves, epsilon=spent, curator=curator).added_to(centred)
+    count = np.full(len(epsilon), known)
     if unbounded:
-        count = laplace(
-            "global count",
-            (),
-            sensitivity=sensitivity.rating_counts_unbounded(),
-            epsilon=epsilon / 2,
-            curator=curator,
-        ).added_to(np.asarray(float(len(train))))
+        moves = sensitivity.rating_counts_unbounded()
+        noise = laplace("global count", (), sensitivity=moves, epsilon=spent, curator=curator)
+        count = noise.added_to(np.asarray(known))
     average = scale.middle + total / np.maximum(count, 1)
     return np.asarray(np.clip(average, scale.minimum, scale.maximum))
 
@@ -222,12 +198,13 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
         user_noises = self.noises("user", train, self.passes - 1, each, curator)
         items, users = self.problem("item", each), self.problem("user", each)
         ratings_by_user, ratings_by_item = by_user(train), by_item(train)
-        model = factor_model(
-            self.public_rows(train.n_users, self.factors, streams.start("public user factors")),
+        public = self.public_rows(train.n_users, self.factors, streams.start("public user factors"))
+        nothing, no_effects = (
             np.zeros((train.n_items, self.factors)),
             np.zeros((train.n_users, len(epsilons))),
-            np.broadcast_to(average, (train.n_items, len(epsilons))),
         )
+        averages = np.broadcast_to(average, (train.n_items, len(epsilons)))
+        model = factor_model(public, nothing, no_effects, averages)
         of_user, of_item = self.norms("user")
         next(item_noises).inside(solve_perturbed, model, ratings_by_item, items, of_item)
         for of_users, of_items in zip(user_noises, item_noises, strict=True):
@@ -238,13 +215,8 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
     def problem(self, side: Side, each: Epsilons) -> RowProblem:
         """The problem to solve for each row of a side, with ε `each` (E,)."""
         own, other = self.norms(side)
-        return RowProblem(
-            self.ridge(other, each),
-            self.residual_clamp,
-            per_rating=False,
-            ball=own,
-            private_raters=self.neighbours is Neighbours.UNBOUNDED,
-        )
+        ridge, hidden = self.ridge(other, each), self.neighbours is Neighbours.UNBOUNDED
+        return RowProblem(ridge, self.residual_clamp, per_rating=False, ball=own, private_raters=hidden)
 
     def noises(
         self, side: Side, train: Ratings, count: int, each: Epsilons, curator: Curator
@@ -253,29 +225,22 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
         of this ε."""
         if count == 0:
             return iter(())
-        own, other = self.norms(side)
+        (own, other), clamp = self.norms(side), self.residual_clamp
         step, rows = f"objective, {side} factors", train.n_users if side == "user" else train.n_items
+        draw = partial(repeated_k_norm, step, (rows, self.factors), repetitions=count, curator=curator)
         if self.neighbours is Neighbours.BOUNDED:
-            return repeated_k_norm(
-                step,
-                (rows, self.factors),
-                repetitions=count,
-                sensitivity=sensitivity.least_squares_right_hand_side(
-                    other, self.residual_clamp, train.scale
-                ),
-                epsilon=count * each,
-                curator=curator,
-            )
-        determinants = self.spend_on_determinants(side, other, count, each, curator)
-        drawn = repeated_k_norm(
-            step,
-            (rows, self.factors),
+            moves = sensitivity.least_squares_right_hand_side(other, clamp, train.scale)
+            return draw(sensitivity=moves, epsilon=count * each)
+        hessian = sensitivity.hessian_unbounded(other)
+        determinants = curator.ledger.spend(
+            f"determinants, {side} factors",
+            "change of variables" + (f" × {count}" if count > 1 else ""),
+            hessian,
+            count * sensitivity.jacobian_epsilon(hessian, self.ridge(other, each)),
             repetitions=count,
-            sensitivity=sensitivity.ridge_objective_unbounded(own, other, self.residual_clamp),
-            epsilon=count * each - determinants.claimed,
-            curator=curator,
-            rounded=False,
         )
+        moves = sensitivity.ridge_objective_unbounded(own, other, clamp)
+        drawn = draw(sensitivity=moves, epsilon=count * each - determinants.claimed, rounded=False)
         return (release.paid_for_volume(determinants) for release in drawn)
 
     variants: ClassVar[Variants] = {

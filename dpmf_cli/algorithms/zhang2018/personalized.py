@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,8 +85,7 @@ class PersonalModel:
         return RecordCosts(*(tuple(column.tolist()) for column in columns))
 
 
-@dataclass(frozen=True)
-class _Draw:
+class _Draw(NamedTuple):
     """Thresholds (E,), and (n, E) each record's probability of being sampled, and whether it was."""
 
     thresholds: NDArray[np.float64]
@@ -177,11 +176,8 @@ class Personalized(AroundABase, PrivateAlgorithm):
 
     @property
     def protects(self) -> Protection:
-        return (
-            Protection.PERSONALISED
-            if self.neighbours is Neighbours.UNBOUNDED
-            else Protection.PERSONALISED_VALUE
-        )
+        unbounded = self.neighbours is Neighbours.UNBOUNDED
+        return Protection.PERSONALISED if unbounded else Protection.PERSONALISED_VALUE
 
     @property
     def changes(self) -> int:
@@ -207,9 +203,8 @@ class Personalized(AroundABase, PrivateAlgorithm):
         models, first = [], 0
         for entry, draw, curator in zip(entries, draws, curators, strict=True):
             columns = slice(first, first + len(draw.thresholds))
-            models.append(
-                entry._account_for(draw, Columns(model, columns), columns, together.ledger, curator.ledger)
-            )
+            own = Columns(model, columns)
+            models.append(entry._account_for(draw, own, together.ledger, curator.ledger))
             first = columns.stop
         return models
 
@@ -219,10 +214,9 @@ class Personalized(AroundABase, PrivateAlgorithm):
         probability = sampling_probability(asked[:, None], thresholds)
         return _Draw(thresholds, probability, sample(train, probability, streams))
 
-    def _account_for(
-        self, draw: _Draw, model: Model, columns: slice, account: Ledger, ledger: Ledger
-    ) -> PersonalModel:
-        """Enters in `ledger` what the base spent on this entry's `columns`. Returns the model with its records' ε."""
+    def _account_for(self, draw: _Draw, model: Columns, account: Ledger, ledger: Ledger) -> PersonalModel:
+        """Enters in `ledger` what the base spent on this entry's columns. Returns the model with its records' ε."""
+        columns = model.columns
         for step in account.entries:
             provable = self.changes * step.provable[columns]
             ledger.spend(
