@@ -167,11 +167,7 @@ def test_pnbm_depends_on_the_step_in_units_of_its_start_alone() -> None:
     """r̂ does not depend on the scale of S: only η/s₀² and λ·η matter."""
     one, other = (
         baseline(
-            "pnbm",
-            initial_similarity=s0,
-            learning_rate=0.2 * s0**2,
-            regularization=0.1 / s0**2,
-            iterations=4,
+            "pnbm", initial_similarity=s0, learning_rate=0.2 * s0**2, regularization=0.1 / s0**2, iterations=4
         )
         for s0 in (1.0, 4.0)
     )

@@ -7,8 +7,7 @@ from pydantic import ValidationError
 from dpmf_cli.algorithms.beyond.comparisons import AveragesAndOwnMean, OwnMeanFixedCovariance
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.covariance import AT_ONCE
-from tests.algorithms.covariance_entries import KINDS, entry, every_pair, fit
-from tests.algorithms.dense_covariance import predicted_densely
+from tests.algorithms.covariance_entries import KINDS, entry, every_pair, fit, predicted_densely
 from tests.conftest import make_ratings
 
 
@@ -106,8 +105,6 @@ def test_alpha_clamps_in_corrected_mode_and_needs_less_noise() -> None:
         9.5 / 3.5
     )
     assert not np.array_equal(wide.effects.users, narrow.effects.users)
-    with pytest.raises(ValidationError, match="published mode uses α"):
-        entry("knn", alpha=2.0)
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
@@ -137,11 +134,16 @@ def test_what_stands_beside_a_covariance_is_averages_and_a_constant() -> None:
     )
 
 
-def test_alpha_is_refused_where_it_saves_nothing() -> None:
-    with pytest.raises(ValidationError, match="remove `alpha`"):
-        entry("knn", mode="corrected", neighbours="user", alpha=4)
-    with pytest.raises(ValidationError, match="mode: corrected"):
-        entry("svd", alpha=4)
+@pytest.mark.parametrize(
+    ("keys", "fix"),
+    [
+        ({"mode": "corrected", "neighbours": "user"}, "does not depend on α; remove `alpha`"),
+        ({}, "published mode uses α .*; set `mode: corrected`"),
+    ],
+)
+def test_alpha_is_refused_where_it_saves_nothing(keys: dict[str, str], fix: str) -> None:
+    with pytest.raises(ValidationError, match=fix):
+        entry("svd", alpha=4, **keys)
 
 
 def test_what_effects_leaves_out_is_the_methods_own() -> None:

@@ -6,11 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.neera2020.pg_mf import (
-    Aggregator,
-    DevicesOfOneReport,
-    PrivateGradientMF,
-)
+from dpmf_cli.algorithms.neera2020.pg_mf import Aggregator, DevicesOfOneReport, PrivateGradientMF
 from dpmf_cli.algorithms.shared.factorization import initial_factors
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.factors import factor_model

@@ -1,25 +1,35 @@
-"""DPSGD-PNBM: the laws of its noise, its published steps against the kernel, and what its ledger says."""
+"""DPSGD-PNBM and DPPS-PNBM: the laws of their noise, their published steps, and what certifies the corrected ones."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from pydantic import ValidationError
 from scipy import stats
 
-from dpmf_cli.algorithms.shared.neighbourhood import most_co_rated
+from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.algorithms.shared.neighbourhood import LearnedNeighbourhood, all_others, most_co_rated
+from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
 from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import PrivatePNBM
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_similarities
+from dpmf_cli.privacy.accounting import mu_of_epsilon
 from tests.algorithms.similarity_models import (
     RATINGS,
     SINGLES,
+    Array,
     Run,
     assert_law,
     entry,
+    fit,
     multiplier,
     predictions,
     start_of,
+    streams_of,
 )
 from tests.conftest import make_ratings
 
@@ -70,22 +80,23 @@ def test_published_steps_are_of_bounded_errors_over_at_least_c(watched: Callable
 
 
 @pytest.mark.parametrize(("beta", "apart"), [(16.0, 0.0), (10.0, 1e-3)])
-def test_rescaling_by_beta_is_another_start_and_changes_no_prediction(beta: float, apart: float) -> None:
-    """From (β·s₀, β·C, β²·η, λ/β²), S is β times that from (s₀, C, η, λ), including the noise: only η/s₀² and
+@pytest.mark.parametrize(
+    ("key", "rate", "more"),
+    [("dpsgd_pnbm", "learning_rate", {"floor": 3, "upscaling": 0.5}), ("dpps_pnbm", "initial_rate", {})],
+)
+def test_rescaling_by_beta_is_another_start_and_changes_no_prediction(
+    key: str, rate: str, more: dict[str, float], beta: float, apart: float
+) -> None:
+    """From (β·s₀, β·C, β²·η, λ/β²), S is β times that from (s₀, C, η, λ), including the noise: only η/s₀², λ·η and
     C/s₀ matter. The two are equal up to the grids of releases, which are powers of two apart."""
-    one, other = (
-        entry(
-            "dpsgd_pnbm",
-            iterations=4,
-            initial_similarity=0.5 * by,
-            floor=3 * by,
-            learning_rate=0.2 * by**2,
-            regularization=0.1 / by**2,
-            upscaling=0.5,
-        )
-        for by in (1.0, beta)
-    )
-    assert predictions(other, RATINGS) == pytest.approx(predictions(one, RATINGS), rel=0, abs=apart)
+
+    def rescaled(by: float) -> PrivateAlgorithm:
+        scaled = {"floor": more["floor"] * by} if "floor" in more else {}
+        start = {"initial_similarity": 0.5 * by, rate: 0.2 * by**2, "regularization": 0.1 / by**2}
+        return entry(key, iterations=4, **{**more, **scaled, **start})
+
+    one, other = (predictions(rescaled(by), RATINGS) for by in (1.0, beta))
+    assert other == pytest.approx(one, rel=0, abs=apart)
 
 
 def test_upscaled_gradients_grow_with_the_steps_and_the_regularization_does_not(
@@ -196,3 +207,189 @@ def test_corrected_steps_are_short_where_noise_is_large(noise: str, watched: Cal
 def test_who_has_no_choice_of_neighbours_is_told() -> None:
     with pytest.raises(ValidationError, match=r"every item is a neighbour if .*; remove `neighbourhood`"):
         entry("dpsgd_pnbm", mode="corrected", neighbours="user", neighbourhood=50)
+
+
+# DPPS-PNBM
+
+LANGEVIN = {"initial_rate": 0.5, "temperature": 0.04, "decay": 0.5, "iterations": 3, "regularization": 0}
+
+
+def test_published_langevin_noise_is_normal_of_variance_temperature_times_rate(
+    watched: Callable[..., Run],
+) -> None:
+    """At every ε, and on all similarities; without noise where ε = ∞."""
+    run = watched(
+        entry("dpps_pnbm", mode="published", sampling_rate=0.5, **LANGEVIN), SINGLES, [0.1, 1e4, np.inf]
+    )
+    for t in (1, 2, 3):
+        assert_law(run.moves(t), stats.norm, np.sqrt(0.04 * 0.5 / np.sqrt(t)))
+        cell = 2**-10 * np.sqrt(0.04 * 0.5 / np.sqrt(t))  # of the grid, which differs between ε as drifts do
+        assert run.moves(t, 1) == pytest.approx(run.moves(t, 0), abs=cell)
+        assert not run.moves(t, 2).any()
+    assert abs(np.corrcoef(run.moves(1), run.moves(2))[0, 1]) < 0.06
+    (averages, chain) = run.ledger.entries
+    assert averages.claimed.tolist() == [0, 0, 0]
+    assert chain.claimed.tolist() == run.ledger.claimed.tolist() == [0.1, 1e4, np.inf]
+    assert chain.calibrated_to.value == 2 * 16 * 200
+    assert np.isinf(chain.provable).all()
+
+
+@pytest.mark.parametrize("sampling", [1.0, 0.4])
+def test_published_langevin_drift_is_a_tempered_half_step_of_the_whole_gradient(
+    sampling: float, watched: Callable[..., Run]
+) -> None:
+    """(η/2)·min(ε/4B, 1)·(Σ_sample/γ + λS), B = 16τ, over τ ratings of each user at most."""
+    most, regularization = 4, 0.7
+    algorithm = entry(
+        "dpps_pnbm",
+        mode="published",
+        initial_rate=0.5,
+        temperature=1e-14,
+        iterations=1,
+        most_ratings=most,
+        regularization=regularization,
+        sampling_rate=sampling,
+    )
+    assert isinstance(algorithm, PosteriorPNBM)
+    run = watched(algorithm, RATINGS, [100.0, 1000.0])
+    kept = algorithm.learned_from(RATINGS, streams_of(algorithm))
+    assert kept.user_counts.max() == most
+    model = start_of(algorithm, RATINGS)
+    learned, step = LearnedRatings.unclipped(kept), SimilarityStep(run.samples[0], np.ones(1))
+    descend_similarities(model, learned, step)
+    slope = 1 - model.groups[0].rows()[:, :, 0].astype(np.float64)
+    wanted = -0.25 * (slope / sampling + regularization)
+    for lane, power in enumerate((100 / (4 * 16 * most), 1.0)):
+        assert run.moves(1, lane) == pytest.approx(power * wanted.ravel(), abs=1e-5)
+
+
+def test_who_has_few_ratings_is_judged_before_ratings_are_removed() -> None:
+    algorithm = entry("dpps_pnbm", most_ratings=3, least_ratings=5)
+    assert isinstance(algorithm, PosteriorPNBM)
+    kept = algorithm.learned_from(RATINGS, streams_of(algorithm)).user_counts
+    assert np.array_equal(kept, np.where(RATINGS.user_counts >= 5, 3, 0))
+
+
+def test_corrected_langevin_noise_is_the_published_and_its_drift_what_that_certifies(
+    watched: Callable[..., Run],
+) -> None:
+    """√(ρη_t); or (η_t/2)·c·multiplier if √(ρη_t) would exceed the noise that the gradient without privacy gets."""
+    scale = 0.3 * multiplier(1.0, 3, False)
+    run = watched(entry("dpps_pnbm", mode="corrected", **LANGEVIN), SINGLES, [1.0])
+    for t in (1, 2, 3):
+        rate = 0.5 / np.sqrt(t)
+        assert np.sqrt(0.04 * rate) / scale < rate / 2
+        assert_law(run.moves(t), stats.norm, np.sqrt(0.04 * rate))
+    slow = {**LANGEVIN, "initial_rate": 1e-4}
+    run = watched(entry("dpps_pnbm", mode="corrected", **slow), SINGLES, [1.0])
+    for t in (1, 2, 3):
+        rate = 1e-4 / np.sqrt(t)
+        assert np.sqrt(0.04 * rate) / scale > rate / 2
+        assert_law(run.moves(t), stats.norm, rate / 2 * scale)
+    assert run.ledger.provable == pytest.approx([1.0])
+
+
+def test_corrected_posterior_sampling_learns_from_so_many_ratings_of_a_user(
+    watched: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    clipped = LearnedNeighbourhood.clipped
+
+    def noting(self: LearnedNeighbourhood, train: Ratings) -> Any:
+        seen.append(int(train.user_counts.max()))
+        return clipped(self, train)
+
+    monkeypatch.setattr(LearnedNeighbourhood, "clipped", noting)
+    watched(
+        entry("dpps_pnbm", mode="corrected", neighbours="user", most_ratings=3, iterations=1), RATINGS, [1.0]
+    )
+    assert seen == [3]
+
+
+# Both methods, certified
+
+
+@pytest.mark.parametrize("key", ["dpsgd_pnbm", "dpps_pnbm", "private_constant_nbm"])
+def test_neighbours_are_chosen_by_what_is_public_alone(key: str) -> None:
+    """In corrected mode neighbours are found from who rated what if that is public. In published mode they
+    always are."""
+    for neighbours, mode in sorted(PRIVATE[key].variants):
+        public = mode == "published" or neighbours == "bounded"
+        chosen = {"neighbourhood": 3} if public else {}
+        algorithm = entry(key, neighbours=neighbours, mode=mode, **chosen)
+        found = fit(algorithm, RATINGS)[0].groups[0].neighbours
+        assert np.array_equal(found, most_co_rated(RATINGS, 3) if public else all_others(12))
+
+
+def partly_in(train: Ratings, sampled: NDArray[np.bool_]) -> Array:
+    """(n,) the users of whom a sample has some ratings, but not all."""
+    shares = np.bincount(train.users, sampled, train.n_users) / np.maximum(train.user_counts, 1)
+    return np.asarray((shares > 0) & (shares < 1))
+
+
+@pytest.mark.parametrize("key", ["dpsgd_pnbm", "dpps_pnbm"])
+def test_samples_are_of_users_where_they_are_certified_and_of_ratings_as_published(
+    key: str, watched: Callable[..., Run]
+) -> None:
+    train = make_ratings(7, n_users=800, n_items=10, density=0.5)
+    more = {"sampling_rate": 0.3, "iterations": 3}
+    corrected = watched(entry(key, mode="corrected", noise="laplace", **more), train, [1.0])
+    for sampled in corrected.samples:
+        assert not partly_in(train, sampled).any()
+        assert len(np.unique(train.users[sampled])) == pytest.approx(240, abs=5 * np.sqrt(800 * 0.21))
+    one, other = (np.bincount(train.users, sampled, 800) > 0 for sampled in corrected.samples[:2])
+    assert np.mean(one & other) == pytest.approx(0.09, abs=0.05)
+    for sampled in watched(entry(key, mode="published", **more), train, [1.0]).samples:
+        assert partly_in(train, sampled).mean() > 0.4
+        assert sampled.mean() == pytest.approx(0.3, abs=5 * np.sqrt(0.21 / len(train)))
+
+
+@pytest.mark.parametrize(("key", "neighbours"), [("dpsgd_pnbm", "bounded"), ("dpps_pnbm", "user")])
+def test_sampled_steps_and_averages_compose_to_the_budget(
+    key: str, neighbours: str, watched: Callable[..., Run]
+) -> None:
+    """With dp_accounting only, from the multiplier and the μ of the averages in the ledger."""
+    from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDpEvent
+    from dp_accounting.pld import PLDAccountant
+
+    algorithm = entry(key, mode="corrected", neighbours=neighbours, sampling_rate=0.2, iterations=5)
+    ledger = watched(algorithm, RATINGS, [2.0]).ledger
+    exchange = neighbours != "user"
+    relation = NeighboringRelation.REPLACE_ONE if exchange else NeighboringRelation.ADD_OR_REMOVE_ONE
+    accountant = PLDAccountant(relation, 1e-3)
+    *averages, steps = ledger.entries
+    square = sum(float(step.mu[0]) ** 2 for step in averages if step.mu is not None)
+    theta = mu_of_epsilon(2.0, 1e-6) / np.sqrt(0.02**2 + 0.58**2 + 0.4**2)
+    assert square == pytest.approx((0.02**2 + 0.58**2) * theta**2)
+    accountant.compose(GaussianDpEvent((2 if exchange else 1) / np.sqrt(square)))
+    assert steps.sampled is not None
+    assert (steps.sampled.rate, steps.sampled.repetitions) == (0.2, 5)
+    event = PoissonSampledDpEvent(0.2, GaussianDpEvent(float(steps.sampled.multiplier[0])))
+    accountant.compose(event, 5)
+    assert accountant.get_epsilon(1e-6) == pytest.approx(2.0, rel=5e-3)
+    assert ledger.provable == pytest.approx([2.0], rel=1e-3)
+    assert ledger.provable[0] <= 2.0
+
+
+@pytest.mark.parametrize("key", ["dpsgd_pnbm", "dpps_pnbm"])
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_corrected_mode_clips_every_user_to_its_contribution(
+    key: str, noise: str, watched: Callable[..., Run]
+) -> None:
+    """All of a step on the ratings of one user is that user's contribution."""
+    norm = 1 if noise == "laplace" else 2
+    more: dict[str, Any] = {"learning_rate": 1.0} if key == "dpsgd_pnbm" else {"initial_rate": 2.0}
+    algorithm = entry(
+        key,
+        mode="corrected",
+        neighbours="user",
+        noise=noise,
+        clip=0.02,
+        iterations=1,
+        regularization=0,
+        **more,
+    )
+    only = RATINGS.select(RATINGS.users == int(np.argmax(RATINGS.user_counts)))
+    moved = watched(algorithm, only, [np.inf]).moves(1)
+    length = np.linalg.norm(moved, norm)
+    assert 0.25 * 0.02 < length <= 0.02 * (1 + 1e-4)

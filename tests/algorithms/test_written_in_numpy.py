@@ -1,0 +1,444 @@
+"""Methods that are written out in NumPy step by step, noise included: Frank–Wolfe, Hua, Liu, Mugdho and DPPS-MF."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, at_most, initial_factors
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
+from dpmf_cli.kernels.factors import factor_model
+from dpmf_cli.kernels.frank_wolfe import step_towards
+from dpmf_cli.kernels.langevin import visits_between
+from dpmf_cli.privacy.accounting import epsilon_of_mu
+from dpmf_cli.privacy.grid import MARGIN, grid_of, on_grid
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.noise import unit_k_norm, unit_laplace
+from tests.algorithms.fitted import curator_for, fitted
+from tests.conftest import make_ratings
+from tests.released import released
+
+RATINGS = make_ratings(9, n_users=14, n_items=9, density=0.5)
+PAIRS = np.divmod(np.arange(14 * 9, dtype=np.int32), 9)
+D = 3
+
+
+def entry(key: str, **parameters: Any) -> Any:
+    return PRIVATE[key].model_validate({"algorithm": key, **parameters})
+
+
+def streams_of(algorithm: Algorithm) -> Streams:
+    return Streams(4, "d", algorithm.algorithm, 0, 0)
+
+
+def predicted(algorithm: Algorithm, epsilons: list[float]) -> tuple[np.ndarray, Ledger]:
+    """(14, 9, E) the predictions for all pairs."""
+    model, ledger = fitted(algorithm, RATINGS, epsilons, streams_of(algorithm))
+    return np.asarray(model.predict(*PAIRS)).reshape(14, 9, -1), ledger
+
+
+def own_effects(algorithm: Any, epsilon: float) -> np.ndarray:
+    """(14, 9) the released averages of items, and users' own means."""
+    curator = curator_for(algorithm, [epsilon], streams_of(algorithm))
+    averages = algorithm.released_averages(RATINGS, algorithm.measurer(curator.ledger.limit, curator))
+    effects = algorithm.own_means(RATINGS, averages)
+    return np.asarray(effects.items[:, 0] + effects.users[:, [0]])
+
+
+# Frank–Wolfe
+
+T, KAPPA, EPSILON = 4, 0.4, 30.0
+FRANK_WOLFE = {"iterations": T, "nuclear": KAPPA}
+
+
+def completed(
+    train: Ratings, base: np.ndarray, *, longest: float, limit: float, sigma: float, beta: float | None
+) -> np.ndarray:
+    """(14, 9) Y after T steps of algorithm 1 on the residuals from `base`."""
+    rated = np.zeros((14, 9), bool)
+    x, y = np.zeros((14, 9)), np.zeros((14, 9))
+    rated[train.users, train.items] = True
+    x[train.users, train.items] = train.values - base[train.users, train.items]
+    rng, upper = Streams(4, "d", "frank_wolfe", 0, 0).noise("AᵀA"), np.triu_indices(9)
+    for _ in range(T):
+        a = np.where(rated, y - x, 0)
+        a *= longest / np.maximum(np.linalg.norm(a, axis=1, keepdims=True), longest)
+        w = np.zeros((9, 9))
+        w[upper] = released((a.T @ a)[upper], rng.standard_normal(45), sigma)
+        values, vectors = np.linalg.eigh(w + np.triu(w, 1).T)
+        slack = 0.0 if beta is None else math.sqrt(sigma * (1 + MARGIN) * math.log(9 / beta)) * 9**0.25
+        u = a @ vectors[:, -1] / (math.sqrt(max(values[-1], 0)) + slack)
+        u = np.clip(u, -1, 1)
+        y = (1 - 1 / T) * y - KAPPA * math.sqrt(14 * 9) / T * np.outer(u, vectors[:, -1])
+        y *= np.minimum(
+            1, limit / np.maximum(np.linalg.norm(np.where(rated, y, 0), axis=1, keepdims=True), 1e-9)
+        )
+    return y
+
+
+@pytest.mark.parametrize("epsilon", [EPSILON, 1e5])
+def test_published_is_algorithm_1(epsilon: float) -> None:
+    """Noise of L²√(64·T·ln(1/δ))/ε, rows within L, on so many ratings of each user less the user's mean."""
+    algorithm = entry("frank_wolfe", **FRANK_WOLFE, norm=1.5, most_ratings=3, failure=0.3)
+    found, ledger = predicted(algorithm, [2.0, epsilon])
+    train = at_most(RATINGS, 3, streams_of(algorithm).of_ratings("ratings kept", RATINGS))
+    means = np.bincount(train.users, train.values, 14) / np.bincount(train.users, minlength=14)
+    base = np.repeat(means[:, None], 9, axis=1)
+    sigma = 1.5**2 * math.sqrt(64 * T * math.log(1e6)) / epsilon
+    wanted = base + completed(train, base, longest=3.0, limit=1.5, sigma=sigma, beta=0.3)
+    assert found[:, :, 1] == pytest.approx(wanted, abs=1e-4)
+    assert ledger.claimed.tolist() == [2.0, epsilon]
+
+
+def test_published_proves_less_than_it_claims() -> None:
+    _, ledger = predicted(entry("frank_wolfe", **FRANK_WOLFE), [1.0, 10.0])
+    (step,) = ledger.entries
+    assert step.sensitivity.value == 4 * 10.0**2
+    mu = np.array([1.0, 10.0]) / (2 * math.sqrt(math.log(1e6)))
+    assert ledger.provable == pytest.approx([epsilon_of_mu(each, 1e-6) for each in mu])
+    assert np.all(ledger.provable < 0.8 * ledger.claimed)
+
+
+@pytest.mark.parametrize("clip", [0.5, 20.0])
+def test_corrected_clips_what_is_left_and_composes_exactly(clip: float) -> None:
+    algorithm = entry("frank_wolfe", **FRANK_WOLFE, mode="corrected", norm=clip)
+    found, ledger = predicted(algorithm, [2.0, EPSILON])
+    base = own_effects(algorithm, EPSILON)
+    theta = algorithm.budget.gram * algorithm.theta_of(EPSILON)
+    sigma = clip**2 * math.sqrt(T) / theta
+    wanted = base + completed(RATINGS, base, longest=clip, limit=math.inf, sigma=sigma, beta=None)
+    assert found[:, :, 1] == pytest.approx(wanted, abs=2e-4)
+    assert ledger.provable == pytest.approx([2.0, EPSILON], rel=1e-6)
+    assert ledger.entries[-1].sensitivity.value == clip**2
+
+
+def test_a_user_takes_no_more_than_a_whole_step() -> None:
+    """Where noise makes λ′ too small; and without noise, where λ′ is 0."""
+    items = np.linspace(0.1, 0.5, 9)[:, None]
+    model = factor_model(np.zeros((14, 1)), items, np.zeros((14, 3)), np.full((9, 3), 2.9))
+    singular = np.array([1e-6, 1e6, 0.0])
+    step_towards(model, RATINGS, 0, singular, keep=0.5, pull=0.7, clip=50.0, limit=math.inf)
+    taken = np.abs(model.groups[0].rows("users")[:, 0, :3])
+    assert taken[:, 0] == pytest.approx(0.7)
+    assert (taken[:, 1] < 1e-4).all()
+    assert (taken[:, 2] == 0).all()
+
+
+@pytest.mark.parametrize("mode", ["published", "corrected"])
+def test_what_was_released_predicts_alike_for_one_user_alone(mode: str) -> None:
+    """k counts all users, not only those whose predictions are asked for."""
+    algorithm = entry("frank_wolfe", **FRANK_WOLFE, mode=mode)
+    model, _ = fitted(algorithm, RATINGS, [EPSILON], streams_of(algorithm))
+    alone = RATINGS.select(RATINGS.users == 3)
+    own = Ratings(np.zeros(len(alone), np.int32), alone.items, alone.values, 1, 9, RATINGS.scale)
+    again = type(model).restored(model.published, algorithm, own)
+    items = np.arange(9, dtype=np.int32)
+    one, other = model.predict(np.full(9, 3, np.int32), items), again.predict(np.zeros(9, np.int32), items)
+    assert other == pytest.approx(one, abs=1e-6)
+
+
+# Hua et al.
+
+
+def solved(
+    x: np.ndarray, q: np.ndarray, rows: np.ndarray, others: np.ndarray, ridge: Any, noise: Any
+) -> np.ndarray:
+    """The rows p = (Σ q·qᵀ + ridge)⁻¹(Σ x·q + noise). The ridge grows with a row's number of ratings."""
+    out = []
+    for row in range(rows.max() + 1):
+        mine = rows == row
+        own = q[others[mine]]
+        right = released(-own.T @ x[mine], noise.unit[row], noise.scale) * -1 if noise else own.T @ x[mine]
+        out.append(np.linalg.solve(own.T @ own + ridge(mine.sum()) * np.eye(D), right))
+    return np.array(out)
+
+
+class KNorm(NamedTuple):
+    unit: np.ndarray
+    scale: float
+
+    @classmethod
+    def drawn(cls, streams: Streams, scale: float) -> "KNorm":
+        return cls(unit_k_norm((9, D), streams.noise("objective, item factors")), scale)
+
+
+def test_published_solves_the_perturbed_objective_for_users_fitted_before() -> None:
+    algorithm = entry("hua_mf", factors=D, regularization=0.1, iterations=3, item_ridge=0.7)
+    found, ledger = predicted(algorithm, [2.0, 6.0])
+    u, v = initial_factors(RATINGS, algorithm.initial_factors, D, streams_of(algorithm))
+    users, items, r = RATINGS.users, RATINGS.items, RATINGS.values.astype(np.float64)
+    for _ in range(3):
+        u = solved(r, v, users, items, lambda n: 0.1 * n, None)
+        v = solved(r, u, items, users, lambda n: 0.1 * n, None)
+    u = u / np.linalg.norm(u, axis=1).max()
+    v = solved(r, u, items, users, lambda n: 0.7, KNorm.drawn(streams_of(algorithm), 4 / 6.0))
+    assert found[:, :, 1] == pytest.approx(u @ v.T, abs=5e-4)
+    assert ledger.claimed.tolist() == [2.0, 6.0]
+    assert np.isinf(ledger.provable).all()
+    assert ledger.entries[0].calibrated_to.value == 4
+
+
+def test_corrected_solves_it_for_users_that_no_rating_has_touched() -> None:
+    algorithm = entry(
+        "hua_mf",
+        factors=D,
+        mode="corrected",
+        item_ridge=0.7,
+        noise_ridge=0.3,
+        user_ridge=0.9,
+        budget={"global_averages": 0.1, "item_averages": 0.5, "factors": 0.4},
+        effects={"beta_m": 2, "beta_u": 3, "residual_clamp": 0.8},
+    )
+    streams = streams_of(algorithm)
+    found, ledger = predicted(algorithm, [2.0, 6.0])
+    users, items, r = RATINGS.users, RATINGS.items, RATINGS.values.astype(np.float64)
+    overall = released(r.sum(), unit_laplace((), streams.noise("global average")), 4 / (0.1 * 6.0)) / len(r)
+    counts = np.bincount(items, minlength=9)
+    sums = released(
+        np.bincount(items, r, 9), unit_laplace((9,), streams.noise("item averages")), 4 / (0.5 * 6.0)
+    )
+    averages = np.clip((sums + 2 * overall) / (counts + 2), 1, 5)
+    x = r - averages[items]
+    u = InitialFactors(distribution="sphere", scale=1.0).draw(14, D, streams.start("public user factors"))
+    assert np.linalg.norm(u, axis=1) == pytest.approx(1)
+    noise = KNorm.drawn(streams, 1.6 / (0.4 * 6.0))
+    ridge = 0.7 + 0.3 * noise.scale * (1 + MARGIN)
+    v = solved(np.clip(x, -0.8, 0.8), u, items, users, lambda n: ridge, noise)
+    own = np.bincount(users, x, 14) / (np.bincount(users, minlength=14) + 3)
+    p = solved(x - own[users], v, users, items, lambda n: 0.9, None)
+    assert found[:, :, 1] == pytest.approx(averages + own[:, None] + p @ v.T, abs=2e-4)
+    assert ledger.provable == pytest.approx([2.0, 6.0])
+
+
+# Liu et al.
+
+K, ETA, GAMMA, RHO, TAU, A, B = 4, 0.4, 0.5, 0.01, 4, 2.0, 7.0
+
+
+def shaken(row: np.ndarray, gap: int, unit: np.ndarray, scale: float) -> np.ndarray:
+    """A row with the noise of `gap` visits."""
+    root = math.sqrt(gap)
+    return np.asarray(released(row / root, unit, scale) * root) if gap else row
+
+
+@pytest.mark.parametrize("epsilon", [150.0, 1e6, math.inf])
+def test_rows_get_the_noise_of_all_visits_since_their_last(epsilon: float) -> None:
+    algorithm = entry(
+        "liu_mf",
+        factors=D,
+        iterations=K,
+        initial_rate=ETA,
+        decay=GAMMA,
+        temperature=RHO,
+        most_ratings=TAU,
+        shape=A,
+        rate=B,
+        initial_factors={"scale": 0.5},
+    )
+    streams = streams_of(algorithm)
+    found, ledger = predicted(algorithm, [2.0, epsilon])
+    train = at_most(RATINGS, TAU, streams.of_ratings("ratings kept", RATINGS))
+    n, power = len(train), min(epsilon / (4 * 25 * TAU), 1.0)
+    assert train.user_counts.max() == TAU
+    w = [
+        np.column_stack([rows, np.zeros(len(rows))])
+        for rows in initial_factors(train, algorithm.initial_factors, D, streams)
+    ]
+    counts = train.user_counts, train.item_counts
+    of_errors, of_rows = 1.0, [np.full(D + 1, 100.0), np.full(D + 1, 100.0)]
+    rng = streams.noise("factors")
+    for t in range(1, K + 1):
+        rate = ETA / n * t**-GAMMA
+        scale = 0.0 if math.isinf(epsilon) else math.sqrt(RHO * rate)
+        unit = rng.standard_normal((2 * n + 14 + 9, D + 1))
+        last = [np.zeros(14, int), np.zeros(9, int)]
+
+        for x, (u, i, r) in enumerate(zip(train.users, train.items, train.values, strict=True)):
+            for side, row in ((0, u), (1, i)):
+                w[side][row] = shaken(w[side][row], x - last[side][row], unit[2 * x + side], scale)
+                last[side][row] = x
+            p, q = w[0][u].copy(), w[1][i].copy()
+            e = rate * n * power * of_errors * (r - 3 - p[:D] @ q[:D] - p[D] - q[D])
+            for side, row, own, other in ((0, u, p, q), (1, i, q, p)):
+                prior = np.minimum(rate * power * n / counts[side][row] * of_rows[side], 1)
+                w[side][row] = own - prior * own + e * np.append(other[:D], 1)
+        for side in (0, 1):
+            for row in range(len(w[side])):
+                gap = n - last[side][row]
+                w[side][row] = shaken(w[side][row], gap, unit[2 * n + 14 * side + row], scale)
+        left = train.values - 3 - (w[0][train.users, :D] * w[1][train.items, :D]).sum(axis=1)
+        left -= w[0][train.users, D] + w[1][train.items, D]
+        of_errors = (A + n / 2) / (B + (left**2).sum() / 2)
+        of_rows = [(A + len(each) / 2) / (B + (each**2).sum(axis=0) / 2) for each in w]
+    wanted = 3 + w[0][:, :D] @ w[1][:, :D].T + w[0][:, [D]] + w[1][:, D]
+    assert found[:, :, 1] == pytest.approx(wanted, abs=3e-4)
+    assert ledger.claimed.tolist() == [2.0, epsilon]
+    assert np.isinf(ledger.provable).all()
+
+
+def test_each_row_gets_the_noise_of_all_visits_of_a_round() -> None:
+    squares = visits_between(RATINGS) ** 2
+    n = len(RATINGS)
+    of_users = np.bincount(RATINGS.users, squares[: 2 * n : 2], 14) + squares[2 * n : 2 * n + 14]
+    of_items = np.bincount(RATINGS.items, squares[1 : 2 * n : 2], 9) + squares[2 * n + 14 :]
+    assert of_users == pytest.approx(n)
+    assert of_items == pytest.approx(n)
+
+
+# Mugdho and Imtiaz
+
+J, RATE, RIDGE, C, DELTA = 6, 0.03, 0.2, 0.9, 1e-5
+
+
+def within(rows: np.ndarray) -> np.ndarray:
+    return np.asarray(rows * np.minimum(1, C / np.linalg.norm(rows, axis=1, keepdims=True)))
+
+
+@pytest.mark.parametrize("epsilon", [8.0, 1e5])
+def test_users_descend_noisy_gradients_and_items_clean_ones(epsilon: float) -> None:
+    algorithm = entry(
+        "mugdho_mf",
+        factors=D,
+        iterations=J,
+        learning_rate=RATE,
+        regularization=RIDGE,
+        clip=C,
+        initial_factors={"scale": 0.6},
+        delta=DELTA,
+    )
+    streams = streams_of(algorithm)
+    found, ledger = predicted(algorithm, [2.0, epsilon])
+    p, q = initial_factors(RATINGS, algorithm.initial_factors, D, streams)
+    rng, tail = streams.noise("user gradients"), math.log(1 / DELTA)
+    rho = (math.sqrt(tail + epsilon) - math.sqrt(tail)) ** 2
+    assert rho + 2 * math.sqrt(rho * tail) == pytest.approx(epsilon)
+    sigma = 4 * C * math.sqrt(J / (2 * rho))
+    for _ in range(J):
+        error = np.zeros((14, 9))
+        left = (p[RATINGS.users] * q[RATINGS.items]).sum(axis=1) - (RATINGS.values - 3)
+        error[RATINGS.users, RATINGS.items] = left
+        of_users = released(error @ q, rng.standard_normal((14, D)), sigma) + RIDGE * p
+        of_items = error.T @ p + RIDGE * q
+        p, q = within(p - RATE * of_users), within(q - RATE * of_items)
+    assert found[:, :, 1] == pytest.approx(3 + p @ q.T, abs=1e-4)
+    assert ledger.claimed.tolist() == [2.0, epsilon]
+    assert np.isinf(ledger.provable).all()
+
+
+def test_theta_is_the_mu_of_all_steps() -> None:
+    algorithm = entry("mugdho_mf")
+    assert [algorithm.theta_of(algorithm.epsilon_of(each)) for each in (0.01, 1, 50)] == pytest.approx(
+        [0.01, 1, 50]
+    )
+
+
+# DPPS-MF
+
+
+def dpps_mf(**parameters: Any) -> Any:
+    return entry("dpps_mf", factors=D, initial_factors={"scale": 0.5}, iterations=6, **parameters)
+
+
+@pytest.mark.parametrize("epsilon", [3.0, 64.0, 1e6, math.inf])
+def test_published_dpps_steps_are_langevin_dynamics_on_residuals_of_item_means(epsilon: float) -> None:
+    algorithm = dpps_mf(initial_rate=0.05, decay=0.5, temperature=0.3, regularization=0.2, most_ratings=3)
+    streams = streams_of(algorithm)
+    found, _ = predicted(algorithm, [1.0, epsilon])
+    train = at_most(RATINGS, 3, streams.of_ratings("ratings kept", RATINGS))
+    p, q = initial_factors(train, algorithm.initial_factors, D, streams)
+    rng = streams.noise("factors")
+    power = min(epsilon / (4 * 16 * 3), 1.0)
+    sums = np.bincount(train.items, train.values, 9)
+    counts = np.bincount(train.items, minlength=9)
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), train.values.mean())
+    for t in range(1, 7):
+        unit = rng.standard_normal((14 + 9, D))
+        rate = 0.05 * t**-0.5
+        error = np.zeros((14, 9))
+        residual = train.values - means[train.items]
+        error[train.users, train.items] = residual - (p[train.users] * q[train.items]).sum(axis=1)
+        drift = rate / 2 * power
+        noise = np.array(0.0 if math.isinf(epsilon) else math.sqrt(0.3 * rate) / drift)
+        # The gradient of the errors is released, with noise in units of that gradient.
+        down_p, down_q = (
+            on_grid(down + noise * drawn, grid_of(noise))
+            for down, drawn in ((-error @ q, unit[:14]), (-error.T @ p, unit[14:]))
+        )
+        p, q = p - drift * (down_p + 0.2 * p), q - drift * (down_q + 0.2 * q)
+    assert found[:, :, 1] == pytest.approx(means + p @ q.T, abs=2e-4)
+
+
+def test_published_dpps_mf_claims_epsilon_once_and_proves_nothing() -> None:
+    _, ledger = predicted(dpps_mf(), [1.0, 20.0])
+    means, factors = ledger.entries
+    assert (means.mechanism, factors.mechanism) == ("none", "SGLD × 6, temperature 0.0001")
+    assert factors.calibrated_to.value == 2 * 16 * 200
+    assert ledger.claimed.tolist() == [1.0, 20.0]
+    assert ledger.provable.tolist() == [math.inf, math.inf]
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.4])
+def test_corrected_dpps_steps_are_noisy_sums_of_clipped_gradients(rate: float) -> None:
+    algorithm = dpps_mf(
+        mode="corrected",
+        sampling_rate=rate,
+        clip=0.6,
+        learning_rate=0.04,
+        user_ridge=0.7,
+        item_ridge=0.3,
+        spread=1e9,
+    )
+    epsilon = 6.0
+    found, ledger = predicted(algorithm, [2.0, epsilon])
+    base, streams = own_effects(algorithm, epsilon), streams_of(algorithm)
+    (multiplier,) = algorithm.noise_multipliers(np.array([epsilon]))
+    _, q = initial_factors(RATINGS, algorithm.initial_factors, D, streams)
+    p = np.zeros((14, D))
+    rng, chosen = streams.noise("gradients"), streams.generator("samples of users")
+
+    def solve() -> None:
+        for u in range(14):
+            mine = RATINGS.users == u
+            x = RATINGS.values[mine] - base[u, RATINGS.items[mine]]
+            own = q[RATINGS.items[mine]]
+            p[u] = np.linalg.solve(own.T @ own + 0.7 * np.eye(D), own.T @ x)
+
+    sizes = []
+    for _ in range(6):
+        unit = rng.standard_normal((9, D))
+        sampled = np.flatnonzero(chosen.random(14) < rate)
+        sizes.append(len(sampled))
+        solve()
+        total = np.zeros((9, D))
+        for u in sampled:
+            mine = RATINGS.users == u
+            items = RATINGS.items[mine]
+            own = np.zeros((9, D))
+            own[items] = (RATINGS.values[mine] - base[u, items] - q[items] @ p[u])[:, None] * p[u]
+            total += own * min(1.0, 0.6 / float(np.linalg.norm(own)))
+        q = q + 0.04 * (released(total, unit, 0.6 * multiplier) / rate - 0.3 * q)
+    solve()
+    assert (min(sizes) == 14) == (rate == 1)
+    assert found[:, :, 1] == pytest.approx(base + p @ q.T, abs=2e-4)
+    assert ledger.provable == pytest.approx([2.0, epsilon], rel=2e-4)
+    assert np.all(ledger.provable <= np.array([2.0, epsilon]) * (1 + 1e-9))
+
+
+def test_the_noise_of_all_steps_adds_up_to_no_more_than_the_spread() -> None:
+    algorithm = dpps_mf(mode="corrected", spread=0.1, learning_rate=0.05, clip=2.0, sampling_rate=0.5)
+    multiplier = np.array([0.0, 1e-3, 10.0, 1e4])
+    rates = algorithm.rates(multiplier)
+    noise = rates * math.sqrt(6) * 2.0 * multiplier / 0.5
+    assert rates[:2] == pytest.approx([0.05, 0.05])
+    assert noise[2:] == pytest.approx([0.1, 0.1])
+
+
+def test_a_delta_that_sampled_steps_cannot_have_is_refused() -> None:
+    dpps_mf(mode="corrected", delta=1e-13)
+    with pytest.raises(ValidationError, match="no δ below 1e-12 can be certified"):
+        dpps_mf(mode="corrected", delta=1e-13, sampling_rate=0.5)
