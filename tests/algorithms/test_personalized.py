@@ -1,8 +1,6 @@
 """Personalised privacy around another method: its ledger, its records, its sample and its clean twin."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,21 +27,6 @@ STREAMS = Streams(1, "d", "personalized", 0, 0)
 PRIVATE_BASES = ("dp_pmf", "isgd", "pals", "psgd", "pbgd", "pge")
 
 
-def purposes_of(action: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The randomness that was requested, noise included."""
-    asked: list[str] = []
-    of = Streams._bits
-
-    def noting(self: Streams, purpose: str) -> np.random.PCG64:
-        asked.append(purpose)
-        return of(self, purpose)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Streams, "_bits", noting)
-        action()
-    return asked
-
-
 @pytest.mark.parametrize("per", ["record", "user", "item"])
 def test_whether_a_record_is_sampled_depends_on_its_epsilon_by_its_probability_alone(per: Any) -> None:
     """Theorem 6: the uniform draw is independent of the ε that records ask for. In bins of equal ε, the
@@ -57,27 +40,6 @@ def test_whether_a_record_is_sampled_depends_on_its_epsilon_by_its_probability_a
     for rows in np.array_split(np.argsort(asked, kind="stable"), 24):
         variance = np.sum(probability[rows] * (1 - probability[rows]))
         assert abs(kept[rows].sum() - probability[rows].sum()) <= 4 * np.sqrt(variance)
-
-
-@pytest.mark.parametrize("base", PRIVATE_BASES)
-def test_specification_sample_and_noise_have_streams_of_their_own(
-    base: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ratings = make_ratings()
-    budget = {"budget": BUDGET}
-    for mode in ("published",) if base == "psgd" else ("published", "corrected"):
-        algorithm = Personalized.model_validate(
-            {
-                "algorithm": "personalized",
-                "mode": mode,
-                "base": {"algorithm": base, **(budget if base == "pge" else {"factors": 2})},
-            }
-        )
-        drawn = purposes_of(partial(algorithm._draw, ratings, np.array([1.0]), STREAMS), monkeypatch)
-        assert len(drawn) == len(set(drawn)) == 2
-        fit = purposes_of(partial(fitted, algorithm.base, ratings, [1.0], STREAMS), monkeypatch)
-        assert len(fit) == len(set(fit)) > 0
-        assert not set(drawn) & set(fit)
 
 
 def with_column(ratings: Ratings) -> Ratings:
@@ -130,16 +92,6 @@ def test_bounded_neighbours_run_the_same_and_cost_twice(mode: str) -> None:
     assert model.records.largest == pytest.approx(2 * same.records.largest)  # asks for t or more: no sampling
     assert np.all(model.records.least[1:] < 2 * same.records.least[1:] * 0.99)
     assert np.all(model.records.least > same.records.least)
-
-
-def test_a_ceiling_at_the_strictest_level_is_the_base_itself() -> None:
-    ratings = make_ratings()
-    algorithm = personalised()
-    model, _ = fitted(algorithm, ratings, [0.1], STREAMS)
-    base, _ = fitted(algorithm.base, ratings, [0.1], STREAMS)
-    assert np.array_equal(
-        model.predict(ratings.users, ratings.items), base.predict(ratings.users, ratings.items)
-    )
 
 
 @pytest.mark.parametrize("base", PRIVATE_BASES)

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.shared.factorization import at_least, at_most
+from dpmf_cli.algorithms.shared.factorization import at_most
 from dpmf_cli.algorithms.shared.neighbourhood import all_others, largest, most_co_rated
-from dpmf_cli.core.ratings import Ratings, transposed
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.evaluation.folds import assign_folds, split
@@ -85,15 +85,6 @@ def test_ratings_are_removed_at_random_from_users_with_too_many() -> None:
     assert np.array_equal(at_most(train, 12, rng.random(len(train))).values, train.values)
 
 
-def test_users_with_few_ratings_can_be_left_out() -> None:
-    assert at_least(RATINGS, 0) is RATINGS
-    least = int(np.median(RATINGS.user_counts))
-    some = at_least(RATINGS, least)
-    kept = RATINGS.user_counts >= least
-    assert 0 < kept.sum() < 25
-    assert np.array_equal(some.user_counts, np.where(kept, RATINGS.user_counts, 0))
-
-
 @pytest.mark.parametrize("k", [3, 100])
 def test_pcc_is_its_formula(k: int) -> None:
     rows = dense(RATINGS)
@@ -123,14 +114,6 @@ def test_between_users_it_is_the_formula_of_the_transposed_ratings(key: str, k: 
     found = predictions(baseline(key, between="users", k=k, **over), RATINGS)
     assert found == pytest.approx(predicted(rows, s, k).T, abs=1e-4)
     assert found != pytest.approx(predictions(baseline(key, k=k, **over), RATINGS), abs=0.01)
-
-
-def test_transposed_twice_are_the_same_ratings() -> None:
-    once = transposed(RATINGS)
-    assert (np.diff(once.users) >= 0).all()
-    assert np.array_equal(dense(once).T, dense(RATINGS), equal_nan=True)
-    for name in ("users", "items", "values"):
-        assert np.array_equal(getattr(transposed(once), name), getattr(RATINGS, name))
 
 
 def over_common_raters(values: Array) -> Array:

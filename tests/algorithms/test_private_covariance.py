@@ -71,30 +71,6 @@ def test_every_theta_of_a_grid_predicts_what_it_does_alone_and_always_the_same(k
         assert found[:, lane].tobytes() == alone[:, 0].tobytes()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_cleaning_at_full_rank_is_the_identity(kind: str) -> None:
-    ratings = make_ratings(4, n_users=40, n_items=12, density=0.5)
-    one, other = (
-        fit(entry(kind, k=12, cleaning=cleaning, mode="corrected"), ratings, 30.0)[0].predict(
-            *every_pair(ratings)
-        )
-        for cleaning in (True, False)
-    )
-    assert one == pytest.approx(other, abs=1e-3)
-
-
-def test_knn_over_all_items_and_the_subspace_of_all_directions_are_one_predictor() -> None:
-    """Ridge 1/λ in every direction is kriging with the covariance itself, if that has no negative direction.
-    The two differ on items that a user has rated already: kNN leaves the item itself out."""
-    ratings = make_ratings(5, n_users=80, n_items=8, density=0.6)
-    shared = {"k": 8, "cleaning": False, "ridge": 0.4, "shrinkage": 2000.0}
-    users, items = every_pair(ratings)
-    knn, svd = (fit(entry(kind, **shared), ratings, np.inf)[0].predict(users, items)[:, 0] for kind in KINDS)
-    rated = set(zip(ratings.users.tolist(), ratings.items.tolist(), strict=True))
-    asked = np.array([pair not in rated for pair in zip(users.tolist(), items.tolist(), strict=True)])
-    assert knn[asked] == pytest.approx(svd[asked], abs=1e-4)
-
-
 def test_alpha_clamps_in_corrected_mode_and_needs_less_noise() -> None:
     ratings = make_ratings(6, n_users=40, n_items=12)
     wide, narrow = (

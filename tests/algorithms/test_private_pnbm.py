@@ -12,7 +12,7 @@ from scipy import stats
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.algorithms.shared.neighbourhood import LearnedNeighbourhood, all_others, most_co_rated
+from dpmf_cli.algorithms.shared.neighbourhood import all_others, most_co_rated
 from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
 from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import PrivatePNBM
 from dpmf_cli.core.ratings import Ratings
@@ -287,23 +287,6 @@ def test_corrected_langevin_noise_is_the_published_and_its_drift_what_that_certi
         assert np.sqrt(0.04 * rate) / scale > rate / 2
         assert_law(run.moves(t), stats.norm, rate / 2 * scale)
     assert run.ledger.provable == pytest.approx([1.0])
-
-
-def test_corrected_posterior_sampling_learns_from_so_many_ratings_of_a_user(
-    watched: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[int] = []
-    clipped = LearnedNeighbourhood.clipped
-
-    def noting(self: LearnedNeighbourhood, train: Ratings) -> Any:
-        seen.append(int(train.user_counts.max()))
-        return clipped(self, train)
-
-    monkeypatch.setattr(LearnedNeighbourhood, "clipped", noting)
-    watched(
-        entry("dpps_pnbm", mode="corrected", neighbours="user", most_ratings=3, iterations=1), RATINGS, [1.0]
-    )
-    assert seen == [3]
 
 
 # Both methods, certified

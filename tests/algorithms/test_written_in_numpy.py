@@ -14,7 +14,6 @@ from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.factors import factor_model
 from dpmf_cli.kernels.frank_wolfe import step_towards
-from dpmf_cli.kernels.langevin import visits_between
 from dpmf_cli.privacy.accounting import epsilon_of_mu
 from dpmf_cli.privacy.grid import MARGIN, grid_of, on_grid
 from dpmf_cli.privacy.ledger import Ledger
@@ -127,19 +126,6 @@ def test_a_user_takes_no_more_than_a_whole_step() -> None:
     assert taken[:, 0] == pytest.approx(0.7)
     assert (taken[:, 1] < 1e-4).all()
     assert (taken[:, 2] == 0).all()
-
-
-@pytest.mark.parametrize("mode", ["published", "corrected"])
-def test_what_was_released_predicts_alike_for_one_user_alone(mode: str) -> None:
-    """k counts all users, not only those whose predictions are asked for."""
-    algorithm = entry("frank_wolfe", **FRANK_WOLFE, mode=mode)
-    model, _ = fitted(algorithm, RATINGS, [EPSILON], streams_of(algorithm))
-    alone = RATINGS.select(RATINGS.users == 3)
-    own = Ratings(np.zeros(len(alone), np.int32), alone.items, alone.values, 1, 9, RATINGS.scale)
-    again = type(model).restored(model.published, algorithm, own)
-    items = np.arange(9, dtype=np.int32)
-    one, other = model.predict(np.full(9, 3, np.int32), items), again.predict(np.zeros(9, np.int32), items)
-    assert other == pytest.approx(one, abs=1e-6)
 
 
 # Hua et al.
@@ -279,15 +265,6 @@ def test_rows_get_the_noise_of_all_visits_since_their_last(epsilon: float) -> No
     assert found[:, :, 1] == pytest.approx(wanted, abs=3e-4)
     assert ledger.claimed.tolist() == [2.0, epsilon]
     assert np.isinf(ledger.provable).all()
-
-
-def test_each_row_gets_the_noise_of_all_visits_of_a_round() -> None:
-    squares = visits_between(RATINGS) ** 2
-    n = len(RATINGS)
-    of_users = np.bincount(RATINGS.users, squares[: 2 * n : 2], 14) + squares[2 * n : 2 * n + 14]
-    of_items = np.bincount(RATINGS.items, squares[1 : 2 * n : 2], 9) + squares[2 * n + 14 :]
-    assert of_users == pytest.approx(n)
-    assert of_items == pytest.approx(n)
 
 
 # Mugdho and Imtiaz
