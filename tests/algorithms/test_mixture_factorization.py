@@ -1,5 +1,7 @@
 """BLP-MoG-MF: its iterations are those of EM in plain NumPy, and its likelihood rises until it stops."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -106,32 +108,25 @@ def test_em_is_plain_em(order: str) -> None:
         assert model.predict(got.users, got.items)[:, lane] == pytest.approx(expected, abs=1e-3)
 
 
-def test_a_group_that_has_converged_stops_alone() -> None:
-    """A grid of several groups of lanes, in which the first are done long before the last."""
-    algorithm = entry(algorithm="blp_mog_mf", factors=2, iterations=30, tolerance=0.02)
-    grid = np.geomspace(0.1, 10, 20).tolist()
+@pytest.mark.parametrize(
+    ("iterations", "grid", "places"),
+    [(30, np.geomspace(0.1, 10, 20).tolist(), (0, 15, 16, 19)), (60, [0.1, 1.0, 3.0, 10.0], range(4))],
+    ids=["of several groups of lanes", "of one group"],
+)
+def test_models_that_have_converged_stop_alone(
+    iterations: int, grid: list[float], places: Sequence[int]
+) -> None:
+    """A coarse tolerance ends some models of a grid before others. Each is the same as when it is fitted alone."""
+    algorithm = entry(algorithm="blp_mog_mf", factors=2, iterations=iterations, tolerance=0.02)
     together = predict_all(fit(algorithm, RATINGS, grid)[0], RATINGS)
-    for index in (0, 15, 16, 19):
-        alone = predict_all(fit(algorithm, RATINGS, [grid[index]])[0], RATINGS)
-        assert np.array_equal(alone[:, 0], together[:, index])
-
-
-def test_a_model_that_has_converged_stops_alone() -> None:
-    """A coarse tolerance ends some models of a grid before others. Each is the same as when it is fitted by
-    itself."""
-    algorithm = entry(algorithm="blp_mog_mf", factors=2, iterations=60, tolerance=0.02)
-    grid = [0.1, 1.0, 3.0, 10.0]
-    together = predict_all(fit(algorithm, RATINGS, grid)[0], RATINGS)
-    for index, epsilon in enumerate(grid):
-        assert np.array_equal(
-            predict_all(fit(algorithm, RATINGS, [epsilon])[0], RATINGS)[:, 0], together[:, index]
-        )
-    steps = {}
-    for epsilon in grid:
-        got = received(algorithm, [epsilon])
-        steps[epsilon] = len(list(algorithm.steps(algorithm.start(got, STREAMS), got, STREAMS)))
-    assert len(set(steps.values())) > 1
-    assert max(steps.values()) < 60
+    steps = set()
+    for place in places:
+        alone = predict_all(fit(algorithm, RATINGS, [grid[place]])[0], RATINGS)
+        assert np.array_equal(alone[:, 0], together[:, place])
+        got = received(algorithm, [grid[place]])
+        steps.add(len(list(algorithm.steps(algorithm.start(got, STREAMS), got, STREAMS))))
+    assert len(steps) > 1
+    assert max(steps) < iterations
 
 
 def test_results_of_the_usual_order_keep_their_names() -> None:

@@ -25,6 +25,7 @@ from dpmf_cli.privacy.grid import MARGIN, grid_of, on_grid
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.noise import unit_laplace
+from tests.algorithms.covariance_entries import every_pair
 from tests.conftest import make_ratings
 
 BOUNDED, UNBOUNDED = Neighbours.BOUNDED, Neighbours.UNBOUNDED
@@ -47,11 +48,6 @@ def with_effects(model: CovarianceModel, effects: Effects) -> CovarianceModel:
     assert isinstance(model.released, ReleasedProducts)
     measured = replace(model.released.measured, effects=effects)
     return replace(model, effects=effects, released=replace(model.released, measured=measured))
-
-
-def every_pair(ratings: Ratings) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    users, items = np.divmod(np.arange(ratings.n_users * ratings.n_items), ratings.n_items)
-    return users.astype(np.int32), items.astype(np.int32)
 
 
 def symmetric(triangle: NDArray[np.floating], n_items: int) -> NDArray[np.float64]:

@@ -65,7 +65,7 @@ class AlikeItems(ABC):
 
     own      the ratings of every user who may ask; a prediction for user u uses only those of u
     effects  averages for each ε; the users' part may be unreleased
-    entry    has the public numbers: `of_an_item` on the diagonal (ridge included), `covariance` elsewhere
+    entry    has the public numbers: `variance` and `ridge` on the diagonal, `covariance` elsewhere
     """
 
     own: Ratings
@@ -82,14 +82,13 @@ class AlikeItems(ABC):
         out = np.asarray(self.effects.items[items] + self.effects.users[users])
         counts, totals = self.neighbours(users, items)
         covariance = self.entry.covariance
-        spread = self.entry.of_an_item + (counts - 1) * covariance
+        spread = self.entry.variance + self.entry.ridge + (counts - 1) * covariance
         # Without neighbours `spread` may be 0 or less; their sum is 0, so the weight does not matter.
         weight = np.where(counts > 0, covariance / np.where(counts > 0, spread, 1.0), 0.0)
         return np.asarray(out + weight[:, None] * totals)
 
     @property
     def published(self) -> Arrays:
-        """The released averages."""
         return self.effects.published
 
     @classmethod
@@ -110,7 +109,6 @@ class NearestAlike(AlikeItems):
 
     @property
     def published(self) -> Arrays:
-        """The released averages, and Wgt, which is public."""
         return {**super().published, "weight": self.weight}
 
     @classmethod
@@ -178,11 +176,6 @@ class PublicKNN(PrivateAlgorithm):
     ridge: float = Field(0.2, gt=0, description="as in private kNN, in units of B²")
     variance: float = Field(0.5, gt=0, le=1, description="v, in units of B²")
     covariance: float = Field(0.05, ge=0, le=1, description="c, in units of B²")
-
-    @property
-    def of_an_item(self) -> float:
-        """v + ridge, in units of B²."""
-        return self.variance + self.ridge
 
     def bounded(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> NearestAlike:
         """Who rated what is public. The neighbours are the k nearest items by Wgt."""
@@ -256,11 +249,6 @@ class OwnMeanFixedCovariance(OwnMeansAlgorithm):
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> AllAlike:
         averages = self.released_averages(train, self.measurer(epsilons, curator))
         return AllAlike(train, self.own_means(train, averages), self)
-
-    @property
-    def of_an_item(self) -> float:
-        """v + ridge, in units of B²."""
-        return self.variance + self.ridge
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         return effects_cost(shape, grid) + Cost(5e-9 * grid * shape.ratings, 40.0 * shape.ratings)

@@ -38,6 +38,7 @@ from dpmf_cli.kernels.clipped_gradients import clipped_item_sums
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, set_effects, set_items
 from dpmf_cli.kernels.normal_equations import isometric, whole
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
+from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
 from dpmf_cli.privacy.covariance_sensitivity import user_rating_sums
 from dpmf_cli.privacy.curator import Curator
@@ -45,13 +46,6 @@ from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import gaussian, laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.privacy.sensitivity import (
-    Sensitivity,
-    clipped_contributions,
-    pooled_products,
-    rating_sums,
-    root_counts,
-)
 from dpmf_cli.privacy.subsampling import moves
 
 QUALITY, TREND, CENTRE = 0.4, 0.5, 1.0
@@ -203,11 +197,13 @@ def measured_of_users(
     ridges   the first is for a user's own mean
     """
 
-    def noise(step: str, shape: tuple[int, ...], part: float, moves: Sensitivity) -> Release:
+    def noise(step: str, shape: tuple[int, ...], part: float, moves: sensitivity.Sensitivity) -> Release:
         return gaussian(step, shape, sensitivity=moves, theta=theta * math.sqrt(part), curator=curator)
 
     rows, everybody, ratings = (train.n_items,), np.ones((train.n_users, 1, len(theta))), by_user(train)
-    reach, once, far = (clipped_contributions(each, 2, Neighbours.USER) for each in (clip, 1.0, FURTHEST))
+    reach, once, far = (
+        sensitivity.clipped_contributions(each, 2, Neighbours.USER) for each in (clip, 1.0, FURTHEST)
+    )
     counts = noise("item counts", rows, COUNTS, user_rating_sums(1.0, 2))
     noisy = counts.added_to(sums_by(train.items, weights[train.users], train.n_items))
     weight, logarithms = counts_of(noisy, counts.scale, OFFSET)
@@ -251,7 +247,7 @@ def measured_of_presence(train: Ratings, epsilon: Epsilons, curator: Curator, *,
     base, spread = averages_of(sums, counts, popularity, variance, np.full_like(sums, scale.middle), scale)
     if not learning:
         return Items(base, spread, counts, popularity)
-    step, moved, spent = "roots of users' counts", root_counts(), epsilon * of_roots
+    step, moved, spent = "roots of users' counts", sensitivity.root_counts(), epsilon * of_roots
     roots = laplace(step, (), sensitivity=moved, epsilon=spent, curator=curator)
     total = roots.added_to(np.sqrt(train.user_counts).sum())
     return Items(base, spread, counts * np.clip(total / np.maximum(_totals(counts), 1), 0, 1), popularity)
@@ -263,7 +259,7 @@ def measured_of_values(train: Ratings, weights: Lanes, epsilon: Epsilons, curato
     The only measurement, of sums by item, spends `epsilon` (E,). Who rated what is public. So are all counts, and
     `weights` (n_users,), the weight of a rating in later steps.
     """
-    scale, moved = train.scale, rating_sums(train.scale)
+    scale, moved = train.scale, sensitivity.rating_sums(train.scale)
     release = laplace("item sums", (train.n_items,), sensitivity=moved, epsilon=epsilon, curator=curator)
     values = train.values.astype(np.float64) - scale.middle
     sums = release.added_to(sums_by(train.items, values, train.n_items))
@@ -353,8 +349,8 @@ def learn(
     base, spread, grid = items.base.copy(), items.spread.copy(), len(ranks)
     # C is in units of √(1 + rank).
     unit, entries = np.sqrt(1.0 + ranks), learned * (learned + 1) // 2
-    of_products = pooled_products(LONGEST, entry.neighbours)
-    of_sums = clipped_contributions(entry.clip, 2, entry.neighbours)
+    of_products = sensitivity.pooled_products(LONGEST, entry.neighbours)
+    of_sums = sensitivity.clipped_contributions(entry.clip, 2, entry.neighbours)
     for_products, growing = theta * math.sqrt(GRAMS / times), GROWTH ** np.arange(times)
     for t in range(times):
         users = regressed(model, train.n_users, ratings)
@@ -511,7 +507,6 @@ class OwnRegression(PrivateAlgorithm):
         return OwnFactors(self, model, {}, train)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        """Returns the items with each user's own θ_u."""
         return regressed(items, own.n_users, by_user(own))
 
     def of_users(

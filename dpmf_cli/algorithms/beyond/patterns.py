@@ -312,7 +312,6 @@ class Laws(StrictModel):
     user_factors: Law = Law(of_rows=0.03, of_ratings=0.8)
 
     def of(self, part: str) -> Law:
-        """The law of a part, by its name."""
         law: Law = getattr(self, part.replace(" ", "_"))
         return law
 
@@ -549,7 +548,6 @@ class OwnPattern(PatternAlgorithm):
         return OwnFactors(self, released.without_users(), {}, train)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        """Returns the items with each user's own regression on them."""
         model = items.with_users(np.zeros((own.n_users, items.published["items"].shape[2])))
         solve_rows(model, by_user(own), RowProblem(self.own_ridge, math.inf, per_rating=False))
         return model

@@ -39,7 +39,6 @@ class ObjectivePrivateALS(PrivateLeastSquares):
     about: ClassVar[str] = "ALS with objective perturbation, which Friedman et al. 2016, section 7, suggest."
     paper: ClassVar[Paper] = Paper.DPMF
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
-
     revision: ClassVar[int] = 2
 
     algorithm: Literal["pals_objective"]
@@ -79,7 +78,6 @@ class PrivateBatchGradientDescent(NormBoundedFactorization):
     )
     paper: ClassVar[Paper] = Paper.DPMF
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
-
     revision: ClassVar[int] = 2
 
     algorithm: Literal["pbgd"]

@@ -84,7 +84,11 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
         entries, noise = d * (d + 1) // 2, begun.measurer.noise
         of_grams = noise("grams", f"grams {t}", (train.n_items, entries), sensitivity.item_grams(k, norm))
         of_sides = noise("right_sides", f"right sides {t}", (train.n_items, d), *self.side_moves(train.scale))
-        ridge = self.item_ridge * self.frequency(begun.counts)
+        powers = (
+            begun.counts + 1
+        ) ** self.frequency_exponent  # f_i has mean 1 over the ratings, counted with noise
+        mean = (begun.counts * powers).sum(axis=0)
+        ridge = self.item_ridge * np.asarray(powers * (begun.counts.sum(axis=0) / mean))
         ridge += self.noise_ridge * np.sqrt(d) * of_grams.scale
         at_once = max(1, HELD // (entries * ridge.shape[1]))
         for first in range(0, train.n_items, at_once):
@@ -102,11 +106,6 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
         if self.mode is Mode.CORRECTED:
             return (sensitivity.item_right_sides(k, norm, self.rating_clip),)
         return sensitivity.centred_right_sides(k, norm, scale), sensitivity.published_right_sides(k, norm)
-
-    def frequency(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n_items, E) f_i, with mean 1 over the ratings as counted with noise."""
-        powers = (counts + 1) ** self.frequency_exponent
-        return np.asarray(powers * (counts.sum(axis=0) / (counts * powers).sum(axis=0)))
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         times, parts, d = self.iterations, padded_grid(grid) / 16, self.factors

@@ -168,7 +168,6 @@ class FrankWolfe(OwnMeansAlgorithm):
         )
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        """Returns the released vectors with each user's own mean and coefficients."""
         model = items.with_users(effects_of(beside, self, own).users)
         for step in range(self.iterations):
             self.step(model, own, step, beside["singular"], float(beside["nuclear"][0]))

@@ -140,7 +140,6 @@ class HuaMF(PrivateAlgorithm):
         return OwnFactors(self, model.without_users(), {}, train)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        """Returns V with each user's own mean and p_u."""
         averages = np.concatenate([group.table("items")[:, -1] for group in items.groups], axis=1)
         means = averages.astype(np.float64)
         sums = residual_sums_by_user(own.users, own.items, own.values, means, own.n_users)[:-1]

@@ -62,7 +62,6 @@ class MugdhoMF(PrivateAlgorithm):
         return theta**2 / 2 + theta * math.sqrt(2 * math.log(1 / self.delta))
 
     def theta_of(self, epsilon: float) -> float:
-        """Returns the inverse of `epsilon_of`."""
         tail = math.log(1 / self.delta)
         return math.sqrt(2 * (tail + epsilon)) - math.sqrt(2 * tail)
 

@@ -32,7 +32,6 @@ class PrivateALS(PrivateLeastSquares):
 
     title: ClassVar[str] = "PALS"
     paper: ClassVar[Paper] = Paper.FRIEDMAN
-
     revision: ClassVar[int] = 2
 
     algorithm: Literal["pals"]

@@ -30,7 +30,6 @@ class PrivateSGD(TwoSidedFactorization):
 
     title: ClassVar[str] = "PSGD"
     paper: ClassVar[Paper] = Paper.FRIEDMAN
-
     revision: ClassVar[int] = 2
     by_rating: ClassVar[bool] = True
 

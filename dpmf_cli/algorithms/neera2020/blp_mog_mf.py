@@ -10,13 +10,14 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.algorithms.shared.cost import LINE, SOLVED_ENTRY, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.local_model import LocalFactorization
-from dpmf_cli.core.compiled.lane_groups import groups
+from dpmf_cli.core.compiled.lane_groups import LaneValues, groups
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import later
 from dpmf_cli.kernels.factors import FactorModel, UserFactors
 from dpmf_cli.kernels.mixture import (
     LEAST_VARIANCE,
     Mixture,
+    SideMessages,
     by_item,
     by_user,
     mixture_sums,
@@ -85,11 +86,11 @@ class MixtureFactorization(LocalFactorization):
         for _ in range(self.iterations):
             before = UserFactors.of(model)
             if self.order == "mixture_first":
-                mixture = _maximised(mixture, active, *mixture_sums(model, users, values, mixture, active))
+                mixture = _maximised(model, users, values, mixture, active)
             for side in (users, items):
                 solve_mixture(model, side, values, mixture, regularization=self.regularization, active=active)
             if self.order == "factors_first":
-                mixture = _maximised(mixture, active, *mixture_sums(model, users, values, mixture, active))
+                mixture = _maximised(model, users, values, mixture, active)
             yield mixture
             active = active & (before.moved(model) > self.tolerance)
             if not active.any():
@@ -110,9 +111,10 @@ class MixtureFactorization(LocalFactorization):
 
 
 def _maximised(
-    mixture: Mixture, active: NDArray[np.bool_], counts: NDArray[np.float64], squares: NDArray[np.float64]
+    model: FactorModel, users: SideMessages, values: LaneValues, mixture: Mixture, active: NDArray[np.bool_]
 ) -> Mixture:
-    """Equation 12, for the models that are active and have ratings. counts, squares (K, E)."""
+    """Equation 12, for the models that are active and have ratings."""
+    counts, squares = mixture_sums(model, users, values, mixture, active)
     alive, ratings = counts > 0, counts.sum(axis=0)
     active = active & (ratings > 0)
     ratings = np.where(active, ratings, 1.0)

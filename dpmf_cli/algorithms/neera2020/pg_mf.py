@@ -273,13 +273,11 @@ class PrivateGradientMF(PrivateAlgorithm):
         return LocalModel(on_devices, train.scale, *known, mean, traffic)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        """Returns the items with m and each user's own p_u."""
         model = items.with_users(np.tile(beside["mean"], (own.n_users, 1)))
         solve_own_factors(model, own, self.regularization)
         return model
 
     def devices(self, train: Ratings, streams: Streams) -> Devices:
-        """All users' devices."""
         limits = self.factors, self.regularization, self.gradient_bound
         made: Devices = self.variant(train, *limits, streams.generator("coordinates"))
         return made

@@ -210,11 +210,9 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
 
     @property
     def of_a_user(self) -> RowProblem:
-        """A user's own ridge regression on Q."""
         return RowProblem(self.user_ridge, math.inf, per_rating=False)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        """Returns Q with each user's own mean and p_u."""
         model = items.with_users(effects_of(beside, self, own).users)
         solve_rows(model, by_user(own), self.of_a_user)
         return model

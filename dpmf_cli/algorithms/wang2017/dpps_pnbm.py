@@ -44,11 +44,9 @@ class PosteriorPNBM(LearnedNeighbourhood):
 
     @property
     def schedule(self) -> LangevinSchedule:
-        """η_t and ρ."""
         return LangevinSchedule(self.initial_rate, self.decay, self.temperature, self.iterations)
 
     def learned_from(self, train: Ratings, streams: Streams) -> Ratings:
-        """Returns τ ratings at most of each user who had enough ratings before."""
         train = super().learned_from(train, streams)
         return at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
 

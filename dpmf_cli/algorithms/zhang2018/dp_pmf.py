@@ -123,7 +123,6 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
     averaged: ClassVar[bool] = False
     joint: ClassVar[bool | Where] = IN_PUBLISHED_MODE
     shares_lanes: ClassVar[bool | Where] = IN_PUBLISHED_MODE
-
     revision: ClassVar[int] = 2
     small: ClassVar[Mapping[str, Any]] = {"epochs": 3, "noisy_epochs": 3, "learning_rate": 0.1}
     """The published learning rate is meant for 10⁵ ratings, and diverges on a few."""
