@@ -11,18 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import EffectsModel, averages_of
 from dpmf_cli.algorithms.shared.base import Choices, Paper, PrivateAlgorithm, Variants, in_both_modes, in_mode
 from dpmf_cli.algorithms.shared.budget import AveragesBudget, ItemAveragesBudget
-from dpmf_cli.algorithms.shared.cost import (
-    ASKED,
-    SOLVED_ENTRY,
-    Cost,
-    Shape,
-    effects_cost,
-    gram_entries,
-    pairs_cost,
-)
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_products import (
     covariance_cost,
@@ -37,17 +30,9 @@ from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, OwnMeansMode
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
+from dpmf_cli.kernels import mixture
 from dpmf_cli.kernels.covariance import Raters, weighted_products
 from dpmf_cli.kernels.factors import FactorModel
-from dpmf_cli.kernels.mixture import (
-    LEAST_VARIANCE,
-    REFERENCE,
-    Mixture,
-    by_item,
-    by_user,
-    residual_variances,
-    solve_mixture,
-)
 from dpmf_cli.kernels.neighbours import nearest
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.privacy.curator import Curator
@@ -57,6 +42,7 @@ from dpmf_cli.privacy.local_mechanisms import Mechanism
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 Floats = NDArray[np.float64]
+Ids = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -73,12 +59,10 @@ class AlikeItems(ABC):
     entry: "PublicKNN | OwnMeanFixedCovariance"
 
     @abstractmethod
-    def neighbours(
-        self, users: NDArray[np.int32], items: NDArray[np.int32]
-    ) -> tuple[NDArray[np.int64], Floats]:
+    def neighbours(self, users: Ids, items: Ids) -> tuple[NDArray[np.int64], Floats]:
         """(n,) how many neighbours each pair has, (n, E) the sum of their residuals."""
 
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> Floats:
+    def predict(self, users: Ids, items: Ids) -> Floats:
         out = np.asarray(self.effects.items[items] + self.effects.users[users])
         counts, totals = self.neighbours(users, items)
         covariance = self.entry.covariance
@@ -115,9 +99,7 @@ class NearestAlike(AlikeItems):
     def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
         return cls(own, effects_of(arrays, entry, own), entry, arrays["weight"])
 
-    def neighbours(
-        self, users: NDArray[np.int32], items: NDArray[np.int32]
-    ) -> tuple[NDArray[np.int64], Floats]:
+    def neighbours(self, users: Ids, items: Ids) -> tuple[NDArray[np.int64], Floats]:
         assert isinstance(self.entry, PublicKNN)
         found = nearest(self.own, users, items, self.weight, self.entry.k)
         totals = np.empty((len(users), self.effects.users.shape[1]))
@@ -131,9 +113,7 @@ class NearestAlike(AlikeItems):
 class AllAlike(AlikeItems):
     """Predicts from all items that the user rated, except the target item."""
 
-    def neighbours(
-        self, users: NDArray[np.int32], items: NDArray[np.int32]
-    ) -> tuple[NDArray[np.int64], Floats]:
+    def neighbours(self, users: Ids, items: Ids) -> tuple[NDArray[np.int64], Floats]:
         own = self.own
         # A sentinel after the last rating: the search for a greater pair ends there, and no pair equals it.
         keys = np.append(own.users.astype(np.int64) * own.n_items + own.items, own.n_users * own.n_items)
@@ -194,8 +174,8 @@ class PublicKNN(PrivateAlgorithm):
     )
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        sums = Cost(5e-9 * grid * (1 + self.k * ASKED) * shape.ratings, 40.0 * shape.ratings)
-        cost = effects_cost(shape, grid) + sums
+        sums = Cost(5e-9 * grid * (1 + self.k * costs.ASKED) * shape.ratings, 40.0 * shape.ratings)
+        cost = costs.effects_cost(shape, grid) + sums
         if self.neighbours is not Neighbours.BOUNDED:
             return cost
         weights = covariance_cost(shape, 0, private_weights=False)
@@ -203,7 +183,7 @@ class PublicKNN(PrivateAlgorithm):
 
     def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
         sums = Cost(pairs * grid * self.k * 5e-9, 8.0 * self.k * pairs / calls)
-        return pairs_cost(grid, pairs) + sums
+        return costs.pairs_cost(grid, pairs) + sums
 
 
 class AveragesAndOwnMean(OwnMeansAlgorithm):
@@ -251,7 +231,7 @@ class OwnMeanFixedCovariance(OwnMeansAlgorithm):
         return AllAlike(train, self.own_means(train, averages), self)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        return effects_cost(shape, grid) + Cost(5e-9 * grid * shape.ratings, 40.0 * shape.ratings)
+        return costs.effects_cost(shape, grid) + Cost(5e-9 * grid * shape.ratings, 40.0 * shape.ratings)
 
 
 class PrivateConstantNeighbourhood(PrivateNeighbourhood):
@@ -327,9 +307,7 @@ def spread(sums: Floats, counts: NDArray[np.int64], squares: float) -> tuple[flo
     return within, max(between - within - chance, 0.0) / typical if seen else 0.0
 
 
-def shrunk_means(
-    residuals: NDArray[np.float32], groups: NDArray[np.int32], counts: NDArray[np.int64]
-) -> Floats:
+def shrunk_means(residuals: NDArray[np.float32], groups: Ids, counts: NDArray[np.int64]) -> Floats:
     """(groups,) the means of residuals (n,) by group (n,), shrunk to 0 as if by σ²/τ² more messages of 0."""
     sums = np.bincount(groups, residuals, len(counts)).astype(np.float64)
     within, between = spread(sums, counts, float(np.sum(np.square(residuals, dtype=np.float64))))
@@ -398,17 +376,17 @@ class LocalMatrixFactorization(LocalFactorization):
         return item_and_user_means(received) if self.means else super().averages_of(received)
 
     def factorise(self, model: FactorModel, received: PerturbedRatings, streams: Streams) -> None:
-        values, users, items = received.values, by_user(received), by_item(received)
-        variances = np.full(len(received.epsilons), REFERENCE)
+        values, users, items = received.values, mixture.by_user(received), mixture.by_item(received)
+        variances = np.full(len(received.epsilons), mixture.REFERENCE)
         if self.means:
-            variances = residual_variances(model, received, values) + LEAST_VARIANCE
-        alone, ridge = Mixture(np.ones((1, len(variances))), variances[None]), self.regularization
+            variances = mixture.residual_variances(model, received, values) + mixture.LEAST_VARIANCE
+        alone, ridge = mixture.Mixture(np.ones((1, len(variances))), variances[None]), self.regularization
         everything = np.ones(len(variances), np.bool_)
         for _ in range(self.iterations):
             for side in (users, items):
-                solve_mixture(model, side, values, alone, regularization=ridge, active=everything)
+                mixture.solve_mixture(model, side, values, alone, regularization=ridge, active=everything)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        solved = 2 * self.iterations * shape.ratings * gram_entries(self.factors)
-        seconds = solved * SOLVED_ENTRY * len(groups(grid))
+        solved = 2 * self.iterations * shape.ratings * costs.gram_entries(self.factors)
+        seconds = solved * costs.SOLVED_ENTRY * len(groups(grid))
         return super().cost(shape, grid) + Cost(seconds, 12.0 * shape.ratings)

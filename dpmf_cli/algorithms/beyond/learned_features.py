@@ -15,19 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import sums_and_counts
 from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import Delta
-from dpmf_cli.algorithms.shared.cost import (
-    CLIPPED_VISIT,
-    LINE,
-    ROW_IN_RATINGS,
-    SOLVED_ENTRY,
-    Cost,
-    Shape,
-    effects_cost,
-    gram_entries,
-)
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.core.compiled.lane_groups import groups
@@ -580,7 +572,13 @@ class OwnRegression(PrivateAlgorithm):
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         features, passes = self.factors + 3, (self.iterations + 1) * len(groups(grid))
-        solved = (shape.ratings + ROW_IN_RATINGS * shape.users) * gram_entries(features) * SOLVED_ENTRY
-        summed = shape.ratings * CLIPPED_VISIT * features / 2
-        rows = shape.rows * features * LINE  # coefficients and sums are float64
-        return effects_cost(shape, grid) + Cost(passes * (solved + summed), 8 * rows * len(groups(grid)))
+        solved = (
+            (shape.ratings + costs.ROW_IN_RATINGS * shape.users)
+            * costs.gram_entries(features)
+            * costs.SOLVED_ENTRY
+        )
+        summed = shape.ratings * costs.CLIPPED_VISIT * features / 2
+        rows = shape.rows * features * costs.LINE  # coefficients and sums are float64
+        return costs.effects_cost(shape, grid) + Cost(
+            passes * (solved + summed), 8 * rows * len(groups(grid))
+        )

@@ -5,17 +5,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import Part, bounded_item_averages, laplace_steps
 from dpmf_cli.algorithms.shared.base import ByMode, Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import Fractions
-from dpmf_cli.algorithms.shared.cost import (
-    PERTURBED_ENTRY,
-    ROW_IN_RATINGS,
-    Cost,
-    Shape,
-    factors_cost,
-    gram_entries,
-)
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.effects import EffectsParameters, stabilised
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, OwnFactors, initial_factors
 from dpmf_cli.algorithms.shared.model import Arrays
@@ -155,7 +149,7 @@ class HuaMF(PrivateAlgorithm):
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         passes = 1.5 if self.mode is Mode.CORRECTED else self.iterations + 0.5
-        d, rows = self.factors, 2 * shape.ratings + ROW_IN_RATINGS * shape.rows
-        work = passes * len(groups(grid)) * rows * gram_entries(d) * PERTURBED_ENTRY
+        d, rows = self.factors, 2 * shape.ratings + costs.ROW_IN_RATINGS * shape.rows
+        work = passes * len(groups(grid)) * rows * costs.gram_entries(d) * costs.PERTURBED_ENTRY
         seconds = work + 1e-7 * shape.ratings
-        return factors_cost(shape, grid, d, seconds=seconds, held=24.0 * shape.ratings)
+        return costs.factors_cost(shape, grid, d, seconds=seconds, held=24.0 * shape.ratings)

@@ -9,21 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared import item_products
 from dpmf_cli.algorithms.shared.averages import averages_of
 from dpmf_cli.algorithms.shared.base import Paper, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
 from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape, effects_cost, pairs_cost
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceAlgorithm, CovarianceModel
-from dpmf_cli.algorithms.shared.item_products import (
-    MeasuredProducts,
-    NearestItems,
-    ReleasedProducts,
-    covariance_cost,
-    inverse_counts,
-    nearest_items_cost,
-    search_cost,
-    solve_cost,
-)
+from dpmf_cli.algorithms.shared.item_products import MeasuredProducts, NearestItems, ReleasedProducts
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import triangle_size
@@ -88,7 +80,9 @@ class PrivateKNN(CovarianceAlgorithm):
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> CovarianceModel:
         effects = averages_of(self, train, self.budget.for_effects(epsilons), curator)
-        measured = MeasuredProducts(train, effects, self.effects.residual_clamp, inverse_counts(train))
+        measured = MeasuredProducts(
+            train, effects, self.effects.residual_clamp, item_products.inverse_counts(train)
+        )
         released: ReleasedProducts = self.variant(self, measured, self.budget.covariance * epsilons, curator)
         return CovarianceModel(self, released, train, effects)
 
@@ -124,12 +118,12 @@ class PrivateKNN(CovarianceAlgorithm):
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         private = self.neighbours is not Neighbours.BOUNDED
-        matrix = covariance_cost(shape, grid, private_weights=private)
-        found = search_cost(shape, self.k, searches=grid if private else 1)
-        solved = solve_cost(shape, self.k, grid * ASKED * shape.ratings)
+        matrix = item_products.covariance_cost(shape, grid, private_weights=private)
+        found = item_products.search_cost(shape, self.k, searches=grid if private else 1)
+        solved = item_products.solve_cost(shape, self.k, grid * ASKED * shape.ratings)
         return effects_cost(shape, grid) + matrix + found + solved
 
     def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
         private = self.neighbours is not Neighbours.BOUNDED
-        nearest = nearest_items_cost(shape, grid, self.k, pairs, calls, private_weights=private)
+        nearest = item_products.nearest_items_cost(shape, grid, self.k, pairs, calls, private_weights=private)
         return pairs_cost(grid, pairs) + nearest + self.matrices_anew(shape, grid, calls)

@@ -21,17 +21,9 @@ from dpmf_cli.kernels.als import RatingsByRow, RowProblem, SideRatings, solve_ro
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_items
 from dpmf_cli.kernels.releasing import project_side
 from dpmf_cli.kernels.reports import coordinate_gradients, sums_of_reports
+from dpmf_cli.privacy import local
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.local import (
-    PerturbedSigns,
-    SignChannel,
-    Traffic,
-    gradient_of_each_rating,
-    gradient_of_one_rating,
-    report_of_a_user,
-    value_towards_the_aggregator,
-)
 from dpmf_cli.privacy.local_mechanisms import Duchi
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
@@ -68,12 +60,12 @@ class Devices:
     @property
     def mean_moves(self) -> Sensitivity:
         """How many reports for m change with the value of one rating."""
-        return value_towards_the_aggregator(Duchi.source, self.ratings.user_counts)
+        return local.value_towards_the_aggregator(Duchi.source, self.ratings.user_counts)
 
     @property
     def moves(self) -> Sensitivity:
         """How many reports of an iteration change with the value of one rating."""
-        return gradient_of_each_rating(self.ratings.user_counts)
+        return local.gradient_of_each_rating(self.ratings.user_counts)
 
     @property
     def raters(self) -> NDArray[np.int64]:
@@ -85,7 +77,7 @@ class Devices:
         """(n,) ratings on [0, 1]."""
         return unit_values(self.ratings)
 
-    def report_ratings(self, channel: SignChannel) -> PerturbedSigns:
+    def report_ratings(self, channel: local.SignChannel) -> local.PerturbedSigns:
         """Reports each rating, as 2r − 1."""
         return _of_no_coordinate(channel, 2 * self.values - 1, self.ratings.items)
 
@@ -97,7 +89,7 @@ class Devices:
         """The ratings that are reported, and how many ratings each of them stands for. Here: all, and one each."""
         return slice(None), np.ones(len(self.ratings), np.int64)
 
-    def report_gradients(self, model: FactorModel, channel: SignChannel) -> PerturbedSigns:
+    def report_gradients(self, model: FactorModel, channel: local.SignChannel) -> local.PerturbedSigns:
         """Reports one coordinate of the gradient of each reported rating, in units of G. It is the same coordinate
         for each ε."""
         rows, weights = self.reported()
@@ -122,7 +114,7 @@ class DevicesOfOneReport(Devices):
 
     @property
     def moves(self) -> Sensitivity:
-        return gradient_of_one_rating()
+        return local.gradient_of_one_rating()
 
     def reported(self) -> tuple[slice | NDArray[np.int64], NDArray[np.int64]]:
         """One rating of each user who has any. It is drawn uniformly and stands for all ratings of that user."""
@@ -146,23 +138,23 @@ class DevicesOfWholeUsers(Devices):
 
     @property
     def mean_moves(self) -> Sensitivity:
-        return report_of_a_user()
+        return local.report_of_a_user()
 
     @property
     def moves(self) -> Sensitivity:
-        return report_of_a_user()
+        return local.report_of_a_user()
 
     @property
     def raters(self) -> NDArray[np.int64]:
         return np.full(self.ratings.n_items, self.ratings.n_users)
 
-    def report_ratings(self, channel: SignChannel) -> PerturbedSigns:
+    def report_ratings(self, channel: local.SignChannel) -> local.PerturbedSigns:
         """Reports each user's mean of 2r − 1; 0 for a user without ratings."""
         users, counts = self.ratings.n_users, self.ratings.user_counts
         sums = np.bincount(self.ratings.users, 2 * self.values - 1, users)
         return _of_no_coordinate(channel, sums / np.maximum(counts, 1), np.zeros(users, np.int32))
 
-    def report_gradients(self, model: FactorModel, channel: SignChannel) -> PerturbedSigns:
+    def report_gradients(self, model: FactorModel, channel: local.SignChannel) -> local.PerturbedSigns:
         """Reports a coordinate of an item's gradient, both drawn uniformly; 0 if the user has not rated the item.
 
         The report stands for all items.
@@ -184,8 +176,8 @@ class DevicesOfWholeUsers(Devices):
 
 
 def _of_no_coordinate(
-    channel: SignChannel, numbers: NDArray[np.floating], items: NDArray[np.int32]
-) -> PerturbedSigns:
+    channel: local.SignChannel, numbers: NDArray[np.floating], items: NDArray[np.int32]
+) -> local.PerturbedSigns:
     """Sends numbers (n,) without coordinates. Each stands for itself."""
     n = len(numbers)
     return channel.send(numbers[:, None], items, np.zeros(n, np.uint8), np.ones(n, np.int64))
@@ -252,7 +244,7 @@ class PrivateGradientMF(PrivateAlgorithm):
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> LocalModel:
         devices = self.devices(train, streams)
-        channel = partial(SignChannel, n_items=train.n_items, curator=curator)
+        channel = partial(local.SignChannel, n_items=train.n_items, curator=curator)
         spent, moves = self.average * epsilons, devices.mean_moves
         ratings = channel("mean of ratings", repetitions=1, epsilon=spent, sensitivity=moves)
         spent, moves = (1 - self.average) * epsilons, devices.moves
@@ -267,7 +259,7 @@ class PrivateGradientMF(PrivateAlgorithm):
             aggregator.move_items(devices.report_gradients(model, gradients))
         messages = ratings.messages + gradients.messages
         down = train.n_items * self.factors * 4 * self.iterations * train.n_users
-        traffic = Traffic(ratings.bytes + gradients.bytes, down, messages, train.n_users)
+        traffic = local.Traffic(ratings.bytes + gradients.bytes, down, messages, train.n_users)
         known = train.user_counts > 0, devices.raters > 0
         on_devices = OwnFactors(self, model.without_users(), {"mean": mean}, train)
         return LocalModel(on_devices, train.scale, *known, mean, traffic)
@@ -309,7 +301,7 @@ class Aggregator:
     raters: NDArray[np.int64]
     method: PrivateGradientMF
 
-    def move_items(self, reports: PerturbedSigns) -> None:
+    def move_items(self, reports: local.PerturbedSigns) -> None:
         """q_ic ← q_ic + γ·d·G·(the mean report of c, over all of the item's raters), then ‖q_i‖ ≤ q_max, in place."""
         method = self.method
         shape = len(self.raters), method.factors
@@ -319,7 +311,7 @@ class Aggregator:
         project_side(self.items, "items", method.item_norm)
 
 
-def shrunk_mean(reports: PerturbedSigns) -> NDArray[np.float64]:
+def shrunk_mean(reports: local.PerturbedSigns) -> NDArray[np.float64]:
     """(E,) the mean rating on [0, 1], from reports of 2r − 1.
 
     It is the best linear estimate if all means on [−1, 1] are equally likely (variance 1/3). A mean of n reports has
