@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from dpmf_cli.algorithms.baselines.clean_factorizations import ProbabilisticMF, Sampled
-from dpmf_cli.algorithms.shared.sample_fits import PersonalSampling, sampling_probability
+from dpmf_cli.algorithms.shared.sample_fits import sampling_probability
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
 from dpmf_cli.algorithms.zhang2018.personalized import Personalized
 from dpmf_cli.core.errors import DpmfError
@@ -48,10 +48,12 @@ def with_column(ratings: Ratings) -> Ratings:
 
 
 def personalised(**given: Any) -> Personalized:
-    own = given.pop("base", {})
-    small = {"factors": 2} if "corrected" in (given.get("mode"), own.get("mode")) else SMALL
-    base = own if own.get("algorithm") == "pge" else {"algorithm": "dp_pmf", **small, **own}
-    return Personalized.model_validate({"algorithm": "personalized", "base": base, **given})
+    """Around `dp_pmf`, or the `algorithm` of `base`, with few factors and steps."""
+    base = {"algorithm": "dp_pmf", **given.pop("base", {})}
+    small: dict[str, Any] = {"budget": BUDGET} if base["algorithm"] == "pge" else {"factors": 2}
+    if base["algorithm"] == "dp_pmf" and "corrected" not in (given.get("mode"), base.get("mode")):
+        small = SMALL
+    return Personalized.model_validate({"algorithm": "personalized", "base": {**small, **base}, **given})
 
 
 @pytest.mark.parametrize("mode", ["published", "corrected"])
@@ -98,23 +100,14 @@ def test_bounded_neighbours_run_the_same_and_cost_twice(mode: str) -> None:
 def test_any_unbounded_algorithm_can_be_personalised_and_proved(base: str) -> None:
     """Each lane is a fit of the base on one sample, with t. The provable ε does not exceed t. (psgd proves
     nothing for unbounded neighbours, and has no mode that does.)"""
-    own = {"algorithm": base} if base == "pge" else {"algorithm": base, "factors": 2}
-    algorithm = Personalized.model_validate(
-        {
-            "algorithm": "personalized",
-            "mode": "published" if base == "psgd" else "corrected",
-            "base": {**own, **({"budget": BUDGET} if base == "pge" else {})},
-        }
-    )
+    mode = "published" if base == "psgd" else "corrected"
+    algorithm = personalised(mode=mode, base={"algorithm": base})
     ratings = make_ratings()
     model, ledger = fitted(algorithm, ratings, [0.5, 1.0], STREAMS)
     assert model.predict(ratings.users, ratings.items).shape == (len(ratings), 2)
     assert ledger.claimed == pytest.approx(model.thresholds)
-    assert (
-        np.isinf(ledger.provable).all()
-        if base == "psgd"
-        else ledger.provable == pytest.approx(model.thresholds)
-    )
+    proved = np.full(2, np.inf) if base == "psgd" else model.thresholds
+    assert ledger.provable == pytest.approx(proved)
     assert {entry.mechanism.endswith("on a sample") for entry in ledger.entries} == {True}
     asked = algorithm.stated_epsilons(ratings, STREAMS)[:, None]
     drawn = STREAMS.generator("sampling").random(len(ratings))[:, None]
@@ -182,10 +175,8 @@ def test_who_is_not_in_the_sample_is_predicted_the_average_of_the_sample() -> No
         ProbabilisticMF.model_validate({"algorithm": "pmf", **SMALL}),
         PrivatePMF.model_validate(own),
     ):
-        columns, curator = (
-            np.stack([kept, np.ones_like(kept)], axis=1),
-            curator_for(base, [1e9, 1e9], STREAMS),
-        )
+        columns = np.stack([kept, np.ones_like(kept)], axis=1)
+        curator = curator_for(base, [1e9, 1e9], STREAMS)
         model = base.fit_samples(ratings, columns, curator.ledger.limit, streams=STREAMS, curator=curator)
         pairs = np.array([7, 0], np.int32), np.array([0, 5], np.int32)
         average = ratings.values[kept].mean()
@@ -195,9 +186,9 @@ def test_who_is_not_in_the_sample_is_predicted_the_average_of_the_sample() -> No
 
 def test_the_base_has_the_effects_of_what_personalises_it() -> None:
     effects = {"beta_m": 3.0, "beta_u": 17.0}
-    base = personalised(base={"algorithm": "pge", "budget": BUDGET}, effects=effects).base
+    base = personalised(base={"algorithm": "pge"}, effects=effects).base
     assert (base.effects.beta_m, base.effects.beta_u) == (3.0, 17.0)
-    own = {"algorithm": "pge", "budget": BUDGET, "effects": {"beta_m": 1.0}}
+    own = {"algorithm": "pge", "effects": {"beta_m": 1.0}}
     assert personalised(base=own, effects=effects).base.effects.beta_m == 1.0
 
 
@@ -217,33 +208,31 @@ def test_a_column_of_the_users_own_is_each_ratings_epsilon() -> None:
 
 def test_a_threshold_that_depends_on_the_ratings_proves_nothing() -> None:
     ratings = with_column(make_ratings())
-    base = {"algorithm": "isgd", "factors": 2}
-    algorithm = Personalized.model_validate(
-        {"algorithm": "personalized", "specification": "column", "base": base}
-    )
-    _, ledger = fitted(algorithm, ratings, [10.0], STREAMS)
+    around: dict[str, Any] = {"specification": "column", "base": {"algorithm": "isgd"}}
+    _, ledger = fitted(personalised(**around), ratings, [10.0], STREAMS)
     assert np.isinf(ledger.provable).all()
     with pytest.raises(ValidationError, match="give a number"):
-        Personalized.model_validate(
-            {"algorithm": "personalized", "specification": "column", "mode": "corrected", "base": base}
-        )
+        personalised(**around, mode="corrected")
 
 
-def test_what_cannot_be_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        ({"conservative": 0.7, "moderate": 0.4}, "sum to more than 1"),
+        ({"epsilon_moderate": 0.05}, "ascend"),
+        ({"threshold": 0.0}, "greater than 0"),
+        ({"neighbours": "user"}, "does not support neighbours user"),
+        ({"base": {"mode": "corrected"}}, "must hide presence"),
+        ({"base": {"neighbours": "bounded"}}, "must hide presence"),
+        ({"base": {"mode": ["published"]}}, "each once"),
+        ({"base": {"clip_predictions": True}}, "not on its `base`"),
+    ],
+)
+def test_what_cannot_be_is_refused(keys: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        personalised(**keys)
+
+
+def test_a_column_that_is_not_there_is_asked_for() -> None:
     with pytest.raises(DpmfError, match=r"columns\.epsilon"):
         fitted(personalised(specification="column", threshold=1.0), make_ratings(), [1.0], STREAMS)
-    with pytest.raises(ValidationError, match="sum to more than 1"):
-        PersonalSampling(conservative=0.7, moderate=0.4)
-    with pytest.raises(ValidationError, match="ascend"):
-        PersonalSampling(epsilon_moderate=0.05)
-    with pytest.raises(ValidationError, match="greater than 0"):
-        PersonalSampling(threshold=0.0)
-    with pytest.raises(ValidationError, match="does not support neighbours user"):
-        personalised(neighbours="user")
-    for other in ({"mode": "corrected"}, {"neighbours": "bounded"}):
-        with pytest.raises(ValidationError, match="must hide presence"):
-            personalised(base=other)
-    with pytest.raises(ValidationError, match="each once"):
-        personalised(base={"mode": ["published"]})
-    with pytest.raises(ValidationError, match="not on its `base`"):
-        personalised(base={"clip_predictions": True})

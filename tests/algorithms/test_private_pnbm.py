@@ -48,7 +48,12 @@ def test_published_noise_is_laplace_of_the_published_scale(
         "dpsgd_pnbm", iterations=3, floor=floor, learning_rate=rate, sampling_rate=sampling, regularization=0
     )
     run = watched(algorithm, CONSTANT, epsilons)
+    averages, *steps = run.ledger.entries
+    assert averages.claimed.tolist() == [0, 0]
+    assert [step.claimed.tolist() for step in steps] == [pytest.approx([0.5 / 3, 4 / 3])] * 3
+    assert np.isinf([each.provable for each in run.ledger.entries]).all()
     for t in (1, 2, 3):
+        assert steps[t - 1].calibrated_to.value == pytest.approx(2 * (0.5 + 3 / (t + 1)) * 4 / floor)
         for lane, epsilon in enumerate(epsilons):
             moved = run.moves(t, lane)
             assert (np.mean(moved != 0) > 0.998) == (sampling == 1)  # some noise is rounded to 0
@@ -131,67 +136,36 @@ def test_results_without_the_newer_keys_keep_their_names(key: str) -> None:
     assert not {"least_ratings", "upscaling"} & entry(key).parameters().keys()
 
 
-def test_published_dpsgd_claims_a_part_of_epsilon_for_every_step_and_proves_nothing(
-    watched: Callable[..., Run],
-) -> None:
-    ledger = watched(entry("dpsgd_pnbm", iterations=4, sampling_rate=0.5), RATINGS, [0.5, 4.0]).ledger
-    averages, *steps = ledger.entries
-    assert averages.claimed.tolist() == [0, 0]
-    assert np.isinf(averages.provable).all()
-    assert len(steps) == 4
-    for t, step in enumerate(steps, start=1):
-        assert step.claimed == pytest.approx([0.125, 1.0])
-        assert np.isinf(step.provable).all()
-        assert step.calibrated_to.value == pytest.approx(2 * (0.5 + 3 / (t + 1)) * 4 / 15)
-    assert ledger.claimed == pytest.approx([0.5, 4.0])
-    assert np.isinf(ledger.provable).all()
-
-
 @pytest.mark.parametrize("neighbours", ["bounded", "unbounded", "user"])
-@pytest.mark.parametrize("s0", [1.0, 4.0])
-def test_corrected_gaussian_noise_is_what_the_steps_part_of_the_budget_allows(
-    neighbours: str, s0: float, watched: Callable[..., Run]
+@pytest.mark.parametrize(
+    ("noise", "s0", "rate"), [("gaussian", 1.0, 1.0), ("gaussian", 4.0, 1.0), ("laplace", 4.0, 0.3)]
+)
+def test_corrected_noise_is_what_the_steps_part_of_the_budget_allows(
+    noise: str, s0: float, rate: float, neighbours: str, watched: Callable[..., Run]
 ) -> None:
-    rate = 1e-3
-    algorithm = entry(
-        "dpsgd_pnbm",
-        mode="corrected",
-        neighbours=neighbours,
-        iterations=2,
-        learning_rate=rate,
-        initial_similarity=s0,
-        clip=0.5,
-        regularization=0,
-    )
-    run = watched(algorithm, SINGLES, [1.0, 8.0])
-    for t in (1, 2):
-        for lane, epsilon in enumerate((1.0, 8.0)):
-            expected = rate * 0.5 / s0 * multiplier(epsilon, 2, neighbours != "user")
-            assert_law(run.moves(t, lane), stats.norm, expected)
+    """Laplace: ε₀ = ln(1 + (e^ε_t − 1)/γ) for contributions of c, or of 2c where they are exchanged."""
+    keys = {"mode": "corrected", "neighbours": neighbours, "noise": noise, "sampling_rate": rate}
+    step = {
+        "iterations": 2,
+        "learning_rate": 1e-3,
+        "initial_similarity": s0,
+        "clip": 0.5,
+        "regularization": 0,
+    }
+    run = watched(entry("dpsgd_pnbm", **keys, **step), SINGLES, [1.0, 8.0])
+    exchanged = neighbours != "user"
+    for lane, epsilon in enumerate((1.0, 8.0)):
+        law, scale = stats.norm, multiplier(epsilon, 2, exchanged)
+        if noise == "laplace":
+            before = np.log(1 + (np.exp(0.4 * epsilon / 2) - 1) / rate)
+            law, scale = stats.laplace, (2 if exchanged else 1) / before
+        for t in (1, 2):
+            assert_law(run.moves(t, lane), law, 1e-3 * 0.5 / s0 * scale)
     assert run.ledger.provable == pytest.approx([1.0, 8.0])
     assert run.ledger.claimed == pytest.approx([1.0, 8.0])
-
-
-def test_corrected_laplace_noise_is_what_the_steps_part_of_the_budget_allows(
-    watched: Callable[..., Run],
-) -> None:
-    """ε₀ = ln(1 + (e^ε_t − 1)/γ), for contributions that are exchanged: 2c."""
-    algorithm = entry(
-        "dpsgd_pnbm",
-        mode="corrected",
-        noise="laplace",
-        iterations=2,
-        learning_rate=1e-3,
-        clip=0.5,
-        sampling_rate=0.3,
-        regularization=0,
-    )
-    run = watched(algorithm, SINGLES, [1.0])
-    before = np.log(1 + (np.exp(0.4 / 2) - 1) / 0.3)
-    for t in (1, 2):
-        assert_law(run.moves(t), stats.laplace, 1e-3 * 2 * 0.5 / before)
-    assert [step.claimed[0] for step in run.ledger.entries[-2:]] == pytest.approx([0.2, 0.2])
-    assert run.ledger.provable == pytest.approx([1.0])
+    if noise == "laplace":
+        claims = [each.claimed for each in run.ledger.entries[-2:]]
+        assert claims == [pytest.approx([0.2, 1.6])] * 2
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
