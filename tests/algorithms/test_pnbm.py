@@ -59,14 +59,9 @@ def test_among_equals_the_lower_item_is_nearer() -> None:
 
 def test_ratings_are_removed_at_random_from_users_with_too_many() -> None:
     """4 of 12 ratings stay: each in a third of 4,000 draws, and each pair in 1/11 of them."""
-    train = Ratings(
-        np.repeat(np.arange(3, dtype=np.int32), [12, 3, 5]),
-        np.concatenate([np.arange(12), np.arange(3), np.arange(5)]).astype(np.int32),
-        np.arange(20, dtype=np.float32) % 5 + 1,
-        3,
-        12,
-        SCALE,
-    )
+    users = np.repeat(np.arange(3, dtype=np.int32), [12, 3, 5])
+    items = np.concatenate([np.arange(12), np.arange(3), np.arange(5)]).astype(np.int32)
+    train = Ratings(users, items, np.arange(20, dtype=np.float32) % 5 + 1, 3, 12, SCALE)
     rng, draws = np.random.default_rng(0), 4000
     kept = np.zeros((draws, 17))
     for draw in range(draws):

@@ -37,14 +37,9 @@ def test_three_users_and_three_items_by_hand() -> None:
     that users 0 and 2 have for item 1 is item 0 (user 2's other item shares no rater with it and has Cov 0): with
     ridge 10/27 its weight is (5/6)/(17/27 + 10/27) = 5/6. User 2: MAvg_1 + 5/6·2/3 = 3 + 5/9.
     """
-    ratings = Ratings(
-        np.array([0, 0, 1, 1, 2, 2], np.int32),
-        np.array([0, 1, 0, 1, 0, 2], np.int32),
-        np.array([4, 4, 2, 2, 4, 3], np.float32),
-        3,
-        3,
-        Scale(1, 5, 1),
-    )
+    users, items = np.array([[0, 0, 1, 1, 2, 2], [0, 1, 0, 1, 0, 2]], np.int32)
+    values = np.array([4, 4, 2, 2, 4, 3], np.float32)
+    ratings = Ratings(users, items, values, 3, 3, Scale(1, 5, 1))
     algorithm = entry(
         "knn",
         cleaning=False,

@@ -20,12 +20,11 @@ from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import Raters, weighted_products
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
-from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN, grid_of, on_grid
-from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.noise import unit_laplace
 from tests.algorithms.covariance_entries import every_pair
+from tests.algorithms.fitted import fitted
 from tests.conftest import make_ratings
 
 BOUNDED, UNBOUNDED = Neighbours.BOUNDED, Neighbours.UNBOUNDED
@@ -35,12 +34,6 @@ VARIANTS = [(neighbours, mode) for neighbours in (BOUNDED, UNBOUNDED) for mode i
 
 def pknn(**fields: Any) -> PrivateAlgorithm:
     return PRIVATE["pknn"].model_validate({"algorithm": "pknn", **fields})
-
-
-def fit(algorithm: PrivateAlgorithm, ratings: Ratings, epsilon: float) -> tuple[Any, Ledger]:
-    ledger = Ledger([epsilon])
-    curator = Curator(ledger, STREAMS)
-    return algorithm.fit(ratings, ledger.limit, streams=STREAMS, curator=curator), ledger
 
 
 def with_effects(model: CovarianceModel, effects: Effects) -> CovarianceModel:
@@ -105,7 +98,7 @@ def test_predictions_are_those_of_dense_linear_algebra(
     ratings = make_ratings(2, n_users=25, n_items=14, scale=Scale(1, 9, 1))
     effects = {"residual_clamp": 2.0}
     algorithm = pknn(neighbours=neighbours, mode=mode, k=3, effects=effects)
-    model, _ = fit(algorithm, ratings, epsilon)
+    model, _ = fitted(algorithm, ratings, [epsilon], STREAMS)
     found = model.predict(*every_pair(ratings))[:, 0].reshape(25, 14)
     assert found == pytest.approx(predicted_densely(model), abs=1e-4)
 
@@ -116,16 +109,11 @@ def test_three_users_and_three_items_by_hand() -> None:
     Users 0 and 1 rated items 0 and 1 alike, user 2 rated item 0 alone: Cov_01/Wgt_01 = Cov_00/Wgt_00 = 1/4, so
     w = (1/4)/(1/4 + 1/4) at a ridge of 1/4, and user 2's residual of −1/2 moves item 1 by −1/4.
     """
-    ratings = Ratings(
-        np.array([0, 0, 1, 1, 2], np.int32),
-        np.array([0, 1, 0, 1, 0], np.int32),
-        np.array([3.5, 3.5, 2.5, 2.5, 2.5], np.float32),
-        3,
-        3,
-        Scale(1, 5),
-    )
+    users, items = np.array([[0, 0, 1, 1, 2], [0, 1, 0, 1, 0]], np.int32)
+    values = np.array([3.5, 3.5, 2.5, 2.5, 2.5], np.float32)
+    ratings = Ratings(users, items, values, 3, 3, Scale(1, 5))
     algorithm = pknn(ridge=0.25, shrinkage=1e-6)
-    model, _ = fit(algorithm, ratings, np.inf)
+    model, _ = fitted(algorithm, ratings, [np.inf], STREAMS)
     middle = replace(model.effects, items=np.full((3, 1), 3.0), users=np.zeros((3, 1)))
     found = with_effects(model, middle).predict(np.array([2], np.int32), np.array([1], np.int32))
     assert found[0, 0] == pytest.approx(3 - 0.25, abs=1e-5)
@@ -139,7 +127,7 @@ def test_the_fixed_covariance_is_the_same_predictor(neighbours: Neighbours, k: i
     algorithm = PRIVATE["public_knn"].model_validate(
         {"algorithm": "public_knn", "neighbours": neighbours, "k": k}
     )
-    model, _ = fit(algorithm, ratings, 2.0)
+    model, _ = fitted(algorithm, ratings, [2.0], STREAMS)
     users, items = every_pair(ratings)
     private = pknn(
         k=k if neighbours is BOUNDED else 1000,
@@ -147,7 +135,7 @@ def test_the_fixed_covariance_is_the_same_predictor(neighbours: Neighbours, k: i
         covariance_limits=(0.05, 0.05),
         shrinkage=1e9,
     )
-    fixed, _ = fit(private, ratings, np.inf)
+    fixed, _ = fitted(private, ratings, [np.inf], STREAMS)
     expected = with_effects(fixed, model.effects).predict(users, items)
     assert model.predict(users, items) == pytest.approx(expected, abs=1e-5)
 
@@ -156,7 +144,7 @@ def test_the_fixed_covariance_is_the_same_predictor(neighbours: Neighbours, k: i
 def test_the_ledger_says_what_the_noise_is(neighbours: Neighbours, mode: Mode, ratings: Ratings) -> None:
     clamp = 0.5
     algorithm = pknn(neighbours=neighbours, mode=mode, effects={"residual_clamp": clamp})
-    model, ledger = fit(algorithm, ratings, 2.0)
+    model, ledger = fitted(algorithm, ratings, [2.0], STREAMS)
     steps = [entry for entry in ledger.entries if entry.step in ("covariance", "weights")]
     released = model.released
     noises = [released.of_covariance, *([] if neighbours is BOUNDED else [released.of_weight])]
