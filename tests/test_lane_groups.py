@@ -1,7 +1,5 @@
 """The grid in groups of lanes: cut, padded, and passed to kernels."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,6 @@ from dpmf_cli.core.compiled.lane_groups import (
     MAXIMUM_WIDTH,
     LaneValues,
     groups,
-    on_each_group,
     pad,
     padded_grid,
     padded_width,
@@ -41,13 +38,3 @@ def test_values_are_found_by_model_and_by_group(grid: int) -> None:
     for part in groups(grid):
         assert np.array_equal(values.of(part), pad(numbers[:, part], padded_width(part.stop - part.start)))
     assert all(map(np.array_equal, values.groups, LaneValues.of_grid(numbers).groups))
-
-
-def test_a_kernel_sees_every_group_of_a_grid_once() -> None:
-    @dataclass(frozen=True)
-    class Models:
-        groups: tuple[int, ...]
-
-    seen: list[tuple[int, str]] = []
-    on_each_group(lambda group, word: seen.append((group, word)))(Models((3, 1, 2)), "same")
-    assert seen == [(3, "same"), (1, "same"), (2, "same")]

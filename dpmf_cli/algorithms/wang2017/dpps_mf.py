@@ -131,17 +131,6 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
     def charges_averages(self) -> bool:
         return self.mode is Mode.CORRECTED
 
-    def start(
-        self,
-        train: Ratings,
-        user_effects: NDArray[np.float64],
-        item_effects: NDArray[np.float64],
-        streams: Streams,
-    ) -> FactorModel:
-        """Returns random factors with effects (n_users, E) and (n_items, E)."""
-        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
-        return factor_model(users, items, user_effects, item_effects)
-
     def published(
         self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator
     ) -> FactorModel:
@@ -164,7 +153,8 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
             neighbours=self.neighbours,
             curator=curator,
         )
-        model = self.start(train, np.zeros((train.n_users, len(epsilons))), means, streams)
+        factors = initial_factors(train, self.initial_factors, self.factors, streams)
+        model = factor_model(*factors, np.zeros((train.n_users, len(epsilons))), means)
         descent, visits = Descent(model, momentum=0.0), visits_of_all(train, len(epsilons))
         for step in chain:
             of_users, of_items = step.noise.in_units_of(step.drift).split(train.n_users)
@@ -200,7 +190,8 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
         )
         rates, gamma = self.rates(multiplier), self.sampling_rate
         ratings_by_user, chosen = by_user(train), streams.generator("samples of users")
-        model = self.start(train, effects.users, effects.items, streams)
+        factors = initial_factors(train, self.initial_factors, self.factors, streams)
+        model = factor_model(*factors, effects.users, effects.items)
         for gradients in steps:
             sampled = np.flatnonzero(chosen.random(train.n_users) < gamma)
             solve_rows(model, ratings_by_user, self.of_a_user)
