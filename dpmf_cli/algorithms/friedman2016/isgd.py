@@ -18,7 +18,7 @@ from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.gradients import sample_bits
 from dpmf_cli.kernels.sgd import Sgd, descend_perturbed, kept_bytes
-from dpmf_cli.kernels.survivors import Samples, descend_survivors
+from dpmf_cli.kernels.survivors import descend_survivors
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -90,29 +90,23 @@ class InputPerturbationSGD(PrivateFactorization):
         `kernels.survivors` does this without the matrix. Models of different samples are fitted side by side. A
         rating that is not in a model's sample is an empty cell to that model.
         """
-        effects = self.measure_effects(train, epsilons, curator)
-        return self.descend(train, None, effects, epsilons, streams, curator)
+        return self.fit_samples(train, None, epsilons, streams=streams, curator=curator)
 
     def fit_samples(
-        self, train: Ratings, kept: Kept, epsilons: Epsilons, *, streams: Streams, curator: Curator
+        self, train: Ratings, kept: Kept | None, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> FactorModel:
-        """Measures the averages of one sample after the other, then fits all cells in one pass."""
+        """Measures the averages of one sample after the other, then fits all cells in one pass.
 
-        def measure(place: int, epsilon: Epsilons, alone: Curator) -> Effects:
-            return self.measure_effects(train.select(kept[:, place]), epsilon, alone)
+        Without `kept`, each model has all ratings, and their averages are measured once for all.
+        """
+        if kept is None:
+            effects, bits = self.measure_effects(train, epsilons, curator), None
+        else:
 
-        effects = side_by_side(one_by_one(measure, epsilons, curator))
-        return self.descend(train, sample_bits(kept), effects, epsilons, streams, curator)
+            def measure(place: int, epsilon: Epsilons, alone: Curator) -> Effects:
+                return self.measure_effects(train.select(kept[:, place]), epsilon, alone)
 
-    def descend(
-        self,
-        train: Ratings,
-        samples: Samples | None,
-        effects: Effects,
-        epsilons: Epsilons,
-        streams: Streams,
-        curator: Curator,
-    ) -> FactorModel:
+            effects, bits = side_by_side(one_by_one(measure, epsilons, curator)), sample_bits(kept)
         bound = self.bound(train.scale)
         residuals = keyed_laplace(
             "residuals of all cells",
@@ -127,7 +121,7 @@ class InputPerturbationSGD(PrivateFactorization):
         sgd = Sgd(
             self.learning_rate, self.regularization, bound, threshold=self.threshold, epochs=self.epochs
         )
-        residuals.inside(descend_survivors, model, train, order, shifts, sgd, samples)
+        residuals.inside(descend_survivors, model, train, order, shifts, sgd, bits)
         return model
 
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, run=bounded) | in_both_modes(
