@@ -489,9 +489,8 @@ class OwnRegression(PrivateAlgorithm):
         items: Items = self.variant(self, train, weights, epsilons, share, curator)
         model = fixed_features(items, self.ridges, self.factors)
         if self.factors:
-            of_users = (
-                self.neighbours is Neighbours.USER
-            )  # averages have Gaussian noise: a fraction of μ², not of ε
+            # If neighbours are users, averages have Gaussian noise too, and a share is one of μ² instead of ε.
+            of_users = self.neighbours is Neighbours.USER
             theta = self.mu(epsilons) * np.sqrt(share) if of_users else self.mu(epsilons * share)
             shape = train.n_users, max(self.factors - 2, 0)
             start = streams.start("coefficients").normal(0, 0.5, shape)

@@ -84,11 +84,9 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
         entries, noise = d * (d + 1) // 2, begun.measurer.noise
         of_grams = noise("grams", f"grams {t}", (train.n_items, entries), sensitivity.item_grams(k, norm))
         of_sides = noise("right_sides", f"right sides {t}", (train.n_items, d), *self.side_moves(train.scale))
-        powers = (
-            begun.counts + 1
-        ) ** self.frequency_exponent  # f_i has mean 1 over the ratings, counted with noise
-        mean = (begun.counts * powers).sum(axis=0)
-        ridge = self.item_ridge * np.asarray(powers * (begun.counts.sum(axis=0) / mean))
+        # f_i, with mean 1 over the ratings as counted with noise
+        powers = (begun.counts + 1) ** self.frequency_exponent
+        ridge = self.item_ridge * (powers * (begun.counts.sum(axis=0) / (begun.counts * powers).sum(axis=0)))
         ridge += self.noise_ridge * np.sqrt(d) * of_grams.scale
         at_once = max(1, HELD // (entries * ridge.shape[1]))
         for first in range(0, train.n_items, at_once):

@@ -86,9 +86,8 @@ class LiuMF(PrivateAlgorithm):
         counts: dict[Side, NDArray[np.int64]] = {"users": train.user_counts, "items": train.item_counts}
         for step in chain:
             power, decays = 2 * step.drift * count, {}  # n·η·s
-            for (
-                side
-            ) in SIDES:  # (rows, d + 1, E) η·s·(n/n_row)·λ; 1 at most, because a row changes sign beyond
+            for side in SIDES:
+                # (rows, d + 1, E) η·s·(n/n_row)·λ; 1 at most, because a row changes sign beyond
                 visits = np.maximum(counts[side], 1)[:, None, None]
                 decays[side] = np.minimum(power * of_rows[side] / visits, 1.0)
             step.noise.inside(langevin_round, model, centred, roots, Round(power * of_errors, decays))
