@@ -19,7 +19,7 @@ from dpmf_cli.datasets.cache import Cached
 from dpmf_cli.datasets.canonical import Canonical, Ids, canonicalise
 from dpmf_cli.datasets.catalog import CatalogEntry, Counts
 from dpmf_cli.datasets.formats import PARSERS, own_file
-from dpmf_cli.datasets.formats.parquet import is_parquet
+from dpmf_cli.datasets.formats.own_columns import is_parquet
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SampleSpec, SyntheticSpec
 
 SAMPLE_VERSION = 1

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets.archives import unpacked
-from dpmf_cli.datasets.formats import parquet
+from dpmf_cli.datasets.formats import own_columns
 from dpmf_cli.datasets.formats.own_columns import Column, in_words, not_one, roles_of, scale_of
 from dpmf_cli.datasets.spec import CsvSpec
 
@@ -65,7 +65,9 @@ class Layout:
         if column.isdecimal() and int(column) < len(self.columns):
             return int(column)
         numbers = [str(at) for at in range(len(self.columns))]
-        raise not_one(str(path) if parquet.is_parquet(path) else f"{path}:1", column, role, names or numbers)
+        raise not_one(
+            str(path) if own_columns.is_parquet(path) else f"{path}:1", column, role, names or numbers
+        )
 
 
 @dataclass(frozen=True)
@@ -122,8 +124,8 @@ def guess_format(path: Path, told: Told = _NOTHING) -> Guess:
 
 def layout_of(path: Path, told: Told = _NOTHING) -> Layout:
     """Guesses a file's layout from its beginning. Raises `DpmfError` like `guess_format`."""
-    if parquet.is_parquet(path):
-        names, rows = parquet.head(path, _ROWS)
+    if own_columns.is_parquet(path):
+        names, rows = own_columns.head(path, _ROWS)
         return Layout(",", True, ".", _columns(names, rows, "."))
     with unpacked(path) as stream:
         head = stream.read(_BYTES)
@@ -295,8 +297,8 @@ def _is_header(first: list[str], rest: tuple[Column, ...], decimal: str) -> bool
 
 def _ratings(path: Path, layout: Layout, at: int) -> NDArray[np.float64]:
     """Returns (n,) every finite number in a column."""
-    if parquet.is_parquet(path):
-        return parquet.numbers(path, layout.columns[at].name)
+    if own_columns.is_parquet(path):
+        return own_columns.numbers(path, layout.columns[at].name)
     import pandas as pd
 
     with unpacked(path) as stream:
@@ -323,7 +325,7 @@ def _ratings(path: Path, layout: Layout, at: int) -> NDArray[np.float64]:
 def _words(
     path: Path, layout: Layout, roles: dict[str, tuple[int, str]], scale: tuple[float, float, float] | None
 ) -> list[str]:
-    if parquet.is_parquet(path):
+    if own_columns.is_parquet(path):
         said = ["Parquet"]
     else:
         header = "a header line" if layout.header else "no header line"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets.archives import unpacked
-from dpmf_cli.datasets.formats import parquet
+from dpmf_cli.datasets.formats import own_columns
 from dpmf_cli.datasets.formats.guess import fix_of
 from dpmf_cli.datasets.formats.own_columns import fault_of, in_words, labelled, not_one, scale_of, seconds
 from dpmf_cli.datasets.formats.source import Raw
@@ -247,8 +247,8 @@ def parse(path: Path, spec: CsvSpec) -> Raw:
 
     Raises `DpmfError` with file, line (in Parquet: row) and fix for ratings that cannot be read.
     """
-    packed = parquet.is_parquet(path)
-    columns = (parquet.columns if packed else columns_of)(path, spec)
+    packed = own_columns.is_parquet(path)
+    columns = (own_columns.columns if packed else columns_of)(path, spec)
     extra: dict[str, NDArray[Any]] = {}
     if "timestamp" in columns:
         extra["timestamp"] = _whole(columns["timestamp"])
@@ -258,7 +258,7 @@ def parse(path: Path, spec: CsvSpec) -> Raw:
         columns["user"][0],
         columns["item"][0],
         columns["rating"],
-        where=lambda row: (parquet.place if packed else place_of)(path, spec, row),
+        where=lambda row: (own_columns.place if packed else place_of)(path, spec, row),
         fix="correct the file, or its description in the config",
         fix_repeated="correct the file, or set `duplicates` to last or mean",
         fix_scale=lambda: (
