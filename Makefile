@@ -48,10 +48,10 @@ test: $(STAMP) ## set up and run all but the slow tests, in JOBS processes
 test-slow: $(STAMP) ## run the slow tests: papers on real data, runs killed over and over, commands of all pages, a Dask cluster
 	$(BIN)/python -m pytest -m slow
 
-test-faults: $(STAMP) ## kill, interrupt, fill and damage runs some 2,900 times, and compare the bytes after each (docs/surviving.md)
+test-faults: $(STAMP) ## kill, interrupt, fill and damage runs some 2,900 times, and compare the bytes after each (docs/operations.md)
 	DPMF_FAULTS=full $(BIN)/python -m pytest tests/faults
 
-test-fuzz: $(STAMP) ## give all loaders some 155,500 broken files (docs/surviving.md)
+test-fuzz: $(STAMP) ## give all loaders some 155,500 broken files (docs/operations.md)
 	DPMF_FAULTS=full $(BIN)/python -m pytest tests/fuzz
 
 test-cluster: $(STAMP) ## kill a Dask cluster's workers and scheduler over and over, and compare with a local run

@@ -26,7 +26,7 @@ JobsOption = Annotated[
 ]
 SchedulerOption = Annotated[
     str | None,
-    typer.Option("--scheduler", help="Run on a Dask cluster, e.g. tcp://host:8786 (see docs/cluster.md)."),
+    typer.Option("--scheduler", help="Run on a Dask cluster, e.g. tcp://host:8786 (see docs/operations.md)."),
 ]
 WaitOption = Annotated[
     float,

@@ -1,5 +1,5 @@
 """Keeps the counts of the suites of faults and of broken input: in `results/SUITE.json` and the table of
-docs/surviving.md."""
+docs/generated/counts.md."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from tests.skips import FULL_FORM
 ROOT = Path(__file__).resolve().parents[2]
 FULL = os.environ.get("DPMF_FAULTS") == "full"
 full = pytest.mark.skipif(not FULL, reason=FULL_FORM)
-PAGE = ROOT / "docs" / "surviving.md"
+PAGE = ROOT / "docs" / "generated" / "counts.md"
 BEGIN, END = "<!-- counts -->\n", "<!-- end of counts -->"
 WORST = "worst latency, ms"
 """The column of which the largest value is kept instead of the sum."""

@@ -40,13 +40,13 @@ HOOKS = loaded("hooks")
         ),
         ("docs/papers/zhang2018.md", "papers/zhang2018.md", "![a](explored/x.png)", "![a](explored/x.png)"),
         (
-            "docs/cluster.md",
-            "cluster.md",
+            "docs/operations.md",
+            "operations.md",
             "[a](https://example.org/x.md) [b](#c)",
             "[a](https://example.org/x.md) [b](#c)",
         ),
-        ("docs/cluster.md", "cluster.md", "<!-- claims of neera2020 -->", ""),
-        ("docs/cluster.md", "cluster.md", "<!-- ::: dpmf_cli.fit -->", "::: dpmf_cli.fit"),
+        ("docs/operations.md", "operations.md", "<!-- claims of neera2020 -->", ""),
+        ("docs/operations.md", "operations.md", "<!-- ::: dpmf_cli.fit -->", "::: dpmf_cli.fit"),
     ],
 )
 def test_links_are_mapped_from_the_repository_to_the_site(
@@ -58,7 +58,7 @@ def test_links_are_mapped_from_the_repository_to_the_site(
 def test_blocks_keep_their_text_and_lose_the_marks_of_tests() -> None:
     page = [
         "```sh run exit=2",
-        "[a](docs/cluster.md)",
+        "[a](docs/operations.md)",
         "",
         "  two",
         "- three",

@@ -50,7 +50,7 @@ def recompute(finished: Sequence[tuple[Path, Task, RanExperiment]], number: int,
                 now = content(task, _as_of_then(execute([task], *split)[0], path))
         except Exception as error:
             found.add(
-                path, f"computing it anew fails: {type(error).__name__}: {error}", "see docs/surviving.md"
+                path, f"computing it anew fails: {type(error).__name__}: {error}", "see docs/operations.md"
             )
             continue
         _compare(found, path, now, experiment)
@@ -101,7 +101,7 @@ def _compare(found: Soundness, path: Path, now: bytes, experiment: RanExperiment
         if versions.get(name) != old
     ]
     what = "; ".join([what, *changed])
-    found.add(path, what, "move it away and run its config again, and compare; see docs/surviving.md")
+    found.add(path, what, "move it away and run its config again, and compare; see docs/operations.md")
 
 
 def _elsewhere(made_on: set[str]) -> str:
