@@ -110,7 +110,7 @@ def _aims(name: str, results: Path) -> str | None:
 
 def _records(page: Path) -> Path:
     """Returns the folder of records that belongs to a page in docs/papers/, in docs/ or in the repository's root."""
-    places = [page.parent / path / FOLDER for path in (".", "papers", "docs/papers")]
+    places = [page.parent / path / FOLDER for path in ("papers", "../papers", "docs/papers", ".")]
     return next((place for place in places if place.is_dir()), places[-1])
 
 
