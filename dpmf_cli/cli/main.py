@@ -30,7 +30,7 @@ LIBRARIES, OF_A_THREAD = 512 << 20, 80 << 20
 """Bytes of address space: for all imports with one OpenBLAS thread (497 MB, measured), and for each further thread
 (82 MB: buffers and stacks of the two copies of OpenBLAS, one in NumPy and one in SciPy)."""
 
-REFERENCE = Path(dpmf_cli.__file__).with_name("reference.md")
+REFERENCE = Path(dpmf_cli.__file__).with_name("reference.txt")
 """The reference. In the repository it is a link to docs/reference.md, so that a built package has it, too."""
 
 FILES = 64
