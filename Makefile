@@ -66,11 +66,12 @@ check: $(STAMP) ## check lint, types, formatting, imports, and the committed sch
 	$(BIN)/python -m docs.makers.reference | cmp - docs/reference.md
 	@for page in $(PAGES); do $(BIN)/python -m docs.makers.pages $$page | cmp - $$page || exit 1; done
 
-format: $(STAMP) ## format the code, and update schema, reference and tables of pages
+format: $(STAMP) ## format the code, and update schema, reference, pictures and tables of pages
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 	$(BIN)/dpmf schema $(call into,configs/schema.json)
 	$(BIN)/python -m docs.makers.reference $(call into,docs/reference.md)
+	$(BIN)/python -m docs.makers.pictures docs/figures
 	@for page in $(PAGES); do $(BIN)/python -m docs.makers.pages $$page $(call into,$$page); done
 
 pages: $(STAMP) ## update the tables of pages, and the output of their commands from the results at hand
