@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from dpmf_cli.algorithms.friedman2016.pknn import PrivateKNN
 from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.shared.averages import Effects
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel
 from dpmf_cli.algorithms.shared.item_products import ReleasedProducts, inverse_counts
 from dpmf_cli.core.ratings import Ratings, Scale

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
 from dpmf_cli.algorithms.shared import item_products
-from dpmf_cli.algorithms.shared.effects import Effects
+from dpmf_cli.algorithms.shared.averages import Effects
 from dpmf_cli.algorithms.shared.item_covariance import (
     CANDIDATES,
     ByExponentialMechanism,
@@ -57,7 +57,7 @@ def refitting(
     return Refitting.of(
         ratings,
         0.3,
-        lambda seen: Effects(np.zeros_like(grid), np.zeros((30, len(grid))), np.zeros((60, len(grid)))),
+        lambda seen: Effects(np.zeros((30, len(grid))), np.zeros((60, len(grid))), np.zeros_like(grid)),
         charge,
         neighbours=Neighbours.UNBOUNDED,
         epsilons=grid,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
-from dpmf_cli.algorithms.shared.averages import ItemAverages
+from dpmf_cli.algorithms.shared.averages import Effects
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.covariance import Products, Raters, release_products, weighted_products
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
@@ -41,7 +41,7 @@ def measured(settings_: CovarianceKNN, centred: NDArray[np.float64], kept: slice
     values = (items + centred).astype(np.float32)[kept]
     train = Ratings(np.zeros(len(chosen), np.int32), chosen, values, 1, n, SCALE)
     nothing = np.zeros((n, 1))
-    averages = ItemAverages(np.zeros(1), items[:, None], np.array([centre]), nothing, nothing[:1])
+    averages = Effects(items[:, None], nothing[:0], np.zeros(1), np.array([centre]))
     products, raters = settings_.measure(train, settings_.own_means(train, averages)), Raters.of(train)
     return clean(products.covariance(raters, slice(0, 1))), clean(products.weight(raters, slice(0, 1)))
 

@@ -12,8 +12,8 @@ from pydantic import BeforeValidator, Field, model_validator
 from dpmf_cli.algorithms.baselines.clean_averages import (
     both_averages,
     inner_folds,
+    tuned_averages,
     tuned_field,
-    tuned_for_both,
 )
 from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.algorithms.shared.base import Algorithm
@@ -81,7 +81,7 @@ def tuned_factorization(train: Ratings, iterations: int, streams: Streams) -> Fa
     β_m and β_u are those of the best averages. Then the use of biases, d and λ are chosen together, on the first
     inner fold.
     """
-    effects = tuned_for_both(train, EffectsParameters())
+    effects = tuned_averages(train, EffectsParameters(), ("beta_u", "beta_m"))
     least, chosen = np.inf, (True, FACTORS[0], RIDGES[-1:])
     for fitted, held_out in islice(inner_folds(train), 1):
         for biased, factors in product(STARTS, FACTORS):

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.shared.averages import TypicalCount
+from dpmf_cli.algorithms.shared.averages import Effects, TypicalCount
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
-from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_products import (
     NoisyProducts,
     Predictor,
@@ -32,7 +31,6 @@ from dpmf_cli.algorithms.shared.item_products import (
     own_residuals,
 )
 from dpmf_cli.algorithms.shared.model import Arrays
-from dpmf_cli.algorithms.shared.own_means import effects_of
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import mean_ratios, shrink
@@ -299,7 +297,7 @@ class CovarianceModel:
             entry,
             StoredProducts(arrays["covariance"], arrays["weight"], float(arrays["noise"][0])),
             own,
-            effects_of(arrays, entry, own),
+            Effects.restored(arrays, entry, own),
             arrays.get("counts"),
             fixed=Multipliers(*arrays["multipliers"].tolist()),
         )

@@ -14,8 +14,8 @@ from weakref import ReferenceType, ref
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.algorithms.shared.averages import Effects
 from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape
-from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.covariance import (
     Products,

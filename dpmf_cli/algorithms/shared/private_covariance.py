@@ -7,11 +7,10 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.shared.averages import ItemAverages
+from dpmf_cli.algorithms.shared.averages import Effects, ItemAverages
 from dpmf_cli.algorithms.shared.base import Choices
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import ASKED, NOTHING, Cost, Shape, effects_cost
-from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_covariance import (
     CANDIDATES,
     ByExponentialMechanism,
