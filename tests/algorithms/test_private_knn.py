@@ -39,8 +39,7 @@ def pknn(**fields: Any) -> PrivateAlgorithm:
 def with_effects(model: CovarianceModel, effects: Effects) -> CovarianceModel:
     """The model with other averages, also in what is measured."""
     assert isinstance(model.released, ReleasedProducts)
-    measured = replace(model.released.measured, effects=effects)
-    return replace(model, effects=effects, released=replace(model.released, measured=measured))
+    return replace(model, effects=effects, released=replace(model.released, effects=effects))
 
 
 def symmetric(triangle: NDArray[np.floating], n_items: int) -> NDArray[np.float64]:

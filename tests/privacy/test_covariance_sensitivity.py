@@ -17,7 +17,9 @@ from dpmf_cli.algorithms.shared.averages import Effects
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.covariance import Products, Raters, release_products, weighted_products
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
+from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
+from tests.privacy.curators import curator_of
 
 SCALE = Scale(1, 5)
 BETA_P, CLAMP, ALPHA = 20.0, 1.0, 8.0
@@ -42,7 +44,10 @@ def measured(settings_: CovarianceKNN, centred: NDArray[np.float64], kept: slice
     train = Ratings(np.zeros(len(chosen), np.int32), chosen, values, 1, n, SCALE)
     nothing = np.zeros((n, 1))
     averages = Effects(items[:, None], nothing[:0], np.zeros(1), np.array([centre]))
-    products, raters = settings_.measure(train, settings_.own_means(train, averages)), Raters.of(train)
+    ledger = Ledger([np.inf], settings_.mode, settings_.spends_delta)
+    measurer = settings_.measurer(ledger.limit, curator_of(ledger), covariance=2)
+    products = settings_.release(train, settings_.own_means(train, averages), measurer)
+    raters = Raters.of(train)
     return clean(products.covariance(raters, slice(0, 1))), clean(products.weight(raters, slice(0, 1)))
 
 
