@@ -17,9 +17,8 @@ from dpmf_cli.testing import fit, make_ratings, predict_all
 from tests.algorithms.test_contract import VARIANTS
 
 # Users 0 and 1 rate items 0 and 1; user 2 and item 2 have no rating.
-TINY = Ratings(
-    *np.array([[0, 0, 1], [0, 1, 0]], np.int32), np.array([5, 2, 4], np.float32), 3, 3, Scale(1, 5, 1)
-)
+USERS, ITEMS = np.array([[0, 0, 1], [0, 1, 0]], np.int32)
+TINY = Ratings(USERS, ITEMS, np.array([5, 2, 4], np.float32), 3, 3, Scale(1, 5, 1))
 
 
 def measured(
