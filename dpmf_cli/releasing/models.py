@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 
 from dpmf_cli.algorithms.beyond.comparisons import AllAlike, NearestAlike
-from dpmf_cli.algorithms.shared.averages import EffectsModel
+from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel
 from dpmf_cli.algorithms.shared.factorization import KnownModel, OwnFactors
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel
 from dpmf_cli.algorithms.shared.model import Arrays, Model, ReleasableModel, UnitModel
-from dpmf_cli.algorithms.shared.own_means import OwnMeansModel
 from dpmf_cli.algorithms.shared.sample_fits import Columns, SideBySide
 from dpmf_cli.algorithms.zhang2018.personalized import PersonalModel
 from dpmf_cli.core.errors import DpmfError
@@ -21,7 +20,7 @@ from dpmf_cli.kernels.similarities import NeighbourhoodModel
 
 KINDS: dict[str, Any] = {
     "averages": EffectsModel,
-    "own means": OwnMeansModel,
+    "own means": Effects,
     "factors": FactorModel,
     "own factors": OwnFactors,
     "covariance": CovarianceModel,

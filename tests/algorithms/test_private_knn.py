@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from dpmf_cli.algorithms.friedman2016.pknn import PrivateKNN
 from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.shared.averages import Effects
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel
 from dpmf_cli.algorithms.shared.item_products import ReleasedProducts, inverse_counts
 from dpmf_cli.core.ratings import Ratings, Scale
@@ -39,8 +39,7 @@ def pknn(**fields: Any) -> PrivateAlgorithm:
 def with_effects(model: CovarianceModel, effects: Effects) -> CovarianceModel:
     """The model with other averages, also in what is measured."""
     assert isinstance(model.released, ReleasedProducts)
-    measured = replace(model.released.measured, effects=effects)
-    return replace(model, effects=effects, released=replace(model.released, measured=measured))
+    return replace(model, effects=effects, released=replace(model.released, effects=effects))
 
 
 def symmetric(triangle: NDArray[np.floating], n_items: int) -> NDArray[np.float64]:

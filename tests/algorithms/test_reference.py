@@ -12,15 +12,13 @@ import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.algorithms.shared.averages import private_effects
-from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
+from dpmf_cli.algorithms.shared.averages import Effects, Part, averages_of
 from dpmf_cli.algorithms.shared.factorization import initial_factors
 from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization, in_order
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN, grid_of, on_grid
 from dpmf_cli.privacy.ledger import Epsilons, Ledger
-from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.noise import unit_k_norm, unit_laplace
 from dpmf_cli.privacy.release import Release, Witness
 from tests.conftest import make_ratings
@@ -39,7 +37,7 @@ def streams(key: str) -> Streams:
 def known_effects(self: Any, train: Any, epsilons: Epsilons, curator: Curator) -> Effects:
     """Averages of 3.2 and 0.1 for everything, and what measuring them would have cost."""
     grid = len(epsilons)
-    return Effects(np.full(grid, 3.2), np.full((9, grid), 3.2), np.full((12, grid), 0.1))
+    return Effects(np.full((9, grid), 3.2), np.full((12, grid), 0.1), np.full(grid, 3.2))
 
 
 def predictions(key: str, **parameters: Any) -> np.ndarray:
@@ -188,15 +186,11 @@ def test_the_noise_of_every_average_reaches_the_averages(neighbours: str, step: 
 
     def averages(loud: str | None) -> np.ndarray:
         curator = Curator(Ledger([1.0]), streams("averages"), OneLoudStep(loud))
-        share = np.array([1 / 3])
-        found = private_effects(
-            RATINGS,
-            EffectsParameters(),
-            EffectsBudget(share, share, share),
-            neighbours=Neighbours(neighbours),
-            mode=Mode.CORRECTED,
-            curator=curator,
+        entry = PRIVATE["pge"].model_validate(
+            {"algorithm": "pge", "neighbours": neighbours, "mode": "corrected"}
         )
+        shares = {part: np.array([1 / 3]) for part in Part} | {Part.OVERALL: np.array([1 / 6])}
+        found = averages_of(entry, RATINGS, shares, curator)
         assert [entry.step for entry in curator.ledger.entries] == STEPS[neighbours]
         return np.concatenate([found.items.ravel(), found.users.ravel()])
 

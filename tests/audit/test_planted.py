@@ -13,11 +13,9 @@ from dp_accounting.pld import PLDAccountant
 from dpmf_cli.algorithms.field import dpam
 from dpmf_cli.algorithms.field.dpam import PrivateAlternatingMinimization as DPAM
 from dpmf_cli.algorithms.shared import item_alternation, neighbourhood
-from dpmf_cli.algorithms.shared.averages import EffectsModel
-from dpmf_cli.algorithms.shared.effects import Effects
+from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel
 from dpmf_cli.algorithms.shared.factorization import OwnFactors, at_most
 from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
-from dpmf_cli.algorithms.shared.own_means import OwnMeansModel
 from dpmf_cli.audit.entries import registered
 from dpmf_cli.audit.job import Job, Settings, audit
 from dpmf_cli.audit.judge import Finding, Flaw
@@ -160,11 +158,11 @@ class OwnMean(Fit):
     def users(self, average: Numbers) -> Numbers:
         return self.user_sums(average) / np.maximum(self.train.user_counts, 1)[:, None]
 
-    def model(self) -> OwnMeansModel:
+    def model(self) -> Effects:
         """A release of this model holds no users."""
         made, nothing = super().model(), np.zeros_like(self.epsilons)
         assert isinstance(made, EffectsModel)
-        return OwnMeansModel(Effects(nothing, made.items, made.users, residual=nothing))
+        return Effects(made.items, made.users, nothing, residual=nothing)
 
 
 def own_mean_of_others(self: Fit, average: Numbers) -> Numbers:

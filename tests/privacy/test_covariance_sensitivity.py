@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
-from dpmf_cli.algorithms.shared.averages import ItemAverages
+from dpmf_cli.algorithms.shared.averages import Effects
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.covariance import Products, Raters, release_products, weighted_products
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
+from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
+from tests.privacy.curators import curator_of
 
 SCALE = Scale(1, 5)
 BETA_P, CLAMP, ALPHA = 20.0, 1.0, 8.0
@@ -41,8 +43,11 @@ def measured(settings_: CovarianceKNN, centred: NDArray[np.float64], kept: slice
     values = (items + centred).astype(np.float32)[kept]
     train = Ratings(np.zeros(len(chosen), np.int32), chosen, values, 1, n, SCALE)
     nothing = np.zeros((n, 1))
-    averages = ItemAverages(np.zeros(1), items[:, None], np.array([centre]), nothing, nothing[:1])
-    products, raters = settings_.measure(train, settings_.own_means(train, averages)), Raters.of(train)
+    averages = Effects(items[:, None], nothing[:0], np.zeros(1), np.array([centre]))
+    ledger = Ledger([np.inf], settings_.mode, settings_.spends_delta)
+    measurer = settings_.measurer(ledger.limit, curator_of(ledger), covariance=2)
+    products = settings_.release(train, settings_.own_means(train, averages), measurer)
+    raters = Raters.of(train)
     return clean(products.covariance(raters, slice(0, 1))), clean(products.weight(raters, slice(0, 1)))
 
 

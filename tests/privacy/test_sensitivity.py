@@ -12,8 +12,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmf_cli.algorithms.shared.averages import private_effects
-from dpmf_cli.algorithms.shared.effects import EffectsBudget, EffectsParameters
+from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
+from dpmf_cli.algorithms.shared.averages import averages_of
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
@@ -25,14 +25,9 @@ SCALES = st.sampled_from([Scale(1, 5, 1), Scale(0.5, 5, 0.5), Scale(-10, 10), Sc
 
 
 def measure(ratings: Ratings, neighbours: Neighbours, mode: Mode, recorder: Recorder) -> Recorder:
-    private_effects(
-        ratings,
-        EffectsParameters(),
-        EffectsBudget(*(np.array([share]) for share in (0.2, 0.4, 0.4))),
-        neighbours=neighbours,
-        mode=mode,
-        curator=curator_of(Ledger([1.0]), witness=recorder),
-    )
+    entry = PrivateGlobalEffects(algorithm="pge", neighbours=neighbours, mode=mode)
+    curator = curator_of(Ledger([1.0]), witness=recorder)
+    averages_of(entry, ratings, entry.budget.for_effects(curator.ledger.limit), curator)
     return recorder
 
 

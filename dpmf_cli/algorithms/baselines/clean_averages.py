@@ -6,17 +6,22 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.shared.averages import EffectsModel, averages_of_the_rated, private_effects
+from dpmf_cli.algorithms.shared.averages import (
+    Effects,
+    EffectsModel,
+    Part,
+    averages_of_the_rated,
+    bounded_effects,
+)
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.cost import NOTHING, Cost, Shape, choice_of_averages, effects_cost
-from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
+from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.core.ratings import Ratings, average_of
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import later
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 INNER_FOLDS = 5
 """The number of parts into which the training ratings are cut."""
@@ -46,68 +51,30 @@ def inner_folds(train: Ratings) -> Iterator[tuple[Ratings, Ratings]]:
             yield train.select(~held_out), train.select(held_out)
 
 
-class AveragesBaseline(Algorithm):
-    """An average without noise."""
-
-    stochastic: ClassVar[bool] = False
-
-    effects: EffectsParameters = EffectsParameters()
-
-    def measure(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> Effects:
-        """Measures the averages of algorithms 1 and 2. Each step gets the grid's ε in full, which is ∞."""
-        everything = EffectsBudget(epsilons, epsilons, epsilons)
-        return private_effects(
-            train,
-            self.chosen(train),
-            everything,
-            neighbours=Neighbours.BOUNDED,
-            mode=Mode.PUBLISHED,
-            curator=curator,
-        )
-
-    def chosen(self, train: Ratings) -> EffectsParameters:
-        """The parameters of the averages: those of the config, unless a subclass chooses them on the training
-        ratings."""
-        return self.effects
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        chosen = choice_of_averages(shape) if getattr(self, "tuned", False) else NOTHING
-        return effects_cost(shape, grid) + chosen
-
-
 BETAS = np.array([0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500])
 """(B,) the values tried for β_m and for β_u, in every combination."""
 
 
-def tuned_for_items(train: Ratings, effects: EffectsParameters) -> EffectsParameters:
-    """`effects` with the β_m of the item averages that predict best."""
-    errors = np.zeros(len(BETAS))
+def tuned_averages(train: Ratings, effects: EffectsParameters, keys: tuple[str, ...]) -> EffectsParameters:
+    """`effects` with the β of `keys` that predict best: of the averages of items (beta_m), of users (beta_u), or of
+    users beside items (beta_u, beta_m)."""
+    errors = np.zeros((len(BETAS),) * len(keys))
     for fitted, held_out in inner_folds(train):
-        errors += _squares(held_out.values[:, None] - _item_averages(fitted)[held_out.items])
-    return effects.model_copy(update={"beta_m": _best(errors)})
-
-
-def tuned_for_users(train: Ratings, effects: EffectsParameters) -> EffectsParameters:
-    """`effects` with the β_u of the user averages that predict best without item averages."""
-    errors = np.zeros(len(BETAS))
-    for fitted, held_out in inner_folds(train):
-        averages = average_by_user(fitted, BETAS)
-        errors += _squares(held_out.values[:, None] - averages[held_out.users])
-    return effects.model_copy(update={"beta_u": _best(errors)})
-
-
-def tuned_for_both(train: Ratings, effects: EffectsParameters) -> EffectsParameters:
-    """`effects` with the β_m and β_u of the item and user averages that predict best together."""
-    errors = np.zeros((len(BETAS), len(BETAS)))
-    for fitted, held_out in inner_folds(train):
-        items = _item_averages(fitted)
-        left = held_out.values[:, None] - items[held_out.items]
+        known = held_out.values[:, None]
+        if keys == ("beta_u",):
+            errors += _squares(known - averages_by("users", fitted, BETAS)[held_out.users])
+            continue
+        items = averages_by("items", fitted, BETAS)
+        left = known - items[held_out.items]
+        if keys == ("beta_m",):
+            errors += _squares(left)
+            continue
         sums = residual_sums_by_user(fitted.users, fitted.items, fitted.values, items, fitted.n_users)
         for row, beta in zip(errors, BETAS, strict=True):
             users = averages_of_the_rated(sums[:-1], fitted.user_counts, beta, sums[-1] / len(fitted))
             row += _squares(left - np.clip(users, -effects.user_clamp, effects.user_clamp)[held_out.users])
-    user, item = np.unravel_index(np.argmin(errors), errors.shape)
-    return effects.model_copy(update={"beta_m": float(BETAS[item]), "beta_u": float(BETAS[user])})
+    best = np.unravel_index(np.argmin(errors), errors.shape)
+    return effects.model_copy(update={key: float(BETAS[at]) for key, at in zip(keys, best, strict=True)})
 
 
 def both_averages(
@@ -117,27 +84,20 @@ def both_averages(
 
     Algorithms 1 and 2 of Friedman et al. 2016, without noise and without the clamp.
     """
-    items = _item_averages(train, np.array([effects.beta_m]))
+    items = averages_by("items", train, np.array([effects.beta_m]))
     sums = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
     centre = sums[-1] / max(len(train), 1)
     return items, averages_of_the_rated(sums[:-1], train.user_counts, effects.beta_u, centre)
 
 
-def average_by_user(train: Ratings, betas: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n_users, B) (Σ_{R_u} r_ui + β·GAvg)/(|R_u| + β) for each β of `betas` (B,), rating units."""
-    sums = sums_by(train.users, train.values, train.n_users)[:, None]
-    return averages_of_the_rated(sums, train.user_counts, betas, _overall(train))
-
-
-def _item_averages(train: Ratings, betas: NDArray[np.float64] = BETAS) -> NDArray[np.float64]:
-    """(n_items, B) the item averages for each β of `betas` (B,)."""
-    sums = sums_by(train.items, train.values, train.n_items)[:, None]
-    averages = averages_of_the_rated(sums, train.item_counts, betas, _overall(train))
-    return np.ascontiguousarray(averages)
-
-
-def _overall(train: Ratings) -> NDArray[np.float64]:
-    return np.array([average_of(train.values, train.scale.middle)])
+def averages_by(
+    side: Literal["items", "users"], train: Ratings, betas: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(rows, B) (Σ r_ui + β·GAvg)/(count + β) of each item or user, for each β of `betas` (B,), rating units."""
+    rows, counts = (train.items, train.item_counts) if side == "items" else (train.users, train.user_counts)
+    sums = sums_by(rows, train.values, len(counts))[:, None]
+    overall = np.array([average_of(train.values, train.scale.middle)])
+    return np.ascontiguousarray(averages_of_the_rated(sums, counts, betas, overall))
 
 
 def _squares(errors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -145,8 +105,29 @@ def _squares(errors: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.square(errors).sum(axis=0))
 
 
-def _best(errors: NDArray[np.float64]) -> float:
-    return float(BETAS[np.argmin(errors)])
+class AveragesBaseline(Algorithm):
+    """An average without noise.
+
+    tunes  the β that an entry with `tuned` chooses on the training ratings
+    """
+
+    stochastic: ClassVar[bool] = False
+    tunes: ClassVar[tuple[str, ...]] = ()
+
+    effects: EffectsParameters = EffectsParameters()
+
+    def measure(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> Effects:
+        """Measures the averages of algorithms 1 and 2. Each step gets the grid's ε in full, which is ∞."""
+        return bounded_effects(train, self.chosen(train), dict.fromkeys(Part, epsilons), curator)
+
+    def chosen(self, train: Ratings) -> EffectsParameters:
+        """The parameters of the averages: those of the config, or those that are best on the training ratings."""
+        tuned = getattr(self, "tuned", False)
+        return tuned_averages(train, self.effects, self.tunes) if tuned else self.effects
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        chosen = choice_of_averages(shape) if getattr(self, "tuned", False) else NOTHING
+        return effects_cost(shape, grid) + chosen
 
 
 class GlobalAverage(AveragesBaseline):
@@ -168,14 +149,12 @@ class UserAverage(AveragesBaseline):
     """
 
     title: ClassVar[str] = "UA"
+    tunes: ClassVar[tuple[str, ...]] = ("beta_u",)
     algorithm: Literal["ua"]
     tuned: bool = tuned_field()
 
-    def chosen(self, train: Ratings) -> EffectsParameters:
-        return tuned_for_users(train, self.effects) if self.tuned else self.effects
-
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
-        users = average_by_user(train, np.array([self.chosen(train).beta_u]))
+        users = averages_by("users", train, np.array([self.chosen(train).beta_u]))
         return EffectsModel(np.zeros((train.n_items, 1)), users)
 
 
@@ -183,11 +162,9 @@ class ItemAverage(AveragesBaseline):
     """r̂_ui = IAvg(i): the accuracy attainable without personalisation."""
 
     title: ClassVar[str] = "IA"
+    tunes: ClassVar[tuple[str, ...]] = ("beta_m",)
     algorithm: Literal["ia"]
     tuned: bool = tuned_field()
-
-    def chosen(self, train: Ratings) -> EffectsParameters:
-        return tuned_for_items(train, self.effects) if self.tuned else self.effects
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
         effects = self.measure(train, epsilons, curator)
@@ -198,11 +175,9 @@ class GlobalEffects(AveragesBaseline):
     """r̂_ui = IAvg(i) + UAvg(u): the simplest personalisation."""
 
     title: ClassVar[str] = "GE"
+    tunes: ClassVar[tuple[str, ...]] = ("beta_u", "beta_m")
     algorithm: Literal["ge"]
     tuned: bool = tuned_field()
-
-    def chosen(self, train: Ratings) -> EffectsParameters:
-        return tuned_for_both(train, self.effects) if self.tuned else self.effects
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
         effects = self.measure(train, epsilons, curator)

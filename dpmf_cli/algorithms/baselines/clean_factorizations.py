@@ -1,19 +1,18 @@
 """Matrix factorisations without noise, as they stand, tuned, and on a sample."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice, product
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from dpmf_cli.algorithms.baselines.clean_averages import (
     both_averages,
     inner_folds,
+    tuned_averages,
     tuned_field,
-    tuned_for_both,
 )
 from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.algorithms.shared.base import Algorithm
@@ -27,14 +26,7 @@ from dpmf_cli.algorithms.shared.factorization import (
 )
 from dpmf_cli.algorithms.shared.model import Model, UnitModel
 from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, sampled_model
-from dpmf_cli.algorithms.shared.sample_fits import (
-    AroundABase,
-    Columns,
-    fit_samples,
-    refuse_what_a_base_ignores,
-    sample,
-    sampling_probability,
-)
+from dpmf_cli.algorithms.shared.sample_fits import AroundABase
 from dpmf_cli.core.compiled.lane_groups import LaneValues
 from dpmf_cli.core.ratings import Ratings, average_of
 from dpmf_cli.core.streams import Streams
@@ -81,7 +73,7 @@ def tuned_factorization(train: Ratings, iterations: int, streams: Streams) -> Fa
     β_m and β_u are those of the best averages. Then the use of biases, d and λ are chosen together, on the first
     inner fold.
     """
-    effects = tuned_for_both(train, EffectsParameters())
+    effects = tuned_averages(train, EffectsParameters(), ("beta_u", "beta_m"))
     least, chosen = np.inf, (True, FACTORS[0], RIDGES[-1:])
     for fitted, held_out in islice(inner_folds(train), 1):
         for biased, factors in product(STARTS, FACTORS):
@@ -251,36 +243,9 @@ class Sampled(AroundABase):
     algorithm: Literal["sampled"]
     base: Annotated[CleanBase, Field(discriminator="algorithm"), BeforeValidator(tagged)]
 
-    @model_validator(mode="after")
-    def _keep_the_base_bare(self) -> Self:
-        refuse_what_a_base_ignores(self.base)
-        return self
-
     @property
     def default_name(self) -> str:
         return f"{self.base.title} on the sample"
-
-    @classmethod
-    def fit_together(
-        cls,
-        entries: Sequence[Self],
-        train: Ratings,
-        grids: Sequence[Epsilons],
-        *,
-        streams: Streams,
-        curators: Sequence[Curator],
-    ) -> list[Model]:
-        """Fits the samples of all entries side by side, in one fit of the base that they share."""
-        streams = replace(streams, algorithm="personalized")
-        samples = []
-        for entry in entries:
-            asked = entry.stated_epsilons(train, streams)[:, None]
-            thresholds = entry.thresholds(asked[:, 0], np.array([np.inf]))
-            samples.append(sample(train, sampling_probability(asked, thresholds), streams))
-        epsilons = np.concatenate(grids)
-        kept = np.concatenate(samples, axis=1)
-        model = fit_samples(entries[0].base, train, kept, epsilons, streams=streams, curator=curators[0])
-        return [Columns(model, slice(at, at + 1)) for at in range(len(entries))]
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         base = self.base.cost(shape, grid)

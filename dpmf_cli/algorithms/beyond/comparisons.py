@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
-from dpmf_cli.algorithms.shared.averages import EffectsModel, averages_of
+from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, averages_of
 from dpmf_cli.algorithms.shared.base import Choices, Paper, PrivateAlgorithm, Variants, in_both_modes, in_mode
 from dpmf_cli.algorithms.shared.budget import AveragesBudget, ItemAveragesBudget
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
-from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_products import (
     covariance_cost,
     inverse_counts,
@@ -26,7 +25,7 @@ from dpmf_cli.algorithms.shared.item_products import (
 from dpmf_cli.algorithms.shared.local_model import LocalAlgorithm, LocalFactorization
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.neighbourhood import CERTIFIED, PrivateNeighbourhood
-from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, OwnMeansModel, effects_of
+from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
@@ -78,7 +77,7 @@ class AlikeItems(ABC):
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
         """The model made again from what was `published`, for the users who ask."""
-        return cls(own, effects_of(arrays, entry, own), entry)
+        return cls(own, Effects.restored(arrays, entry, own), entry)
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ class NearestAlike(AlikeItems):
 
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
-        return cls(own, effects_of(arrays, entry, own), entry, arrays["weight"])
+        return cls(own, Effects.restored(arrays, entry, own), entry, arrays["weight"])
 
     def neighbours(self, users: Ids, items: Ids) -> tuple[NDArray[np.int64], Floats]:
         assert isinstance(self.entry, PublicKNN)
@@ -199,9 +198,8 @@ class AveragesAndOwnMean(OwnMeansAlgorithm):
     algorithm: Literal["mm_averages"]
     budget: ItemAveragesBudget = ItemAveragesBudget()
 
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnMeansModel:
-        averages = self.released_averages(train, self.measurer(epsilons, curator))
-        return OwnMeansModel(self.own_means(train, averages))
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> Effects:
+        return self.own_means(train, self.released_averages(train, self.measurer(epsilons, curator)))
 
 
 class OwnMeanFixedCovariance(OwnMeansAlgorithm):

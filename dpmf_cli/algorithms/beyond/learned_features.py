@@ -9,7 +9,7 @@ scale of their noise, each ε by itself, and so cost no ε.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,19 +175,15 @@ OF_WEIGHTS, OF_RATINGS = 0.1, 1.5
 """The variance of a sum by item divided by its weight, without noise: for weighted residuals, and for ratings."""
 
 
-def measured_of_users(
-    train: Ratings, weights: Lanes, theta: Lanes, clip: float, ridges: Sequence[float], curator: Curator
+def of_users(
+    entry: "OwnRegression", train: Ratings, weights: Lanes, epsilons: Lanes, share: Lanes, curator: Curator
 ) -> Items:
-    """Measures items if neighbours differ in a user, with all ratings. The measurements are:
+    """Neighbours differ in one user, with all ratings. All noise is Gaussian. The measurements are:
 
-        Σ_u w_u by item, for popularity;   Σ_u mean_i(r_ui − guess_i), for the guess
-        Σ_u clip_C((w_u·(r_ui − guess_i − own mean_u))_i), for averages;   Σ_u of the fraction that clipping leaves
-
-    weights  (n_users,) w_u = n_u^(−½)
-    theta    (E,) μ of all steps
-    clip     C
-    ridges   the first is for a user's own mean
+    Σ_u w_u by item, for popularity;   Σ_u mean_i(r_ui − guess_i), for the guess
+    Σ_u clip_C((w_u·(r_ui − guess_i − own mean_u))_i), for averages;   Σ_u of the fraction that clipping leaves
     """
+    theta, clip = entry.mu(epsilons) * np.sqrt(1 - share), entry.clip
 
     def noise(step: str, shape: tuple[int, ...], part: float, moves: sensitivity.Sensitivity) -> Release:
         return gaussian(step, shape, sensitivity=moves, theta=theta * math.sqrt(part), curator=curator)
@@ -210,7 +206,7 @@ def measured_of_users(
 
     nothing = np.zeros_like(guess)
     means = regressed(
-        fixed_features(Items(guess, nothing, nothing, nothing), ridges, 0), train.n_users, ratings
+        fixed_features(Items(guess, nothing, nothing, nothing), entry.ridges, 0), train.n_users, ratings
     )
     sums, left = clipped_item_sums(means, everybody, train, weights, np.full(len(theta), clip))
     kept = noise("users left by clipping", (), USERS_LEFT, once).added_to(_totals(left))
@@ -221,13 +217,18 @@ def measured_of_users(
     return Items(base, spread, weight, popularity)
 
 
-def measured_of_presence(train: Ratings, epsilon: Epsilons, curator: Curator, *, learning: bool) -> Items:
-    """Measures items if neighbours differ in the presence of a rating.
+def of_presence(
+    entry: "OwnRegression", train: Ratings, weights: Lanes, epsilons: Lanes, share: Lanes, curator: Curator
+) -> Items:
+    """Neighbours differ in the presence of one rating. Averages have Laplace noise.
 
     The measurements are Σ (1 + x)/2 and Σ (1 − x)/2 by item, where x is the rating scaled to [−1, 1]. If features are
-    learned, Σ_u √n_u is measured too, for the weights of ratings in later steps. All steps together spend `epsilon`
-    (E,).
+    learned, Σ_u √n_u is measured too, for the weights of ratings in later steps.
+
+    The noise of a round hides a user's complete part of the sums, because any one rating of the user may change
+    all of it.
     """
+    epsilon, learning = epsilons * (1 - share), entry.factors > 0
     scale, of_roots = train.scale, ROOTS if learning else 0.0
     x = (train.values.astype(np.float64) - scale.middle) / (scale.width / 2)
     both = [sums_by(train.items, (1 + sign * x) / 2, train.n_items) for sign in (1, -1)]
@@ -245,12 +246,15 @@ def measured_of_presence(train: Ratings, epsilon: Epsilons, curator: Curator, *,
     return Items(base, spread, counts * np.clip(total / np.maximum(_totals(counts), 1), 0, 1), popularity)
 
 
-def measured_of_values(train: Ratings, weights: Lanes, epsilon: Epsilons, curator: Curator) -> Items:
-    """Measures items if neighbours differ in the value of a rating.
+def of_values(
+    entry: "OwnRegression", train: Ratings, weights: Lanes, epsilons: Lanes, share: Lanes, curator: Curator
+) -> Items:
+    """Neighbours differ in the value of one rating. Averages have Laplace noise.
 
-    The only measurement, of sums by item, spends `epsilon` (E,). Who rated what is public. So are all counts, and
-    `weights` (n_users,), the weight of a rating in later steps.
+    The only measurement is of sums by item. Who rated what is public, and so are all counts and weights. The noise of
+    a round hides a user's complete part of the sums, as in `of_presence`.
     """
+    epsilon = epsilons * (1 - share)
     scale, moved = train.scale, sensitivity.rating_sums(train.scale)
     release = laplace("item sums", (train.n_items,), sensitivity=moved, epsilon=epsilon, curator=curator)
     values = train.values.astype(np.float64) - scale.middle
@@ -309,16 +313,23 @@ def regressed(model: FactorModel, n_users: int, ratings: SideRatings) -> FactorM
     return beside
 
 
+class Plan(NamedTuple):
+    """How features are learned.
+
+    weights  (n_users,) w_u, which depend only on the user's own ratings
+    ranks    (E,) how many features each model learns; the others stay 0
+    theta    (E,) μ of all rounds together
+    start    (n_users, d − 2) coefficients of the first round, independent of the ratings
+    """
+
+    weights: Lanes
+    ranks: NDArray[np.int64]
+    theta: Lanes
+    start: Lanes
+
+
 def learn(
-    entry: "OwnRegression",
-    model: FactorModel,
-    items: Items,
-    train: Ratings,
-    weights: Lanes,
-    ranks: NDArray[np.int64],
-    theta: Lanes,
-    start: Lanes,
-    curator: Curator,
+    entry: "OwnRegression", model: FactorModel, items: Items, train: Ratings, plan: Plan, curator: Curator
 ) -> None:
     """Learns features q_i in place, in T rounds. z_u are user u's coefficients of the learned features; in the first
     round they are those of popularity and quality, and `start`.
@@ -331,12 +342,8 @@ def learn(
     One Gram matrix G serves all items, because noise would drown a separate one for each item. Item i uses W_i·G,
     which is W_i·I after the change of coordinates. The prior variance of q_i in each direction is estimated from all
     b_i, less their noise. A direction that noise drowns therefore stays at 0, and no rank has to be chosen for it.
-
-    weights  (n_users,) w_u, which depend only on the user's own ratings
-    ranks    (E,) how many features each model learns; the others stay 0
-    theta    (E,) μ of all rounds together
-    start    (n_users, d − 2) coefficients of the first round, independent of the ratings
     """
+    weights, ranks, theta, start = plan
     times, learned, ratings = entry.iterations, entry.factors, by_user(train)
     base, spread, grid = items.base.copy(), items.spread.copy(), len(ranks)
     # C is in units of √(1 + rank).
@@ -350,11 +357,12 @@ def learn(
 
         step = f"products of coefficients {t + 1}"
         grams = gaussian(step, (entries,), sensitivity=of_products, theta=for_products, curator=curator)
-        products = whole(grams.added_to(isometric(_pooled(own), learned)), learned) / train.n_users
+        columns = [np.ascontiguousarray(own[..., lane]) for lane in range(grid)]
+        pooled = np.stack([(each.T @ each)[np.tril_indices(learned)] for each in columns], axis=1)
+        products = whole(grams.added_to(isometric(pooled, learned)), learned) / train.n_users
         whiten = _whitening(products, ranks, grams.scale / train.n_users)
 
-        lanes = (np.ascontiguousarray(own[..., lane]) @ each for lane, each in enumerate(whiten))
-        turned = np.stack(list(lanes), axis=2)
+        turned = np.stack([column @ each for column, each in zip(columns, whiten, strict=True)], axis=2)
         directions = np.concatenate([np.ones((train.n_users, 1, grid)), turned], axis=1) / unit
         clipped, _ = clipped_item_sums(users, directions, train, weights, np.full(grid, entry.clip))
         step, shape = f"item sums {t + 1}", (train.n_items, 1 + learned)
@@ -415,13 +423,6 @@ def _learning(coefficients: Lanes, ranks: NDArray[np.int64], start: Lanes | None
     return np.where(np.isfinite(lengths), shorter, 0.0)
 
 
-def _pooled(coefficients: Lanes) -> Lanes:
-    """(d(d+1)/2, E) Σ_u z_u·z_uᵀ: packed lower triangles."""
-    below = np.tril_indices(coefficients.shape[1])
-    columns = (np.ascontiguousarray(coefficients[..., lane]) for lane in range(coefficients.shape[2]))
-    return np.stack([(own.T @ own)[below] for own in columns], axis=1)
-
-
 def _whitening(grams: Lanes, ranks: NDArray[np.int64], noise: Lanes) -> Lanes:
     """(E, d, d) maps that turn coefficients with mean products `grams` (E, d, d) into coefficients of mean square 1.
 
@@ -456,8 +457,6 @@ class OwnRegression(PrivateAlgorithm):
     popularity and quality follow from the noisy counts and sums that the averages need anyway, so they cost nothing.
     How many features are learned depends on how much noise there is: on ε and on the numbers of users and items, all
     public. Constants were chosen on ML-100K and checked on one fold of ML-1M.
-
-    most  the fraction of the budget that learned features get where there is hardly any noise
     """
 
     title: ClassVar[str] = "Own regression"
@@ -494,44 +493,21 @@ class OwnRegression(PrivateAlgorithm):
             theta = self.mu(epsilons) * np.sqrt(share) if of_users else self.mu(epsilons * share)
             shape = train.n_users, max(self.factors - 2, 0)
             start = streams.start("coefficients").normal(0, 0.5, shape)
-            learn(self, model, items, train, weights, self.ranks(strength), theta, start, curator)
+            learn(self, model, items, train, Plan(weights, self.ranks(strength), theta, start), curator)
         return OwnFactors(self, model, {}, train)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
         return regressed(items, own.n_users, by_user(own))
-
-    def of_users(
-        self, train: Ratings, weights: Lanes, epsilons: Lanes, share: Lanes, curator: Curator
-    ) -> Items:
-        """Neighbours differ in one user, with all ratings. All noise is Gaussian (`measured_of_users`)."""
-        theta = self.mu(epsilons) * np.sqrt(1 - share)
-        return measured_of_users(train, weights, theta, self.clip, self.ridges, curator)
-
-    def of_presence(
-        self, train: Ratings, weights: Lanes, epsilons: Lanes, share: Lanes, curator: Curator
-    ) -> Items:
-        """Neighbours differ in the presence of one rating. Averages have Laplace noise (`measured_of_presence`).
-
-        The noise of a round hides a user's complete part of the sums, because any one rating of the user may change
-        all of it.
-        """
-        return measured_of_presence(train, epsilons * (1 - share), curator, learning=self.factors > 0)
-
-    def of_values(
-        self, train: Ratings, weights: Lanes, epsilons: Lanes, share: Lanes, curator: Curator
-    ) -> Items:
-        """Neighbours differ in the value of one rating. Averages have Laplace noise (`measured_of_values`).
-
-        The noise of a round hides a user's complete part of the sums, as in `of_presence`.
-        """
-        return measured_of_values(train, weights, epsilons * (1 - share), curator)
 
     variants: ClassVar[Variants] = {
         (Neighbours.USER, Mode.CORRECTED): of_users,
         (Neighbours.UNBOUNDED, Mode.CORRECTED): of_presence,
         (Neighbours.BOUNDED, Mode.CORRECTED): of_values,
     }
-    """Releases averages and popularity of items, for the part of the budget that `share` (E,) leaves."""
+    """They release averages and popularity of items, for the part of the budget that `share` (E,) leaves.
+
+    `weights` (n_users,) are those of a rating of each user in later steps: n_u^(−½).
+    """
 
     @property
     def spends_delta(self) -> float:
@@ -548,21 +524,18 @@ class OwnRegression(PrivateAlgorithm):
         """(E,) μ of Gaussian noise at each ε."""
         return np.array([mu_of_epsilon(float(epsilon), self.delta) for epsilon in epsilons])
 
-    @property
-    def most(self) -> float:
-        """The fraction of the budget that learned features get where there is hardly any noise."""
-        return 0.8 if self.neighbours is Neighbours.USER else 0.95
-
     def strength(self, train: Ratings, epsilons: Epsilons) -> Lanes:
         """(E,) a typical item's weighted count, √TYPICAL·n_users/n_items, over the deviation of noise of μ(ε)."""
         typical = math.sqrt(TYPICAL) * train.n_users / train.n_items
         return self.mu(epsilons) * typical / moves(self.neighbours)
 
     def share(self, strength: Lanes) -> Lanes:
-        """(E,) the fraction of the budget for learned features."""
+        """(E,) the fraction of the budget for learned features. Averages have more noise if neighbours are users, and
+        leave less of it."""
         if self.factors == 0:
             return np.zeros_like(strength)
-        return np.where(strength < STRONG, NOTHING, self.most / (1 + STRONG / strength))
+        most = 0.8 if self.neighbours is Neighbours.USER else 0.95
+        return np.where(strength < STRONG, NOTHING, most / (1 + STRONG / strength))
 
     def ranks(self, strength: Lanes) -> NDArray[np.int64]:
         """(E,) how many features are learned: 0, or 2 and one more for each doubling of strength from 16 on."""
@@ -571,11 +544,8 @@ class OwnRegression(PrivateAlgorithm):
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         features, passes = self.factors + 3, (self.iterations + 1) * len(groups(grid))
-        solved = (
-            (shape.ratings + costs.ROW_IN_RATINGS * shape.users)
-            * costs.gram_entries(features)
-            * costs.SOLVED_ENTRY
-        )
+        rows_solved = shape.ratings + costs.ROW_IN_RATINGS * shape.users
+        solved = rows_solved * costs.gram_entries(features) * costs.SOLVED_ENTRY
         summed = shape.ratings * costs.CLIPPED_VISIT * features / 2
         rows = shape.rows * features * costs.LINE  # coefficients and sums are float64
         return costs.effects_cost(shape, grid) + Cost(

@@ -591,22 +591,22 @@ class ShrunkAverages(PrivateAlgorithm):
     of_users: Law = Law(of_rows=0.17, of_ratings=0.9)
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
-        parts, scale, grid = self.budget.for_effects(epsilons), train.scale, len(epsilons)
+        scale, grid = train.scale, len(epsilons)
+        of_all, of_items, of_users = (share * epsilons for share in self.budget.fractions.values())
         half = scale.width / 2
         everything = np.full((1, grid), (train.values.astype(np.float64) - scale.middle).sum() / half)
-        of_all = sums_and_counts(
-            "global average", halves_of(everything, np.array([len(train)])), parts.global_averages, curator
-        )
-        overall = scale.middle + half * np.clip(of_all.sums / np.maximum(of_all.counts, 1), -1, 1)
+        halves = halves_of(everything, np.array([len(train)]))
+        found = sums_and_counts("global average", halves, of_all, curator)
+        overall = scale.middle + half * np.clip(found.sums / np.maximum(found.counts, 1), -1, 1)
 
         items = np.repeat(overall, train.n_items, axis=0)
         model = factor_model(
             np.zeros((train.n_users, 0)), np.zeros((train.n_items, 0)), np.zeros((train.n_users, grid)), items
         )
-        items += self.believed(model, "items", train, parts.item_averages, curator)
+        items += self.believed(model, "items", train, of_items, curator)
         np.clip(items, scale.minimum, scale.maximum, out=items)
         set_effects(model, "items", items)
-        return EffectsModel(items, self.believed(model, "users", train, parts.user_averages, curator))
+        return EffectsModel(items, self.believed(model, "users", train, of_users, curator))
 
     def believed(
         self, model: FactorModel, side: Side, train: Ratings, epsilons: Epsilons, curator: Curator

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.averages import CentredAverages
+from dpmf_cli.algorithms.shared.averages import Effects
 from dpmf_cli.algorithms.shared.base import ByMode, Paper, Variants
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
-from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters
+from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.factorization import OwnFactors, at_most
 from dpmf_cli.algorithms.shared.model import Arrays
-from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, effects_of
+from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.theta import NoiseKind
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
@@ -99,14 +99,14 @@ class FrankWolfe(OwnMeansAlgorithm):
     def theta_of(self, epsilon: float) -> float:
         return epsilon / self.factor if self.mode is Mode.PUBLISHED else super().theta_of(epsilon)
 
-    def own_means(self, train: Ratings, averages: CentredAverages) -> Effects:
+    def own_means(self, train: Ratings, averages: Effects) -> Effects:
         """Published: each user's mean rating, less the middle of the scale, which the items' effects hold."""
         if self.mode is Mode.CORRECTED:
             return super().own_means(train, averages)
         sums = sums_by(train.users, train.values - np.float64(train.scale.middle), train.n_users)
         means = sums / np.maximum(train.user_counts, 1)
         users = np.repeat(means[:, None], len(averages.overall), axis=1)
-        return Effects(averages.overall, averages.items, users, averages.residual)
+        return Effects(averages.items, users, averages.overall, averages.residual)
 
     def complete(
         self,
@@ -168,7 +168,7 @@ class FrankWolfe(OwnMeansAlgorithm):
         )
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        model = items.with_users(effects_of(beside, self, own).users)
+        model = items.with_users(Effects.restored(beside, self, own).users)
         for step in range(self.iterations):
             self.step(model, own, step, beside["singular"], float(beside["nuclear"][0]))
         return model
@@ -183,7 +183,8 @@ class FrankWolfe(OwnMeansAlgorithm):
         """
         train = at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
         grid, middle = len(epsilons), train.scale.middle
-        known = CentredAverages(np.full(grid, middle), np.full((train.n_items, grid), middle), np.zeros(grid))
+        items, nobody = np.full((train.n_items, grid), middle), np.zeros((0, grid))
+        known = Effects(items, nobody, np.full(grid, middle), np.zeros(grid))
         multiplier = math.sqrt(self.iterations) * self.factor / epsilons
         return self.complete(train, self.own_means(train, known), multiplier, curator, claimed=epsilons)
 

@@ -15,7 +15,7 @@ from dpmf_cli.algorithms.shared.base import Paper, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
 from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape, effects_cost, pairs_cost
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceAlgorithm, CovarianceModel
-from dpmf_cli.algorithms.shared.item_products import MeasuredProducts, NearestItems, ReleasedProducts
+from dpmf_cli.algorithms.shared.item_products import NearestItems, ReleasedProducts
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import triangle_size
@@ -80,23 +80,20 @@ class PrivateKNN(CovarianceAlgorithm):
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> CovarianceModel:
         effects = averages_of(self, train, self.budget.for_effects(epsilons), curator)
-        measured = MeasuredProducts(
-            train, effects, self.effects.residual_clamp, item_products.inverse_counts(train)
-        )
-        released: ReleasedProducts = self.variant(self, measured, self.budget.covariance * epsilons, curator)
+        clamp, weights = self.effects.residual_clamp, item_products.inverse_counts(train)
+        noises = self.variant(self, train, self.budget.covariance * epsilons, curator)
+        released = ReleasedProducts(train, effects, clamp, weights, *noises)
         return CovarianceModel(self, released, train, effects)
 
-    def bounded(self, measured: MeasuredProducts, epsilon: Epsilons, curator: Curator) -> ReleasedProducts:
+    def bounded(self, train: Ratings, epsilon: Epsilons, curator: Curator) -> tuple[Release, ...]:
         """Neighbours differ in the value of one rating. Who rated what is public, and so is Wgt: Cov gets all of the
         step's ε."""
-        return ReleasedProducts(measured, self.release("covariance", measured.train, epsilon, curator))
+        return (self.release("covariance", train, epsilon, curator),)
 
-    def unbounded(self, measured: MeasuredProducts, epsilon: Epsilons, curator: Curator) -> ReleasedProducts:
+    def unbounded(self, train: Ratings, epsilon: Epsilons, curator: Curator) -> tuple[Release, ...]:
         """Neighbours differ in the presence of one rating: Cov and Wgt get half of the step's ε each."""
-        steps = (
-            self.release(step, measured.train, epsilon / 2, curator) for step in ("covariance", "weights")
-        )
-        return ReleasedProducts(measured, *steps)
+        covariance = self.release("covariance", train, epsilon / 2, curator)
+        return covariance, self.release("weights", train, epsilon / 2, curator)
 
     def release(
         self, step: Literal["covariance", "weights"], train: Ratings, epsilon: Epsilons, curator: Curator

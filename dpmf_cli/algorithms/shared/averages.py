@@ -3,24 +3,17 @@
 Friedman, Berkovsky, Kaafar 2016, section 4.1, algorithms 1 and 2; McSherry and Mironov 2009, section 4.2.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.algorithms.shared.effects import (
-    Beta,
-    Effects,
-    EffectsBudget,
-    EffectsParameters,
-    Shrinkage,
-    stabilised,
-)
+from dpmf_cli.algorithms.shared.effects import Beta, EffectsParameters, Shrinkage, stabilised
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
@@ -64,9 +57,39 @@ class EffectsModel:
         return {"items": self.items, "users": self.users}
 
     @classmethod
-    def restored(cls, arrays: Arrays, entry: Any = None, own: Any = None) -> Self:
+    def restored(cls, arrays: Arrays, entry: Any = None, own: Any = None) -> "EffectsModel":
         """The model made again from what was `published`."""
-        return cls(arrays["items"], arrays["users"])
+        return EffectsModel(arrays["items"], arrays["users"])
+
+
+@dataclass(frozen=True)
+class Effects(EffectsModel):
+    """Averages for each ε of the grid. A prediction from effects alone is items[i] + users[u].
+
+    overall (E,), items (n_items, E): rating scale; users (n_users, E): offsets from the item averages.
+    residual  (E,) the released average of r − items[i], if `users` are each user's own unreleased mean; None if
+              `users` are released
+    """
+
+    overall: NDArray[np.float64]
+    residual: NDArray[np.float64] | None = None
+
+    @property
+    def published(self) -> Arrays:
+        """The released arrays. From `residual`, users can compute their own means again from their ratings."""
+        rest = {"users": self.users} if self.residual is None else {"residual": self.residual}
+        return {"overall": self.overall, "items": self.items, **rest}
+
+    @classmethod
+    def restored(cls, arrays: Arrays, entry: Any = None, own: Any = None) -> "Effects":
+        """The averages made again from what was `published`. If that has no user averages, the own means of the users
+        in `own` are computed."""
+        if "users" in arrays:
+            return Effects(arrays["items"], arrays["users"], arrays["overall"])
+        nobody = np.zeros((0, len(arrays["overall"])))
+        released = Effects(arrays["items"], nobody, arrays["overall"], arrays["residual"])
+        effects: Effects = entry.own_means(own, released)
+        return effects
 
 
 class Part(StrEnum):
@@ -101,34 +124,28 @@ def origin_of_sums(mode: Mode, scale: Scale) -> float:
     return {Mode.PUBLISHED: 0.0, Mode.CORRECTED: scale.middle}[mode]
 
 
-def _of_a_rating(of_ratings: Callable[[Scale, int], Sensitivity]) -> Callable[[Scale, int, float], Moves]:
-    return lambda scale, norm, origin: Moves(
-        of_ratings(scale, norm),
+def moves_of(neighbours: Neighbours, mode: Mode, scale: Scale, norm: int = 1) -> Moves:
+    """How far these move in the norm of the noise: sums of ratings minus `origin_of_sums`, their counts, and sums of
+    residuals.
+
+    If neighbours differ in a user, a rating of user u weighs 1/‖e_u‖ in sums by item, and 1/c_u in a sum over all
+    items (section 4.5). Otherwise they differ in the presence of one rating.
+    """
+    origin = origin_of_sums(mode, scale)
+    if neighbours is Neighbours.USER:
+        largest = max(abs(scale.minimum - origin), abs(scale.maximum - origin))
+        ratings, counts, residuals = (user_rating_sums(bound, norm) for bound in (largest, 1.0, scale.width))
+        return Moves(ratings, counts, residuals, origin)
+    of_ratings = {
+        Mode.PUBLISHED: sensitivity.raw_rating_sums_unbounded,
+        Mode.CORRECTED: sensitivity.centred_rating_sums_unbounded,
+    }
+    return Moves(
+        of_ratings[mode](scale, norm),
         sensitivity.rating_counts_unbounded(norm),
         sensitivity.residual_sums_unbounded(scale, norm),
         origin,
     )
-
-
-def _of_a_user(scale: Scale, norm: int, origin: float) -> Moves:
-    """A rating of user u weighs 1/‖e_u‖ in sums by item, and 1/c_u in a sum over all items (section 4.5)."""
-    largest = max(abs(scale.minimum - origin), abs(scale.maximum - origin))
-    ratings, counts, residuals = (user_rating_sums(bound, norm) for bound in (largest, 1.0, scale.width))
-    return Moves(ratings, counts, residuals, origin)
-
-
-MOVES: Mapping[tuple[Neighbours, Mode], Callable[[Scale, int, float], Moves]] = {
-    (Neighbours.UNBOUNDED, Mode.PUBLISHED): _of_a_rating(sensitivity.raw_rating_sums_unbounded),
-    (Neighbours.UNBOUNDED, Mode.CORRECTED): _of_a_rating(sensitivity.centred_rating_sums_unbounded),
-    (Neighbours.USER, Mode.PUBLISHED): _of_a_user,
-    (Neighbours.USER, Mode.CORRECTED): _of_a_user,
-}
-"""How far sums move by neighbours and mode, in the norm of the noise, after the origin is subtracted from ratings."""
-
-
-def moves_of(neighbours: Neighbours, mode: Mode, scale: Scale, norm: int = 1) -> Moves:
-    """How far these move: sums of ratings minus `origin_of_sums`, their counts, and sums of residuals."""
-    return MOVES[neighbours, mode](scale, norm, origin_of_sums(mode, scale))
 
 
 @dataclass(frozen=True)
@@ -139,24 +156,15 @@ class UserWeights:
     overall: NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class CentredAverages:
-    """The released averages for each ε: `overall` (E,) and `items` (n_items, E), rating scale, and `residual` (E,),
-    the average of r − MAvg_i."""
-
-    overall: NDArray[np.float64]
-    items: NDArray[np.float64]
-    residual: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class ItemAverages(CentredAverages):
-    """The released averages, and two more arrays.
+@dataclass(frozen=True, kw_only=True)
+class ItemAverages(Effects):
+    """The released averages without users, and two more arrays.
 
     counts    (n_items, E) noisy and not below 0; released
     own_sums  (n_users, E) each user's Σ_i (r_ui − MAvg_i); not released
     """
 
+    residual: NDArray[np.float64]
     counts: NDArray[np.float64]
     own_sums: NDArray[np.float64]
 
@@ -194,11 +202,12 @@ def measure_item_averages(
     residual_sum = of_sum(Part.OVERALL, "global sum of residuals", (), moves.residuals).added_to(everything)
     residual_count = of_count(Part.OVERALL, "global count of residuals", (), moves.counts).added_to(count)
     return ItemAverages(
-        moves.origin + overall,
         items,
-        residual_sum / np.maximum(residual_count, 1),
-        np.maximum(item_counts, 0),
-        own[:-1],
+        own[:0],
+        overall=moves.origin + overall,
+        residual=residual_sum / np.maximum(residual_count, 1),
+        counts=np.maximum(item_counts, 0),
+        own_sums=own[:-1],
     )
 
 
@@ -282,36 +291,16 @@ def laplace_steps(
     )
 
 
-def averages_of(entry: PrivateAlgorithm, train: Ratings, budget: EffectsBudget, curator: Curator) -> Effects:
-    """Measures the averages under an entry's neighbours and mode."""
-    return private_effects(
-        train, entry.effects, budget, neighbours=entry.neighbours, mode=entry.mode, curator=curator
-    )
-
-
-def private_effects(
-    train: Ratings,
-    parameters: EffectsParameters,
-    budget: EffectsBudget,
-    *,
-    neighbours: Neighbours,
-    mode: Mode,
-    curator: Curator,
+def averages_of(
+    entry: PrivateAlgorithm, train: Ratings, shares: Mapping[Part, Epsilons], curator: Curator
 ) -> Effects:
-    """Measures averages that hide what `neighbours` differ in. Raises ValueError if there is no variant for them."""
-    if neighbours not in (Neighbours.BOUNDED, Neighbours.UNBOUNDED):
-        raise ValueError(f"user averages cannot be released with neighbours {neighbours.value}")
-    shares = {
-        Part.OVERALL: budget.global_averages / 2,
-        Part.ITEMS: budget.item_averages,
-        Part.USERS: budget.user_averages,
-    }
-    if neighbours is Neighbours.BOUNDED:
-        return _bounded_effects(train, parameters, shares, curator)
-    return _unbounded_effects(train, parameters, shares, mode, curator)
+    """Measures the averages under an entry's neighbours, a rating's value or its presence, and its mode."""
+    if entry.neighbours is Neighbours.BOUNDED:
+        return bounded_effects(train, entry.effects, shares, curator)
+    return unbounded_effects(train, entry.effects, shares, entry.mode, curator)
 
 
-def _bounded_effects(
+def bounded_effects(
     train: Ratings, parameters: EffectsParameters, shares: Mapping[Part, Epsilons], curator: Curator
 ) -> Effects:
     """Algorithms 1 and 2, for neighbours that differ in the value of one rating (counts are public).
@@ -320,8 +309,8 @@ def _bounded_effects(
         GAvg′   = (Σ (r_ui − IAvg(i)) + Laplace(Δr/ε₁)) / |R|
         UAvg(u) = (Σ_{R_u} (r_ui − IAvg(i)) + β_u·GAvg′ + Laplace(Δr/ε₃)) / (|R_u| + β_u), clamped
 
-    ε₁ is half of the global averages' ε. Unless `noise_on_unrated`, a user without ratings gets the global average
-    GAvg′ and no further noise.
+    Each step spends the ε of its part in `shares`, ε₁ to ε₃. Unless `noise_on_unrated`, a user without ratings gets
+    the global average GAvg′ and no further noise.
     """
     noise, unrated_too = laplace_steps(shares, curator), parameters.noise_on_unrated
     overall, items = bounded_item_averages(
@@ -342,10 +331,10 @@ def _bounded_effects(
         residual_sum / max(len(train), 1),
         unrated_too=unrated_too,
     )
-    return Effects(overall, items, np.clip(users, -parameters.user_clamp, parameters.user_clamp))
+    return Effects(items, np.clip(users, -parameters.user_clamp, parameters.user_clamp), overall)
 
 
-def _unbounded_effects(
+def unbounded_effects(
     train: Ratings,
     parameters: EffectsParameters,
     shares: Mapping[Part, Epsilons],
@@ -375,7 +364,16 @@ def _unbounded_effects(
         averages.residual,
     )
     users = np.clip(users, -parameters.user_clamp, parameters.user_clamp)
-    return Effects(averages.overall, averages.items, users)
+    return Effects(averages.items, users, averages.overall)
+
+
+def side_by_side(effects: Sequence[Effects]) -> Effects:
+    """Joins the averages of several grids into those of one grid. The users' part must be released in all of them."""
+    return Effects(
+        np.concatenate([each.items for each in effects], axis=1),
+        np.concatenate([each.users for each in effects], axis=1),
+        np.concatenate([each.overall for each in effects]),
+    )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.shared.effects import EffectsBudget
+from dpmf_cli.algorithms.shared.averages import Part
 from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.privacy.accounting import (
     LEAST_DELTA,
@@ -64,11 +64,10 @@ class AveragesBudget(Fractions):
     item_averages: float = Field(gt=0, lt=1)
     user_averages: float = Field(gt=0, lt=1)
 
-    def for_effects(self, epsilons: NDArray[np.float64]) -> EffectsBudget:
-        """The ε of the averages, (E,) each, given the total ε."""
-        return EffectsBudget(
-            self.global_averages * epsilons, self.item_averages * epsilons, self.user_averages * epsilons
-        )
+    def for_effects(self, epsilons: NDArray[np.float64]) -> dict[Part, NDArray[np.float64]]:
+        """(E,) the ε of each step of a part, given the total ε. The two global averages halve theirs."""
+        parts = {part: self.fractions[part] * epsilons for part in Part}
+        return parts | {Part.OVERALL: parts[Part.OVERALL] / 2}
 
 
 class ItemAveragesBudget(Fractions):

@@ -4,7 +4,6 @@ Friedman, Berkovsky, Kaafar 2016, section 4.1, algorithms 1 and 2 (after McSherr
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -83,45 +82,6 @@ class EffectsParameters(StrictModel):
 ON_OWN_RATINGS = {"shrinkage": "noise", "beta_m": 5.0, "beta_u": 5.0}
 """How averages are stabilised on a user's own data set. Without noise β = 5 is near the best on each set of the
 catalog; the defaults 10 and 100 reproduce the numbers of one paper."""
-
-
-@dataclass(frozen=True)
-class EffectsBudget:
-    """(E,) each: the ε of the two global averages together, of the item averages, of the user averages."""
-
-    global_averages: NDArray[np.float64]
-    item_averages: NDArray[np.float64]
-    user_averages: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Effects:
-    """Averages for each ε of the grid. A prediction from effects alone is items[i] + users[u].
-
-    overall (E,), items (n_items, E): rating scale; users (n_users, E): offsets from the item averages.
-    residual  (E,) the released average of r − items[i], if `users` are each user's own unreleased mean; None if
-              `users` are released
-    """
-
-    overall: NDArray[np.float64]
-    items: NDArray[np.float64]
-    users: NDArray[np.float64]
-    residual: NDArray[np.float64] | None = None
-
-    @property
-    def published(self) -> dict[str, NDArray[np.float64]]:
-        """The released arrays. From `residual`, users can compute their own means again from their ratings."""
-        rest = {"users": self.users} if self.residual is None else {"residual": self.residual}
-        return {"overall": self.overall, "items": self.items, **rest}
-
-
-def side_by_side(effects: Sequence[Effects]) -> Effects:
-    """Joins the averages of several grids into those of one grid. The users' part must be released in all of them."""
-    return Effects(
-        np.concatenate([each.overall for each in effects]),
-        np.concatenate([each.items for each in effects], axis=1),
-        np.concatenate([each.users for each in effects], axis=1),
-    )
 
 
 def stabilised(

@@ -4,51 +4,40 @@ McSherry and Mironov 2009, sections 4.6 and 5. Private kNN of Friedman et al. 20
 with released user averages.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.shared.averages import TypicalCount
+from dpmf_cli.algorithms.shared.averages import Effects, TypicalCount
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
-from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_products import (
     NoisyProducts,
     Predictor,
     PredictorInput,
     ReleasedProducts,
     Spectrum,
-    StoredProducts,
     WithRidge,
     covariance_cost,
     own_residuals,
 )
 from dpmf_cli.algorithms.shared.model import Arrays
-from dpmf_cli.algorithms.shared.own_means import effects_of
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import mean_ratios, shrink
-from dpmf_cli.privacy import sensitivity
-from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.mechanisms import exponential_choice, without_noise
-from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
 
-STEP = "post-processing parameters"
 
-
-@dataclass(frozen=True)
-class Multipliers:
+class Multipliers(NamedTuple):
     """The factors by which a candidate multiplies the configured shrinkage and ridge."""
 
     shrinkage: float = 1.0
@@ -56,49 +45,8 @@ class Multipliers:
 
 
 AS_CONFIGURED = Multipliers()
-
-CANDIDATES = tuple(Multipliers(*pair) for pair in product((0.25, 1.0, 4.0), (1 / 3, 1.0, 3.0)))
-
-
-class Charge(ABC):
-    """The cost in ε of a choice among the candidates."""
-
-    @property
-    @abstractmethod
-    def reserved(self) -> float:
-        """The fraction of the total ε that the choice spends."""
-
-    @abstractmethod
-    def losses(self, moves: Sensitivity, epsilons: Epsilons, curator: Curator) -> Release:
-        """The release of the candidates' losses. The candidate with the least loss is chosen."""
-
-
-class Uncharged(Charge):
-    """Published: losses are used without noise, and nothing is charged. So no ε can be proved."""
-
-    @property
-    def reserved(self) -> float:
-        return 0.0
-
-    def losses(self, moves: Sensitivity, epsilons: Epsilons, curator: Curator) -> Release:
-        as_they_are = without_noise(STEP, sensitivity=moves, grid=len(epsilons), curator=curator)
-        return as_they_are((len(CANDIDATES),))
-
-
-@dataclass(frozen=True)
-class ByExponentialMechanism(Charge):
-    """Corrected: the exponential mechanism, with `fraction` of the total ε."""
-
-    fraction: float
-
-    @property
-    def reserved(self) -> float:
-        return self.fraction
-
-    def losses(self, moves: Sensitivity, epsilons: Epsilons, curator: Curator) -> Release:
-        return exponential_choice(
-            STEP, len(CANDIDATES), sensitivity=moves, epsilon=self.fraction * epsilons, curator=curator
-        )
+SHRINKAGES, RIDGES = (0.25, 1.0, 4.0), (1 / 3, 1.0, 3.0)
+CANDIDATES = tuple(Multipliers(*pair) for pair in product(SHRINKAGES, RIDGES))
 
 
 @dataclass(frozen=True)
@@ -119,26 +67,6 @@ class Refitting:
     seen: Ratings
     effects: Effects
     losses: Release
-
-    @classmethod
-    def of(
-        cls,
-        train: Ratings,
-        share: float,
-        own_means: Callable[[Ratings], Effects],
-        charge: Charge,
-        *,
-        neighbours: Neighbours,
-        epsilons: Epsilons,
-        streams: Streams,
-        curator: Curator,
-    ) -> "Refitting":
-        """Sets each rating aside for validation with probability `share`. `own_means` gives the effects of the
-        others."""
-        validation = streams.of_ratings("validation ratings", train) < share
-        asked, seen = train.select(validation), train.select(~validation)
-        moves = sensitivity.clipped_error_of_users(train.scale, neighbours)
-        return cls(asked, seen, own_means(seen), charge.losses(moves, epsilons, curator))
 
     def choose(self, lane: int, predict: Callable[[Multipliers], NDArray[np.floating]]) -> Multipliers:
         """The chosen candidate for one ε; `predict` gives (n,) predictions of `asked`."""
@@ -237,7 +165,7 @@ class CovarianceModel:
     """
 
     settings: CovarianceAlgorithm
-    released: ReleasedProducts | StoredProducts
+    released: ReleasedProducts | NoisyProducts
     own: Ratings
     effects: Effects
     counts: NDArray[np.float64] | None = None
@@ -246,23 +174,53 @@ class CovarianceModel:
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
         out = np.asarray(self.effects.items[items] + self.effects.users[users])
-        predictor = self.settings.predictor(self.own, users, items)
-        trial = None if self.refitting is None else Trial(self, self.refitting)
+        predictor, trial = self.settings.predictor(self.own, users, items), self._trial()
         for products in self.released:
             out[:, products.lane] += self._predicted_residuals(products, predictor, trial)
             del products  # frees memory before the next are measured
         return out
 
     def _predicted_residuals(
-        self, products: NoisyProducts, predictor: Predictor, trial: "Trial | None"
+        self, products: NoisyProducts, predictor: Predictor, trial: Predictor | None
     ) -> NDArray[np.float64]:
         """(n,) the predicted residuals for one ε."""
-        chosen = self.fixed if trial is None else trial.multipliers(products)
+        chosen, spectra = self._chosen(products, trial)
         residuals = own_residuals(self.own, self.effects, products.lane)
         given = self.given(products, residuals, chosen.shrinkage)
-        known = {} if trial is None else trial.spectra
-        spectrum = known[chosen.shrinkage] if chosen.shrinkage in known else predictor.spectrum(given)
+        known = chosen.shrinkage in spectra
+        spectrum = spectra[chosen.shrinkage] if known else predictor.spectrum(given)
         return predictor(given, spectrum)(chosen.ridge)
+
+    def _trial(self) -> Predictor | None:
+        """The predictor of the validation ratings, on which candidates are tried."""
+        if self.refitting is None:
+            return None
+        asked = self.refitting.asked
+        return self.settings.predictor(self.refitting.seen, asked.users, asked.items)
+
+    def _chosen(
+        self, products: NoisyProducts, trial: Predictor | None
+    ) -> tuple[Multipliers, dict[float, Spectrum]]:
+        """The candidate chosen for one ε, given the noisy Cov and Wgt, which stay as they are; and by multiplier of
+        shrinkage the parts of Avg's spectrum that were computed for the choice."""
+        spectra: dict[float, Spectrum] = {}
+        if self.refitting is None or trial is None:
+            return self.fixed, spectra
+        lane, effects, asked = products.lane, self.refitting.effects, self.refitting.asked
+        residuals = own_residuals(self.refitting.seen, effects, lane)
+        averages = effects.items[asked.items, lane] + effects.users[asked.users, lane]
+
+        @lru_cache(maxsize=1)  # candidates with the same shrinkage follow each other
+        def shrunk(shrinkage: float) -> WithRidge:
+            copied = replace(products, covariance=products.covariance.copy())
+            given = self.given(copied, residuals, shrinkage)
+            spectra[shrinkage] = trial.spectrum(given)
+            return trial(given, spectra[shrinkage])
+
+        def predict(candidate: Multipliers) -> NDArray[np.float64]:
+            return np.asarray(averages + shrunk(candidate.shrinkage)(candidate.ridge))
+
+        return self.refitting.choose(lane, predict), spectra
 
     def given(
         self, products: NoisyProducts, residuals: NDArray[np.float64], shrinkage: float
@@ -278,16 +236,14 @@ class CovarianceModel:
     def published(self) -> Arrays:
         """The released averages, noisy Cov and Wgt, and the chosen parameters, of a model for one ε."""
         (products,) = self.released
-        chosen = self.fixed
-        if self.refitting is not None:
-            chosen = Trial(self, self.refitting).multipliers(products)
+        chosen, _ = self._chosen(products, self._trial())
         return {
             **self.effects.published,
             **({} if self.counts is None else {"counts": self.counts}),
             "covariance": products.covariance,
             "weight": products.weight,
             "noise": np.array([products.scale]),
-            "multipliers": np.array([chosen.shrinkage, chosen.ridge]),
+            "multipliers": np.array(chosen),
         }
 
     @classmethod
@@ -297,41 +253,9 @@ class CovarianceModel:
             raise TypeError("its method makes no such model")
         return cls(
             entry,
-            StoredProducts(arrays["covariance"], arrays["weight"], float(arrays["noise"][0])),
+            NoisyProducts(0, arrays["covariance"], arrays["weight"], float(arrays["noise"][0])),
             own,
-            effects_of(arrays, entry, own),
+            Effects.restored(arrays, entry, own),
             arrays.get("counts"),
             fixed=Multipliers(*arrays["multipliers"].tolist()),
         )
-
-
-class Trial:
-    """Tries the candidates of a refitting on a model.
-
-    spectra  the part of Avg's spectrum that the predictor needs, by the multiplier of shrinkage, for the last ε tried
-    """
-
-    def __init__(self, model: CovarianceModel, refitting: Refitting) -> None:
-        self._model, self._refitting = model, refitting
-        asked = refitting.asked
-        self._predictor = model.settings.predictor(refitting.seen, asked.users, asked.items)
-        self.spectra: dict[float, Spectrum] = {}
-
-    def multipliers(self, products: NoisyProducts) -> Multipliers:
-        """The candidate chosen for one ε, given the noisy Cov and Wgt. Does not change them."""
-        lane, effects, asked = products.lane, self._refitting.effects, self._refitting.asked
-        residuals = own_residuals(self._refitting.seen, effects, lane)
-        averages = effects.items[asked.items, lane] + effects.users[asked.users, lane]
-        self.spectra.clear()
-
-        @lru_cache(maxsize=1)  # candidates with the same shrinkage follow each other
-        def shrunk(shrinkage: float) -> WithRidge:
-            copied = replace(products, covariance=products.covariance.copy())
-            given = self._model.given(copied, residuals, shrinkage)
-            self.spectra[shrinkage] = self._predictor.spectrum(given)
-            return self._predictor(given, self.spectra[shrinkage])
-
-        def predict(candidate: Multipliers) -> NDArray[np.float64]:
-            return np.asarray(averages + shrunk(candidate.shrinkage)(candidate.ridge))
-
-        return self._refitting.choose(lane, predict)

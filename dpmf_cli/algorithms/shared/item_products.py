@@ -6,16 +6,15 @@ are freed.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import repeat
-from typing import Protocol
 from weakref import ReferenceType, ref
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.algorithms.shared.averages import Effects
 from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape
-from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.covariance import (
     Products,
@@ -29,52 +28,8 @@ from dpmf_cli.kernels.neighbours import interpolate, nearest, regress
 from dpmf_cli.kernels.symmetric import eigen_of_low_rank, leading_eigenpairs, rank_k
 from dpmf_cli.privacy.release import Release
 
-
-@dataclass(frozen=True)
-class MeasuredProducts:
-    """Clean sums over all users for every pair of items. Only releases of them may leave a fit.
-
-        Cov = Σ_u w_u r̂_u r̂_uᵀ,   r̂_ui = clamp(r_ui − IAvg(i) − UAvg(u), [−B, B]);   Wgt = Σ_u w_u e_u e_uᵀ
-
-    effects  the averages for each ε; the users' part may be unreleased
-    clamp    B
-    weights  (n_users,) w
-    """
-
-    train: Ratings
-    effects: Effects
-    clamp: float
-    weights: NDArray[np.float64]
-
-    def covariance(self, raters: Raters, part: slice) -> Products:
-        """Cov for a part of the grid."""
-        values, effects = self.train.values, self.effects
-        return self._products(
-            raters, values, effects.items[:, part], effects.users[:, part], self.clamp, part
-        )
-
-    def weight(self, raters: Raters, part: slice) -> Products:
-        """Wgt for a part of the grid. It is the same for each ε: the products if all ratings are 1."""
-        train = self.train
-        nothing = np.zeros((train.n_items, 1)), np.zeros((train.n_users, 1))
-        return self._products(raters, np.ones(len(train), np.float32), *nothing, 1.0, part)
-
-    def public_weight(self, raters: Raters) -> NDArray[np.float32]:
-        """Wgt without noise, for methods under which who rated what is public: a packed triangle."""
-        ones = np.ones(len(self.train))
-        return weighted_products(self.train, raters, ones, self.weights).astype(np.float32)
-
-    def _products(
-        self,
-        raters: Raters,
-        values: NDArray[np.float32],
-        items: NDArray[np.float64],
-        users: NDArray[np.float64],
-        clamp: float,
-        part: slice,
-    ) -> Products:
-        released = np.empty((part.stop - part.start, triangle_size(self.train.n_items)), np.float32)
-        return Products(self.train, raters, values, self.weights, items, users, clamp, part, released)
+Averages = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""(n_items, E) and (n_users, E)."""
 
 
 @dataclass(frozen=True)
@@ -92,52 +47,70 @@ class NoisyProducts:
     weight: NDArray[np.float32]
     scale: float
 
+    def __iter__(self) -> Iterator["NoisyProducts"]:
+        """Those of a grid of one ε, which were released before: a copy, because callers overwrite Cov."""
+        yield replace(self, covariance=self.covariance.copy())
+
 
 @dataclass(frozen=True)
 class ReleasedProducts:
-    """Iterates over noisy Cov and Wgt, for one ε after the other. Each iteration gives the same numbers.
+    """Sums over all users for every pair of items. Iterates over them with their noise, for one ε after the other.
 
-    measured       the clean products; they leave this class only through the releases
+        Cov = Σ_u w_u r̂_u r̂_uᵀ,   r̂_ui = clamp(r_ui − IAvg(i) − UAvg(u), [−B, B]);   Wgt = Σ_u w_u e_u e_uᵀ
+
+    Each iteration gives the same numbers. The clean sums leave this class only through the releases.
+
+    effects        the averages for each ε; the users' part may be unreleased
+    clamp          B
+    weights        (n_users,) w
     of_covariance  the release of Cov, a packed triangle
     of_weight      the release of Wgt; None if Wgt is public
     """
 
-    measured: MeasuredProducts
+    train: Ratings
+    effects: Effects
+    clamp: float
+    weights: NDArray[np.float64]
     of_covariance: Release
     of_weight: Release | None = None
 
     def __iter__(self) -> Iterator[NoisyProducts]:
-        raters, scale = Raters.of(self.measured.train), self.of_covariance.scale
-        at_once, grid = measured_together(self.measured.train.n_items), len(scale)
-        public = repeat(self.measured.public_weight(raters)) if self.of_weight is None else None
+        raters, scale = Raters.of(self.train), self.of_covariance.scale
+        at_once, grid, public = measured_together(self.train.n_items), len(scale), None
+        if self.of_weight is None:
+            ones = np.ones(len(self.train))
+            public = repeat(weighted_products(self.train, raters, ones, self.weights).astype(np.float32))
         for start in range(0, grid, at_once):
             part = slice(start, min(start + at_once, grid))
-            covariances = _released(self.measured.covariance(raters, part), self.of_covariance)
+            covariances = _released(self.covariance(raters, part), self.of_covariance)
             weights = public or self._weights(raters, part)
             lanes = range(part.start, part.stop)
             yield from map(NoisyProducts, lanes, covariances, weights, scale[part].tolist())
             del covariances, weights  # frees memory before the next are measured
 
+    def covariance(self, raters: Raters, part: slice) -> Products:
+        """Cov for a part of the grid."""
+        effects = self.effects
+        averages = effects.items[:, part], effects.users[:, part]
+        return self._products(raters, part, self.train.values, averages, self.clamp)
+
+    def weight(self, raters: Raters, part: slice) -> Products:
+        """Wgt for a part of the grid. It is the same for each ε: the products if all ratings are 1."""
+        train = self.train
+        nothing = np.zeros((train.n_items, 1)), np.zeros((train.n_users, 1))
+        return self._products(raters, part, np.ones(len(train), np.float32), nothing, 1.0)
+
+    def _products(
+        self, raters: Raters, part: slice, values: NDArray[np.float32], averages: Averages, clamp: float
+    ) -> Products:
+        released = np.empty((part.stop - part.start, triangle_size(self.train.n_items)), np.float32)
+        return Products(self.train, raters, values, self.weights, *averages, clamp, part, released)
+
     def _weights(self, raters: Raters, part: slice) -> NDArray[np.float32]:
         """(E, size) Wgt for a part of the grid."""
         assert self.of_weight is not None
-        noisy = _released(self.measured.weight(raters, part), self.of_weight)
+        noisy = _released(self.weight(raters, part), self.of_weight)
         return np.maximum(noisy, 0, out=noisy)
-
-
-@dataclass(frozen=True)
-class StoredProducts:
-    """Noisy Cov and Wgt for one ε that were released before. Each iteration copies Cov, because callers overwrite it.
-
-    scale  the scale of the noise of Cov, which is public
-    """
-
-    covariance: NDArray[np.float32]
-    weight: NDArray[np.float32]
-    scale: float
-
-    def __iter__(self) -> Iterator[NoisyProducts]:
-        yield NoisyProducts(0, self.covariance.copy(), self.weight, self.scale)
 
 
 def _released(products: Products, release: Release) -> NDArray[np.float32]:
@@ -180,16 +153,6 @@ WithRidge = Callable[[float], NDArray[np.float64]]
 """Maps a factor to (n,) predicted residuals, with the predictor's ridge multiplied by that factor."""
 
 
-class Predictor(Protocol):
-    """Predicts the residuals of n pairs (users, items), for one ε after the other."""
-
-    def spectrum(self, given: PredictorInput) -> Spectrum:
-        """Computes the slow part, which does not depend on the ridge."""
-
-    def __call__(self, given: PredictorInput, spectrum: Spectrum) -> WithRidge:
-        """The function that predicts. May overwrite `given.covariance`."""
-
-
 @dataclass
 class NearestItems:
     """kNN after Bell and Koren 2007: weights by ridge regression over the k rated items with the largest Wgt.
@@ -209,6 +172,7 @@ class NearestItems:
     """The Wgt that `_found` was computed from. The weak reference does not keep it in memory."""
 
     def spectrum(self, given: PredictorInput) -> Spectrum:
+        """Computes the slow part, which does not depend on the ridge."""
         if self.cleaned is None:
             return None
         return leading_eigenpairs(
@@ -216,6 +180,7 @@ class NearestItems:
         )
 
     def __call__(self, given: PredictorInput, spectrum: Spectrum) -> WithRidge:
+        """The function that predicts. May overwrite `given.covariance`."""
         found, own, covariance = self._nearest(given.weight), self.own, given.covariance
         if spectrum is not None:
             rank_k(covariance, own.n_items, *spectrum, given.item_scaling)
@@ -269,6 +234,9 @@ class Subspace:
 
         return predict
 
+
+Predictor = NearestItems | Subspace
+"""Predicts the residuals of n pairs (users, items), for one ε after the other."""
 
 SECONDS_PER_PRODUCT = 2e-9
 """Per product of two ratings of one user, added to the covariance of their items."""

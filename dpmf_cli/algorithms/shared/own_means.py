@@ -3,16 +3,15 @@
 McSherry and Mironov 2009, sections 4.2 and 4.3.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages import (
-    CentredAverages,
-    EffectsModel,
+    Effects,
     ItemAverages,
     Part,
     TypicalCount,
@@ -30,8 +29,7 @@ from dpmf_cli.algorithms.shared.base import (
 )
 from dpmf_cli.algorithms.shared.budget import Delta, Fractions
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
-from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters, Shrinkage, stabilised
-from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.algorithms.shared.effects import EffectsParameters, Shrinkage, stabilised
 from dpmf_cli.algorithms.shared.theta import ACCOUNTING, Accounting, Measurer, NoiseKind
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.privacy import sensitivity
@@ -149,7 +147,7 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
             shrinkage=Shrinkage(beta_m),
         )[1]
 
-    def own_means(self, train: Ratings, averages: CentredAverages) -> Effects:
+    def own_means(self, train: Ratings, averages: Effects) -> Effects:
         """Adds r̄_u = (Σ_i x_ui + β_p·G)/(c_u + β_p) to the averages; x_ui = r_ui − MAvg_i and G are within ±α/2.
 
         The users' part is not released. `train` may be other ratings than those of the averages.
@@ -159,46 +157,10 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         for lane in range(sums.shape[1]):
             centred = np.clip(train.values - averages.items[train.items, lane], -limit, limit)
             sums[:, lane] = np.bincount(train.users, centred, train.n_users)
-        counts, centre = (
-            train.user_counts[:, None].astype(np.float64),
-            np.clip(averages.residual, -limit, limit),
-        )
-        return Effects(
-            averages.overall,
-            averages.items,
-            stabilised(sums, counts, self.effects.beta_u, centre),
-            averages.residual,
-        )
+        counts, centre = train.user_counts[:, None].astype(np.float64), averages.residual
+        assert centre is not None
+        users = stabilised(sums, counts, self.effects.beta_u, np.clip(centre, -limit, limit))
+        return Effects(averages.items, users, averages.overall, averages.residual)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         return effects_cost(shape, grid)
-
-
-def effects_of(arrays: Arrays, entry: PrivateAlgorithm, own: Ratings) -> Effects:
-    """The averages made again from `Effects.published`. If it has no user averages, the own means of the users in
-    `own` are computed."""
-    if "users" in arrays:
-        return Effects(arrays["overall"], arrays["items"], arrays["users"])
-    if not isinstance(entry, OwnMeansAlgorithm):
-        raise TypeError("its method makes no such model")
-    return entry.own_means(own, CentredAverages(arrays["overall"], arrays["items"], arrays["residual"]))
-
-
-@dataclass(frozen=True)
-class OwnMeansModel:
-    """Predicts MAvg_i + r̄_u. MAvg is released, r̄_u is not."""
-
-    effects: Effects
-
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
-        return EffectsModel(self.effects.items, self.effects.users).predict(users, items)
-
-    @property
-    def published(self) -> Arrays:
-        """The released averages, without those of users."""
-        return self.effects.published
-
-    @classmethod
-    def restored(cls, arrays: Arrays, entry: PrivateAlgorithm, own: Ratings) -> Self:
-        """The model made again from what was `published`, for the users who ask."""
-        return cls(effects_of(arrays, entry, own))

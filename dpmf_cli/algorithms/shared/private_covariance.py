@@ -7,23 +7,19 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.shared.averages import ItemAverages
+from dpmf_cli.algorithms.shared.averages import Effects
 from dpmf_cli.algorithms.shared.base import Choices
 from dpmf_cli.algorithms.shared.budget import Fractions
-from dpmf_cli.algorithms.shared.cost import ASKED, NOTHING, Cost, Shape, effects_cost
-from dpmf_cli.algorithms.shared.effects import Effects
+from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.item_covariance import (
     CANDIDATES,
-    ByExponentialMechanism,
-    Charge,
+    SHRINKAGES,
     CovarianceAlgorithm,
     CovarianceModel,
     Refitting,
-    Uncharged,
 )
 from dpmf_cli.algorithms.shared.item_products import (
     SECONDS_PER_ENTRY,
-    MeasuredProducts,
     ReleasedProducts,
     covariance_cost,
     spectra_cost,
@@ -33,9 +29,10 @@ from dpmf_cli.algorithms.shared.theta import Measurer
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import triangle_size
-from dpmf_cli.privacy import covariance_sensitivity
+from dpmf_cli.privacy import covariance_sensitivity, sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
+from dpmf_cli.privacy.mechanisms import exponential_choice, without_noise
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
@@ -113,14 +110,10 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
         return everything if self.alpha is None else min(self.alpha, everything)
 
     @property
-    def charge(self) -> Charge:
-        """The charge for refitting."""
-        charges = {Mode.PUBLISHED: Uncharged(), Mode.CORRECTED: ByExponentialMechanism(self.tuning_fraction)}
-        return charges[self.mode]
-
-    @property
     def reserved(self) -> float:
-        return self.charge.reserved if self.tuning == "refitted" else 0.0
+        """The fraction of the total ε for refitting."""
+        charged = self.tuning == "refitted" and self.mode is Mode.CORRECTED
+        return self.tuning_fraction if charged else 0.0
 
     @property
     def rater_weight(self) -> float:
@@ -137,8 +130,7 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
         measurer = self.measurer(epsilons, curator, covariance=2)
         averages = self.released_averages(train, measurer)
         own_means = self.own_means(train, averages)
-        measured = self.measure(train, own_means)
-        released = self.release(measured, measurer)
+        released = self.release(train, own_means, measurer)
         refitting = self.refitting(train, averages, epsilons, streams, curator)
         return CovarianceModel(self, released, train, own_means, averages.counts, refitting)
 
@@ -147,14 +139,9 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
         weights = self.rating_weights(counts)
         return weights**2 if self.neighbours is Neighbours.USER else weights
 
-    def measure(self, train: Ratings, effects: Effects) -> MeasuredProducts:
-        """Cov and Wgt, without noise."""
-        weights = self.product_weights(train.user_counts)
-        return MeasuredProducts(train, effects, self.effects.residual_clamp, weights)
-
-    def release(self, measured: MeasuredProducts, measurer: Measurer) -> ReleasedProducts:
-        """The releases of Cov and Wgt, with equal parts of the measurement's θ."""
-        scale, size = measured.train.scale, (triangle_size(measured.train.n_items),)
+    def release(self, train: Ratings, effects: Effects, measurer: Measurer) -> ReleasedProducts:
+        """Cov and Wgt with their noise, with equal parts of the measurement's θ."""
+        scale, size = train.scale, (triangle_size(train.n_items),)
 
         def noise(step: str, true: Sensitivity, stated: Sensitivity) -> Release:
             used = self.calibrated_to(stated)
@@ -175,34 +162,30 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
                 covariance_sensitivity.weight_triangle(norm),
                 covariance_sensitivity.published_weight_matrix(norm),
             )
-        return ReleasedProducts(measured, noise("covariance", *of_covariance), noise("weights", *of_weights))
+        weights = self.product_weights(train.user_counts)
+        noises = noise("covariance", *of_covariance), noise("weights", *of_weights)
+        return ReleasedProducts(train, effects, clamp, weights, *noises)
 
     def refitting(
-        self, train: Ratings, averages: ItemAverages, epsilons: Epsilons, streams: Streams, curator: Curator
+        self, train: Ratings, averages: Effects, epsilons: Epsilons, streams: Streams, curator: Curator
     ) -> Refitting | None:
-        """The choice of shrinkage and ridge for each ε; None if they stay as configured."""
+        """The choice of shrinkage and ridge for each ε; None if they stay as configured.
+
+        Each rating is set aside for validation with probability `validation`. Corrected, the exponential mechanism
+        chooses. Published, losses have no noise and nothing is charged, so no ε can be proved.
+        """
         if self.tuning == "fixed":
             return None
-        return Refitting.of(
-            train,
-            self.validation,
-            lambda seen: self.own_means(seen, averages),
-            self.charge,
-            neighbours=self.neighbours,
-            epsilons=epsilons,
-            streams=streams,
-            curator=curator,
-        )
-
-    @property
-    def candidates(self) -> int:
-        """How many candidates refitting tries at each ε; 0 without refitting."""
-        return len(CANDIDATES) if self.tuning == "refitted" else 0
-
-    @property
-    def shrinkages(self) -> int:
-        """How many different shrinkages the candidates have; 0 without refitting."""
-        return len({each.shrinkage for each in CANDIDATES}) if self.tuning == "refitted" else 0
+        validation = streams.of_ratings("validation ratings", train) < self.validation
+        asked, seen = train.select(validation), train.select(~validation)
+        step, count, own_means = "post-processing parameters", len(CANDIDATES), self.own_means(seen, averages)
+        moves = sensitivity.clipped_error_of_users(train.scale, self.neighbours)
+        if self.mode is Mode.PUBLISHED:
+            losses = without_noise(step, sensitivity=moves, grid=len(epsilons), curator=curator)((count,))
+        else:
+            spent = self.tuning_fraction * epsilons
+            losses = exponential_choice(step, count, sensitivity=moves, epsilon=spent, curator=curator)
+        return Refitting(asked, seen, own_means, losses)
 
     @property
     def eigenpairs(self) -> int | None:
@@ -217,17 +200,18 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
         """
         cost = effects_cost(shape, grid) + covariance_cost(shape, grid, private_weights=True)
         cost += search + predictions
+        shrinkages, candidates = (len(SHRINKAGES), len(CANDIDATES)) if self.tuning == "refitted" else (0, 0)
         if self.eigenpairs is not None:
-            cost += spectra_cost(shape, grid * max(self.shrinkages, 1), cleaned=self.cleaning)
-        if not self.candidates:
-            return cost + NOTHING
+            cost += spectra_cost(shape, grid * max(shrinkages, 1), cleaned=self.cleaning)
+        if not candidates:
+            return cost
         part, pairs = self.validation / ASKED, triangle_size(shape.items)
         trials = Cost(
-            part * (search.seconds + self.candidates * predictions.seconds),
+            part * (search.seconds + candidates * predictions.seconds),
             0.0,
-            tuple((part * self.candidates * count, within) for count, within in predictions.far),
+            tuple((part * candidates * count, within) for count, within in predictions.far),
         )
-        return cost + trials + Cost(self.shrinkages * grid * pairs * SECONDS_PER_ENTRY, 8.0 * pairs)
+        return cost + trials + Cost(shrinkages * grid * pairs * SECONDS_PER_ENTRY, 8.0 * pairs)
 
     def matrices_anew(self, shape: Shape, grid: int, calls: int) -> Cost:
         once = covariance_cost(shape, grid, private_weights=True).seconds

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.averages import averages_of
+from dpmf_cli.algorithms.shared.averages import Effects, averages_of
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.budget import FactorizationBudget
 from dpmf_cli.algorithms.shared.cost import (
@@ -19,7 +19,6 @@ from dpmf_cli.algorithms.shared.cost import (
     gram_entries,
     noise_on_rows,
 )
-from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.factorization import (
     InitialFactors,
     initial_factors,
@@ -67,7 +66,7 @@ class PrivateFactorization(PrivateAlgorithm):
         """Measures the averages that are subtracted before factorisation; all are 0 without preprocessing."""
         if not self.preprocessing:
             grid = len(epsilons)
-            return Effects(np.zeros(grid), np.zeros((train.n_items, grid)), np.zeros((train.n_users, grid)))
+            return Effects(np.zeros((train.n_items, grid)), np.zeros((train.n_users, grid)), np.zeros(grid))
         return averages_of(self, train, self.budget.for_effects(epsilons), curator)
 
     def for_factors(self, epsilons: Epsilons) -> Epsilons:

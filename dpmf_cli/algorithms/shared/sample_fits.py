@@ -4,9 +4,9 @@ Zhang, Liu, Chen and Zhong 2018, section 5, after Jorgensen, Yu and Cormode 2015
 """
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.ledger import Epsilons
+from dpmf_cli.privacy.ledger import Epsilons, Ledger
 
 
 def sampling_probability(records: NDArray[np.float64], threshold: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -58,6 +58,14 @@ def replaced_epsilon(probability: NDArray[np.float64], epsilon: NDArray[np.float
         least = np.where(np.isinf(epsilon), absent, np.logaddexp(absent, present - epsilon))
     together = sampled_epsilon(probability, epsilon)
     return np.where(probability > 0, together - least, 0.0)
+
+
+class Draw(NamedTuple):
+    """Thresholds (E,), and (n, E) each record's probability of being sampled, and whether it was."""
+
+    thresholds: NDArray[np.float64]
+    probability: NDArray[np.float64]
+    kept: Kept
 
 
 class PersonalSampling(StrictModel):
@@ -158,6 +166,15 @@ class PersonalSampling(StrictModel):
             [sum(share * _capped_mean(low, high, c) for share, low, high in self._levels()) for c in ceilings]
         )
 
+    def draw(self, train: Ratings, ceilings: NDArray[np.float64], streams: Streams) -> Draw:
+        """Draws the samples for records' ε that are capped at `ceilings` (E,): algorithm 1. One uniform draw for each
+        record serves all ε."""
+        asked = self.stated_epsilons(train, streams)
+        thresholds = self.thresholds(asked, ceilings)
+        probability = sampling_probability(asked[:, None], thresholds)
+        kept = streams.of_ratings("sampling", train)[:, None] < probability
+        return Draw(thresholds, probability, np.asarray(kept))
+
     def _levels(self) -> tuple[tuple[float, float, float], ...]:
         """(fraction, least ε, largest ε) of each group."""
         low, middle, high = self.epsilon_conservative, self.epsilon_moderate, self.epsilon_liberal
@@ -188,42 +205,69 @@ class Columns:
         return self.model.predict(users, items)[:, self.columns]
 
 
-def shared_fit_of(base: Algorithm) -> str | None:
-    """The `shared_fit` of an entry with that base, which makes entries with equal bases one fit. They differ only in
-    samples and thresholds. None if the base cannot have a different sample in each lane.
-    """
-    return json.dumps(base.parameters(), sort_keys=True) if base.shares_lanes else None
-
-
 class AroundABase(PersonalSampling, Algorithm):
     """An algorithm that fits another algorithm, its `base`, on the sample that personal privacy draws.
 
-    A subclass says which bases are allowed, and overrides `fit_together`.
+    A subclass says which bases are allowed, and `accounted` what the fit cost.
     """
 
     base: Algorithm
+
+    @model_validator(mode="after")
+    def _keep_the_base_bare(self) -> Self:
+        """Refuses a key of the base that is only read from the entry itself."""
+        for key in ("label", "clip_predictions", "by_epsilon"):
+            if getattr(self.base, key, None):
+                raise PydanticCustomError("base", "set `{key}` on the entry, not on its `base`", {"key": key})
+        return self
 
     def parameters(self) -> dict[str, Any]:
         return {**super().parameters(), "base": self.base.parameters()}
 
     @property
     def shared_fit(self) -> str | None:
-        return shared_fit_of(self.base)
+        """Entries with equal bases are one fit: they differ only in samples and thresholds. None if the base cannot
+        have a different sample in each lane."""
+        return json.dumps(self.base.parameters(), sort_keys=True) if self.base.shares_lanes else None
+
+    @property
+    def changes(self) -> int:
+        """How many records two neighbours differ by."""
+        return 1
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> Model:
         return self.fit_together([self], train, [epsilons], streams=streams, curators=[curator])[0]
 
+    @classmethod
+    def fit_together(
+        cls,
+        entries: Sequence[Self],
+        train: Ratings,
+        grids: Sequence[Epsilons],
+        *,
+        streams: Streams,
+        curators: Sequence[Curator],
+    ) -> Sequence[Model]:
+        """Fits the samples of all entries side by side, in one fit of the base that they share. The base has the
+        thresholds as its ε, unless it has no privacy."""
+        streams = replace(streams, algorithm="personalized")
+        draws = [
+            entry.draw(train, grid / entry.changes, streams)
+            for entry, grid in zip(entries, grids, strict=True)
+        ]
+        epsilons = np.concatenate([draw.thresholds for draw in draws] if cls.private else grids)
+        kept, together = np.concatenate([draw.kept for draw in draws], axis=1), curators[0].apart(epsilons)
+        model = fit_samples(entries[0].base, train, kept, epsilons, streams=streams, curator=together)
+        models, first = [], 0
+        for entry, draw, curator in zip(entries, draws, curators, strict=True):
+            own = Columns(model, slice(first, first + len(draw.thresholds)))
+            models.append(entry.accounted(draw, own, together.ledger, curator.ledger))
+            first = own.columns.stop
+        return models
 
-def refuse_what_a_base_ignores(base: Algorithm) -> None:
-    """Raises PydanticCustomError if an entry's `base` sets a key that is only read from the entry itself."""
-    for key in ("label", "clip_predictions", "by_epsilon"):
-        if getattr(base, key, None):
-            raise PydanticCustomError("base", "set `{key}` on the entry, not on its `base`", {"key": key})
-
-
-def sample(train: Ratings, probability: NDArray[np.float64], streams: Streams) -> Kept:
-    """(n, E) whether a record is in the sample: algorithm 1. One uniform draw for each record serves all ε."""
-    return np.asarray(streams.of_ratings("sampling", train)[:, None] < probability)
+    def accounted(self, draw: Draw, model: Columns, account: Ledger, ledger: Ledger) -> Model:
+        """Enters in `ledger` what the base spent on this entry's columns, by its `account`. Returns the model."""
+        return model
 
 
 def fit_samples(

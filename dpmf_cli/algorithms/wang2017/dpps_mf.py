@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from dpmf_cli.algorithms.shared.averages import Part
+from dpmf_cli.algorithms.shared.averages import Effects, Part
 from dpmf_cli.algorithms.shared.base import (
     IN_CORRECTED_MODE,
     SAMPLED,
@@ -25,7 +25,7 @@ from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, CLIPPED_VISIT, LINE, Co
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, initial_factors
 from dpmf_cli.algorithms.shared.model import Arrays
-from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, effects_of
+from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.theta import NoiseKind, rates_under
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
@@ -204,7 +204,7 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
         return RowProblem(self.user_ridge, math.inf, per_rating=False)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        model = items.with_users(effects_of(beside, self, own).users)
+        model = items.with_users(Effects.restored(beside, self, own).users)
         solve_rows(model, by_user(own), self.of_a_user)
         return model
 

@@ -1,8 +1,8 @@
 """Personalised differential privacy around any algorithm that hides the presence of a rating, and its clean twin."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,23 +17,16 @@ from dpmf_cli.algorithms.friedman2016.psgd import PrivateSGD
 from dpmf_cli.algorithms.shared.base import Choices, Paper, PrivateAlgorithm, Variants, Where, in_both_modes
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.model import Model, RecordCosts
-from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.algorithms.shared.sample_fits import (
     AroundABase,
     Columns,
-    fit_samples,
-    refuse_what_a_base_ignores,
+    Draw,
     replaced_epsilon,
-    sample,
     sampled_epsilon,
-    sampling_probability,
 )
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
-from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import tagged
-from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.ledger import Epsilons, Ledger
+from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import RECORDS_APART, Mode, Neighbours
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.privacy.sensitivity import moved_by_presence
@@ -55,42 +48,14 @@ record's ε would hold only against everybody else. `psgd` has no corrected mode
 
 
 @dataclass(frozen=True)
-class RecordEpsilons:
-    """(E,) each: the least, the median and the largest ε that can be proved for a training record."""
-
-    least: NDArray[np.float64]
-    median: NDArray[np.float64]
-    largest: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
 class PersonalModel:
-    """The base's model, and what it cost the records.
-
-    thresholds (E,): the base's ε; kept (E,): the fractions of the ratings that were sampled
-    """
+    """The base's model, and what it cost the records."""
 
     model: Model
-    records: RecordEpsilons
-    thresholds: NDArray[np.float64]
-    kept: NDArray[np.float64]
+    record_costs: RecordCosts
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
         return self.model.predict(users, items)
-
-    @property
-    def record_costs(self) -> RecordCosts:
-        records = self.records
-        columns = (self.thresholds, self.kept, records.least, records.median, records.largest)
-        return RecordCosts(*(tuple(column.tolist()) for column in columns))
-
-
-class _Draw(NamedTuple):
-    """Thresholds (E,), and (n, E) each record's probability of being sampled, and whether it was."""
-
-    thresholds: NDArray[np.float64]
-    probability: NDArray[np.float64]
-    kept: Kept
 
 
 class Personalized(AroundABase, PrivateAlgorithm):
@@ -103,7 +68,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
     Record (u, i) is then hidden by min(ε_ui, t) (definition 3). An ε of the grid is a *ceiling*: ε_ui ← min(ε_ui, ε),
     so that no record spends more than ε. One curve thus leads from uniform privacy (ε = ε_c, where nothing is sampled
     away) to the specification itself (ε ≥ ε_l; the paper's figures are at ε_l). The ledger lists the base's steps,
-    which add up to t ≤ ε. `RecordEpsilons` says how much the records do spend; these are exact statistics of the
+    which add up to t ≤ ε. `RecordCosts` says how much the records do spend; these are exact statistics of the
     ratings, not to be released.
 
     For bounded neighbours (remark 7), the same algorithm runs. Another value is one record less and one more, so the
@@ -161,7 +126,6 @@ class Personalized(AroundABase, PrivateAlgorithm):
                 "the {threshold} of a column depends on which ratings there are: give a number as `threshold`",
                 {"threshold": self.threshold},
             )
-        refuse_what_a_base_ignores(self.base)
         return self
 
     @property
@@ -181,41 +145,9 @@ class Personalized(AroundABase, PrivateAlgorithm):
 
     @property
     def changes(self) -> int:
-        """How many records two neighbours differ by."""
         return RECORDS_APART[self.neighbours]
 
-    @classmethod
-    def fit_together(
-        cls,
-        entries: Sequence[Self],
-        train: Ratings,
-        grids: Sequence[Epsilons],
-        *,
-        streams: Streams,
-        curators: Sequence[Curator],
-    ) -> list[PersonalModel]:
-        """Fits the samples of all entries side by side, in one fit of the base that they share."""
-        draws = [entry._draw(train, grid, streams) for entry, grid in zip(entries, grids, strict=True)]
-        thresholds = np.concatenate([draw.thresholds for draw in draws])
-        together = curators[0].apart(thresholds)
-        kept = np.concatenate([draw.kept for draw in draws], axis=1)
-        model = fit_samples(entries[0].base, train, kept, thresholds, streams=streams, curator=together)
-        models, first = [], 0
-        for entry, draw, curator in zip(entries, draws, curators, strict=True):
-            columns = slice(first, first + len(draw.thresholds))
-            own = Columns(model, columns)
-            models.append(entry._account_for(draw, own, together.ledger, curator.ledger))
-            first = columns.stop
-        return models
-
-    def _draw(self, train: Ratings, epsilons: Epsilons, streams: Streams) -> _Draw:
-        asked = self.stated_epsilons(train, streams)
-        thresholds = self.thresholds(asked, epsilons / self.changes)
-        probability = sampling_probability(asked[:, None], thresholds)
-        return _Draw(thresholds, probability, sample(train, probability, streams))
-
-    def _account_for(self, draw: _Draw, model: Columns, account: Ledger, ledger: Ledger) -> PersonalModel:
-        """Enters in `ledger` what the base spent on this entry's columns. Returns the model with its records' ε."""
+    def accounted(self, draw: Draw, model: Columns, account: Ledger, ledger: Ledger) -> PersonalModel:
         columns = model.columns
         for step in account.entries:
             provable = self.changes * step.provable[columns]
@@ -227,13 +159,14 @@ class Personalized(AroundABase, PrivateAlgorithm):
                 provable if self.threshold_is_public else np.full_like(provable, np.inf),
                 calibrated_to=moved_by_presence(step.calibrated_to, self.neighbours),
             )
-        if not len(draw.kept):
-            nothing = np.zeros_like(draw.thresholds)
-            return PersonalModel(model, RecordEpsilons(nothing, nothing, nothing), draw.thresholds, nothing)
-        of_a_record = sampled_epsilon if self.changes == 1 else replaced_epsilon
-        spent = of_a_record(draw.probability, ledger.provable / self.changes)
-        records = RecordEpsilons(*np.quantile(spent, (0, 0.5, 1), axis=0, method="nearest"))
-        return PersonalModel(model, records, draw.thresholds, draw.kept.mean(axis=0))
+        kept, records = np.zeros_like(draw.thresholds), np.zeros((3, len(draw.thresholds)))
+        if len(draw.kept):
+            of_a_record = sampled_epsilon if self.changes == 1 else replaced_epsilon
+            spent = of_a_record(draw.probability, ledger.provable / self.changes)
+            records = np.quantile(spent, (0, 0.5, 1), axis=0, method="nearest")
+            kept = draw.kept.mean(axis=0)
+        columns_of_costs = (draw.thresholds, kept, *records)
+        return PersonalModel(model, RecordCosts(*(tuple(column.tolist()) for column in columns_of_costs)))
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         together = grid if self.base.shares_lanes else 1
