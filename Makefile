@@ -114,9 +114,9 @@ reproduce-all: $(STAMP) ## reproduce every paper on the data at hand; continues 
 reproduce-small: $(STAMP) ## reproduce on MovieLens 100K with one fold and run, in minutes; writes into results/small
 	$(BIN)/dpmf reproduce all --small -j $(JOBS)
 
-reproduce-frontier: $(STAMP) ## find the best of all methods at each ε; writes the tables of docs/frontier.md
+reproduce-frontier: $(STAMP) ## find the best of all methods at each ε; writes docs/generated/frontier_*.md
 	$(BIN)/dpmf reproduce frontier -j $(JOBS)
-	@for page in docs/frontier.md $(wildcard docs/generated/frontier_*.md); do \
+	@for page in $(wildcard docs/generated/frontier_*.md); do \
 		$(BIN)/python -m docs.makers.pages $$page --results results $(call into,$$page); done
 
 leaders: $(STAMP) ## take the methods that lead in the frontier's results as those that `dpmf recommend` chooses from

@@ -114,11 +114,6 @@ def test_results_that_are_not_there_leave_a_page_as_it_stands(
     printed = capsys.readouterr()
     assert printed.out == page.read_text()
     assert "output left as it was: dpmf crossings configs/quickstart.yaml" in printed.err
-    page.write_text("<!-- aims of frontier_ml1m -->\nold\n<!-- end -->\n")
-    main(page, tmp_path / "results")
-    printed = capsys.readouterr()
-    assert printed.out == page.read_text()
-    assert "aims left as they were: " in printed.err
 
 
 def test_commands_that_read_no_results_are_run_too(
