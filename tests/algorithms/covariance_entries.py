@@ -5,10 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
-from dpmf_cli.algorithms.mcsherry2009.mm_svd import CovarianceSVD
+from dpmf_cli.algorithms.mcsherry2009.covariance_methods import (
+    CovarianceKNN,
+    CovarianceSVD,
+    PrivateCovariance,
+)
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.algorithms.shared.private_covariance import PrivateCovariance
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
