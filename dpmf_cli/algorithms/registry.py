@@ -9,13 +9,13 @@ from dpmf_cli.algorithms.beyond import (
     patterns,
     perturbed_factorizations,
 )
-from dpmf_cli.algorithms.field import dpals, dpam, frank_wolfe, hua_mf, liu_mf, mugdho_mf
+from dpmf_cli.algorithms.field import chien2021, factorizations, frank_wolfe
 from dpmf_cli.algorithms.friedman2016 import isgd, pals, pge, pknn, psgd
-from dpmf_cli.algorithms.mcsherry2009 import mm_knn, mm_svd
+from dpmf_cli.algorithms.mcsherry2009 import covariance_methods
 from dpmf_cli.algorithms.neera2020 import blp_mog_mf, isgd_local, pg_mf
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.wang2017 import dpps_mf, dpps_pnbm, dpsgd_pnbm
-from dpmf_cli.algorithms.zhang2018 import dp_pmf, personalized
+from dpmf_cli.algorithms.zhang2018 import private_pmf
 
 
 def _by_key(*classes: Any) -> dict[str, Any]:
@@ -48,12 +48,12 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
     perturbed_factorizations.PrivateBatchGradientDescent,
     pknn.PrivateKNN,
     comparisons.PublicKNN,
-    mm_knn.CovarianceKNN,
-    mm_svd.CovarianceSVD,
+    covariance_methods.CovarianceKNN,
+    covariance_methods.CovarianceSVD,
     comparisons.AveragesAndOwnMean,
     comparisons.OwnMeanFixedCovariance,
-    dp_pmf.PrivatePMF,
-    personalized.Personalized,
+    private_pmf.PrivatePMF,
+    private_pmf.Personalized,
     blp_mog_mf.MixtureFactorization,
     pg_mf.PrivateGradientMF,
     isgd_local.LocalSGD,
@@ -65,12 +65,12 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
     comparisons.PrivateConstantNeighbourhood,
     dpps_mf.PosteriorSamplingMF,
     learned_features.OwnRegression,
-    dpals.PrivateAlternatingLeastSquares,
-    dpam.PrivateAlternatingMinimization,
+    chien2021.PrivateAlternatingLeastSquares,
+    chien2021.PrivateAlternatingMinimization,
     frank_wolfe.FrankWolfe,
-    hua_mf.HuaMF,
-    mugdho_mf.MugdhoMF,
-    liu_mf.LiuMF,
+    factorizations.HuaMF,
+    factorizations.MugdhoMF,
+    factorizations.LiuMF,
     patterns.PublicPattern,
     patterns.OwnPattern,
     patterns.ShrunkAverages,

@@ -10,7 +10,7 @@ from dpmf_cli.algorithms.shared.factorization import KnownModel, OwnFactors
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel
 from dpmf_cli.algorithms.shared.model import Arrays, Model, ReleasableModel, UnitModel
 from dpmf_cli.algorithms.shared.sample_fits import Columns, SideBySide
-from dpmf_cli.algorithms.zhang2018.personalized import PersonalModel
+from dpmf_cli.algorithms.zhang2018.private_pmf import PersonalModel
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.datasets.canonical import Ids

@@ -5,16 +5,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
-from dpmf_cli.algorithms.mcsherry2009.mm_svd import CovarianceSVD
+from dpmf_cli.algorithms.mcsherry2009.covariance_methods import (
+    CovarianceKNN,
+    CovarianceSVD,
+    PrivateCovariance,
+)
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.algorithms.shared.private_covariance import PrivateCovariance
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.noise import unit_laplace
 from dpmf_cli.privacy.release import Witness
 from tests.released import released
 
@@ -43,20 +46,15 @@ def every_pair(ratings: Ratings) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
 def drawn(algorithm: PrivateCovariance, step: str, shape: tuple[int, ...]) -> Any:
     """The unit noise of a step, as the mechanisms draw it."""
     rng = STREAMS.noise(step)
-    if algorithm.noise.norm == 2:
-        return rng.standard_normal(shape)
-    size = int(np.prod(shape))
-    exponential = rng.standard_exponential(size)
-    signs = np.unpackbits(np.frombuffer(rng.bytes(-(-size // 8)), np.uint8), count=size)
-    return np.where(signs, -exponential, exponential).reshape(shape)
+    return rng.standard_normal(shape) if algorithm.noise.norm == 2 else unit_laplace(shape, rng)
 
 
 def predicted_densely(algorithm: PrivateCovariance, ratings: Ratings, theta: float) -> NDArray[np.float64]:
     """(n_users, n_items) section 4 line by line, on dense matrices, with the same draws."""
     n_users, n = ratings.n_users, ratings.n_items
+    pairs = ratings.users, ratings.items
     known, r = np.zeros((n_users, n)), np.zeros((n_users, n))
-    known[ratings.users, ratings.items] = 1
-    r[ratings.users, ratings.items] = ratings.values
+    known[pairs], r[pairs] = 1, ratings.values
     laplace, by_user = algorithm.noise.norm == 1, algorithm.neighbours is Neighbours.USER
     corrected, scale = algorithm.mode is Mode.CORRECTED, ratings.scale
     origin = scale.middle if corrected else 0.0

@@ -27,11 +27,6 @@ def entry(**fields: Any) -> OwnRegression:
     return made
 
 
-def column(numbers: Array) -> Array:
-    """(n, 1): of one model."""
-    return numbers[:, None]
-
-
 def standardised(feature: Array, weight: Array) -> Array:
     centred = feature - np.average(feature, weights=weight)
     return np.asarray(centred / math.sqrt(np.average(centred**2, weights=weight)))
@@ -48,14 +43,11 @@ def regressions(train: Ratings, base: Array, features: Array) -> Array:
     return found
 
 
-def left_of(train: Ratings, base: Array, features: Array, own: Array) -> Array:
-    """(n_ratings,) the residuals of the regressions."""
-    predicted = base[train.items] + np.sum(features[train.items] * own[train.users], axis=1)
-    return np.asarray(train.values - predicted)
-
-
-def clipped_sums(train: Ratings, left: Array, along: Array, clip: float) -> tuple[Array, Array]:
-    """(n_items, D), (n_users,): user by user."""
+def clipped_sums(
+    train: Ratings, base: Array, features: Array, own: Array, along: Array, clip: float
+) -> tuple[Array, Array]:
+    """(n_items, D), (n_users,): user by user, of the residuals of the regressions."""
+    left = train.values - base[train.items] - np.sum(features[train.items] * own[train.users], axis=1)
     total, kept = np.zeros((train.n_items, along.shape[1])), np.zeros(train.n_users)
     for u in np.unique(train.users):
         mine = train.users == u
@@ -82,8 +74,8 @@ def averages(
 def measured_by_numpy(train: Ratings, neighbours: str, clip: float) -> tuple[Array, Array, Array, Array]:
     """base, its variances, weights and popularity, without noise."""
     counts = np.bincount(train.items, minlength=train.n_items).astype(float)
-    own = np.bincount(train.users, minlength=train.n_users)[train.users]
-    weight = np.bincount(train.items, own**-0.5, train.n_items)
+    rated = np.bincount(train.users, minlength=train.n_users)[train.users]
+    weight = np.bincount(train.items, rated**-0.5, train.n_items)
     if neighbours != "user":
         popularity = np.clip(standardised(np.log(counts + 30), counts), -2, 2)
         sums = np.bincount(train.items, train.values - 3.0, train.n_items)
@@ -97,8 +89,8 @@ def measured_by_numpy(train: Ratings, neighbours: str, clip: float) -> tuple[Arr
     means = np.bincount(train.users, off, train.n_users) / np.bincount(train.users)
     guess = guess + np.mean(np.clip(means, -1, 1))
     constant = np.full((train.n_items, 1), 1 / math.sqrt(10))
-    left = left_of(train, guess, constant, regressions(train, guess, constant))
-    sums, kept = clipped_sums(train, left, np.ones((train.n_users, 1)), clip)
+    own = regressions(train, guess, constant)
+    sums, kept = clipped_sums(train, guess, constant, own, np.ones((train.n_users, 1)), clip)
     seen = weight * kept.mean()
     base, spread = averages(sums[:, 0], seen, popularity, 0.1 * seen, guess)
     return base, spread, weight, popularity
@@ -120,22 +112,17 @@ def fitted_by_numpy(train: Ratings, neighbours: str, clip: float, rounds: int) -
         values, vectors = np.linalg.eigh(z.T @ z / train.n_users)
         turn = vectors / np.sqrt(np.maximum(values, 0.02))
         along = np.concatenate([np.ones((train.n_users, 1)), z @ turn], axis=1)
-        left = left_of(train, base, features, own)
-        sums, _ = clipped_sums(train, left, along, clip * math.sqrt(3))
+        sums, _ = clipped_sums(train, base, features, own, along, clip * math.sqrt(3))
         variance = 0.06 * known
         before = spread + 0.02**2
         spread = 1 / (1 / before + known**2 / variance)
         base = base + spread * known / variance * sums[:, 0]
         seen = sums[:, 1:] + known[:, None] * (learned @ np.linalg.inv(turn).T)
-        moments = sum(
-            k / v * (np.outer(b, b) - v * np.eye(2)) for k, v, b in zip(known, variance, seen, strict=True)
-        )
+        each = list(zip(known, variance, seen, strict=True))
+        moments = sum(k / v * (np.outer(b, b) - v * np.eye(2)) for k, v, b in each)
         spreads, directions = np.linalg.eigh(moments / np.sum(known**3 / variance))
         prior = directions @ np.diag(np.maximum(spreads, 0)) @ directions.T
-        posterior = [
-            prior @ np.linalg.inv(k**2 * prior + v * np.eye(2)) @ (k * b)
-            for k, v, b in zip(known, variance, seen, strict=True)
-        ]
+        posterior = [prior @ np.linalg.inv(k**2 * prior + v * np.eye(2)) @ (k * b) for k, v, b in each]
         learned = np.array(posterior) / math.sqrt(2.0)
     features = np.concatenate([fixed, learned], axis=1)
     return np.asarray(base + regressions(train, base, features) @ features.T)
@@ -152,16 +139,8 @@ def test_without_noise_it_is_what_numpy_makes_of_its_listing(
     assert found == pytest.approx(fitted_by_numpy(train, neighbours, clip, rounds), abs=2e-3)
 
 
-def test_the_numbers_that_numpy_repeats_are_those_of_the_package() -> None:
-    """The reference has its own copies of the constants, so that changing one is a change of the algorithm and
-    of its revision."""
-    assert (learned_features.QUALITY, learned_features.TREND, learned_features.CENTRE) == (0.4, 0.5, 1.0)
-    assert (learned_features.LONGEST, learned_features.LEFT, learned_features.SAMPLING) == (2.0, 0.75, 0.06)
-    assert (learned_features.OF_WEIGHTS, learned_features.OF_RATINGS) == (0.1, 1.5)
-
-
 def test_counts_are_posterior_means() -> None:
-    """Against a sum over a fine grid of all counts."""
+    """Against a sum over a fine grid of all counts. Without noise they are the counts."""
     noisy, deviation = np.array([[-30.0], [2.0], [15.0], [400.0]]), 9.0
     grid = np.linspace(0, 600, 600_001)
     means, logarithms = counts_of(noisy, np.array([deviation]), 1.0)
@@ -170,12 +149,9 @@ def test_counts_are_posterior_means() -> None:
         chances *= (grid + noisy.mean()) ** -3.0
         assert mean == pytest.approx(np.average(grid, weights=chances), rel=0.03)
         assert logarithm == pytest.approx(np.average(np.log(grid + 2.7), weights=chances), abs=0.02)
-
-
-def test_counts_without_noise_are_themselves() -> None:
     exact = np.array([[0.0], [3.0], [70.0]])
-    for deviation in (0.0, 1e-6):
-        means, logarithms = counts_of(exact, np.array([deviation]), 2.0)
+    for nearly in (0.0, 1e-6):
+        means, logarithms = counts_of(exact, np.array([nearly]), 2.0)
         assert means == pytest.approx(exact, abs=1e-5)
         assert logarithms == pytest.approx(np.log(exact + 2), abs=1e-5)
 
@@ -184,8 +160,9 @@ def test_averages_are_the_posterior_of_all_items_at_once() -> None:
     rng = np.random.default_rng(3)
     weight, popularity = rng.uniform(0, 20, 8), rng.normal(size=8)
     variance, sums = rng.uniform(1, 30, 8), rng.normal(0, 8, 8)
-    lanes = [column(each) for each in (sums, weight, popularity, variance, np.full(8, 3.2))]
-    found, spread = averages_of(lanes[0], lanes[1], lanes[2], lanes[3], lanes[4], Scale(1, 5))
+    lanes = (each[:, None] for each in (sums, weight, popularity, variance, np.full(8, 3.2)))
+    given: Any = (*lanes, Scale(1, 5))
+    found, spread = averages_of(*given)
     expected, variances = averages(sums, weight, popularity, variance, np.full(8, 3.2))
     assert found[:, 0] == pytest.approx(expected)
     assert spread[:, 0] == pytest.approx(variances)
@@ -215,7 +192,8 @@ def test_features_are_learned_where_noise_allows_and_cost_nearly_nothing_where_n
     algorithm, train = entry(neighbours=neighbours), make_ratings(5)
     strength = algorithm.strength(train, np.array([1e-3, 1.0, 1e3, math.inf]))
     assert np.all(np.diff(strength) > 0)
-    assert algorithm.share(strength)[0] == learned_features.NOTHING
+    most = 0.8 if neighbours == "user" else 0.95
+    assert algorithm.share(strength)[[0, -1]] == pytest.approx([learned_features.NOTHING, most])
     assert algorithm.ranks(strength)[[0, -1]].tolist() == [0, 6]
     model, _ = fit(algorithm, train, [1e-4, 1e4])
     learned = model.published["factors"][:, 3:-1]
@@ -231,7 +209,3 @@ def test_where_a_delta_is_spent(neighbours: str, factors: int, delta: float) -> 
     assert algorithm.spends_delta == delta
     _, ledger = fit(algorithm, make_ratings(5), [1.0])
     assert any(step.mu is not None for step in ledger.entries) == (delta > 0)
-
-
-def test_learned_features_get_more_where_averages_have_less_noise() -> None:
-    assert [entry(neighbours=each).most for each in ("user", "unbounded", "bounded")] == [0.8, 0.95, 0.95]

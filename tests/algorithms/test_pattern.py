@@ -23,16 +23,16 @@ from dpmf_cli.algorithms.beyond.patterns import (
 )
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.averages import sums_and_counts
-from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.noise import unit_k_norm
-from dpmf_cli.testing import fit, predict_all
-from tests.conftest import make_ratings
+from dpmf_cli.testing import fit, make_ratings, predict_all
 
 RATINGS = make_ratings(4, n_users=90, n_items=75)
+USERS, ITEMS, VALUES = RATINGS.users, RATINGS.items, RATINGS.values.astype(float)
 LAW = Law(of_rows=0.3, of_ratings=0.9)
+Array = np.ndarray
 
 
 def entry(key: str, **parameters: Any) -> Any:
@@ -40,20 +40,15 @@ def entry(key: str, **parameters: Any) -> Any:
     return PRIVATE[key].model_validate({"algorithm": key, "neighbours": neighbours, **parameters})
 
 
-def unit(rows: np.ndarray) -> np.ndarray:
+def unit(rows: Array) -> Array:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
-
-
-def dense(ratings: Ratings) -> np.ndarray:
-    rated = np.zeros((ratings.n_users, ratings.n_items))
-    rated[ratings.users, ratings.items] = 1
-    return rated
 
 
 @pytest.mark.parametrize("k", [3, 40])
 def test_features_are_leading_singular_vectors_with_rows_of_norm_1(k: int) -> None:
     """With few features by Lanczos, with many from the full matrix."""
-    found, rated = Pattern.of(RATINGS, k), dense(RATINGS)
+    found, rated = Pattern.of(RATINGS, k), np.zeros((RATINGS.n_users, RATINGS.n_items))
+    rated[USERS, ITEMS] = 1
     scaled = rated / np.sqrt(rated.sum(axis=1, keepdims=True)) / np.sqrt(rated.sum(axis=0))
     left, singular, right = np.linalg.svd(scaled)
     for features, vectors in ((found.users, left[:, :k]), (found.items, right[:k].T)):
@@ -65,16 +60,13 @@ def test_features_are_leading_singular_vectors_with_rows_of_norm_1(k: int) -> No
     assert found.items * signs == pytest.approx(unit(right[:k].T * singular[:k]), abs=1e-6)
 
 
-def test_features_and_shares_do_not_depend_on_values() -> None:
+def test_shares_do_not_depend_on_values() -> None:
     turned = replace(RATINGS, values=(6 - RATINGS.values).astype(np.float32))
-    one, other = (Pattern.of(ratings, 5) for ratings in (RATINGS, turned))
-    assert one.users.tobytes() == other.users.tobytes()
-    assert one.items.tobytes() == other.items.tobytes()
-    spent = [
+    one, other = (
         [step.claimed.tolist() for step in fit(entry("public_pattern"), ratings, [0.3, 3.0])[1].entries]
         for ratings in (RATINGS, turned)
-    ]
-    assert spent[0] == spent[1]
+    )
+    assert one == other
 
 
 def test_a_row_without_ratings_has_no_features_and_no_covariate_but_1() -> None:
@@ -84,19 +76,6 @@ def test_a_row_without_ratings_has_no_features_and_no_covariate_but_1() -> None:
     assert not pattern.items[5].any()
     assert pattern.covariates("items", known.item_counts, 2)[5].tolist() == [1, 0, 0, 0]
     assert np.isfinite(Pattern.of(RATINGS.select(RATINGS.users < 0), 4).items).all()
-
-
-def test_gram_matrices_are_those_of_what_each_row_has() -> None:
-    pattern, rated = Pattern.of(RATINGS, 3), dense(RATINGS)
-    x, y = pattern.users, pattern.items
-    pairs = np.einsum("ua,ib->uiab", x, y)[rated > 0].reshape(-1, 9)
-    for spectrum, grams in (
-        (pattern.of_users, np.einsum("ui,ia,ib->uab", rated, y, y)),
-        (pattern.of_items, np.einsum("ui,ua,ub->iab", rated, x, x)),
-        (pattern.of_pairs, (pairs.T @ pairs)[None]),
-    ):
-        values, vectors = spectrum
-        assert np.einsum("rij,rj,rkj->rik", vectors, values, vectors) == pytest.approx(grams, abs=1e-9)
 
 
 def test_coefficients_are_the_best_linear_guess() -> None:
@@ -168,106 +147,88 @@ def test_shares_are_those_of_the_least_sum_of_errors() -> None:
         assert found == pytest.approx(min(errors))
 
 
-def believed(sums: np.ndarray, grams: np.ndarray, law: Law) -> np.ndarray:
-    """Without noise: τ²·(τ²·G + σ²)⁻¹·s."""
-    k = grams.shape[-1]
-    systems = law.of_rows * grams + law.of_ratings * np.eye(k)
-    return np.asarray(law.of_rows * np.linalg.solve(systems, sums[..., None])[..., 0])
-
-
-def left_over(values: np.ndarray, predicted: np.ndarray, law: Law, bound: float) -> np.ndarray:
-    """Clamped residuals, scaled to make up for the clamp."""
-    return np.asarray(np.clip(values - predicted, -bound, bound) / bound * law.star(bound))
-
-
-def averages_by_numpy(rows: np.ndarray, left: np.ndarray, covariates: np.ndarray, law: Law) -> np.ndarray:
+def believed_averages(rows: Array, left: Array, covariates: Array, law: Law) -> Array:
+    """Without noise: `averages_of` the residuals of each row."""
     counts = np.bincount(rows, minlength=len(covariates)).astype(np.float64)
     sums = np.bincount(rows, left, len(covariates)).astype(np.float64)
     return averages_of(sums, counts, covariates, law, 0.0)
 
 
-def test_the_whole_method_without_noise_by_numpy() -> None:
-    method = entry("public_pattern", factors=3, covariates=2)
-    users, items, values = RATINGS.users, RATINGS.items, RATINGS.values.astype(float)
-    pattern, laws, bound = Pattern.of(RATINGS, 3), method.laws, method.clamp
-    x, y, predicted = pattern.users[users], pattern.items[items], np.full(len(values), values.mean())
-    left = left_over(values, predicted, laws.item_averages, bound)
-    of_items = averages_by_numpy(
-        items, left, pattern.covariates("items", RATINGS.item_counts, 2), laws.item_averages
-    )
-    b = np.clip(values.mean() + of_items, 1, 5)
-    left = left_over(values, b[items], laws.user_averages, bound)
-    c = averages_by_numpy(
-        users, left, pattern.covariates("users", RATINGS.user_counts, 2), laws.user_averages
-    )
-    predicted = b[items] + c[users]
-    pairs = np.einsum("na,nb->nab", x, y).reshape(-1, 9)
-    core = believed(
-        (pairs.T @ left_over(values, predicted, laws.core, bound))[None], (pairs.T @ pairs)[None], laws.core
-    ).reshape(3, 3)
-    predicted = predicted + np.einsum("na,ab,nb->n", x, core, y)
-    coefficients = {}
-    for side, rows, z, law in (
-        ("items", items, x, laws.item_factors),
-        ("users", users, y, laws.user_factors),
-    ):
-        n = RATINGS.n_items if side == "items" else RATINGS.n_users
-        sums, grams = np.zeros((n, 3)), np.zeros((n, 3, 3))
-        np.add.at(sums, rows, z * left_over(values, predicted, law, bound)[:, None])
-        np.add.at(grams, rows, z[:, :, None] * z[:, None])
-        coefficients[side] = believed(sums, grams, law)
-        predicted = predicted + np.einsum("na,na->n", coefficients[side][rows], z)
-    expected = (
-        b
-        + c[:, None]
-        + pattern.users @ core @ pattern.items.T
-        + pattern.users @ coefficients["items"].T
-        + coefficients["users"] @ pattern.items.T
-    )
-    found = predict_all(fit(method, RATINGS, [np.inf])[0], RATINGS).reshape(expected.shape)
-    assert found == pytest.approx(expected, abs=1e-4)
+def believed_coefficients(rows: Array, n: int, z: Array, left: Array, law: Law) -> Array:
+    """(n, k) without noise: τ²·(τ²·G + σ²)⁻¹·s, for s = Σ left·z and G = Σ z·zᵀ over the ratings of each row."""
+    sums, grams = np.zeros((n, z.shape[1])), np.zeros((n, z.shape[1], z.shape[1]))
+    np.add.at(sums, rows, z * left[:, None])
+    np.add.at(grams, rows, z[:, :, None] * z[:, None])
+    systems = law.of_rows * grams + law.of_ratings * np.eye(z.shape[1])
+    return np.asarray(law.of_rows * np.linalg.solve(systems, sums[..., None])[..., 0])
 
 
-def test_own_regressions_without_noise_by_numpy() -> None:
-    method = entry("own_pattern", factors=3, covariates=2, own_features=4)
-    users, items, values = RATINGS.users, RATINGS.items, RATINGS.values.astype(float)
-    whole, laws = Pattern.of(RATINGS, 4), method.laws
-    pattern = whole.first(3)
-    left = left_over(values, np.full(len(values), values.mean()), laws.item_averages, method.clamp)
+def left_over(predicted: Array, law: Law, bound: float) -> Array:
+    """Clamped residuals, scaled to make up for the clamp."""
+    return np.asarray(np.clip(VALUES - predicted, -bound, bound) / bound * law.star(bound))
+
+
+def item_averages(method: Any, pattern: Pattern) -> Any:
+    law = method.laws.item_averages
+    left = left_over(np.full(len(VALUES), VALUES.mean()), law, method.clamp)
     covariates = pattern.covariates("items", RATINGS.item_counts, 2)
-    b = np.clip(values.mean() + averages_by_numpy(items, left, covariates, laws.item_averages), 1, 5)
-    left = left_over(values, b[items], laws.item_factors, method.clamp)
-    sums, grams = np.zeros((RATINGS.n_items, 3)), np.zeros((RATINGS.n_items, 3, 3))
-    x = pattern.users[users]
-    np.add.at(sums, items, x * left[:, None])
-    np.add.at(grams, items, x[:, :, None] * x[:, None])
-    q = believed(sums, grams, laws.item_factors)
-    rows = np.hstack([np.full((RATINGS.n_items, 1), method.own_average), whole.items, q])
-    expected = np.empty((RATINGS.n_users, RATINGS.n_items))
-    for user in range(RATINGS.n_users):
-        own = users == user
-        z = rows[items[own]]
-        p = np.linalg.solve(z.T @ z + method.own_ridge * np.eye(8), z.T @ (values[own] - b[items[own]]))
-        expected[user] = b + rows @ p
+    return np.clip(VALUES.mean() + believed_averages(ITEMS, left, covariates, law), 1, 5)
+
+
+def check(method: Any, expected: Array) -> None:
+    """The method without noise predicts the same."""
     found = predict_all(fit(method, RATINGS, [np.inf])[0], RATINGS).reshape(expected.shape)
     assert found == pytest.approx(expected, abs=1e-3)
 
 
+def test_the_whole_method_without_noise_by_numpy() -> None:
+    method, pattern = entry("public_pattern", factors=3, covariates=2), Pattern.of(RATINGS, 3)
+    laws, bound, x, y = method.laws, method.clamp, pattern.users, pattern.items
+    b = item_averages(method, pattern)
+    left = left_over(b[ITEMS], laws.user_averages, bound)
+    covariates = pattern.covariates("users", RATINGS.user_counts, 2)
+    expected = b + believed_averages(USERS, left, covariates, laws.user_averages)[:, None]
+    pairs, everything = np.einsum("na,nb->nab", x[USERS], y[ITEMS]).reshape(-1, 9), np.zeros(len(VALUES), int)
+    left = left_over(expected[USERS, ITEMS], laws.core, bound)
+    core = believed_coefficients(everything, 1, pairs, left, laws.core).reshape(3, 3)
+    expected = expected + x @ core @ y.T
+    left = left_over(expected[USERS, ITEMS], laws.item_factors, bound)
+    of_items = believed_coefficients(ITEMS, RATINGS.n_items, x[USERS], left, laws.item_factors)
+    expected = expected + x @ of_items.T
+    left = left_over(expected[USERS, ITEMS], laws.user_factors, bound)
+    of_users = believed_coefficients(USERS, RATINGS.n_users, y[ITEMS], left, laws.user_factors)
+    check(method, expected + of_users @ y.T)
+
+
+def test_own_regressions_without_noise_by_numpy() -> None:
+    method, whole = entry("own_pattern", factors=3, covariates=2, own_features=4), Pattern.of(RATINGS, 4)
+    pattern, law = whole.first(3), method.laws.item_factors
+    b = item_averages(method, pattern)
+    left = left_over(b[ITEMS], law, method.clamp)
+    q = believed_coefficients(ITEMS, RATINGS.n_items, pattern.users[USERS], left, law)
+    rows = np.hstack([np.full((RATINGS.n_items, 1), method.own_average), whole.items, q])
+    expected = np.empty((RATINGS.n_users, RATINGS.n_items))
+    for user in range(RATINGS.n_users):
+        own = user == USERS
+        z = rows[ITEMS[own]]
+        p = np.linalg.solve(z.T @ z + method.own_ridge * np.eye(8), z.T @ (VALUES[own] - b[ITEMS[own]]))
+        expected[user] = b + rows @ p
+    check(method, expected)
+
+
 def test_shrunk_averages_without_noise_by_numpy() -> None:
     method = entry("shrunk_averages")
-    users, items, values = RATINGS.users, RATINGS.items, RATINGS.values.astype(float)
 
-    def covariates(counts: np.ndarray) -> np.ndarray:
+    def covariates(counts: Array) -> Array:
         logarithms = np.log(np.hypot(counts, 1))
         activities = (logarithms - logarithms.mean()) / logarithms.std() * counts / (counts + 1)
         return np.column_stack([np.ones(len(counts)), activities])
 
-    left = left_over(values, np.full(len(values), values.mean()), method.of_items, method.clamp)
-    b = values.mean() + averages_by_numpy(items, left, covariates(RATINGS.item_counts), method.of_items)
-    left = left_over(values, b[items], method.of_users, method.clamp)
-    c = averages_by_numpy(users, left, covariates(RATINGS.user_counts), method.of_users)
-    found = predict_all(fit(method, RATINGS, [np.inf])[0], RATINGS).reshape(len(c), len(b))
-    assert found == pytest.approx(np.clip(b, 1, 5) + c[:, None], abs=1e-4)
+    left = left_over(np.full(len(VALUES), VALUES.mean()), method.of_items, method.clamp)
+    b = VALUES.mean() + believed_averages(ITEMS, left, covariates(RATINGS.item_counts), method.of_items)
+    left = left_over(b[ITEMS], method.of_users, method.clamp)
+    c = believed_averages(USERS, left, covariates(RATINGS.user_counts), method.of_users)
+    check(method, np.clip(b, 1, 5) + c[:, None])
 
 
 @pytest.mark.parametrize("key", ["public_pattern", "own_pattern", "shrunk_averages"])
@@ -288,8 +249,7 @@ def test_sums_and_counts_have_noise_of_the_variance_that_is_told() -> None:
     sums, counts, epsilons = np.full((100_000, 2), 0.5), np.ones(100_000, np.int64), np.array([0.5, 2.0])
     streams = Streams(1, "data", "shrunk_averages", 0, 0)
     found = sums_and_counts("sums", halves_of(sums, counts), epsilons, Curator(Ledger(epsilons), streams))
-    assert found.sums.mean(axis=0) == pytest.approx([0.5, 0.5], abs=0.05)
-    assert found.counts.mean(axis=0) == pytest.approx([1, 1], abs=0.05)
-    for noisy in (found.sums, found.counts):
+    for noisy, mean in ((found.sums, 0.5), (found.counts, 1)):
+        assert noisy.mean(axis=0) == pytest.approx(mean, abs=0.05)
         assert noisy.var(axis=0) == pytest.approx(found.deviation**2, rel=0.03)
     assert np.corrcoef(found.sums[:, 0], found.counts[:, 0])[0, 1] == pytest.approx(0, abs=0.02)

@@ -18,8 +18,7 @@ from dpmf_cli.algorithms.shared.sample_fits import (
     sampled_epsilon,
     sampling_probability,
 )
-from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
-from dpmf_cli.algorithms.zhang2018.personalized import Personalized
+from dpmf_cli.algorithms.zhang2018.private_pmf import Personalized, PrivatePMF
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams

@@ -10,6 +10,8 @@ from dpmf_cli.kernels.covariance import AT_ONCE
 from tests.algorithms.covariance_entries import KINDS, entry, every_pair, fit, predicted_densely
 from tests.conftest import make_ratings
 
+RATINGS = make_ratings(3, n_users=30, n_items=12, density=0.6)
+
 
 @pytest.mark.parametrize("theta", [0.7, 20.0, np.inf])
 @pytest.mark.parametrize("cleaning", [False, True])
@@ -19,10 +21,9 @@ from tests.conftest import make_ratings
 def test_predictions_are_those_of_the_paper_on_dense_matrices(
     kind: str, mode: str, noise: str, neighbours: str, cleaning: bool, theta: float
 ) -> None:
-    ratings = make_ratings(3, n_users=30, n_items=12, density=0.6)
     algorithm = entry(kind, mode=mode, noise=noise, neighbours=neighbours, cleaning=cleaning, k=4)
-    found = fit(algorithm, ratings, theta)[0].predict(*every_pair(ratings))[:, 0].reshape(30, 12)
-    wanted = predicted_densely(algorithm, ratings, theta)
+    found = fit(algorithm, RATINGS, theta)[0].predict(*every_pair(RATINGS))[:, 0].reshape(30, 12)
+    wanted = predicted_densely(algorithm, RATINGS, theta)
     defined = np.isfinite(wanted)
     assert defined.mean() > 0.8
     assert found[defined] == pytest.approx(wanted[defined], abs=2e-3)
@@ -57,52 +58,46 @@ def test_three_users_and_three_items_by_hand() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_theta_of_a_grid_predicts_what_it_does_alone_and_always_the_same(kind: str) -> None:
     """More pairs than are measured together. The noise is drawn for each part, and for each prediction."""
-    ratings, thetas = make_ratings(3, n_users=30, n_items=12), np.geomspace(0.5, 50, AT_ONCE + 3)
-    grid = fit(entry(kind, k=4), ratings, *thetas)[0]
-    found = grid.predict(*every_pair(ratings))
-    assert found.tobytes() == grid.predict(*every_pair(ratings)).tobytes()
+    thetas = np.geomspace(0.5, 50, AT_ONCE + 3)
+    grid = fit(entry(kind, k=4), RATINGS, *thetas)[0]
+    found = grid.predict(*every_pair(RATINGS))
+    assert found.tobytes() == grid.predict(*every_pair(RATINGS)).tobytes()
     for lane in (0, AT_ONCE - 1, AT_ONCE, AT_ONCE + 2):
-        alone = fit(entry(kind, k=4), ratings, thetas[lane])[0].predict(*every_pair(ratings))
+        alone = fit(entry(kind, k=4), RATINGS, thetas[lane])[0].predict(*every_pair(RATINGS))
         assert found[:, lane].tobytes() == alone[:, 0].tobytes()
 
 
 def test_alpha_clamps_in_corrected_mode_and_needs_less_noise() -> None:
-    ratings = make_ratings(6, n_users=40, n_items=12)
     wide, narrow = (
-        fit(entry("knn", mode="corrected", noise="laplace", alpha=alpha), ratings, 1.0)[0]
+        fit(entry("knn", mode="corrected", noise="laplace", alpha=alpha), RATINGS, 1.0)[0]
         for alpha in (None, 2.0)
     )
-    assert wide.released.of_covariance.scale[0] / narrow.released.of_covariance.scale[0] == pytest.approx(
-        9.5 / 3.5
-    )
+    scales = wide.released.of_covariance.scale / narrow.released.of_covariance.scale
+    assert scales == pytest.approx(9.5 / 3.5)
     assert not np.array_equal(wide.effects.users, narrow.effects.users)
 
 
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_published_mode_claims_what_the_paper_claims(noise: str) -> None:
-    ratings = make_ratings(7, n_users=30, n_items=10)
-    algorithm = entry("knn", noise=noise, delta=1e-5)
-    _, ledger = fit(algorithm, ratings, 0.5)
-    if noise == "laplace":
-        assert ledger.claimed == pytest.approx([0.5])
-        # The global and item averages prove what they claim. Of the rest, half proves 9.5/11 of it and half
-        # 1.5/3.
-        assert ledger.provable == pytest.approx([0.5 * (0.21 + 0.395 * (9.5 / 11) + 0.395 / 2)])
-    else:
-        # Theorem 3 by three measurements of δ/3 each: θ·√(2·ln(6/δ)).
-        assert ledger.claimed == pytest.approx([0.5 * np.sqrt(2 * np.log(6 / 1e-5))])
-        assert 0 < ledger.provable[0] < ledger.claimed[0]
+def test_published_mode_claims_what_the_paper_claims() -> None:
+    """Laplace: the global and item averages prove what they claim; of the rest, half proves 9.5/11 of it and half
+    1.5/3. Gaussian: theorem 3 by three measurements of δ/3 each, θ·√(2·ln(6/δ))."""
+    laplace, gaussian = (
+        fit(entry("knn", noise=each, delta=1e-5), RATINGS, 0.5)[1] for each in ("laplace", "gaussian")
+    )
+    assert laplace.claimed == pytest.approx([0.5])
+    assert laplace.provable == pytest.approx([0.5 * (0.21 + 0.395 * (9.5 / 11) + 0.395 / 2)])
+    assert gaussian.claimed == pytest.approx([0.5 * np.sqrt(2 * np.log(6 / 1e-5))])
+    assert 0 < gaussian.provable[0] < gaussian.claimed[0]
 
 
 def test_what_stands_beside_a_covariance_is_averages_and_a_constant() -> None:
-    ratings = make_ratings(8, n_users=30, n_items=10)
-    averages, _ = fit(AveragesAndOwnMean(algorithm="mm_averages"), ratings, np.inf)
-    fixed, _ = fit(OwnMeanFixedCovariance(algorithm="mm_public", covariance=0.0), ratings, np.inf)
-    assert fixed.predict(*every_pair(ratings)) == pytest.approx(averages.predict(*every_pair(ratings)))
-    model, _ = fit(entry("knn", covariance_limits=(0, 0), shrinkage=1e12), ratings, np.inf)
-    assert model.predict(*every_pair(ratings)) == pytest.approx(
-        averages.predict(*every_pair(ratings)), abs=1e-6
+    averages = fit(AveragesAndOwnMean(algorithm="mm_averages"), RATINGS, np.inf)[0].predict(
+        *every_pair(RATINGS)
     )
+    fixed = OwnMeanFixedCovariance(algorithm="mm_public", covariance=0.0)
+    for other in (fixed, entry("knn", covariance_limits=(0, 0), shrinkage=1e12)):
+        assert fit(other, RATINGS, np.inf)[0].predict(*every_pair(RATINGS)) == pytest.approx(
+            averages, abs=1e-6
+        )
 
 
 @pytest.mark.parametrize(
@@ -118,16 +113,11 @@ def test_alpha_is_refused_where_it_saves_nothing(keys: dict[str, str], fix: str)
 
 
 def test_what_effects_leaves_out_is_the_methods_own() -> None:
-    assert entry("knn", effects={"residual_clamp": 2}).effects.model_dump() == {
-        "beta_m": 15.0,
-        "beta_u": 20.0,
-        "user_clamp": 2.0,
-        "residual_clamp": 2.0,
-    }
+    effects = entry("knn", effects={"residual_clamp": 2}).effects
+    assert (effects.beta_m, effects.beta_u, effects.residual_clamp) == (15.0, 20.0, 2.0)
 
 
-def test_delta_is_no_part_of_a_pure_result() -> None:
-    pure, other = (entry("knn", noise="laplace", delta=delta).parameters() for delta in (1e-6, 1e-8))
-    assert pure == other
-    gaussian, other = (entry("knn", delta=delta).parameters() for delta in (1e-6, 1e-8))
-    assert gaussian != other
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_delta_is_no_part_of_a_pure_result(noise: str) -> None:
+    one, other = (entry("knn", noise=noise, delta=delta).parameters() for delta in (1e-6, 1e-8))
+    assert (one == other) == (noise == "laplace")

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
-from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF, private_global_average
+from dpmf_cli.algorithms.zhang2018.private_pmf import PrivatePMF, private_global_average
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN, grid_of, on_grid

@@ -8,7 +8,7 @@ import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm
-from dpmf_cli.algorithms.zhang2018.personalized import PrivateBase
+from dpmf_cli.algorithms.zhang2018.private_pmf import PrivateBase
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.papers.printed import papers
 from dpmf_cli.privacy.neighbours import Mode, Neighbours

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
+from dpmf_cli.algorithms.mcsherry2009.covariance_methods import CovarianceKNN
 from dpmf_cli.algorithms.shared import item_products
 from dpmf_cli.algorithms.shared.averages import Effects
 from dpmf_cli.algorithms.shared.item_covariance import CANDIDATES, Multipliers, Refitting

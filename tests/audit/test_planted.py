@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from dp_accounting.pld import PLDAccountant
 
-from dpmf_cli.algorithms.field import dpam
-from dpmf_cli.algorithms.field.dpam import PrivateAlternatingMinimization as DPAM
+from dpmf_cli.algorithms.field import chien2021
+from dpmf_cli.algorithms.field.chien2021 import PrivateAlternatingMinimization as DPAM
 from dpmf_cli.algorithms.shared import item_alternation, neighbourhood
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel
 from dpmf_cli.algorithms.shared.factorization import OwnFactors, at_most
@@ -526,7 +526,7 @@ BROKEN = {
         (
             (mechanisms, "SampledSteps", lambda noise, rate, times: SampledSteps(noise, rate, times // 2)),
             (
-                dpam, "noise_multipliers",
+                chien2021, "noise_multipliers",
                 lambda *of, steps, **more: noise_multipliers(*of, steps=steps // 2, **more),
             ),
         ),

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
+from dpmf_cli.algorithms.mcsherry2009.covariance_methods import CovarianceKNN
 from dpmf_cli.algorithms.shared.averages import Effects
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.covariance import Products, Raters, release_products, weighted_products

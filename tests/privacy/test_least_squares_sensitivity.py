@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.field.dpals import PrivateAlternatingLeastSquares
+from dpmf_cli.algorithms.field.chien2021 import PrivateAlternatingLeastSquares
 from dpmf_cli.algorithms.shared.factorization import at_most
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.factors import FactorModel, factor_model

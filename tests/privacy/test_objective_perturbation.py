@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.factorization import KnownModel
-from dpmf_cli.algorithms.zhang2018 import dp_pmf
+from dpmf_cli.algorithms.zhang2018 import private_pmf as dp_pmf
 from dpmf_cli.audit.bounds import best_threshold, counts_of, epsilon_of_event
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams

@@ -20,7 +20,6 @@ import yaml
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_info
 
-from dpmf_cli.algorithms.baselines import clean_factorizations
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared import sample_fits
@@ -28,8 +27,7 @@ from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.cost import Shape
 from dpmf_cli.algorithms.shared.model import Model, RecordCosts
 from dpmf_cli.algorithms.shared.probabilistic import Kept
-from dpmf_cli.algorithms.zhang2018 import personalized
-from dpmf_cli.algorithms.zhang2018.personalized import Personalized
+from dpmf_cli.algorithms.zhang2018.private_pmf import Personalized
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
@@ -265,7 +263,7 @@ def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the results of a run in which every task has its own fit."""
     folder = tmp_path_factory.mktemp("together")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sample_fits, "shared_fit_of", lambda base: None)
+        patch.setattr(sample_fits.AroundABase, "shared_fit", None)
         assert not ran(folder, "alone").failures
     return folder
 
@@ -278,8 +276,7 @@ def test_every_file_is_the_same_to_the_byte(one_by_one: Path, monkeypatch: pytes
         sizes.append(kept.shape[1])
         return of(base, train, kept, *rest, **more)
 
-    for module in (personalized, clean_factorizations):
-        monkeypatch.setattr(module, "fit_samples", counting)
+    monkeypatch.setattr(sample_fits, "fit_samples", counting)
     finished = ran(one_by_one, "batches")
     assert not finished.failures
     assert files(one_by_one / "alone") == files(one_by_one / "batches")

@@ -111,7 +111,7 @@ class AveragesBaseline(Algorithm):
     tunes  the β that an entry with `tuned` chooses on the training ratings
     """
 
-    stochastic: ClassVar[bool] = False
+    stochastic = False
     tunes: ClassVar[tuple[str, ...]] = ()
 
     effects: EffectsParameters = EffectsParameters()
@@ -133,7 +133,7 @@ class AveragesBaseline(Algorithm):
 class GlobalAverage(AveragesBaseline):
     """r̂_ui = GAvg: the upper bound for error."""
 
-    title: ClassVar[str] = "GA"
+    title = "GA"
     algorithm: Literal["ga"]
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
@@ -148,8 +148,8 @@ class UserAverage(AveragesBaseline):
     It is more accurate than the item average where users differ more than items. None of the papers here has it.
     """
 
-    title: ClassVar[str] = "UA"
-    tunes: ClassVar[tuple[str, ...]] = ("beta_u",)
+    title = "UA"
+    tunes = ("beta_u",)
     algorithm: Literal["ua"]
     tuned: bool = tuned_field()
 
@@ -161,8 +161,8 @@ class UserAverage(AveragesBaseline):
 class ItemAverage(AveragesBaseline):
     """r̂_ui = IAvg(i): the accuracy attainable without personalisation."""
 
-    title: ClassVar[str] = "IA"
-    tunes: ClassVar[tuple[str, ...]] = ("beta_m",)
+    title = "IA"
+    tunes = ("beta_m",)
     algorithm: Literal["ia"]
     tuned: bool = tuned_field()
 
@@ -174,8 +174,8 @@ class ItemAverage(AveragesBaseline):
 class GlobalEffects(AveragesBaseline):
     """r̂_ui = IAvg(i) + UAvg(u): the simplest personalisation."""
 
-    title: ClassVar[str] = "GE"
-    tunes: ClassVar[tuple[str, ...]] = ("beta_u", "beta_m")
+    title = "GE"
+    tunes = ("beta_u", "beta_m")
     algorithm: Literal["ge"]
     tuned: bool = tuned_field()
 
@@ -191,9 +191,9 @@ class Popularity(Algorithm):
     A score is not a rating, so it has no errors. Cremonesi, Koren and Turrin 2010 call this method TopPop.
     """
 
-    title: ClassVar[str] = "Popularity"
-    stochastic: ClassVar[bool] = False
-    scores_only: ClassVar[bool] = True
+    title = "Popularity"
+    stochastic = False
+    scores_only = True
 
     algorithm: Literal["popularity"]
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import islice, product
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,7 +126,7 @@ class AlternatingLeastSquares(Algorithm):
     (`tuned_factorization`).
     """
 
-    title: ClassVar[str] = "Clean MF (ALS)"
+    title = "Clean MF (ALS)"
 
     algorithm: Literal["als"]
     factors: int = Field(5, ge=1, le=256, description="d, table 3")
@@ -168,7 +168,7 @@ class SGDFactorization(Algorithm):
     This is "Non-Private MF" in figures 3 and 4. The paper prints none of its parameters.
     """
 
-    title: ClassVar[str] = "Clean MF (SGD)"
+    title = "Clean MF (SGD)"
 
     algorithm: Literal["mf_sgd"]
     factors: int = Field(20, ge=1, le=64, description="d; not in the paper")
@@ -206,9 +206,9 @@ class ProbabilisticMF(GradientDescentPMF, Algorithm):
     ratings, which the paper leaves open, the model predicts the global average.
     """
 
-    title: ClassVar[str] = "PMF"
+    title = "PMF"
 
-    shares_lanes: ClassVar[bool] = True
+    shares_lanes = True
 
     algorithm: Literal["pmf"]
 
@@ -238,7 +238,7 @@ class Sampled(AroundABase):
     same batches.
     """
 
-    title: ClassVar[str] = "Sampled"
+    title = "Sampled"
 
     algorithm: Literal["sampled"]
     base: Annotated[CleanBase, Field(discriminator="algorithm"), BeforeValidator(tagged)]

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,7 +132,7 @@ class PearsonKNN(CorrelationKNN):
     All sums run over the users who rated both items.
     """
 
-    title: ClassVar[str] = "PCC"
+    title = "PCC"
     algorithm: Literal["pcc"]
 
     def similarities(
@@ -149,7 +149,7 @@ class CosineKNN(CorrelationKNN):
     more accurate.
     """
 
-    title: ClassVar[str] = "COS"
+    title = "COS"
     algorithm: Literal["cos"]
     over: Literal["raters", "co_raters"] = Field(
         "raters", description="the users over whom squares are summed: raters of the item, or of both items"
@@ -175,7 +175,7 @@ class ConstantNeighbourhood(NeighbourhoodBaseline):
     similarity is worth.
     """
 
-    title: ClassVar[str] = "Constant similarity"
+    title = "Constant similarity"
 
     algorithm: Literal["constant_nbm"]
 
@@ -196,7 +196,7 @@ class ProbabilisticNeighbourhood(NeighbourhoodBaseline):
     s₀ = 1.
     """
 
-    title: ClassVar[str] = "PNBM"
+    title = "PNBM"
 
     algorithm: Literal["pnbm"]
     initial_similarity: float = Field(1.0, gt=0, description="s₀")

@@ -5,7 +5,7 @@ Averages and factors of the ratings that an aggregator received are what a local
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, averages_of
-from dpmf_cli.algorithms.shared.base import Choices, Paper, PrivateAlgorithm, Variants, in_both_modes, in_mode
+from dpmf_cli.algorithms.shared.base import Choices, Paper, PrivateAlgorithm, in_both_modes, in_mode
 from dpmf_cli.algorithms.shared.budget import AveragesBudget, ItemAveragesBudget
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.item_products import (
@@ -141,13 +141,11 @@ class PublicKNN(PrivateAlgorithm):
     other items that the user rated.
     """
 
-    title: ClassVar[str] = "kNN, fixed covariance"
-    about: ClassVar[str] = (
-        "The comparison for private kNN: the same predictor with a fixed covariance, which needs no data."
-    )
-    paper: ClassVar[Paper] = Paper.DPMF
-    joint: ClassVar[bool] = True
-    revision: ClassVar[int] = 3
+    title = "kNN, fixed covariance"
+    about = "The comparison for private kNN: the same predictor with a fixed covariance, which needs no data."
+    paper = Paper.DPMF
+    joint = True
+    revision = 3
 
     algorithm: Literal["public_knn"]
     budget: AveragesBudget = AveragesBudget(global_averages=0.02, item_averages=0.54, user_averages=0.44)
@@ -168,7 +166,7 @@ class PublicKNN(PrivateAlgorithm):
         effects = averages_of(self, train, self.budget.for_effects(epsilons), curator)
         return AllAlike(train, effects, self)
 
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, run=bounded) | in_both_modes(
+    variants = in_both_modes(Neighbours.BOUNDED, run=bounded) | in_both_modes(
         Neighbours.UNBOUNDED, run=unbounded
     )
 
@@ -188,12 +186,10 @@ class PublicKNN(PrivateAlgorithm):
 class AveragesAndOwnMean(OwnMeansAlgorithm):
     """r̂_ui = MAvg_i + r̄_u: released item averages, and the user's own mean, which only the user sees."""
 
-    title: ClassVar[str] = "MM averages"
-    about: ClassVar[str] = (
-        "Private item averages and the user's own mean: the covariance methods without their covariance."
-    )
-    paper: ClassVar[Paper] = Paper.DPMF
-    revision: ClassVar[int] = 2
+    title = "MM averages"
+    about = "Private item averages and the user's own mean: the covariance methods without their covariance."
+    paper = Paper.DPMF
+    revision = 2
 
     algorithm: Literal["mm_averages"]
     budget: ItemAveragesBudget = ItemAveragesBudget()
@@ -211,12 +207,10 @@ class OwnMeanFixedCovariance(OwnMeansAlgorithm):
     that counts has the same coordinate for all items.
     """
 
-    title: ClassVar[str] = "MM fixed covariance"
-    about: ClassVar[str] = (
-        "The covariance methods of McSherry and Mironov 2009 with a covariance that needs no data."
-    )
-    paper: ClassVar[Paper] = Paper.DPMF
-    revision: ClassVar[int] = 2
+    title = "MM fixed covariance"
+    about = "The covariance methods of McSherry and Mironov 2009 with a covariance that needs no data."
+    paper = Paper.DPMF
+    revision = 2
 
     algorithm: Literal["mm_public"]
     budget: ItemAveragesBudget = ItemAveragesBudget()
@@ -238,11 +232,11 @@ class PrivateConstantNeighbourhood(PrivateNeighbourhood):
     The difference from this model at the same ε shows what a privately learned similarity is worth.
     """
 
-    title: ClassVar[str] = "Constant similarity, private averages"
-    about: ClassVar[str] = "The neighbourhood model with a constant similarity and private averages."
-    paper: ClassVar[Paper] = Paper.DPMF
-    variants: ClassVar[Variants] = in_mode(Mode.CORRECTED, *CERTIFIED)
-    revision: ClassVar[int] = 2
+    title = "Constant similarity, private averages"
+    about = "The neighbourhood model with a constant similarity and private averages."
+    paper = Paper.DPMF
+    variants = in_mode(Mode.CORRECTED, *CERTIFIED)
+    revision = 2
 
     algorithm: Literal["private_constant_nbm"]
     mode: Mode = Mode.CORRECTED
@@ -258,10 +252,10 @@ class PrivateConstantNeighbourhood(PrivateNeighbourhood):
 class LocalMean(LocalAlgorithm):
     """r̂_ui = the mean of all perturbed ratings: a method that does worse has learned nothing."""
 
-    title: ClassVar[str] = "mean of perturbed ratings"
-    about: ClassVar[str] = "The mean of all perturbed ratings: what a local method has to beat."
-    paper: ClassVar[Paper] = Paper.DPMF
-    revision: ClassVar[int] = 2
+    title = "mean of perturbed ratings"
+    about = "The mean of all perturbed ratings: what a local method has to beat."
+    paper = Paper.DPMF
+    revision = 2
 
     algorithm: Literal["local_mean"]
 
@@ -325,10 +319,10 @@ class LocalMeans(LocalAlgorithm):
     is clipped to [0, 1].
     """
 
-    title: ClassVar[str] = "item and user means"
-    about: ClassVar[str] = "Item and user means of perturbed ratings, debiased and shrunk."
-    paper: ClassVar[Paper] = Paper.DPMF
-    revision: ClassVar[int] = 2
+    title = "item and user means"
+    about = "Item and user means of perturbed ratings, debiased and shrunk."
+    paper = Paper.DPMF
+    revision = 2
 
     algorithm: Literal["local_means"]
     debias: bool = Field(True, description="read messages as ½ + (p − ½)/s, so that their mean is the rating")
@@ -353,11 +347,11 @@ class LocalMatrixFactorization(LocalFactorization):
     are overfitted.
     """
 
-    title: ClassVar[str] = "MF of perturbed ratings"
-    about: ClassVar[str] = "Matrix factorisation of perturbed ratings by unweighted ALS."
-    paper: ClassVar[Paper] = Paper.DPMF
-    revision: ClassVar[int] = 2
-    by_rating: ClassVar[bool] = True
+    title = "MF of perturbed ratings"
+    about = "Matrix factorisation of perturbed ratings by unweighted ALS."
+    paper = Paper.DPMF
+    revision = 2
+    by_rating = True
 
     algorithm: Literal["local_mf"]
     means: bool = Field(

@@ -459,11 +459,11 @@ class OwnRegression(PrivateAlgorithm):
     public. Constants were chosen on ML-100K and checked on one fold of ML-1M.
     """
 
-    title: ClassVar[str] = "Own regression"
-    paper: ClassVar[Paper] = Paper.DPMF
-    averaged: ClassVar[bool] = False
-    joint: ClassVar[bool] = True
-    counts_users: ClassVar[bool] = True
+    title = "Own regression"
+    paper = Paper.DPMF
+    averaged = False
+    joint = True
+    counts_users = True
 
     algorithm: Literal["own_regression"]
     neighbours: Neighbours = Neighbours.USER

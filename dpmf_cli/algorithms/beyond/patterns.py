@@ -322,9 +322,9 @@ class PatternAlgorithm(PrivateAlgorithm):
     measured  the parts among which ε is split, besides the average of all ratings
     """
 
-    paper: ClassVar[Paper] = Paper.DPMF
+    paper = Paper.DPMF
     variants: ClassVar[Variants] = {(Neighbours.BOUNDED, Mode.CORRECTED): None}
-    averaged: ClassVar[bool] = False
+    averaged = False
     measured: ClassVar[tuple[str, ...]]
 
     mode: Mode = Mode.CORRECTED
@@ -471,11 +471,9 @@ class PublicPattern(PatternAlgorithm):
     ratings.
     """
 
-    title: ClassVar[str] = "Public pattern"
-    about: ClassVar[str] = (
-        "Averages and factors on features of who rated what, for neighbours under which this is public."
-    )
-    measured: ClassVar[tuple[str, ...]] = (
+    title = "Public pattern"
+    about = "Averages and factors on features of who rated what, for neighbours under which this is public."
+    measured = (
         AVERAGES["items"],
         AVERAGES["users"],
         CORE,
@@ -519,13 +517,13 @@ class OwnPattern(PatternAlgorithm):
     and q share all of ε. *Joint* differential privacy: predictions use the target user's own ratings.
     """
 
-    title: ClassVar[str] = "Public pattern, own ratings"
-    about: ClassVar[str] = (
+    title = "Public pattern, own ratings"
+    about = (
         "The public pattern for joint differential privacy: users solve for their own part of the "
         "model, without noise."
     )
-    joint: ClassVar[bool] = True
-    measured: ClassVar[tuple[str, ...]] = (AVERAGES["items"], FACTORS["items"])
+    joint = True
+    measured = (AVERAGES["items"], FACTORS["items"])
 
     algorithm: Literal["own_pattern"]
     own_features: int = Field(24, ge=1, le=64, description="how many features y_i has; y_i has norm 1")
@@ -573,14 +571,14 @@ class ShrunkAverages(PrivateAlgorithm):
     logarithms of noisy counts, more strongly where sum and count have more noise.
     """
 
-    title: ClassVar[str] = "Shrunk averages"
-    about: ClassVar[str] = (
+    title = "Shrunk averages"
+    about = (
         "Averages for neighbours that differ in the presence of a rating, shrunk as far as their "
         "noise requires."
     )
-    paper: ClassVar[Paper] = Paper.DPMF
+    paper = Paper.DPMF
     variants: ClassVar[Variants] = {(Neighbours.UNBOUNDED, Mode.CORRECTED): None}
-    averaged: ClassVar[bool] = False
+    averaged = False
 
     algorithm: Literal["shrunk_averages"]
     neighbours: Neighbours = Neighbours.UNBOUNDED

@@ -1,10 +1,10 @@
 """Factorisations that Friedman et al. 2016, section 7, name or suggest without having them."""
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Paper, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import Paper, in_both_modes
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.private_factorization import (
     NormBoundedFactorization,
@@ -35,11 +35,11 @@ class ObjectivePrivateALS(PrivateLeastSquares):
     output perturbation at the same ε, and it is smaller the more items the user rated.
     """
 
-    title: ClassVar[str] = "PALS, objective"
-    about: ClassVar[str] = "ALS with objective perturbation, which Friedman et al. 2016, section 7, suggest."
-    paper: ClassVar[Paper] = Paper.DPMF
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
-    revision: ClassVar[int] = 2
+    title = "PALS, objective"
+    about = "ALS with objective perturbation, which Friedman et al. 2016, section 7, suggest."
+    paper = Paper.DPMF
+    variants = in_both_modes(Neighbours.BOUNDED)
+    revision = 2
 
     algorithm: Literal["pals_objective"]
 
@@ -71,14 +71,14 @@ class PrivateBatchGradientDescent(NormBoundedFactorization):
     neighbours.
     """
 
-    title: ClassVar[str] = "PBGD"
-    about: ClassVar[str] = (
+    title = "PBGD"
+    about = (
         "PBGD: batch gradient descent with joint clipping, a direction that Friedman et al. 2016 "
         "name in section 7."
     )
-    paper: ClassVar[Paper] = Paper.DPMF
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
-    revision: ClassVar[int] = 2
+    paper = Paper.DPMF
+    variants = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
+    revision = 2
 
     algorithm: Literal["pbgd"]
     learning_rate: float = Field(0.02, gt=0, le=1, description="γ, on sums of gradients")

@@ -60,9 +60,9 @@ class FrankWolfe(OwnMeansAlgorithm):
     make T steps.
     """
 
-    title: ClassVar[str] = "DP Frank–Wolfe"
-    counts_users: ClassVar[bool] = True
-    paper: ClassVar[Paper] = Paper.JAIN
+    title = "DP Frank–Wolfe"
+    counts_users = True
+    paper = Paper.JAIN
     only: ClassVar[ByMode] = {
         Mode.PUBLISHED: ("most_ratings", "failure"),
         Mode.CORRECTED: ("budget", "typical_count"),

@@ -4,7 +4,7 @@ McSherry and Mironov 2009, sections 4.2 and 4.3.
 """
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ from dpmf_cli.algorithms.shared.base import (
     UNUSED_WITHOUT_NOISE,
     Choices,
     PrivateAlgorithm,
-    Variants,
     in_both_modes,
 )
 from dpmf_cli.algorithms.shared.budget import Delta, Fractions
@@ -46,8 +45,8 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
     *Joint* differential privacy: predictions for a user use that user's own mean without noise.
     """
 
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.UNBOUNDED, Neighbours.USER)
-    joint: ClassVar[bool] = True
+    variants = in_both_modes(Neighbours.UNBOUNDED, Neighbours.USER)
+    joint = True
 
     neighbours: Neighbours = Neighbours.UNBOUNDED
     effects: EffectsParameters = EffectsParameters(beta_m=15, beta_u=20)

@@ -1,4 +1,4 @@
-"""The private item-item covariance of McSherry and Mironov 2009, from which `mm_knn` and `mm_svd` predict."""
+"""kNN and SVD on a private item-item covariance. McSherry and Mironov 2009."""
 
 from typing import Any, Literal, Self
 
@@ -8,9 +8,9 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.averages import Effects
-from dpmf_cli.algorithms.shared.base import Choices
+from dpmf_cli.algorithms.shared.base import Choices, Paper
 from dpmf_cli.algorithms.shared.budget import Fractions
-from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape, effects_cost
+from dpmf_cli.algorithms.shared.cost import ASKED, NOTHING, Cost, Shape, effects_cost, pairs_cost
 from dpmf_cli.algorithms.shared.item_covariance import (
     CANDIDATES,
     SHRINKAGES,
@@ -20,8 +20,13 @@ from dpmf_cli.algorithms.shared.item_covariance import (
 )
 from dpmf_cli.algorithms.shared.item_products import (
     SECONDS_PER_ENTRY,
+    NearestItems,
     ReleasedProducts,
+    Subspace,
     covariance_cost,
+    nearest_items_cost,
+    search_cost,
+    solve_cost,
     spectra_cost,
 )
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
@@ -218,3 +223,71 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
         if self.eigenpairs is not None:
             once += spectra_cost(shape, grid, cleaned=self.cleaning).seconds
         return Cost(calls * once, 0.0)
+
+
+class CovarianceKNN(PrivateCovariance):
+    """Predicts with the k rated items that share the most raters with the item to predict (Bell and Koren 2007).
+
+    r̂_ui = MAvg_i + r̄_u + Σ_j w_j (r_uj − MAvg_j − r̄_u),   w = (Avg_NN + ridge·I)⁻¹ Avg_Ni,   N by largest Wgt_ij
+    """
+
+    title = "MM kNN"
+    about = "kNN on the private covariance. McSherry and Mironov 2009, section 4.6."
+    paper = Paper.MCSHERRY
+    revision = 2
+
+    algorithm: Literal["mm_knn"]
+
+    def predictor(self, own: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> NearestItems:
+        ridge = self.ridge * self.effects.residual_clamp**2
+        return NearestItems(own, users, items, k=self.k, ridge=ridge, cleaned=self.eigenpairs)
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        search = search_cost(shape, self.k, searches=grid)
+        return self.cost_with(shape, grid, search, solve_cost(shape, self.k, grid * ASKED * shape.ratings))
+
+    def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
+        nearest = nearest_items_cost(shape, grid, self.k, pairs, calls, private_weights=True)
+        return pairs_cost(grid, pairs) + nearest + self.matrices_anew(shape, grid, calls)
+
+
+class CovarianceSVD(PrivateCovariance):
+    """Predicts with the k leading eigenvectors of Avg, on which the user's own residuals are fitted by ridge
+    regression.
+
+    r̂_ui = MAvg_i + r̄_u + V_i·a,   a = argmin Σ_j (r_uj − MAvg_j − r̄_u − V_j·a)² + Σ_b ridge_b·a_b²
+    """
+
+    title = "MM SVD"
+    about = "SVD of the private covariance. McSherry and Mironov 2009, section 4.6."
+    paper = Paper.MCSHERRY
+    revision = 2
+
+    algorithm: Literal["mm_svd"]
+    ridge: float = Field(
+        0.5,
+        ge=1e-6,
+        le=1e6,
+        description="the ridge of each direction, divided by its eigenvalue over B² unless `flat_ridge`",
+    )
+    flat_ridge: bool = Field(
+        False,
+        description="use the same ridge in every direction; otherwise it is divided by the eigenvalue, as if "
+        "a user's place along the direction were drawn with that variance",
+    )
+
+    def predictor(self, own: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> Subspace:
+        ridge = self.ridge if self.flat_ridge else self.ridge * self.effects.residual_clamp**2
+        return Subspace(own, users, items, k=self.k, ridge=ridge, flat=self.flat_ridge, cleaned=self.cleaning)
+
+    @property
+    def eigenpairs(self) -> int:
+        return self.k
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        seconds = grid * (shape.ratings * self.k**2 + shape.users * self.k**3) * 5e-10
+        return self.cost_with(shape, grid, NOTHING, Cost(seconds, ASKED * shape.ratings * 8.0 * grid))
+
+    def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
+        coordinates = Cost(pairs * grid * self.k * 1e-9, 0.0)
+        return pairs_cost(grid, pairs) + coordinates + self.matrices_anew(shape, grid, calls)
