@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, at_most, initial_factors
@@ -372,9 +371,3 @@ def test_the_noise_of_all_steps_adds_up_to_no_more_than_the_spread() -> None:
     noise = rates * math.sqrt(6) * 2.0 * multiplier / 0.5
     assert rates[:2] == pytest.approx([0.05, 0.05])
     assert noise[2:] == pytest.approx([0.1, 0.1])
-
-
-def test_a_delta_that_sampled_steps_cannot_have_is_refused() -> None:
-    dpps_mf(mode="corrected", delta=1e-13)
-    with pytest.raises(ValidationError, match="no δ below 1e-12 can be certified"):
-        dpps_mf(mode="corrected", delta=1e-13, sampling_rate=0.5)
