@@ -20,7 +20,7 @@ from dpmf_cli.privacy.accounting import mu_of_epsilon
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.release import Release
 from tests.algorithms.fitted import entry
-from tests.algorithms.test_pnbm import RATINGS, fit, predictions
+from tests.algorithms.test_pnbm import RATINGS, fit
 from tests.conftest import make_ratings
 
 EPSILONS = np.array([0.5, 4.0, 1000.0])
@@ -172,26 +172,6 @@ def test_corrected_steps_are_what_their_part_of_the_budget_allows(
     found, ledger = watched(algorithm, RATINGS, [*EPSILONS])
     assert_steps(found, lambda t: certified(t, rate, key, noise, neighbours))
     assert {entry.mechanism.split()[0].rstrip(",").lower() for entry in ledger.entries[-1:]} == {noise}
-
-
-@pytest.mark.parametrize(("beta", "apart"), [(16.0, 0.0), (10.0, 1e-3)])
-@pytest.mark.parametrize(
-    ("key", "rate", "more"),
-    [("dpsgd_pnbm", "learning_rate", {"floor": 3, "upscaling": 0.5}), ("dpps_pnbm", "initial_rate", {})],
-)
-def test_rescaling_by_beta_is_another_start_and_changes_no_prediction(
-    key: str, rate: str, more: dict[str, float], beta: float, apart: float
-) -> None:
-    """From (β·s₀, β·C, β²·η, λ/β²), S is β times that from (s₀, C, η, λ), including the noise: only η/s₀², λ·η and
-    C/s₀ matter. The two are equal up to the grids of releases, which are powers of two apart."""
-
-    def rescaled(by: float) -> Any:
-        scaled = {"floor": more["floor"] * by} if "floor" in more else {}
-        start = {"initial_similarity": 0.5 * by, rate: 0.2 * by**2, "regularization": 0.1 / by**2}
-        return entry(key, iterations=4, **{**more, **scaled, **start})
-
-    one, other = (predictions(rescaled(by), RATINGS) for by in (1.0, beta))
-    assert other == pytest.approx(one, rel=0, abs=apart)
 
 
 @pytest.mark.parametrize("mode", ["published", "corrected"])
