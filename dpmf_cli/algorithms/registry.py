@@ -3,12 +3,7 @@
 from typing import Any
 
 from dpmf_cli.algorithms.baselines import clean_averages, clean_factorizations, clean_neighbourhoods
-from dpmf_cli.algorithms.beyond import (
-    comparisons,
-    learned_features,
-    patterns,
-    perturbed_factorizations,
-)
+from dpmf_cli.algorithms.beyond import comparisons, learned_features, patterns, perturbed_factorizations
 from dpmf_cli.algorithms.field import dpals, dpam, frank_wolfe, hua_mf, liu_mf, mugdho_mf
 from dpmf_cli.algorithms.friedman2016 import isgd, pals, pge, pknn, psgd
 from dpmf_cli.algorithms.mcsherry2009 import mm_knn, mm_svd

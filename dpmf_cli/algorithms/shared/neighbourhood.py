@@ -195,9 +195,7 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
         description="c, corrected only: the largest norm of a user's gradient, at s₀ = 1",
     )
     least_ratings: int = later(
-        0,
-        ge=0,
-        description="users with fewer ratings are left out of learning; 21 in section 3",
+        0, ge=0, description="users with fewer ratings are left out of learning; 21 in section 3"
     )
 
     @classmethod
