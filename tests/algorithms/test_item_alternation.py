@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from dpmf_cli.algorithms.field.chien2021 import (
     PrivateAlternatingLeastSquares,
     PrivateAlternatingMinimization,
-    solved,
 )
 from dpmf_cli.algorithms.shared.factorization import at_most, initial_factors
 from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
@@ -190,31 +188,9 @@ def test_blocks_of_items_are_solved_as_all_of_them(monkeypatch: pytest.MonkeyPat
     assert np.array_equal(predicted(dpals("corrected"), 30.0)[0], found)
 
 
-def test_a_matrix_is_solved_after_its_projection() -> None:
-    """The nearest matrix without negative eigenvalues, in the Frobenius norm, keeps the others as they are."""
-    rng = np.random.default_rng(1)
-    grams = rng.normal(size=(5, 2, D, D))
-    grams = grams + np.swapaxes(grams, -1, -2) - np.eye(D)
-    sides, ridge = rng.normal(size=(5, D, 2)), rng.uniform(0.5, 2, (5, 2))
-    found = solved(grams, sides, ridge)
-    for i, lane in np.ndindex(5, 2):
-        values, vectors = np.linalg.eigh(grams[i, lane])
-        assert values.min() < 0
-        nearest = (vectors * np.maximum(values, 0)) @ vectors.T + ridge[i, lane] * np.eye(D)
-        assert found[i, :, lane] == pytest.approx(np.linalg.solve(nearest, sides[i, :, lane]))
-
-
 def mus(ledger: Ledger) -> dict[str, float]:
     """Δ/σ of the second model, by step. Together they are composed exactly."""
     return {entry.step: float(entry.mu[1]) for entry in ledger.entries if entry.mu is not None}
-
-
-def test_the_steps_compose_to_epsilon_exactly() -> None:
-    for entry in (dpals("corrected"), dpam("corrected")):
-        _, ledger = predicted(entry, 8.0)
-        whole = math.sqrt(sum(mu**2 for mu in mus(ledger).values()))
-        assert ledger.provable[1] == pytest.approx(8.0)
-        assert entry.epsilon_of(whole / entry.accounting.factor) == pytest.approx(8.0)
 
 
 def test_what_the_public_code_forgets_is_proved_by_the_scale() -> None:
@@ -229,8 +205,3 @@ def test_what_the_public_code_forgets_is_proved_by_the_scale() -> None:
     assert found["global count"] == pytest.approx(K * theta * entry.budget.centre / math.sqrt(2))
     assert ledger.claimed[1] == pytest.approx(8.0)
     assert 8 < ledger.provable[1] < math.inf
-
-
-def test_a_step_that_diverges_is_refused() -> None:
-    with pytest.raises(ValidationError, match="must be at most 10"):
-        dpam("corrected", learning_rate=0.1, item_ridge=10.5)

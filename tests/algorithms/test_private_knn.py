@@ -102,22 +102,6 @@ def test_predictions_are_those_of_dense_linear_algebra(
     assert found == pytest.approx(predicted_densely(model), abs=1e-4)
 
 
-def test_three_users_and_three_items_by_hand() -> None:
-    """No shrinkage to speak of, no averages to speak of: residuals are ±1/2 around the middle of the scale.
-
-    Users 0 and 1 rated items 0 and 1 alike, user 2 rated item 0 alone: Cov_01/Wgt_01 = Cov_00/Wgt_00 = 1/4, so
-    w = (1/4)/(1/4 + 1/4) at a ridge of 1/4, and user 2's residual of −1/2 moves item 1 by −1/4.
-    """
-    users, items = np.array([[0, 0, 1, 1, 2], [0, 1, 0, 1, 0]], np.int32)
-    values = np.array([3.5, 3.5, 2.5, 2.5, 2.5], np.float32)
-    ratings = Ratings(users, items, values, 3, 3, Scale(1, 5))
-    algorithm = pknn(ridge=0.25, shrinkage=1e-6)
-    model, _ = fitted(algorithm, ratings, [np.inf], STREAMS)
-    middle = replace(model.effects, items=np.full((3, 1), 3.0), users=np.zeros((3, 1)))
-    found = with_effects(model, middle).predict(np.array([2], np.int32), np.array([1], np.int32))
-    assert found[0, 0] == pytest.approx(3 - 0.25, abs=1e-5)
-
-
 @pytest.mark.parametrize("k", [2, 1000])
 @pytest.mark.parametrize("neighbours", [BOUNDED, UNBOUNDED])
 def test_the_fixed_covariance_is_the_same_predictor(neighbours: Neighbours, k: int) -> None:

@@ -11,15 +11,14 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.shared.averages import Effects, Part, averages_of
+from dpmf_cli.algorithms.shared.averages import Effects
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization, in_order
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN, grid_of, on_grid
-from dpmf_cli.privacy.ledger import Epsilons, Ledger
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.noise import unit_k_norm, unit_laplace
-from dpmf_cli.privacy.release import Release, Witness
 from tests.algorithms.fitted import descended, entry, predicted, within
 from tests.conftest import make_ratings
 from tests.released import released
@@ -134,47 +133,3 @@ def test_batch_gradient_descent_is_its_docstring(neighbours: str) -> None:
         p, q = within(keep * p + GAMMA * to_p, P_MAX), within(keep * q + GAMMA * to_q, Q_MAX)
     found = predictions("pbgd", epochs=k, clip=clip, neighbours=neighbours, mode="corrected")
     assert found == pytest.approx(expected(p, q), abs=2e-5)
-
-
-STEPS = {
-    "bounded": ["global average", "item averages", "global average of residuals", "user averages"],
-    "unbounded": [
-        "global sum",
-        "global count",
-        "item sums",
-        "item counts",
-        "global sum of residuals",
-        "global count of residuals",
-        "user sums",
-        "user counts",
-    ],
-}
-
-
-class OneLoudStep(Witness):
-    """A witness that silences the noise of all steps except one."""
-
-    def __init__(self, loud: str | None) -> None:
-        self._loud = loud
-
-    def published(
-        self, release: Release, lanes: slice, first: int, clean: np.ndarray, noisy: np.ndarray
-    ) -> np.ndarray:
-        return noisy if release.entry.step == self._loud else clean
-
-
-@pytest.mark.parametrize(
-    ("neighbours", "step"), [(kind, step) for kind, steps in STEPS.items() for step in steps]
-)
-def test_the_noise_of_every_average_reaches_the_averages(neighbours: str, step: str) -> None:
-    """With all other noise silenced, the averages still differ from the clean ones."""
-
-    def averages(loud: str | None) -> np.ndarray:
-        curator = Curator(Ledger([1.0]), streams("averages"), OneLoudStep(loud))
-        pge = entry("pge", neighbours=neighbours, mode="corrected")
-        shares = {part: np.array([1 / 3]) for part in Part} | {Part.OVERALL: np.array([1 / 6])}
-        found = averages_of(pge, RATINGS, shares, curator)
-        assert [spent.step for spent in curator.ledger.entries] == STEPS[neighbours]
-        return np.concatenate([found.items.ravel(), found.users.ravel()])
-
-    assert np.abs(averages(step) - averages(None)).max() > 1e-4

@@ -137,11 +137,16 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
     def charges_averages(self) -> bool:
         return self.mode is Mode.CORRECTED
 
-    def neighbours_of_items(self, train: Ratings) -> NDArray[np.int32]:
-        """(n_items, k) the neighbours of each item."""
-        if self.chooses_neighbours:
-            return most_co_rated(train, self.neighbourhood)
-        return all_others(train.n_items)
+    def start(
+        self, train: Ratings, epsilons: Epsilons, curator: Curator, similarity: float
+    ) -> tuple[NeighbourhoodModel, int]:
+        """The model with averages, the neighbours of each item and the same similarity of all; and how many
+        similarities it has."""
+        averages = self.item_averages(train, epsilons, curator)
+        others = (
+            most_co_rated(train, self.neighbourhood) if self.chooses_neighbours else all_others(train.n_items)
+        )
+        return neighbourhood_model(train, others, similarity, averages), others.size
 
     @property
     def steps_of_learning(self) -> int:
@@ -163,10 +168,6 @@ class LearningBudget(ItemAveragesBudget):
     global_averages: float = Field(0.02, gt=0, lt=1)
     item_averages: float = Field(0.58, gt=0, lt=1)
     similarities: float = Field(0.40, gt=0, lt=1)
-
-
-DEVIATION = {NoiseKind.LAPLACE: math.sqrt(2), NoiseKind.GAUSSIAN: 1.0}
-"""The standard deviation of noise of scale 1."""
 
 
 def error_bound(scale: Scale, t: int) -> float:
@@ -194,9 +195,7 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
         description="c, corrected only: the largest norm of a user's gradient, at s₀ = 1",
     )
     least_ratings: int = later(
-        0,
-        ge=0,
-        description="users with fewer ratings are left out of learning; 21 in section 3",
+        0, ge=0, description="users with fewer ratings are left out of learning; 21 in section 3"
     )
 
     @classmethod
@@ -241,14 +240,13 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
         clipped: every term is in a different row of S, hence ‖g_u‖ ≤ c. For the same reason a sample of ratings would
         amplify next to nothing, so users are sampled.
         """
-        averages = self.item_averages(train, epsilons, curator)
-        neighbours = self.neighbours_of_items(train)
-        model = neighbourhood_model(train, neighbours, self.initial_similarity, averages)
+        model, size = self.start(train, epsilons, curator, self.initial_similarity)
         learned = self.clipped(self.learned_from(train, streams))
         rng = streams.generator("samples")
-        for t, gradients in enumerate(self.gradients(neighbours.size, epsilons, curator), start=1):
+        deviation = math.sqrt(2) if self.noise is NoiseKind.LAPLACE else 1.0  # of noise of scale 1
+        for t, gradients in enumerate(self.gradients(size, epsilons, curator), start=1):
             users = rng.random(train.n_users) < self.sampling_rate
-            rates = self.rates(t, DEVIATION[self.noise] * gradients.scale)
+            rates = self.rates(t, deviation * gradients.scale)
             step = SimilarityStep(users[learned.train.users], rates, self.regularization)
             gradients.inside(descend_noisy_similarities, model, learned, step)
         return model
@@ -269,29 +267,27 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
         return self.clip / self.initial_similarity
 
     def gradients(self, size: int, epsilons: Epsilons, curator: Curator) -> Iterator[Release]:
-        """The release of each step's `size` sums of gradients. They cost the ε that the averages leave."""
-        noise = {NoiseKind.LAPLACE: self._laplace, NoiseKind.GAUSSIAN: self._gaussian}
-        return noise[self.noise](size, epsilons, curator)
+        """The release of each step's `size` sums of gradients. They cost the ε that the averages leave.
 
-    def _laplace(self, size: int, epsilons: Epsilons, curator: Curator) -> Iterator[Release]:
-        """Every step claims an equal part of ε."""
-        each = self.budget.similarities * epsilons / self.iterations
-        return (
-            subsampled_laplace(
-                f"gradient {t}",
-                (size,),
-                rate=self.sampling_rate,
-                sensitivity=clipped_contributions(self._contribution, 1, self.neighbours),
-                epsilon=before_sampling(each, self.sampling_rate),
-                claimed=each,
-                curator=curator,
-                stream="gradients",
+        Laplace: every step claims an equal part of ε. Gaussian: an accountant certifies all steps together, composed
+        with the averages.
+        """
+        moves = clipped_contributions(self._contribution, self.noise.norm, self.neighbours)
+        if self.noise is NoiseKind.LAPLACE:
+            each = self.budget.similarities * epsilons / self.iterations
+            return (
+                subsampled_laplace(
+                    f"gradient {t}",
+                    (size,),
+                    rate=self.sampling_rate,
+                    sensitivity=moves,
+                    epsilon=before_sampling(each, self.sampling_rate),
+                    claimed=each,
+                    curator=curator,
+                    stream="gradients",
+                )
+                for t in range(1, self.iterations + 1)
             )
-            for t in range(1, self.iterations + 1)
-        )
-
-    def _gaussian(self, size: int, epsilons: Epsilons, curator: Curator) -> Iterator[Release]:
-        """An accountant certifies all steps together, composed with the averages."""
         theta = np.array([self.theta_of(float(epsilon)) for epsilon in epsilons])
         multiplier = noise_multipliers(
             epsilons,
@@ -306,7 +302,7 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
             (size,),
             repetitions=self.iterations,
             rate=self.sampling_rate,
-            sensitivity=clipped_contributions(self._contribution, 2, self.neighbours),
+            sensitivity=moves,
             contribution=self._contribution,
             multiplier=multiplier,
             curator=curator,

@@ -155,12 +155,7 @@ class Measurer:
         of_all = np.array([self.accounting.theta_of(float(epsilon)) for epsilon in self.epsilons])
         theta = self.accounting.fractions[measurement] * of_all
         return self.accounting.mechanism(theta, self.pieces[measurement])(
-            step,
-            shape,
-            sensitivity=moves,
-            calibrated_to=calibrated_to,
-            curator=self.curator,
-            later=later,
+            step, shape, sensitivity=moves, calibrated_to=calibrated_to, curator=self.curator, later=later
         )
 
 
