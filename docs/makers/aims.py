@@ -22,7 +22,7 @@ from dpmf_cli.evaluation.levels import band
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.evaluation.ranking import MODEST, Bar, Frontier, Standing, best_at
 from dpmf_cli.privacy.protection import Guarantee, Protection
-from dpmf_cli.report.advice import attempt_of
+from dpmf_cli.report.advice import Attempt
 from dpmf_cli.report.tables.columns import NONE
 from dpmf_cli.report.tables.layout import Group, TextTable
 from dpmf_cli.report.tables.ranked import CAVEAT, baselines_and_design, found_in, short_marked
@@ -140,7 +140,7 @@ def _crossing(bar: Bar) -> Callable[[Standing], Reached]:
             return Reached(standing, value, value, value)
         crossing = standing.crossings[bar]
         low, high = (
-            (math.nan, math.nan) if crossing.over == "none" else attempt_of(crossing, standing.curve).range
+            (math.nan, math.nan) if crossing.over == "none" else Attempt(crossing, standing.curve).range
         )
         return Reached(standing, value, low, high, below=crossing.status is Status.BELOW_GRID)
 

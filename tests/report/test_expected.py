@@ -33,8 +33,7 @@ from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.privacy.subsampling import SampledSteps
-from dpmf_cli.report.advice import advice, untried
-from dpmf_cli.report.answer import answer, odds
+from dpmf_cli.report.advice import advice, answer, odds, untried
 from dpmf_cli.report.figures.chart import Chart, Level
 from dpmf_cli.report.figures.charts import curves_chart, growth_lines, sweep_charts
 from dpmf_cli.report.figures.drawings import charts_of, curves_figure, growth_figure, sweep_figure
