@@ -55,7 +55,7 @@ test-fuzz: $(STAMP) ## give all loaders some 155,500 broken files (docs/operatio
 	DPMF_FAULTS=full $(BIN)/python -m pytest tests/fuzz
 
 test-cluster: $(STAMP) ## kill a Dask cluster's workers and scheduler over and over, and compare with a local run
-	$(BIN)/python -m tests.cluster_suite
+	DPMF_FAULTS=full $(BIN)/python -m pytest -s tests/running/test_cluster.py -k new_schedulers
 
 check: $(STAMP) ## check lint, types, formatting, imports, and the committed schema, reference and tables of pages
 	$(BIN)/ruff check .

@@ -19,7 +19,7 @@ from dpmf_cli.datasets.spec import CatalogSpec, PrizeSet
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.results.task import Cut
 from dpmf_cli.experiment.running.batches import _split
-from tests.config.test_grids import run_inside
+from tests.command import here
 from tests.datasets.building import faults, tarred
 
 CUSTOMERS = [1000 + 7 * user for user in range(12)]
@@ -180,12 +180,12 @@ def test_a_whole_run_on_a_fixed_test_set(
 
     def planned() -> dict[str, tuple[int, int]]:
         capsys.readouterr()
-        run_inside(monkeypatch, tmp_path, cache, "plan", "x.yaml", "--json", data="data")
+        here(monkeypatch, tmp_path, cache, "plan", "x.yaml", "--json", data="data")
         plan = json.loads(capsys.readouterr().out)
         return {part["label"]: (part["tasks"], part["left"]) for part in plan["algorithms"]}
 
     assert planned() == {"IA": (1, 1), "GE": (1, 1), "PGE": (3, 3)}
-    run_inside(monkeypatch, tmp_path, cache, "run", "x.yaml", "-j", "1", data="data")
+    here(monkeypatch, tmp_path, cache, "run", "x.yaml", "-j", "1", data="data")
     drawn = capsys.readouterr().out
     assert "* one fold: the interval is over runs only" in drawn
     loose = next(
@@ -200,7 +200,7 @@ def test_a_whole_run_on_a_fixed_test_set(
     assert float(item_average["rmse"]) == pytest.approx(item_average_error(which, tmp_path))
     manifest = json.loads((tmp_path / "results" / "x" / "manifest.json").read_bytes())
     assert manifest["config"]["test"] == which
-    run_inside(monkeypatch, tmp_path, cache, "crossings", "--format", "csv", data="data")
+    here(monkeypatch, tmp_path, cache, "crossings", "--format", "csv", data="data")
     crossings = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert "incomplete" not in {row["status"] for row in crossings}
     assert [row["baseline"] for row in crossings] == ["IA", "GE", "Cinematch probe", "Cinematch quiz"]

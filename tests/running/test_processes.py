@@ -24,7 +24,7 @@ from dpmf_cli.experiment.running import processes
 from dpmf_cli.experiment.running import processes as module
 from dpmf_cli.experiment.running.batches import Batch
 from dpmf_cli.experiment.running.processes import Claims, each_of, in_rounds
-from tests.processes import children
+from tests.command import children
 from tests.results.test_store import result, task
 
 
