@@ -52,8 +52,8 @@ def test_pure_steps_show_their_shares_and_the_total() -> None:
 
 def test_gaussian_steps_show_mu_where_no_share_adds_up() -> None:
     ledger = Ledger([10.0], delta=1e-6)
-    ledger.spend_gaussian("charged", L2, np.array([0.3]), claimed=np.array([2.0]))
-    ledger.spend_gaussian("composed", L2, np.array([0.4]))
+    ledger.spend("charged", "Gaussian", L2, theta=np.array([0.3]), claimed=np.array([2.0]))
+    ledger.spend("composed", "Gaussian", L2, theta=np.array([0.4]))
     table = table_of(ledger)
     rows = table.groups[0].rows
     assert [row[3:] for row in rows[:2]] == [("0.200 ε", "0.300 μ"), ("0.400 μ", "0.400 μ")]
@@ -65,7 +65,7 @@ def test_gaussian_steps_show_mu_where_no_share_adds_up() -> None:
 
 def test_a_gaussian_step_of_which_nothing_can_be_proved_shows_infinity() -> None:
     ledger = Ledger([10.0], delta=1e-6)
-    ledger.spend_gaussian("composed", L2, np.array([0.4]), claimed=np.array([2.0]))
+    ledger.spend("composed", "Gaussian", L2, theta=np.array([0.4]), claimed=np.array([2.0]))
     (step,) = steps_of(ledger)
     table = ledger_table({"x": [{**step, "mu": [math.inf], "provable": [math.inf]}]}, [curve_of(ledger)])
     assert table.groups[0].rows[0][3:] == ("0.200 ε", "∞")
@@ -73,8 +73,10 @@ def test_a_gaussian_step_of_which_nothing_can_be_proved_shows_infinity() -> None
 
 def test_sampled_steps_show_their_noise_where_no_share_adds_up() -> None:
     ledger = Ledger([10.0], delta=1e-6)
-    ledger.spend_sampled("composed", L2, SampledSteps(np.array([4.0]), 0.1, 5))
-    ledger.spend_sampled("charged", L2, SampledSteps(np.array([8.0]), 0.1, 5), claimed=np.array([2.0]))
+    ledger.spend("composed", "sampled", L2, sampled=SampledSteps(np.array([4.0]), 0.1, 5))
+    ledger.spend(
+        "charged", "sampled", L2, sampled=SampledSteps(np.array([8.0]), 0.1, 5), claimed=np.array([2.0])
+    )
     table = table_of(ledger)
     rows = table.groups[0].rows
     assert [row[3:] for row in rows[:2]] == [("4.00 σ/c", "4.00 σ/c"), ("0.200 ε", "8.00 σ/c")]
@@ -87,7 +89,7 @@ def test_sampled_steps_show_their_noise_where_no_share_adds_up() -> None:
 def test_the_csv_has_one_row_for_each_step_and_epsilon_and_mu_where_there_is_one() -> None:
     ledger = Ledger([1.0, math.inf], delta=1e-6)
     ledger.spend("pure", "Laplace", L1, 0.1 * ledger.limit)
-    ledger.spend_gaussian("gaussian", L2, np.array([0.01, np.inf]))
+    ledger.spend("gaussian", "Gaussian", L2, theta=np.array([0.01, np.inf]))
     rows = list(csv.DictReader(io.StringIO(ledger_csv({"x": steps_of(ledger)}))))
     assert [(row["step"], row["epsilon"], row["mu"]) for row in rows] == [
         ("pure", "1.0", ""),
