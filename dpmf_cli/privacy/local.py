@@ -9,7 +9,7 @@ somebody rated are not hidden at all. Neera et al. 2020 conclude that the method
 is not proved.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,14 +52,18 @@ class Traffic:
         return self.down / self.users
 
 
+@dataclass(eq=False, kw_only=True)
 class Sealed:
     """Messages that have passed a local mechanism. Raises TypeError if anything else tries to make them."""
 
-    def __init__(self, seal: object) -> None:
+    seal: InitVar[object]
+
+    def __post_init__(self, seal: object) -> None:
         if seal is not _SEAL:
             raise TypeError(f"only a local mechanism can make {type(self).__name__}")
 
 
+@dataclass(eq=False, kw_only=True)
 class PerturbedRatings(Sealed, UserMajor):
     """The messages of all users, decoded, for each ε of the grid.
 
@@ -70,24 +74,14 @@ class PerturbedRatings(Sealed, UserMajor):
     epsilons      (E,)
     """
 
-    def __init__(
-        self,
-        seal: object,
-        *,
-        users: NDArray[np.int32],
-        items: NDArray[np.int32],
-        n_users: int,
-        n_items: int,
-        scale: Scale,
-        epsilons: NDArray[np.float64],
-        values: LaneValues,
-        message_bytes: int,
-    ) -> None:
-        super().__init__(seal)
-        self.users, self.items = users, items
-        self.n_users, self.n_items = n_users, n_items
-        self.scale, self.epsilons, self.values = scale, epsilons, values
-        self.message_bytes = message_bytes
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
+    n_users: int
+    n_items: int
+    scale: Scale
+    epsilons: NDArray[np.float64]
+    values: LaneValues
+    message_bytes: int
 
     @property
     def means(self) -> NDArray[np.float64]:
@@ -172,7 +166,7 @@ def perturb_ratings(
         values = (train.values[rows].astype(np.float64) - train.scale.minimum) / train.scale.width
         received.put(rows, 0.5 + (messages.sent(values, first) - 0.5) / slope)
     return PerturbedRatings(
-        _SEAL,
+        seal=_SEAL,
         users=train.users,
         items=train.items,
         n_users=train.n_users,
@@ -189,6 +183,7 @@ def _message_bytes(n_items: int, *payload: tuple[str, str]) -> int:
     return np.dtype([("item", np.min_scalar_type(max(n_items - 1, 0))), *payload]).itemsize
 
 
+@dataclass(eq=False, kw_only=True)
 class PerturbedSigns(Sealed):
     """One reported number of each device's rating, decoded, for each ε of the grid.
 
@@ -197,17 +192,10 @@ class PerturbedSigns(Sealed):
     numbers             (n, E) the decoded numbers, whose means are the numbers in [−1, 1] that were perturbed
     """
 
-    def __init__(
-        self,
-        seal: object,
-        *,
-        items: NDArray[np.int32],
-        coordinates: NDArray[np.uint8],
-        weights: NDArray[np.int64],
-        numbers: NDArray[np.float32],
-    ) -> None:
-        super().__init__(seal)
-        self.items, self.coordinates, self.weights, self.numbers = items, coordinates, weights, numbers
+    items: NDArray[np.int32]
+    coordinates: NDArray[np.uint8]
+    weights: NDArray[np.int64]
+    numbers: NDArray[np.float32]
 
 
 class SignChannel:
@@ -265,4 +253,6 @@ class SignChannel:
             rows = slice(first, first + CHUNK)
             decoded[rows] = reports.sent((np.clip(numbers[rows], -1, 1) + 1) / 2, first)
         self.messages += len(numbers)
-        return PerturbedSigns(_SEAL, items=items, coordinates=coordinates, weights=weights, numbers=decoded)
+        return PerturbedSigns(
+            seal=_SEAL, items=items, coordinates=coordinates, weights=weights, numbers=decoded
+        )

@@ -274,15 +274,9 @@ class Piecewise(LocalMechanism):
         far = q / ((1 + q) * (largest + 1))  # the density away from t
         before, near = (low + largest) * far, 1 / (1 + q)
         with np.errstate(divide="ignore", invalid="ignore"):  # `far` = 0 where ε = ∞
-            out = np.where(
-                uniforms < before,
-                uniforms / far - largest,
-                np.where(
-                    uniforms < before + near,
-                    low + (uniforms - before) * (largest - 1) / near,
-                    low + largest - 1 + (uniforms - before - near) / far,
-                ),
-            )
+            below, above = uniforms / far - largest, low + largest - 1 + (uniforms - before - near) / far
+            within = low + (uniforms - before) * (largest - 1) / near
+        out = np.where(uniforms < before, below, np.where(uniforms < before + near, within, above))
         grid = grid_of(2 * q / -np.expm1(-epsilons / 2))
         last = np.floor(largest / grid) * grid
         return on_grid(np.where(far > 0, np.clip(out, -last, last), t), grid) / 2 + 0.5
@@ -321,12 +315,9 @@ class Sign:
         return np.where(uniforms < 0.5 + (numbers - 0.5) * certainty, 1.0, -1.0) / certainty
 
 
-COARSEST_STEP = 1 / 20
-"""The least step of a rating scale, over its width, that is used for levels as it is.
-
-A scale with a finer step, or without one, is rounded to `CONTINUOUS_LEVELS`: randomised response needs few
-answers."""
-CONTINUOUS_LEVELS = 5
+COARSEST_STEP, CONTINUOUS_LEVELS = 1 / 20, 5
+"""The least step of a rating scale, over its width, that is used for levels as it is. A scale with a finer step, or
+without one, is rounded to so many levels: randomised response needs few answers."""
 
 
 def mechanism_on(scale: Scale, kind: Mechanism, levels: int | None = None) -> LocalMechanism:
@@ -337,16 +328,12 @@ def mechanism_on(scale: Scale, kind: Mechanism, levels: int | None = None) -> Lo
     if levels is None:
         step = scale.step / scale.width
         levels = round(1 / step) + 1 if step >= COARSEST_STEP else CONTINUOUS_LEVELS
-    match kind:
-        case Mechanism.BLP:
-            return BoundedLaplace()
-        case Mechanism.LAPLACE:
-            return ClampedLaplace()
-        case Mechanism.GRR:
-            return RandomisedResponse(levels)
-        case Mechanism.OUE:
-            return UnaryEncoding(levels)
-        case Mechanism.PIECEWISE:
-            return Piecewise()
-        case Mechanism.DUCHI:
-            return Duchi()
+    made: dict[Mechanism, LocalMechanism] = {
+        Mechanism.BLP: BoundedLaplace(),
+        Mechanism.LAPLACE: ClampedLaplace(),
+        Mechanism.GRR: RandomisedResponse(levels),
+        Mechanism.OUE: UnaryEncoding(levels),
+        Mechanism.PIECEWISE: Piecewise(),
+        Mechanism.DUCHI: Duchi(),
+    }
+    return made[kind]

@@ -101,16 +101,9 @@ def posterior_sampling(
         temperature=schedule.temperature,
     )
     power, rng = posterior_power(epsilon, bound), curator.noise(step)
+    deviations = (np.where(np.isinf(epsilon), 0.0, schedule.deviation(t + 1)) for t in range(schedule.steps))
+    noises = (LaneNoise.drawn(unit_normal, shape, rng, deviation) for deviation in deviations)
     return (
-        LangevinStep(
-            schedule.rate(t) / 2 * power,
-            curator.release(
-                entry,
-                LaneNoise.drawn(
-                    unit_normal, shape, rng, np.where(np.isinf(epsilon), 0.0, schedule.deviation(t))
-                ),
-                draw=t - 1,
-            ),
-        )
-        for t in range(1, schedule.steps + 1)
+        LangevinStep(schedule.rate(t) / 2 * power, release)
+        for t, release in enumerate(curator.releases(entry, noises), start=1)
     )

@@ -263,7 +263,7 @@ def own_noise(noise: Callable[[Fit, Shape, Numbers], LaneNoise]) -> Callable[...
     def release(self: Fit, step: str, shape: Shape, sensitivity: Sensitivity, share: float) -> Release:
         epsilon, ledger = share * self.epsilons, self.curator.ledger
         if self.toy.gaussian:
-            entry = ledger.spend_gaussian(step, sensitivity, epsilon)
+            entry = ledger.spend(step, "Gaussian", sensitivity, theta=epsilon)
         else:
             entry = ledger.spend(step, "Laplace", sensitivity, epsilon)
         return self.curator.release(entry, noise(self, shape, sensitivity.value / epsilon * (1 + MARGIN)))

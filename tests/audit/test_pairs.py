@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf_cli.audit.pairs import SCALES, SHAPES, Pair, large_pairs, larger_pairs, pairs_of, tiny_pairs
+from dpmf_cli.audit.pairs import SCALES, SHAPES, Pair, hovering_pair, larger_pairs, pairs_of, tiny_pairs
 from dpmf_cli.core.ratings import Ratings, Scale, with_ratings
 from dpmf_cli.privacy.neighbours import HIDE_IDS, Neighbours
 
@@ -154,7 +154,7 @@ def running_sum(row: NDArray[np.floating], kind: type[np.floating]) -> float:
 @pytest.mark.parametrize("power", [15, 17])
 def test_large_pairs_hover_at_powers_of_two(neighbours: Neighbours, power: int) -> None:
     """A float64 sum moves by the one rating. A float32 sum moves by a last digit for each of many later ratings."""
-    (pair,) = large_pairs(neighbours, (power,))
+    pair = hovering_pair(neighbours, power)
     assert f"2^{power}" in pair.name
     assert_neighbours(pair, neighbours)
     rows = [

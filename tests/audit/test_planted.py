@@ -19,7 +19,7 @@ from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
 from dpmf_cli.audit.entries import registered
 from dpmf_cli.audit.job import Job, Settings, audit
 from dpmf_cli.audit.judge import Finding, Flaw
-from dpmf_cli.audit.pairs import large_pairs, tiny_pairs
+from dpmf_cli.audit.pairs import hovering_pair, tiny_pairs
 from dpmf_cli.audit.replay import low_bits, replay
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.similarity_descent import LearnedRatings
@@ -410,10 +410,10 @@ def test_sums_in_float32_show_on_large_data_alone(neighbours: Neighbours) -> Non
     of_float32 = fit_with(descends_by=kernel_that(sums=in_float32))
     mistaken, right = (Toy(fits=fit, neighbours=neighbours) for fit in (of_float32, Fit))
     assert list(findings(mistaken)) == []
-    for pair in large_pairs(neighbours, (13, 15)):
-        assert replay(right, pair, 300.0).findings == ()
+    for pair in (hovering_pair(neighbours, power) for power in (13, 15)):
+        assert replay(right, pair, 300.0).findings == []
         assert Flaw.AFTER in {each.flaw for each in replay(mistaken, pair, 300.0).findings}
-    (pair,) = large_pairs(neighbours, (17,))
+    pair = hovering_pair(neighbours, 17)
     assert replay(mistaken, pair, 300.0).steps["descent"].of_sensitivity > 50
 
 

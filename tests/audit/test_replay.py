@@ -82,7 +82,7 @@ def test_neighbours_that_do_not_differ_cost_nothing() -> None:
     pair = next(tiny_pairs(Neighbours.BOUNDED, 1))
     same = Pair("the same", pair.here, pair.here, pair.changed)
     seen = replay(one("pge", Neighbours.BOUNDED, Mode.CORRECTED), same, 1.0)
-    assert (seen.findings, seen.loss) == ((), 0)
+    assert (seen.findings, seen.loss) == ([], 0)
     assert all(each.of_sensitivity == 0 for each in seen.steps.values())
 
 

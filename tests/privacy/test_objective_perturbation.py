@@ -17,7 +17,7 @@ from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.factorization import KnownModel
 from dpmf_cli.algorithms.zhang2018 import private_pmf as dp_pmf
-from dpmf_cli.audit.bounds import best_threshold, counts_of, epsilon_of_event
+from dpmf_cli.audit.bounds import best_threshold, epsilon_of_event
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import RatingsByRow, RowProblem, SideRatings, solve_perturbed
@@ -157,7 +157,7 @@ def released(algorithm: PrivateAlgorithm, ratings: Ratings, epsilon: float, stre
 def separating_epsilon(seen: np.ndarray) -> float:
     """A lower bound, at 99 %, of the ε that separates two rows of independent outputs."""
     event = best_threshold(seen[0, ::2], seen[1, ::2], 0)
-    return epsilon_of_event(*counts_of(event, seen[0, 1::2], seen[1, 1::2]), 0, 0.99)
+    return epsilon_of_event(event.counts(seen[0, 1::2], seen[1, 1::2]), 0, 0.99)
 
 
 def of_one_factor(mode: str, **parameters: Any) -> PrivateAlgorithm:
