@@ -86,7 +86,7 @@ def test_damaged_tables_manifests_and_caches(
         row.injected + times(often, 2),
     )
     while row.injected < goal:
-        cached = [path for of in ("ratings/*/*", "sources/*/*", "digests/*") for path in here.cache.glob(of)]
+        cached = [path for of in ("ratings/*/*", "sources/*", "digests/*") for path in here.cache.glob(of)]
         tables = [*(here.results / NAME).iterdir(), manifest]
         path = rng.choice(sorted({"any": cached + tables, "cache": cached}.get(kind, tables)))
         whole = damage(path, change, rng)
