@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.datasets.folders import DataIdentity
 from dpmf_cli.datasets.formats.source import Raw
 from dpmf_cli.datasets.stars import GRID_TOLERANCE
 
@@ -23,13 +24,22 @@ _LONGEST_ID = 200
 class Canonical:
     """Canonical ratings, and the source's ids: user u of `ratings` is `user_ids[u]` (n_users,) in the source.
 
-    merged   number of rows of the source that repeat a (user, item) pair, and so add no rating
+    merged     number of rows of the source that repeat a (user, item) pair, and so add no rating
+    checksum   that of the ratings, if they are kept: then all arrays are read-only
     """
 
     ratings: Ratings
     user_ids: Ids
     item_ids: Ids
     merged: int = 0
+    checksum: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset(Canonical):
+    """Ratings that are kept, with their name."""
+
+    identity: DataIdentity
 
 
 class NoRatingsError(DpmfError):

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import urljoin, urlsplit
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.files import flush, make_folder, rename, sweep, temporary_folder, write_whole
+from dpmf_cli.core.files import flush, make_folder, rename, sweep, temporary_folder, write_whole, writing
 from dpmf_cli.core.terminal import unguarded
 from dpmf_cli.datasets import archives, loading, located
 from dpmf_cli.datasets.archives import Wanted
-from dpmf_cli.datasets.catalog import CatalogEntry, Download, IndexPackage, SourcePart
+from dpmf_cli.datasets.catalog import CatalogEntry, Mirror, SourcePart
 from dpmf_cli.datasets.sanity import TOLERANCE, figures
 
 if TYPE_CHECKING:
@@ -139,50 +139,57 @@ _MOST_OF_A_PAGE = 32 << 20
 """Most bytes of an index's page about a package."""
 
 
-def from_mirror(mirror: Download | IndexPackage, folder: Path) -> Path:
-    """Downloads a file with the right checksum into `folder`. Raises `MirrorError` if the mirror gives none."""
-    if isinstance(mirror, IndexPackage):
-        return _member(mirror, _release(mirror, folder), folder / "kept")
-    place = folder / "file"
-    download(session(), mirror.url, place, mirror.most_bytes, mirror.digest)
-    return place
+def from_mirror(mirror: Mirror, folder: Path) -> Path:
+    """Downloads a file with the right checksum into `folder`. Raises `MirrorError` if the mirror gives none.
+
+    Of a release on the package index, which is read as an archive, only the one wanted file is kept.
+    """
+    if mirror.url:
+        download(session(), mirror.url, folder / "file", mirror.most_bytes, mirror.digest)
+        return folder / "file"
+    for member in archives.members(_release(mirror, folder), Wanted((mirror.filename,))):
+        with (folder / "kept").open("wb") as file:
+            shutil.copyfileobj(member.stream, file)
+        with (folder / "kept").open("rb") as kept:
+            if located.digest(kept, located.kinds([mirror.digest])[0]) == mirror.digest:
+                return folder / "kept"
+    raise MirrorError(f"the release has no {mirror.filename} with the right checksum")
 
 
-def _release(mirror: IndexPackage, folder: Path) -> Path:
+def _release(mirror: Mirror, folder: Path) -> Path:
     """Downloads the release's own file, from the first of the user's indexes that gives it.
 
     Raises MirrorError, with the reasons, if none does.
     """
     options = _pip_options()
-    indexes = () if options.no_index else (options.index_url, *options.extra_index_urls)
+    name = re.sub("[-_.]+", "-", mirror.requirement.partition("==")[0]).lower()
+    fragment = mirror.release.replace(":", "=")
     reasons = []
-    for number, index in enumerate(indexes):
+    for number, index in enumerate(
+        [] if options.no_index else [options.index_url, *options.extra_index_urls]
+    ):
         if not index.startswith(("https://", "http://")):
             continue
         # The user's own index is asked as it is configured, even without https: the digest is checked.
         asked = session(also=index if index.startswith("http://") else "")
         asked.verify = options.cert or True
         asked.proxies = {"http": options.proxy, "https": options.proxy} if options.proxy else {}
+        # Files for each index, since a download that was given up may still write to its file.
+        page, place = folder / f"page{number}", folder / f"release{number}"
         try:
-            # One file for each index, since a download that was given up may still write to its file.
-            place = folder / f"release{number}"
-            url = _listed(mirror, index, asked, folder / f"page{number}")
-            download(asked, url, place, mirror.most_bytes, mirror.release)
+            # The index's page about the package has the address (PEP 503).
+            address = download(asked, f"{index.rstrip('/')}/{name}/", page, _MOST_OF_A_PAGE, None)
+            text = page.read_text("utf-8", errors="replace")
+            link = re.search(rf"""href=["']([^"'#]+)#{fragment}["']""", text)
+            if link is None:
+                raise MirrorError("the index lists no file of that release with the right checksum")
+            download(
+                asked, urljoin(address, html.unescape(link[1])), place, mirror.most_bytes, mirror.release
+            )
             return place
         except MirrorError as error:
             reasons.append(str(error))
     raise MirrorError("; ".join(dict.fromkeys(reasons)) or "pip is configured without a package index")
-
-
-def _listed(mirror: IndexPackage, index: str, asked: "requests.Session", place: Path) -> str:
-    """Returns the address of the release's file, from the index's page about the package (PEP 503)."""
-    name = re.sub("[-_.]+", "-", mirror.requirement.partition("==")[0]).lower()
-    page = download(asked, f"{index.rstrip('/')}/{name}/", place, _MOST_OF_A_PAGE, None)
-    fragment = mirror.release.replace(":", "=")
-    link = re.search(rf"""href=["']([^"'#]+)#{fragment}["']""", place.read_text("utf-8", errors="replace"))
-    if link is None:
-        raise MirrorError("the index lists no file of that release with the right checksum")
-    return urljoin(page, html.unescape(link[1]))
 
 
 def _pip_options() -> Any:
@@ -198,25 +205,8 @@ def _pip_options() -> Any:
         raise MirrorError(f"pip cannot be asked where the index is: {error}") from error
 
 
-def _member(mirror: IndexPackage, release: Path, kept: Path) -> Path:
-    """Copies the one wanted file out of a release, which is read as an archive, to `kept`.
-
-    Raises MirrorError if the release has no such file with the right checksum.
-    """
-    for member in archives.members(release, Wanted((mirror.member,))):
-        with kept.open("wb") as file:
-            shutil.copyfileobj(member.stream, file)
-        with kept.open("rb") as file:
-            if located.digest(file, located.kinds([mirror.digest])[0]) == mirror.digest:
-                return kept
-    raise MirrorError(f"the release has no {mirror.member} with the right checksum")
-
-
-Confirm = Callable[[str], bool]
-
-
 def fetch(
-    entry: CatalogEntry, data: Path, cache: Path, *, confirm: Confirm, out: TextIO | None = None
+    entry: CatalogEntry, data: Path, cache: Path, *, confirm: Callable[[str], bool], out: TextIO | None = None
 ) -> list[Path]:
     """Downloads the parts that are not in `data`, or not sound there, and returns the place of each part.
 
@@ -266,22 +256,21 @@ def take(entry: CatalogEntry, path: Path, data: Path, cache: Path, *, out: TextI
 
 def _part_of(entry: CatalogEntry, path: Path, cache: Path, out: TextIO) -> SourcePart:
     """Returns the part whose file this is, by its checksum, by that of the rating file in it, or by its counts."""
-    wrong = None
     for part in entry.parts:
         if located.is_publishers(part, path, cache):
             return part
+    wrong = None
     for part in entry.parts:
         if located.content_at(entry, part, path) is None:
             continue
+        found = located.locate(entry, path.parent, path, only=part)
         if len(entry.parts) > 1:
-            wrong = located.fault(located.locate_part(entry, part, path), cache)
-            if wrong is None:
-                return part
-            continue
-        # Verifies the checksum if one is known, and always the counts of the ratings.
-        _count(located.locate(entry, path.parent, path), cache, out)
-        return part
-    names = ", ".join(pattern for part in entry.parts for pattern in part.patterns)
+            wrong = located.fault(found, cache)
+        else:  # verifies the checksum if one is known, and always the counts of the ratings
+            _count(found, cache, out)
+        if wrong is None:
+            return part
+    names = ", ".join(content.pattern for part in entry.parts for content in part.contents)
     raise DpmfError(
         f"{wrong or f'{path}: holds no {names}'}: it is not (a part of) {entry.title}, or damaged"
     )
@@ -292,7 +281,7 @@ def _sound(entry: CatalogEntry, part: SourcePart, place: Path, cache: Path, out:
     try:
         if located.is_publishers(part, place, cache):
             return True
-        found = located.locate_part(entry, part, place)
+        found = located.locate(entry, place.parent, place, only=part)
         if located.known_by_digest(found, cache):
             return located.fault(found, cache) is None
         _count(found, cache, out)
@@ -356,16 +345,11 @@ def _from_mirrors(entry: CatalogEntry, part: SourcePart, data: Path, out: TextIO
 @contextmanager
 def _temporary(data: Path) -> Iterator[Path]:
     """Makes a folder inside the data folder, so that a file can be renamed out of it, and removes it afterwards."""
-    try:
+    with writing(data, "free some space there, or name another folder in $DPMF_DATA"):
         make_folder(data)
         sweep(data)
         with temporary_folder(data) as folder:
             yield folder
-    except OSError as error:
-        raise DpmfError(
-            f"{data}: cannot be written ({error.strerror or error}); free some space there, or name another "
-            "folder in $DPMF_DATA"
-        ) from error
 
 
 def _settle(held: Path, place: Path) -> Path:

@@ -215,11 +215,11 @@ DAMAGES: dict[str, tuple[Callable[[], object], list[str]]] = {
         ["*/cache/ratings/*: cannot be read (* again"],
     ),
     "ids cut off": (
-        lambda: next(Path("cache/sources").glob("*/user_ids.npy")).write_bytes(b""),
+        lambda: next(Path("cache/sources").iterdir()).write_bytes(b""),
         ["*/cache/sources/*: incomplete, or its content does not fit its checksum; the next run that needs it parses its source again"],
     ),
     "ids with another bit": (
-        lambda: changed(next(Path("cache/sources").glob("*/item_ids.npy")), b"\x05", b"\x04"),
+        lambda: changed(next(Path("cache/sources").iterdir()), b"\x05", b"\x04"),
         ["*/cache/sources/*: incomplete, or its content does not fit its checksum; the next run that needs it *"],
     ),
     "a cache that others may write to": (

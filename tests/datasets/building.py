@@ -45,6 +45,29 @@ def faults(family: str) -> list[dict[str, Any]]:
     return list(cases)
 
 
+def tiny(
+    *contents: Content,
+    parts: tuple[SourcePart, ...] = (),
+    counts: tuple[int, int, int] = (2, 2, 3),
+    mean: float = 4.0,
+    variance: float = 2 / 3,
+    scale: Scale = WHOLE_STARS,
+    **rest: Any,
+) -> CatalogEntry:
+    held = contents or (Content("u.data", "u.data"),)
+    names = ("tiny.zip", "tiny.tar.gz", "tiny.tar", "tiny", "u.data")
+    return CatalogEntry(
+        key="tiny",
+        title="Tiny set",
+        scale=scale,
+        parts=parts or (SourcePart(names, held, **rest),),
+        expected=Counts(*counts, mean, variance),
+        licence=Licence("free for tests", "https://example.org/licence"),
+        citation="nobody",
+        homepage="https://example.org/tiny",
+    )
+
+
 @dataclass(frozen=True)
 class Shelf:
     """A data folder and a cache. The data set `tiny` has three ratings in `u.data`, or what `entry` gives it."""
@@ -57,28 +80,8 @@ class Shelf:
     def folders(self) -> Folders:
         return Folders(self.data, self.cache, self.data)
 
-    def entry(
-        self,
-        *contents: Content,
-        parts: tuple[SourcePart, ...] = (),
-        counts: tuple[int, int, int] = (2, 2, 3),
-        mean: float = 4.0,
-        variance: float = 2 / 3,
-        scale: Scale = WHOLE_STARS,
-        **rest: Any,
-    ) -> CatalogEntry:
-        held = contents or (Content("u.data", "u.data"),)
-        entry = CatalogEntry(
-            key="tiny",
-            title="Tiny set",
-            scale=scale,
-            parts=parts
-            or (SourcePart(("tiny.zip", "tiny.tar.gz", "tiny.tar", "tiny", "u.data"), held, **rest),),
-            expected=Counts(*counts, mean, variance),
-            licence=Licence("free for tests", "https://example.org/licence"),
-            citation="nobody",
-            homepage="https://example.org/tiny",
-        )
+    def entry(self, *contents: Content, **about: Any) -> CatalogEntry:
+        entry = tiny(*contents, **about)
         self.patch.setitem(catalog.ENTRIES, "tiny", entry)
         return entry
 

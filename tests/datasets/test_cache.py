@@ -15,6 +15,7 @@ import pytest
 
 from dpmf_cli.core import files
 from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import remove
 from dpmf_cli.datasets import Dataset, Folders, known, load, loading, located, open_cached
 from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets.catalog import Content
@@ -70,21 +71,21 @@ def test_zipped_again_is_the_same_data_and_a_changed_file_is_other_data(shelf: S
 def test_broken_cache_is_rebuilt(cache: Path, kind: str, harm: str) -> None:
     found = small(cache)
     before = content(found)
-    folder = next((cache / kind).iterdir())
-    victim = next(folder.glob("*.npy"))
+    place = next((cache / kind).iterdir())
+    victim = place / ("meta.json" if "meta" in harm else "users.npy") if kind == "ratings" else place
     if harm in ("cut", "empty"):
         os.truncate(victim, victim.stat().st_size - 1 if harm == "cut" else 0)
     elif harm == "meta":
-        (folder / "meta.json").write_text('{"files": 3')
+        victim.write_text('{"files": 3')
     elif harm == "all":
-        shutil.rmtree(folder)
+        remove(place)
     else:
-        (victim if harm == "gone" else folder / "meta.json").unlink()
+        victim.unlink()
     if kind == "ratings":
         with pytest.raises(DpmfError, match="run the command again"):
             open_cached(found.identity.checksum, cache)
     assert content(small(cache)) == before
-    assert sorted(path.name for path in (cache / kind).iterdir()) == [folder.name]
+    assert sorted(path.name for path in (cache / kind).iterdir()) == [place.name]
 
 
 def _load_in_process(cache: str, start: Any, out: Any) -> None:
@@ -97,9 +98,9 @@ def test_processes_at_once(cache: Path, broken: bool) -> None:
     expected = small(cache).identity.checksum
     for path in (*(cache / "ratings").iterdir(), *(cache / "sources").iterdir()):
         if broken:
-            os.truncate(next(path.glob("*.npy")), 5)
+            os.truncate(path / "values.npy" if path.is_dir() else path, 5)
         else:
-            shutil.rmtree(path)
+            remove(path)
     context = multiprocessing.get_context("fork")
     start, out = context.Event(), context.Queue()
     workers = [context.Process(target=_load_in_process, args=(str(cache), start, out)) for _ in range(6)]
@@ -135,32 +136,35 @@ def test_no_flipped_bit_gives_an_item_the_name_of_another(
 ) -> None:
     """Of ids and of what names them, each flip is told. Of ratings, a flip in the padding of a header is none."""
     expected, rng = content(small(cache)), random.Random(2)
-    for path in (*cache.glob("sources/*/*"), *cache.glob("ratings/*/*")):
-        of_ratings, whole = path.parent.parent.name == "ratings", path.read_bytes()
-        for bit in (*rng.sample(range(8 * len(whole)), 10), 8 * len(whole) - 1):
+    for path in (*cache.glob("sources/*"), *cache.glob("ratings/*/*")):
+        of_source, whole = path.parent.name == "sources", path.read_bytes()
+        place = path if of_source else path.parent
+        for bit in (*rng.sample(range(8 * len(whole)), 40 if of_source else 10), 8 * len(whole) - 1):
             path.unlink()  # the ratings of above are mapped from it
             flipped = bytes([whole[bit // 8] ^ 1 << bit % 8])
             path.write_bytes(whole[: bit // 8] + flipped + whole[bit // 8 + 1 :])
-            wrong = kept.broken(path.parent)
+            wrong = kept.broken(place)
             assert content(small(cache)) == expected
             assert path.read_bytes() == whole or wrong is None
-            told = f"{path.parent}: damaged (" in capsys.readouterr().err
-            if not of_ratings or (path.suffix == ".npy" and bit == 8 * len(whole) - 1):
+            told = f"{place}: damaged (" in capsys.readouterr().err
+            if of_source or (path.suffix == ".npy" and bit == 8 * len(whole) - 1):
                 assert wrong is not None
                 assert told
 
 
-def test_ids_without_a_checksum_are_made_anew(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ids_as_an_older_version_kept_them_are_made_anew(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     expected = content(small(cache))
-    (meta,) = cache.glob("sources/*/meta.json")
-    body = json.loads(meta.read_text())
-    sizes = {name: (meta.parent / name).stat().st_size for name in body["files"]}
-    meta.write_text(json.dumps({"checksum": body["checksum"], "merged": 0, "files": sizes}))
-    ids = meta.parent / "item_ids.npy"
-    ids.write_bytes(ids.read_bytes()[:-8] + b"\x7f" + bytes(7))
-    assert kept.is_older(meta.parent)
+    (source,) = cache.glob("sources/*")
+    whole = source.read_bytes()
+    source.unlink()
+    source.mkdir()
+    (source / "meta.json").write_text("{}")
+    assert "ids as an older version kept them" in of_cache(cache).notes[0]
+    assert of_cache(cache, only=["another"]) == Soundness("parsed ratings, ids")
     assert content(small(cache)) == expected
-    assert json.loads(meta.read_text()) == body
+    assert source.read_bytes() == whole
     assert capsys.readouterr().err == ""
 
 
@@ -195,10 +199,11 @@ def test_a_file_that_others_may_write_to_is_made_anew_and_none_is_made(
     finally:
         os.umask(before)
     assert not [path for path in cache.rglob("*") if path.stat().st_mode & 0o022]
-    for path in (next(cache.glob("sources/*/user_ids.npy")), next(cache.glob("sources/*"))):
+    for part, told in (("ratings/*/users.npy", 0), ("sources/*", 1)):
+        path = next(cache.glob(part))
         path.chmod(0o777)
         assert content(small(cache)) == expected
-        assert capsys.readouterr().err.count("it is replaced") == 1
+        assert capsys.readouterr().err.count("it is replaced") == told
         assert not path.stat().st_mode & 0o022
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import fetch, located
-from dpmf_cli.datasets.catalog import CatalogEntry, Content, Download, IndexPackage, SourcePart
+from dpmf_cli.datasets.catalog import CatalogEntry, Content, Mirror, SourcePart
 from dpmf_cli.datasets.fetch import MirrorError
 from tests.datasets.building import U_DATA, Shelf, tarred, zipped
 from tests.datasets.server import Answer, cut, redirect, send, serving, without_length
@@ -155,7 +155,7 @@ def served(shelf: Shelf, server: str, *paths: str, kind: str = "sha256") -> Cata
     urls = [path if path.startswith("http") else f"{server}/{path}" for path in paths]
     return shelf.entry(
         digests=frozenset({digest(GOOD, kind)}),
-        mirrors=tuple(Download(url, "tiny.zip", digest(GOOD, kind), len(GOOD)) for url in urls),
+        mirrors=tuple(Mirror("tiny.zip", digest(GOOD, kind), len(GOOD), url) for url in urls),
     )
 
 
@@ -320,9 +320,9 @@ WHEEL = zipped(
 )
 
 
-def package(release: bytes = WHEEL, **other: str) -> IndexPackage:
+def package(release: bytes = WHEEL, **other: str) -> Mirror:
     wanted = {"requirement": "Tiny_Set==1", "release": digest(release), "digest": digest(RATINGS), **other}
-    return IndexPackage(most_bytes=len(release), member="u.data", filename="u.data", **wanted)
+    return Mirror("u.data", most_bytes=len(release), **wanted)
 
 
 def link(address: str, release: bytes) -> str:
@@ -365,7 +365,7 @@ def test_one_file_of_a_release_is_kept_and_nothing_is_run(
     assert not (tmp_path / "marker").exists()
 
 
-def refused(folder: Path, message: str, mirror: IndexPackage | None = None) -> None:
+def refused(folder: Path, message: str, mirror: Mirror | None = None) -> None:
     with pytest.raises(MirrorError, match=message):
         fetch.from_mirror(mirror or package(), folder)
 

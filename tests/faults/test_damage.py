@@ -79,7 +79,7 @@ def test_damaged_tables_manifests_and_caches(
     run_here()
     manifest = arena.results / NAME / "manifest.json"
     for _ in range(times(often, 2)):
-        cached = [path for of in ("ratings/*/*", "sources/*/*", "digests/*") for path in arena.cache.glob(of)]
+        cached = [path for of in ("ratings/*/*", "sources/*", "digests/*") for path in arena.cache.glob(of)]
         tables = list((arena.results / NAME).iterdir())
         path = rng.choice(sorted({"any": cached + tables, "cache": cached}.get(kind, tables)))
         whole = damage(path, change, rng)

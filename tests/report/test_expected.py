@@ -236,10 +236,10 @@ def ledgers() -> Texts:
     pure, gaussian, sampled = Ledger([1.0, 4.0]), *(Ledger([10.0], delta=1e-6) for _ in range(2))
     pure.spend("a", "Laplace", l1, 0.25 * pure.limit)
     pure.spend("b", "Laplace", l1, 0.75 * pure.limit, provable=np.full(2, np.inf), calibrated_to=less)
-    gaussian.spend_gaussian("charged", l2, np.array([0.3]), claimed=np.array([2.0]))
-    gaussian.spend_gaussian("composed", l2, np.array([0.4]))
-    sampled.spend_sampled("composed", l2, SampledSteps(np.array([4.0]), 0.1, 5))
-    sampled.spend_sampled("charged", l2, SampledSteps(np.array([8.0]), 0.1, 5), claimed=np.array([2.0]))
+    gaussian.spend("charged", "Gaussian", l2, theta=np.array([0.3]), claimed=np.array([2.0]))
+    gaussian.spend("composed", "Gaussian", l2, theta=np.array([0.4]))
+    sampled.spend("composed", "sampled", l2, sampled=SampledSteps(np.array([4.0]), 0.1, 5))
+    sampled.spend("charged", "sampled", l2, sampled=SampledSteps(np.array([8.0]), 0.1, 5), claimed=np.array([2.0]))
     of = {"pure": pure, "gaussian": gaussian, "sampled": sampled}
     steps: dict[str, list[dict[str, Any]]] = {
         name: [{**entry.record(), "epsilons": each.limit.tolist()} for entry in each.entries]
