@@ -336,7 +336,7 @@ def products(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
         part = slice(first, min(first + AT_ONCE, len(epsilons)))
         released = np.empty((part.stop - part.start, size), np.float32)
         own = items[:, part], users[:, part]
-        each = Products(RATINGS, raters, RATINGS.values, weights, *own, 0.9, part, released)
+        each = Products(part, RATINGS, raters, RATINGS.values, weights, *own, 0.9, released)
         release.inside(release_products, each)
         found.append(each.released)
     return np.concatenate(found).T

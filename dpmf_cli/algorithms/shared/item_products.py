@@ -74,7 +74,7 @@ class MeasuredProducts:
         part: slice,
     ) -> Products:
         released = np.empty((part.stop - part.start, triangle_size(self.train.n_items)), np.float32)
-        return Products(self.train, raters, values, self.weights, items, users, clamp, part, released)
+        return Products(part, self.train, raters, values, self.weights, items, users, clamp, released)
 
 
 @dataclass(frozen=True)
