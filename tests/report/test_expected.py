@@ -239,7 +239,9 @@ def ledgers() -> Texts:
     gaussian.spend("charged", "Gaussian", l2, theta=np.array([0.3]), claimed=np.array([2.0]))
     gaussian.spend("composed", "Gaussian", l2, theta=np.array([0.4]))
     sampled.spend("composed", "sampled", l2, sampled=SampledSteps(np.array([4.0]), 0.1, 5))
-    sampled.spend("charged", "sampled", l2, sampled=SampledSteps(np.array([8.0]), 0.1, 5), claimed=np.array([2.0]))
+    sampled.spend(
+        "charged", "sampled", l2, sampled=SampledSteps(np.array([8.0]), 0.1, 5), claimed=np.array([2.0])
+    )
     of = {"pure": pure, "gaussian": gaussian, "sampled": sampled}
     steps: dict[str, list[dict[str, Any]]] = {
         name: [{**entry.record(), "epsilons": each.limit.tolist()} for entry in each.entries]
