@@ -22,7 +22,9 @@ def test_the_page_of_a_paper_has_its_tables(key: str) -> None:
     texts = []
     for page in (ROOT / paper(key).page, ROOT / "docs" / "generated" / f"{key}.md"):
         texts.append(page.read_text())
-        assert with_tables(page) == texts[-1], f"write it anew: make format, or python -m docs.makers.pages {page}"
+        assert with_tables(page) == texts[-1], (
+            f"write it anew: make format, or python -m docs.makers.pages {page}"
+        )
     text, tables = texts
     claims = tables.split(f"<!-- claims of {key} -->\n")[1].split("<!-- end -->")[0]
     rows = [line for line in claims.splitlines() if line.startswith("| ")][2:]
