@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -85,7 +84,7 @@ def info(
     keys: Annotated[list[str], typer.Argument(help="Keys of data sets, as `dpmf datasets list` shows them.")],
     data: _Data = None,
     as_json: _Json = False,
-) -> None:
+) -> str:
     """Show a data set's counts, licence and citation.
 
     The counts stand beside those that Friedman et al. (2016) print. With --json, one key gives an object, and several
@@ -95,18 +94,11 @@ def info(
     """
     from dpmf_cli.datasets import catalog
 
-    if as_json:
-        content = [_counts(catalog.entry(key), data) for key in keys]
-        print(json.dumps(content if len(content) > 1 else content[0], indent=2))
-    else:
-        print(info_of(keys, data), end="")
-
-
-def info_of(keys: Sequence[str], data: Path | None) -> str:
-    """Returns what `dpmf datasets info` prints."""
-    from dpmf_cli.datasets import catalog
-
-    return "\n".join([_info(entry, data) for entry in [catalog.entry(key) for key in keys]])
+    entries = [catalog.entry(key) for key in keys]
+    if not as_json:
+        return "\n".join([_info(entry, data) for entry in entries])
+    content = [_counts(entry, data) for entry in entries]
+    return json.dumps(content if len(content) > 1 else content[0], indent=2) + "\n"
 
 
 def _counts(entry: "CatalogEntry", data: Path | None) -> dict[str, Any]:

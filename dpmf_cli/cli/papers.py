@@ -282,21 +282,21 @@ def reproduce(
 def _outputs(results: Path, data: Path | None) -> "Mapping[Table, Maker]":
     """Returns what makes each kind of output, from the folders of the experiments that were run."""
     from dpmf_cli.cli import rankings, tables
-    from dpmf_cli.cli.datasets import info_of
+    from dpmf_cli.cli.datasets import info
 
     def figure(of: "Output") -> Path | None:
         return results / of.figure if of.figure else None
 
     return {
-        "statistics": lambda of, _: info_of(of.data, data),
+        "statistics": lambda of, _: info(list(of.data), data),
         "noise": lambda of, _: tables.noise_of(of.data[0], data, of.form),
-        "traffic": lambda of, _: tables.traffic_of(Path(of.configs[0]), data, of.form),
-        "baselines": lambda of, given: tables.baselines_of(given, results, of.form),
-        "crossings": lambda of, given: tables.crossings_of(given, results, of.form),
-        "printed crossings": lambda of, given: tables.crossings_of(given, results, of.form, printed=True),
-        "improvements": lambda of, given: tables.improvements_of(given, results, of.form),
-        "combined": lambda of, given: rankings.combined_of(given, results, of.form, figure=figure(of)),
-        "frontier": lambda of, given: rankings.frontier_of(given, results, of.form, figure(of)),
+        "traffic": lambda of, _: tables.traffic(Path(of.configs[0]), data, of.form),
+        "baselines": lambda of, given: tables.baselines(given, results, of.form),
+        "crossings": lambda of, given: tables.crossings(given, results, of.form),
+        "printed crossings": lambda of, given: tables.crossings(given, results, of.form, printed=True),
+        "improvements": lambda of, given: tables.improvements(given, results, of.form),
+        "combined": lambda of, given: rankings.combined(given, results, of.form, figure=figure(of)),
+        "frontier": lambda of, given: rankings.frontier(given, results, of.form, figure(of)),
     }
 
 

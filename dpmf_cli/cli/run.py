@@ -100,7 +100,7 @@ def plan(
     runs: RunsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
     plugin: PluginOption = None,
-) -> None:
+) -> str:
     """Say what a run would do and how long it takes; run nothing.
 
     Shows all tasks, those done and those left, time and memory.
@@ -123,7 +123,7 @@ def plan(
     made, size = plan_without_parsing(loaded, folders, machine)
     own = known(loaded.dataset, folders) if isinstance(loaded.dataset, CsvSpec) else None
     seen = look(loaded.dataset, own).report() if own else []
-    print(describe(loaded, made, size, jobs or available_cores(), seen=seen, as_json=as_json), end="")
+    return describe(loaded, made, size, jobs or available_cores(), seen=seen, as_json=as_json)
 
 
 def _cluster(scheduler: str, wait: float, jobs: int | None) -> "Executor":

@@ -27,8 +27,9 @@ from dpmf_cli.experiment.running.runner import Datasets, Executor, refuse_failur
 from dpmf_cli.papers.claims import PaperFindings, paper
 from dpmf_cli.papers.evidence import Evidence, Found, Proof
 from dpmf_cli.papers.record import Explored, Halves, Printed, Proved, Tried
-from dpmf_cli.papers.rules import RULES, cells, compute
-from dpmf_cli.papers.rules.base import Theorem
+from dpmf_cli.papers.rules import compute, rules_of
+from dpmf_cli.papers.rules.cells import cells
+from dpmf_cli.papers.rules.theorem import Theorem
 from dpmf_cli.papers.space import OnData, Setting, Space, halves, space
 
 Configs = dict[str, ExperimentConfig]
@@ -120,21 +121,21 @@ def _best(settings: Sequence[Measured], choosing: Sequence[int], testing: Sequen
 
 def proved(key: str, results: Path, processes: int) -> dict[str, Proved]:
     """Returns by claim what audits say about a paper's theorems. Audits in the results folder are not run again."""
-    rules = RULES[key]
-    entries = {rule.entry for rule in rules.values() if isinstance(rule, Theorem)}
-    if not entries:
+    theorems = {claim: rule for claim, rule in rules_of(key).items() if isinstance(rule, Theorem)}
+    if not theorems:
         return {}
-    outcomes = outcomes_of(jobs_of(entries, Settings()), f"theorems of {key}", results, processes)
-    proofs = {outcome.label: _proof(outcome) for outcome in outcomes.values()}
-    evidence = Evidence({}, "", proofs)
-    found = {}
-    for claim in paper(key).claims:
-        rule = rules.get(claim.id)
-        if isinstance(rule, Theorem) and (computed := compute(key, claim.id, evidence)):
-            found[claim.id] = Proved(
-                held=all(computed.held), proved=rule.is_proved(evidence), measured=computed.measured
-            )
-    return found
+    jobs = jobs_of({rule.theorem for rule in theorems.values()}, Settings())
+    outcomes = outcomes_of(jobs, f"theorems of {key}", results, processes)
+    evidence = Evidence({}, "", {outcome.label: _proof(outcome) for outcome in outcomes.values()})
+    return {
+        claim.id: Proved(
+            held=all(computed.held),
+            proved=theorems[claim.id].is_proved(evidence),
+            measured=computed.measured,
+        )
+        for claim in paper(key).claims
+        if claim.id in theorems and (computed := compute(key, claim.id, evidence))
+    }
 
 
 def _proof(outcome: Audited) -> Proof:

@@ -13,7 +13,8 @@ from dpmf_cli.experiment.running.processes import LocalProcesses
 from dpmf_cli.papers.claims import Claim, PaperFindings
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.record import Explored
-from dpmf_cli.papers.rules.base import Cell, Computed
+from dpmf_cli.papers.rules.cells import Cell
+from dpmf_cli.papers.rules.language import Computed
 from dpmf_cli.papers.space import OnData, Space, explored
 from dpmf_cli.papers.verdicts import judged
 from dpmf_cli.report.figures.specification import specification_bytes

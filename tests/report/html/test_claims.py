@@ -10,7 +10,8 @@ from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.papers.claims import ANY
-from dpmf_cli.papers.rules.friedman import RAW
+from dpmf_cli.papers.evidence import Evidence
+from dpmf_cli.papers.rules import scope
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.html import overview as module
 from dpmf_cli.report.html.experiment import view_of
@@ -27,7 +28,7 @@ def found(results: Path, made: Callable[..., Experiment], monkeypatch: pytest.Mo
     first, second = (replace(each, protects=Protection.VALUE) for each in made().curves[2:])
     curves = [
         replace(curve, label=label)
-        for both in RAW.items()
+        for both in scope("friedman2016", Evidence({}, "ml-1m")).names["raw"].items()
         for curve, label in zip((first, second), both, strict=True)
     ]
 
