@@ -59,7 +59,7 @@ def list_wanted(path: Path, which: str) -> Wanted:
 
 
 def read_list(path: Path, which: str) -> list[NDArray[np.int32]]:
-    """Reads movies, customers and, of `judging.txt`, ratings, (n,) each; `path` may be an archive that holds the list.
+    """Reads movies, customers and, of `judging.txt`, ratings, (n,) each; `path` may be an archive with the list.
 
     Raises DpmfError if the list is missing or empty.
     """
