@@ -98,10 +98,11 @@ def look_at(ratings: Ratings, *, merged: int = 0, duplicates: str = "error") -> 
     )
     lowest, highest, rows = float(ratings.values.min()), float(ratings.values.max()), merged + n
     on_scale = f"from {scale.minimum:g} to {scale.maximum:g}"
+    step = f" in steps of {scale.step:g}" if scale.step else ""
     lines = [
         f"{n:,} ratings by {ratings.n_users:,} users of {ratings.n_items:,} items, "
-        f"{n / (ratings.n_users * ratings.n_items):.2%} of all pairs; median {per_user:g} a user, {per_item:g} an "
-        f"item; {lowest:g} to {highest:g} on the scale {on_scale}{f' in steps of {scale.step:g}' if scale.step else ''}"
+        f"{n / (ratings.n_users * ratings.n_items):.2%} of all pairs; median {per_user:g} a user, {per_item:g} "
+        f"an item; {lowest:g} to {highest:g} on the scale {on_scale}{step}"
     ]
     if merged:
         kept = "averages its ratings" if duplicates == "mean" else "keeps its last rating"
@@ -125,9 +126,9 @@ def look_at(ratings: Ratings, *, merged: int = 0, duplicates: str = "error") -> 
         )
     elif highest - lowest < _LEAST_PART_OF_SCALE * scale.width:
         warnings.append(
-            f"the scale {on_scale} is much wider than the ratings, {lowest:g} to {highest:g}, and noise grows with "
-            f"the scale; if the site allows no others, set `scale: {{minimum: {lowest:g}, maximum: {highest:g}, step: "
-            f"{scale.step:g}}}`"
+            f"the scale {on_scale} is much wider than the ratings, {lowest:g} to {highest:g}, and noise grows "
+            f"with the scale; if the site allows no others, set `scale: {{minimum: {lowest:g}, maximum: "
+            f"{highest:g}, step: {scale.step:g}}}`"
         )
     if gain < _LEAST_GAIN:
         warnings.append(
