@@ -40,7 +40,7 @@ def prize_source(
     source = located.locate_spec(spec, folders).source.paths[0]
     places = (folder / name for folder in (folders.data, source, source.parent) for name in _NAMES[which])
     place = next((place for place in places if place.exists()), source)
-    paths = archives.files(place, netflix.list_wanted(place, f"{which}.txt")) if place.is_dir() else [place]
+    paths = archives.files(place, netflix.list_wanted(place, which)) if place.is_dir() else [place]
     key = kept.source_key(
         {
             "kind": which,
@@ -53,14 +53,14 @@ def prize_source(
 
 def _parsed(which: PrizeSet, place: Path, dataset: Dataset, data: Path) -> Canonical:
     """Returns the listed ratings with the data set's indices, in canonical order."""
-    if next(archives.members(place, netflix.list_wanted(place, f"{which}.txt")), None) is None:
+    if next(archives.members(place, netflix.list_wanted(place, which)), None) is None:
         looked_for = " or ".join(_NAMES[which])
         raise DpmfError(
             f"{data}: the {which} set is not there (no {looked_for}, and none in {place}); "
             f"{_SOURCES[which]} into {data}"
         )
-    movies, customers, *given = (netflix.read_probe if which == "probe" else netflix.read_judging)(place)
-    values = given[0] if given else np.zeros(len(movies), np.float32)
+    movies, customers, *given = netflix.read_list(place, which)
+    values = (given[0] if given else np.zeros(len(movies))).astype(np.float32)
     users = _indices(place, "customer", customers, dataset.user_ids)
     items = _indices(place, "movie", movies, dataset.item_ids)
     order = np.lexsort((items, users))

@@ -135,11 +135,13 @@ def test_netflix_blocks_may_cut_anywhere(shelf: Shelf, block: int) -> None:
 
 
 def test_probe_and_judging(shelf: Shelf) -> None:
-    movies, customers = netflix.read_probe(shelf.put("probe.txt", b"1:\n30878\n2647871\n10:\n5\n"))
-    assert (movies.tolist(), customers.tolist()) == ([1, 1, 10], [30878, 2647871, 5])
-    for text in (b"1:\n30878,4,2005-12-26\n10:\n5,1,2004-01-01\n", b"1:\n30878,4\n10:\n5,1\n"):
-        place = shelf.put("a.tar.gz", tarred({"grand_prize/judging.txt": text}, "w:gz"))
-        movies, customers, ratings = netflix.read_judging(place)
-        assert (movies.tolist(), customers.tolist(), ratings.tolist()) == ([1, 10], [30878, 5], [4, 1])
+    lists = (
+        ("probe", b"1:\n30878\n2647871\n10:\n5\n", [[1, 1, 10], [30878, 2647871, 5]]),
+        ("judging", b"1:\n30878,4,2005-12-26\n10:\n5,1,2004-01-01\n", [[1, 10], [30878, 5], [4, 1]]),
+        ("judging", b"1:\n30878,4\n10:\n5,1\n", [[1, 10], [30878, 5], [4, 1]]),
+    )
+    for which, text, found in lists:
+        place = shelf.put("a.tar.gz", tarred({f"grand_prize/{which}.txt": text}, "w:gz"))
+        assert [column.tolist() for column in netflix.read_list(place, which)] == found
     with pytest.raises(DpmfError, match=r"holds no probe\.txt"):
-        netflix.read_probe(place)
+        netflix.read_list(place, "probe")

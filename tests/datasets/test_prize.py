@@ -116,7 +116,7 @@ def test_a_list_is_parsed_once_and_again_when_it_changes(
 ) -> None:
     dataset, checksum = find("probe", data, cache)
     with monkeypatch.context() as forbidden:
-        forbidden.setattr(netflix, "read_probe", lambda path: pytest.fail("parsed again"))
+        forbidden.setattr(netflix, "read_list", lambda *_: pytest.fail("parsed again"))
         assert find("probe", data, cache)[1] == checksum
         found = known(SPEC, Folders(data, cache, data), "probe")
         assert found is not None

@@ -6,6 +6,7 @@ import random
 import tarfile
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -171,4 +172,7 @@ def load_csv(path: Path, options: dict[str, Any]) -> object:
     return canonicalise(own_file.parse(path, spec), spec.scale.scale, duplicates=spec.duplicates)
 
 
-READERS: dict[bytes, Callable[[Path], object]] = {PROBE: netflix.read_probe, JUDGING: netflix.read_judging}
+READERS: dict[bytes, Callable[[Path], object]] = {
+    PROBE: partial(netflix.read_list, which="probe"),
+    JUDGING: partial(netflix.read_list, which="judging"),
+}
