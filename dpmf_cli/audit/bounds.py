@@ -52,9 +52,6 @@ Floats = NDArray[np.float64]
 Counted = NDArray[np.int64]
 
 
-# --- one count ---
-
-
 def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[float, float]:
     """Returns (low, high), two one-sided bounds on the chance of a success, given `successes` of `trials`.
 
@@ -90,9 +87,6 @@ def _highs(successes: Counted, trials: int, confidence: float) -> Floats:
     return np.where(
         successes < trials, special.betainccinv(k + 1, np.maximum(trials - k, 1), 1 - confidence), 1.0
     )
-
-
-# --- one event ---
 
 
 class Counts(NamedTuple):
@@ -158,9 +152,6 @@ def gaussian_epsilon_of_event(counts: Counts, delta: float, confidence: float) -
 def _mus(lows: Floats, highs: Floats) -> Floats:
     """Returns Φ⁻¹(low) − Φ⁻¹(high) of each pair of bounds, −∞ where low is 0 or high is 1."""
     return np.asarray(special.ndtri(lows) - special.ndtri(highs))
-
-
-# --- choosing an event on training values ---
 
 
 @dataclass(frozen=True)
@@ -232,9 +223,6 @@ def _ends(successes: Counted, trials: int) -> tuple[Floats, Floats]:
     return _lows(counts, trials, each)[position], _highs(counts, trials, each)[position]
 
 
-# --- one run with canaries ---
-
-
 def chance_of_guesses(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
     """Returns an upper bound on the probability of `correct` or more correct guesses if the run is (ε, δ)-DP.
 
@@ -294,9 +282,6 @@ def _binomial(count: Counted, trials: int, epsilon: float) -> Floats:
     return np.asarray(
         np.exp(choices + count * special.log_expit(epsilon) + (trials - count) * special.log_expit(-epsilon))
     )
-
-
-# --- low bits ---
 
 
 @dataclass(frozen=True, eq=False)

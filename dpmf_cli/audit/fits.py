@@ -4,6 +4,7 @@ A replay has two sides: fits on neighbouring ratings. The second publishes the n
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,15 +58,6 @@ def predictions(model: Any, users: NDArray[np.int32], items: NDArray[np.int32]) 
     """Returns (n,) predictions of a model for one ε."""
     with np.errstate(all="ignore"):
         return np.asarray(model.predict(users, items))[:, 0]
-
-
-def published_arrays(model: Any) -> Arrays:
-    """Returns the arrays that a release of the model would hold; none if it cannot be released."""
-    try:
-        with np.errstate(all="ignore"):
-            return published(model)[1]
-    except DpmfError:
-        return {}
 
 
 def covered(
@@ -171,7 +163,8 @@ def both_sides(algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int
         try:
             model, side.ledger = fitted(algorithm, ratings, epsilon, run=run, witness=side)
             side.predictions = predictions(model, *covered(algorithm, pair))
-            side.arrays = published_arrays(model)
+            with suppress(DpmfError), np.errstate(all="ignore"):  # some models cannot be released
+                side.arrays = published(model)[1]
         except PASSED_ON:
             raise
         except Exception as error:

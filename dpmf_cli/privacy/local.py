@@ -32,11 +32,7 @@ CHUNK = 1 << 13
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes that were sent, counted from the messages of a simulation. Table 1.
-
-    up, down  bytes from all users to the aggregator, and back
-    messages  the number of messages from users
-    """
+    """Bytes from all users to the aggregator (`up`) and back, counted from the messages of a simulation. Table 1."""
 
     up: int
     down: int
@@ -96,9 +92,7 @@ class PerturbedRatings(Sealed, UserMajor):
 def value_towards_the_aggregator(source: str, counts: NDArray[np.int64]) -> Sensitivity:
     """One rating on [0, 1], as the aggregator sees it: its value may change to any other.
 
-    The ledger's text says how much ε users spend who send all their ratings.
-
-    counts  (n_users,) the number of ratings of each user
+    The ledger's text says how much ε users spend who send all their ratings. counts (n_users,)
     """
     spent = f"for a user n·ε: {counts.mean():.1f} ε on average, {counts.max()} ε at most"
     return Sensitivity(1.0, 1, Neighbours.LOCAL, f"{source}; {spent}")
@@ -134,10 +128,7 @@ def report_of_a_user() -> Sensitivity:
 def epsilon_per_user(
     epsilons: NDArray[np.float64], counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], ...]:
-    """Returns (E,) the mean and (E,) the largest ε for all ratings of a user, if each of `counts` ratings spends ε.
-
-    counts  (n_users,) the number of ratings of each user
-    """
+    """Returns (E,) the mean and (E,) the largest ε for all `counts` ratings of a user, if each spends ε."""
     return epsilons * counts.mean(), epsilons * counts.max()
 
 

@@ -54,31 +54,38 @@ class Mechanism(StrEnum):
     DUCHI = "duchi"
 
 
-class LocalMechanism(ABC):
-    """A randomiser of one rating.
+class Randomiser(ABC):
+    """Perturbs a number on a device before it is sent, and decodes the message.
 
     title     its name in ledgers and tables
-    source    the publication that it is from
-    unbiased  whether the mean of a decoded message is the value itself
     uniforms  the number of draws from U(0, 1) that one message takes
-    payload   the NumPy type of the data that are sent beside the item's id
     """
 
     title: ClassVar[str]
-    source: ClassVar[str]
-    unbiased: ClassVar[bool] = True
 
     @property
     def uniforms(self) -> int:
         return 1
 
+    @abstractmethod
+    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
+        """Returns (n, E) decoded messages for values (n, …) in [0, 1], uniforms (n, `uniforms`) and each ε (E,)."""
+
+
+class LocalMechanism(Randomiser):
+    """A randomiser of one rating.
+
+    source    the publication that it is from
+    unbiased  whether the mean of a decoded message is the value itself
+    payload   the NumPy type of the data that are sent beside the item's id
+    """
+
+    source: ClassVar[str]
+    unbiased: ClassVar[bool] = True
+
     @property
     def payload(self) -> str:
         return "<f4"
-
-    @abstractmethod
-    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
-        """Returns (n, E) decoded messages for values (n,) in [0, 1], uniforms (n, `uniforms`) and each ε (E,)."""
 
     def expected(self, values: Values, epsilons: Values) -> Values:
         """Returns (n, E) means of the decoded messages."""
@@ -283,36 +290,35 @@ class Piecewise(LocalMechanism):
 
 
 @dataclass(frozen=True)
-class Duchi(LocalMechanism):
-    """One `Sign` of the value, decoded on [0, 1].
-
-    Duchi, Jordan, Wainwright 2013. Even at ε = ∞ the value is rounded at random to an end of the scale.
-    """
-
-    title: ClassVar[str] = "Duchi et al."
-    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013 (FOCS): one sign"
-    payload = "u1"
-
-    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
-        return 0.5 + Sign().decoded(values, uniforms, epsilons) / 2
-
-
-@dataclass(frozen=True)
-class Sign:
+class Sign(Randomiser):
     """One sign for a number v in [0, 1]: + with probability ½ + ½·t·tanh(ε/2), where t = 2v − 1.
 
     It is decoded as t* = ± 1/tanh(ε/2), whose mean is t. As for all mechanisms here, the number moves by 1 at most
     between neighbours. The ratio of the two laws is then at most e^ε.
     """
 
-    title: ClassVar[str] = Duchi.title
-    uniforms: ClassVar[int] = 1
+    title: ClassVar[str] = "Duchi et al."
 
-    def decoded(self, numbers: Values, uniforms: Values, epsilons: Values) -> Values:
+    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
         """Returns (n, E) decoded messages for numbers (n,) or (n, E), uniforms (n, 1) and each ε (E,)."""
         certainty = np.tanh(epsilons / 2)
-        numbers = numbers if numbers.ndim == 2 else numbers[:, None]
-        return np.where(uniforms < 0.5 + (numbers - 0.5) * certainty, 1.0, -1.0) / certainty
+        values = values if values.ndim == 2 else values[:, None]
+        return np.where(uniforms < 0.5 + (values - 0.5) * certainty, 1.0, -1.0) / certainty
+
+
+@dataclass(frozen=True)
+class Duchi(LocalMechanism):
+    """One `Sign` of the value, decoded on [0, 1].
+
+    Duchi, Jordan, Wainwright 2013. Even at ε = ∞ the value is rounded at random to an end of the scale.
+    """
+
+    title: ClassVar[str] = Sign.title
+    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013 (FOCS): one sign"
+    payload = "u1"
+
+    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
+        return 0.5 + Sign().decoded(values, uniforms, epsilons) / 2
 
 
 COARSEST_STEP, CONTINUOUS_LEVELS = 1 / 20, 5

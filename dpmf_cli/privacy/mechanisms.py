@@ -4,7 +4,12 @@ Every mechanism takes the `curator` of a fit, and returns a `Release`, or one fo
 step in the ledger and the stream that its noise is drawn from. `stream` names another stream instead, which several
 steps may share: each step goes on where the one before stopped. Every scale is larger by `grid.MARGIN` than a proof
 about real numbers asks for, which pays for rounding. All mechanisms raise OverspentError (a bug in the algorithm) if
-the ledger refuses the step.
+the ledger refuses the step. Common parameters:
+
+    sensitivity    the true sensitivity
+    epsilon        (E,) the ε that a step claims to spend, for each ε of the grid; inf adds no noise
+    calibrated_to  the sensitivity that the noise is scaled to, if a paper assumes another than the true one
+    claimed        (E,) the ε that a publication charges for all repetitions, if it differs from the accountant's
 """
 
 import itertools
@@ -19,13 +24,13 @@ from numpy.typing import NDArray
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Entry
+from dpmf_cli.privacy.local_mechanisms import Randomiser
 from dpmf_cli.privacy.noise import (
     DeviceNoise,
     KeyedNoise,
     LaneNoise,
     LaterNoise,
     Law,
-    Randomiser,
     silence,
     unit_gumbel_downwards,
     unit_k_norm,
@@ -51,10 +56,7 @@ def laplace(
 
     Dwork et al. 2006; Friedman et al. 2016, theorem 1 and equation 5. ε-DP, pure.
 
-    sensitivity    the true sensitivity
-    epsilon        (E,) the ε that this step claims to spend, for each ε of the grid; inf adds no noise
-    calibrated_to  the sensitivity that the noise is scaled to, if a paper assumes another than the true one
-    later          whether the noise is drawn when a kernel asks for it, the same each time, and is not kept
+    later  whether the noise is drawn when a kernel asks for it, the same each time, and is not kept
     """
     entry, scale = _spend(step, "Laplace", 1, sensitivity, epsilon, curator, calibrated_to)
     return curator.release(entry, _drawn(unit_laplace, step, shape, scale, curator, later))
@@ -93,9 +95,8 @@ def gaussian(
 
     McSherry and Mironov 2009, theorem 3 and section 5. `accounting` gives its cost, alone and in composition.
 
-    theta          (E,) Δ/σ for each ε of the grid; inf adds no noise
-    sensitivity, calibrated_to, later  as for `laplace`
-    claimed        (E,) the ε that the publication charges for the step, if it differs from the accountant's
+    theta  (E,) Δ/σ for each ε of the grid; inf adds no noise
+    later  as for `laplace`
     """
     _refuse_norm(step, "Gaussian", 2, sensitivity)
     used = calibrated_to or sensitivity
@@ -122,8 +123,7 @@ def subsampled_laplace(
     It costs `subsampling.amplified`. Where neighbours exchange a record, leaving the record out must move the
     measurement by `sensitivity` at most, too.
 
-    epsilon  (E,) ε₀ = Δ/scale, the ε of the step without the amplification by sampling; inf adds no noise
-    claimed  (E,) the ε that the publication charges for the step
+    epsilon  (E,) ε₀ = Δ/scale, the ε of the step without the amplification by sampling
     """
     mechanism = f"Laplace, of a part {rate:g}"
     entry, scale = _spend(
@@ -152,16 +152,13 @@ def subsampled_gaussian(
     contribution  c, a bound on the L2 norm of one user's contribution
     sensitivity   c where neighbours are users, 2c where a user's contribution is exchanged; inf if no bound is known
     multiplier    (E,) from `subsampling.noise_multipliers`; 0 adds no noise
-    claimed       (E,) the ε that the publication charges for all repetitions, if it differs from the accountant's
-    raises        ValueError for another sensitivity
     """
     _refuse_norm(step, "Gaussian", 2, sensitivity)
     move = moves(sensitivity.neighbours) * contribution
     used = replace(sensitivity, value=move) if math.isinf(sensitivity.value) else sensitivity
     if not math.isclose(used.value, move):
-        raise ValueError(
-            f"{step}: a contribution of norm {contribution:g} moves by {move:g}, not {used.value:g}"
-        )
+        wrong = f"a contribution of norm {contribution:g} moves by {move:g}, not {used.value:g}"
+        raise ValueError(f"{step}: {wrong}")
     multiplier = np.asarray(multiplier, dtype=np.float64)
     sampled = SampledSteps(multiplier, rate, repetitions)
     entry = curator.ledger.spend(
@@ -255,9 +252,7 @@ def without_noise(
 ) -> Callable[[tuple[int, ...]], Release]:
     """A release without noise, for which the publication charges nothing. Nothing can be proved for the fit any more.
 
-    The returned function gives the release of numbers of a shape, once for each measurement.
-
-    grid  the number of ε
+    The returned function gives the release of numbers of a shape, once for each measurement. `grid`: the number of ε.
     """
     entry, draws = curator.ledger.charge_nothing(step, sensitivity), count()
     return lambda shape: curator.release(

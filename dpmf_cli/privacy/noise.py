@@ -25,13 +25,14 @@ on that model's own `grid`. Rounding comes after scaling, so the shared draw cos
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.privacy.grid import FINEST, grid_of, on_grid
+from dpmf_cli.privacy.local_mechanisms import Randomiser
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -190,10 +191,8 @@ class LaneNoise(ScaledNoise):
 class LaterNoise(ScaledNoise):
     """The noise of `LaneNoise`, for kernels only, with a unit that is not kept.
 
-    The unit is drawn for each group of models that asks for it, and is the same each time.
-
-    law, shape  the law and the shape of the unit draw
-    again       gives the generator of the step at its beginning
+    The unit is drawn for each group of models that asks for it, and is the same each time: `again` gives the step's
+    generator at its beginning.
     """
 
     law: Law
@@ -210,10 +209,8 @@ class LaterNoise(ScaledNoise):
 class KeyedNoise(ScaledNoise):
     """Laplace noise for more numbers than can be kept.
 
-    Number c has the unit noise that `unit_of_cells` computes from (key, c). It is independent of the others,
-    and the same whenever it is computed.
-
-    key  the state of SplitMix64
+    Number c has the unit noise that `unit_of_cells` computes from (key, c), whenever it is asked for. `key` is the
+    state of SplitMix64.
     """
 
     key: int
@@ -230,25 +227,6 @@ class KeyedNoise(ScaledNoise):
     def drawn_again(self, count: int, rng: np.random.Generator) -> LaneNoise:
         """Returns fresh noise for `count` single numbers."""
         return replace(self, key=int(rng.integers(2**63))).of_numbers(0, count)
-
-
-class Randomiser(Protocol):
-    """Perturbs a number on a device before it is sent, and decodes the message.
-
-    title     its name in ledgers
-    uniforms  the number of draws from U(0, 1) that one message takes
-    """
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def uniforms(self) -> int: ...
-
-    def decoded(
-        self, values: NDArray[np.float64], uniforms: NDArray[np.float64], epsilons: NDArray[np.float64], /
-    ) -> NDArray[np.float64]:
-        """Returns (n, E) decoded messages for `values` (n, …), uniforms (n, `uniforms`) and each ε (E,)."""
 
 
 @dataclass(frozen=True)
