@@ -21,7 +21,9 @@ from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.factorization import (
     InitialFactors,
     KnownModel,
+    alternate,
     initial_factors,
+    start_model,
     visiting_order,
 )
 from dpmf_cli.algorithms.shared.model import Model, UnitModel
@@ -31,7 +33,7 @@ from dpmf_cli.core.compiled.lane_groups import LaneValues
 from dpmf_cli.core.ratings import Ratings, average_of
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import tagged
-from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_rows
+from dpmf_cli.kernels.als import RowProblem
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.sgd import Sgd, descend_values
 from dpmf_cli.privacy.curator import Curator
@@ -40,7 +42,9 @@ from dpmf_cli.privacy.ledger import Epsilons
 FACTORS = (5, 10, 20)
 """The values tried for d."""
 
-RIDGES = np.array([0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5])
+Ridges = NDArray[np.float64]
+
+RIDGES: Ridges = np.array([0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5])
 """(L,) the values tried for λ, with every d. All are fitted side by side in one pass."""
 
 STARTS = {
@@ -74,38 +78,26 @@ def tuned_factorization(train: Ratings, iterations: int, streams: Streams) -> Fa
     inner fold.
     """
     effects = tuned_averages(train, EffectsParameters(), ("beta_u", "beta_m"))
+
+    def factorised(train: Ratings, biased: bool, factors: int, ridges: Ridges) -> FactorsOrAverages:
+        """One model for each λ of `ridges` (L,)."""
+        items, users = (np.repeat(each, len(ridges), axis=1) for each in both_averages(train, effects))
+        start = initial_factors(train, STARTS[biased], factors, streams)
+        model = factor_model(*start, *((users, items) if biased else (0 * users, 0 * items)))
+        alternate(model, train, RowProblem(ridges, bound=np.inf), iterations)
+        known = train.user_counts > 0, train.item_counts > 0
+        return FactorsOrAverages(model, EffectsModel(items, users), *known)
+
     least, chosen = np.inf, (True, FACTORS[0], RIDGES[-1:])
     for fitted, held_out in islice(inner_folds(train), 1):
         for biased, factors in product(STARTS, FACTORS):
-            model = _factorised(fitted, effects, biased, factors, RIDGES, iterations, streams)
+            model = factorised(fitted, biased, factors, RIDGES)
             left = held_out.values[:, None] - model.predict(held_out.users, held_out.items)
             errors = np.square(left, dtype=np.float64).sum(axis=0)
             best = int(np.argmin(errors))
             if errors[best] < least:
                 least, chosen = errors[best], (biased, factors, RIDGES[best : best + 1])
-    return _factorised(train, effects, *chosen, iterations, streams)
-
-
-def _factorised(
-    train: Ratings,
-    parameters: EffectsParameters,
-    biased: bool,
-    factors: int,
-    ridges: NDArray[np.float64],
-    iterations: int,
-    streams: Streams,
-) -> FactorsOrAverages:
-    """Fits one model for each λ of `ridges` (L,)."""
-    items, users = (np.repeat(each, len(ridges), axis=1) for each in both_averages(train, parameters))
-    averages = EffectsModel(items, users)
-    start = initial_factors(train, STARTS[biased], factors, streams)
-    model = factor_model(*start, *((users, items) if biased else (0 * users, 0 * items)))
-    problem = RowProblem(ridges, bound=np.inf)
-    ratings_by_user, ratings_by_item = by_user(train), by_item(train)
-    for _ in range(iterations):
-        solve_rows(model, ratings_by_user, problem)
-        solve_rows(model, ratings_by_item, problem)
-    return FactorsOrAverages(model, averages, train.user_counts > 0, train.item_counts > 0)
+    return factorised(train, *chosen)
 
 
 TRIED = (5, 10, 20) * 2 + (20,)
@@ -138,27 +130,15 @@ class AlternatingLeastSquares(Algorithm):
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> Model:
         if self.tuned:
             return tuned_factorization(train, self.iterations, streams)
-        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
-        model = factor_model(users, items, np.zeros((train.n_users, 1)), np.zeros((train.n_items, 1)))
-        ratings_by_user, ratings_by_item = by_user(train), by_item(train)
-        problem = RowProblem(self.regularization, bound=np.inf)
-        for _ in range(self.iterations):
-            solve_rows(model, ratings_by_user, problem)
-            solve_rows(model, ratings_by_item, problem)
-        average = average_of(train.values, train.scale.middle)
-        return KnownModel(
-            model,
-            (train.user_counts > 0)[:, None],
-            (train.item_counts > 0)[:, None],
-            np.array([average], np.float32),
-        )
+        model = start_model(train, self.initial_factors, self.factors, streams, grid=1)
+        alternate(model, train, RowProblem(self.regularization, bound=np.inf), self.iterations)
+        return sampled_model(train, np.ones((len(train), 1), np.bool_), model)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         tried = TRIED if self.tuned else (self.factors,)
         seconds = sum(2 * self.iterations * shape.ratings * gram_entries(d) * SOLVED_ENTRY for d in tried)
-        once = Cost(
-            seconds + 1e-7 * shape.ratings, shape.rows * (max(tried) + 1) * 32.0 + 40.0 * shape.ratings
-        )
+        held = shape.rows * (max(tried) + 1) * 32.0 + 40.0 * shape.ratings
+        once = Cost(seconds + 1e-7 * shape.ratings, held)
         return once + choice_of_averages(shape) if self.tuned else once
 
 
@@ -179,8 +159,7 @@ class SGDFactorization(Algorithm):
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=0.5)
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> UnitModel:
-        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
-        model = factor_model(users, items, np.zeros((train.n_users, 1)), np.zeros((train.n_items, 1)))
+        model = start_model(train, self.initial_factors, self.factors, streams, grid=1)
         values = (train.values[:, None] - train.scale.minimum) / train.scale.width
         descend_values(
             model,

@@ -3,7 +3,7 @@
 Averages and factors of the ratings that an aggregator received are what a local method has to beat.
 """
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -45,8 +45,10 @@ Ids = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class AlikeItems(ABC):
+class AllAlike:
     """Averages, and a matrix with one public number on the diagonal and another elsewhere, both in units of B².
+
+    It predicts from all items that the user rated, except the target item.
 
     own      the ratings of every user who may ask; a prediction for user u uses only those of u
     effects  averages for each ε; the users' part may be unreleased
@@ -57,18 +59,32 @@ class AlikeItems(ABC):
     effects: Effects
     entry: "PublicKNN | OwnMeanFixedCovariance"
 
-    @abstractmethod
-    def neighbours(self, users: Ids, items: Ids) -> tuple[NDArray[np.int64], Floats]:
-        """(n,) how many neighbours each pair has, (n, E) the sum of their residuals."""
+    def neighbours(self, users: Ids, items: Ids) -> tuple[NDArray[np.int64], Callable[[Floats], Floats]]:
+        """(n,) how many neighbours each pair has, and the function that sums their residuals (n,) for one ε, given
+        those of all ratings and a 0 at the end."""
+        own = self.own
+        # A sentinel after the last rating: the search for a greater pair ends there, and no pair equals it.
+        keys = np.append(own.users.astype(np.int64) * own.n_items + own.items, own.n_users * own.n_items)
+        asked = users.astype(np.int64) * own.n_items + items
+        places = np.searchsorted(keys, asked)
+        itself = keys[places] == asked
+
+        def total(residuals: Floats) -> Floats:
+            sums = np.bincount(own.users, residuals[:-1], own.n_users)
+            return np.asarray(sums[users] - np.where(itself, residuals[places], 0.0))
+
+        return own.user_counts[users] - itself, total
 
     def predict(self, users: Ids, items: Ids) -> Floats:
         out = np.asarray(self.effects.items[items] + self.effects.users[users])
-        counts, totals = self.neighbours(users, items)
+        counts, total = self.neighbours(users, items)
         covariance = self.entry.covariance
         spread = self.entry.variance + self.entry.ridge + (counts - 1) * covariance
         # Without neighbours `spread` may be 0 or less; their sum is 0, so the weight does not matter.
         weight = np.where(counts > 0, covariance / np.where(counts > 0, spread, 1.0), 0.0)
-        return np.asarray(out + weight[:, None] * totals)
+        for lane in range(out.shape[1]):
+            out[:, lane] += weight * total(np.append(own_residuals(self.own, self.effects, lane), 0.0))
+        return out
 
     @property
     def published(self) -> Arrays:
@@ -77,11 +93,12 @@ class AlikeItems(ABC):
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
         """The model made again from what was `published`, for the users who ask."""
-        return cls(own, Effects.restored(arrays, entry, own), entry)
+        others = (array for name, array in arrays.items() if name == "weight")
+        return cls(own, Effects.restored(arrays, entry, own), entry, *others)
 
 
 @dataclass(frozen=True)
-class NearestAlike(AlikeItems):
+class NearestAlike(AllAlike):
     """Predicts from the k of the user's items that share the most raters with the target item, by Wgt. Who rated
     what must be public.
 
@@ -90,41 +107,15 @@ class NearestAlike(AlikeItems):
 
     weight: NDArray[np.float32]
 
+    def neighbours(self, users: Ids, items: Ids) -> tuple[NDArray[np.int64], Callable[[Floats], Floats]]:
+        assert isinstance(self.entry, PublicKNN)
+        found = nearest(self.own, users, items, self.weight, self.entry.k)
+        # A user with fewer than k items has place −1, which is the 0 after the last residual.
+        return (found >= 0).sum(axis=1), lambda residuals: np.asarray(residuals[found].sum(axis=1))
+
     @property
     def published(self) -> Arrays:
         return {**super().published, "weight": self.weight}
-
-    @classmethod
-    def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
-        return cls(own, Effects.restored(arrays, entry, own), entry, arrays["weight"])
-
-    def neighbours(self, users: Ids, items: Ids) -> tuple[NDArray[np.int64], Floats]:
-        assert isinstance(self.entry, PublicKNN)
-        found = nearest(self.own, users, items, self.weight, self.entry.k)
-        totals = np.empty((len(users), self.effects.users.shape[1]))
-        for lane in range(totals.shape[1]):
-            # A user with fewer than k items has place −1, which is the 0 appended after the last residual.
-            residuals = np.append(own_residuals(self.own, self.effects, lane), 0.0)
-            totals[:, lane] = residuals[found].sum(axis=1)
-        return (found >= 0).sum(axis=1), totals
-
-
-class AllAlike(AlikeItems):
-    """Predicts from all items that the user rated, except the target item."""
-
-    def neighbours(self, users: Ids, items: Ids) -> tuple[NDArray[np.int64], Floats]:
-        own = self.own
-        # A sentinel after the last rating: the search for a greater pair ends there, and no pair equals it.
-        keys = np.append(own.users.astype(np.int64) * own.n_items + own.items, own.n_users * own.n_items)
-        asked = users.astype(np.int64) * own.n_items + items
-        places = np.searchsorted(keys, asked)
-        itself = keys[places] == asked
-        totals = np.empty((len(users), self.effects.users.shape[1]))
-        for lane in range(totals.shape[1]):
-            residuals = own_residuals(own, self.effects, lane)
-            sums = np.bincount(own.users, residuals, own.n_users)
-            totals[:, lane] = sums[users] - np.where(itself, np.append(residuals, 0.0)[places], 0.0)
-        return own.user_counts[users] - itself, totals
 
 
 class PublicKNN(PrivateAlgorithm):
@@ -156,15 +147,14 @@ class PublicKNN(PrivateAlgorithm):
 
     def bounded(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> NearestAlike:
         """Who rated what is public. The neighbours are the k nearest items by Wgt."""
-        effects = averages_of(self, train, self.budget.for_effects(epsilons), curator)
+        everything = self.unbounded(train, epsilons, streams, curator)
         ones = np.ones(len(train))
         weights = weighted_products(train, Raters.of(train), ones, inverse_counts(train))
-        return NearestAlike(train, effects, self, weights.astype(np.float32))
+        return NearestAlike(train, everything.effects, self, weights.astype(np.float32))
 
     def unbounded(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> AllAlike:
         """Nothing is public. The neighbours are all other items that the user rated."""
-        effects = averages_of(self, train, self.budget.for_effects(epsilons), curator)
-        return AllAlike(train, effects, self)
+        return AllAlike(train, averages_of(self, train, self.budget.for_effects(epsilons), curator), self)
 
     variants = in_both_modes(Neighbours.BOUNDED, run=bounded) | in_both_modes(
         Neighbours.UNBOUNDED, run=unbounded
@@ -263,19 +253,6 @@ class LocalMean(LocalAlgorithm):
         return EffectsModel(items, np.zeros((received.n_users, len(received.epsilons))))
 
 
-def item_and_user_means(received: PerturbedRatings) -> EffectsModel:
-    """Computes the estimates of `LocalMeans` for each ε."""
-    grid = len(received.epsilons)
-    items, users = np.empty((received.n_items, grid)), np.empty((received.n_users, grid))
-    for e, mean in enumerate(np.clip(received.means, 0, 1)):
-        residuals = received.values.column(e) - np.float32(mean)
-        offsets = shrunk_means(residuals, received.items, received.item_counts)
-        residuals -= offsets[received.items].astype(np.float32)
-        items[:, e] = mean + offsets
-        users[:, e] = shrunk_means(residuals, received.users, received.user_counts)
-    return EffectsModel(items, users)
-
-
 def spread(sums: Floats, counts: NDArray[np.int64], squares: float) -> tuple[float, float]:
     """The variances of one message within its group, and between the groups' true means; the latter is 0 if the
     messages show no difference.
@@ -305,6 +282,19 @@ def shrunk_means(residuals: NDArray[np.float32], groups: Ids, counts: NDArray[np
     if between == 0:
         return np.zeros(len(counts))
     return np.asarray(sums / (np.maximum(counts, 1) + within / between))
+
+
+def item_and_user_means(received: PerturbedRatings) -> EffectsModel:
+    """Computes the estimates of `LocalMeans` for each ε."""
+    grid = len(received.epsilons)
+    items, users = np.empty((received.n_items, grid)), np.empty((received.n_users, grid))
+    for e, mean in enumerate(np.clip(received.means, 0, 1)):
+        residuals = received.values.column(e) - np.float32(mean)
+        offsets = shrunk_means(residuals, received.items, received.item_counts)
+        residuals -= offsets[received.items].astype(np.float32)
+        items[:, e] = mean + offsets
+        users[:, e] = shrunk_means(residuals, received.users, received.user_counts)
+    return EffectsModel(items, users)
 
 
 class LocalMeans(LocalAlgorithm):

@@ -19,8 +19,9 @@ from dpmf_cli.algorithms.shared.factorization import (
     InitialFactors,
     KnownModel,
     OwnFactors,
+    alternate,
     at_most,
-    initial_factors,
+    start_model,
 )
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.probabilistic import sampled_model
@@ -106,18 +107,14 @@ class HuaMF(PrivateAlgorithm):
             epsilon=epsilons,
             curator=curator,
         )
-        factors, grid = initial_factors(train, self.initial_factors, self.factors, streams), len(epsilons)
-        model = factor_model(*factors, np.zeros((train.n_users, grid)), np.zeros((train.n_items, grid)))
-        ratings_by_user, ratings_by_item = by_user(train), by_item(train)
-        clean = RowProblem(self.regularization, bound=np.inf)
-        for _ in range(self.iterations):
-            solve_rows(model, ratings_by_user, clean)
-            solve_rows(model, ratings_by_item, clean)
+        grid = len(epsilons)
+        model = start_model(train, self.initial_factors, self.factors, streams, grid=grid)
+        alternate(model, train, RowProblem(self.regularization, bound=np.inf), self.iterations)
         for group in model.groups:
             users_rows = group.rows("users")
             users_rows /= np.linalg.norm(users_rows, axis=1).max(axis=0)
         perturbed = RowProblem(self.item_ridge, largest, per_rating=False)
-        noise.inside(solve_perturbed, model, ratings_by_item, perturbed, np.inf)
+        noise.inside(solve_perturbed, model, by_item(train), perturbed, np.inf)
         return sampled_model(train, np.ones((len(train), grid), np.bool_), model)
 
     def corrected(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> OwnFactors:
@@ -230,9 +227,8 @@ class MugdhoMF(PrivateAlgorithm):
             claimed=epsilons,
             curator=curator,
         )
-        factors, grid = initial_factors(train, self.initial_factors, self.factors, streams), len(epsilons)
-        middle = np.full((train.n_items, grid), train.scale.middle)
-        model = factor_model(*factors, np.zeros((train.n_users, grid)), middle)
+        grid, middle = len(epsilons), train.scale.middle
+        model = start_model(train, self.initial_factors, self.factors, streams, grid=grid, centre=middle)
         descent, visits = Descent(model, momentum=0.0), visits_of_all(train, grid)
         rates = np.full(grid, self.learning_rate)
         for gradients in steps:
@@ -309,8 +305,7 @@ class LiuMF(PrivateAlgorithm):
             curator=curator,
         )
         centred = replace(train, values=train.values - np.float32(middle))
-        factors = initial_factors(train, self.initial_factors, self.factors, streams)
-        model = factor_model(*factors, np.zeros((train.n_users, grid)), np.zeros((train.n_items, grid)))
+        model = start_model(train, self.initial_factors, self.factors, streams, grid=grid)
         of_errors, of_rows = np.ones(grid), {side: np.full((self.factors + 1, grid), 100.0) for side in SIDES}
         counts: dict[Side, NDArray[np.int64]] = {"users": train.user_counts, "items": train.item_counts}
         for step in chain:

@@ -13,7 +13,8 @@ from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import StrictModel
-from dpmf_cli.kernels.factors import FactorModel
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_rows
+from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.sums import shuffle_within
 
 
@@ -85,6 +86,22 @@ def initial_factors(
     users = initial.draw(pairs.n_users, factors, streams.start("initial user factors"))
     items = initial.draw(pairs.n_items, factors, streams.start("initial item factors"))
     return users, items
+
+
+def start_model(
+    train: Ratings, initial: InitialFactors, factors: int, streams: Streams, *, grid: int, centre: float = 0.0
+) -> FactorModel:
+    """Start factors for `grid` models, which predict `centre` besides."""
+    start, items = initial_factors(train, initial, factors, streams), np.full((train.n_items, grid), centre)
+    return factor_model(*start, np.zeros((train.n_users, grid)), items)
+
+
+def alternate(model: FactorModel, train: Ratings, problem: RowProblem, iterations: int) -> None:
+    """Alternating least squares without noise, in place: all users, then all items, so many times."""
+    ratings_by_user, ratings_by_item = by_user(train), by_item(train)
+    for _ in range(iterations):
+        solve_rows(model, ratings_by_user, problem)
+        solve_rows(model, ratings_by_item, problem)
 
 
 def visiting_order(
