@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.algorithms.shared.averages import Effects, Part, averages_of
+from dpmf_cli.algorithms.shared.averages import Effects, averages_of
+from dpmf_cli.algorithms.shared.effects import Part
 from dpmf_cli.algorithms.shared.factorization import initial_factors
 from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization, in_order
 from dpmf_cli.core.streams import Streams
