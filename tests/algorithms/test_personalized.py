@@ -26,7 +26,6 @@ from dpmf_cli.papers.printed import load
 from dpmf_cli.privacy.neighbours import Neighbours
 from tests.algorithms.fitted import curator_for, fitted
 from tests.conftest import make_ratings
-from tests.witnesses import Noting
 
 SMALL = {"factors": 2, "learning_rate": 10, "epochs": 5}
 BUDGET = {"global_averages": 0.1, "item_averages": 0.4, "user_averages": 0.5}
@@ -208,27 +207,6 @@ def test_any_unbounded_algorithm_can_be_personalised_and_proved(base: str) -> No
     alone, _ = fitted(algorithm.base, RATINGS.select(kept[:, 1]), thresholds[1:].tolist(), STREAMS)
     expected = alone.predict(RATINGS.users, RATINGS.items)[:, 0]
     assert np.array_equal(model.predict(RATINGS.users, RATINGS.items)[:, 1], expected)
-
-
-def test_a_witness_sees_the_measurements_of_the_base_in_every_model() -> None:
-    """In one fit of all samples, each with its own batches, or in one fit after the other."""
-    epsilons = np.geomspace(0.1, 1, 18).tolist()
-    together = personalised(base={"batch_size": 200})
-    cells, one_by_one = (
-        personalised(base={"algorithm": base}, mode="corrected") for base in ("isgd", "pals")
-    )
-    for algorithm, step, grid, lanes in (
-        (together, "objective", epsilons, {0, 16}),
-        (cells, "residuals of all cells", epsilons, {0, 16}),
-        (cells, "user sums", epsilons[:2], {0, 1}),
-        (one_by_one, "user sums", epsilons[:2], {0, 1}),
-    ):
-        witness = Noting()
-        watched, _ = fitted(algorithm, RATINGS, grid, STREAMS, witness)
-        plain, _ = fitted(algorithm, RATINGS, grid, STREAMS)
-        one, other = (model.predict(RATINGS.users, RATINGS.items) for model in (watched, plain))
-        assert one == pytest.approx(other, rel=1e-3, abs=1e-3)
-        assert {lane for name, *_, lane in witness.seen if name == step} == lanes
 
 
 def test_the_clean_twin_has_the_same_sample() -> None:

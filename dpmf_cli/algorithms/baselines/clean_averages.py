@@ -6,16 +6,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.shared.averages import (
-    Effects,
-    EffectsModel,
-    Part,
-    averages_of_the_rated,
-    bounded_effects,
-)
+from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, averages_of_the_rated, bounded_effects
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.cost import NOTHING, Cost, Shape, choice_of_averages, effects_cost
-from dpmf_cli.algorithms.shared.effects import EffectsParameters
+from dpmf_cli.algorithms.shared.effects import EffectsParameters, Part
 from dpmf_cli.core.ratings import Ratings, average_of
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import later

@@ -1,6 +1,5 @@
 """Matrix factorisations without noise, as they stand, tuned, and on a sample."""
 
-from dataclasses import dataclass
 from itertools import islice, product
 from typing import Annotated, Literal
 
@@ -34,7 +33,7 @@ from dpmf_cli.core.ratings import Ratings, average_of
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import tagged
 from dpmf_cli.kernels.als import RowProblem
-from dpmf_cli.kernels.factors import FactorModel, factor_model
+from dpmf_cli.kernels.factors import factor_model
 from dpmf_cli.kernels.sgd import Sgd, descend_values
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -54,24 +53,7 @@ STARTS = {
 """The distribution of the start factors with biases (True) and without (False)."""
 
 
-@dataclass(frozen=True)
-class FactorsOrAverages:
-    """Predicts from factors if the user and the item have training ratings, and from averages otherwise.
-
-    known_users (n_users,), known_items (n_items,) bool
-    """
-
-    factors: FactorModel
-    averages: EffectsModel
-    known_users: NDArray[np.bool_]
-    known_items: NDArray[np.bool_]
-
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
-        known = (self.known_users[users] & self.known_items[items])[:, None]
-        return np.where(known, self.factors.predict(users, items), self.averages.predict(users, items))
-
-
-def tuned_factorization(train: Ratings, iterations: int, streams: Streams) -> FactorsOrAverages:
+def tuned_factorization(train: Ratings, iterations: int, streams: Streams) -> KnownModel:
     """Fits r̂_ui = IAvg(i) + UAvg(u) + p_u·q_i, or r̂_ui = p_u·q_i, by ALS-WR (Zhou et al. 2008).
 
     β_m and β_u are those of the best averages. Then the use of biases, d and λ are chosen together, on the first
@@ -79,14 +61,14 @@ def tuned_factorization(train: Ratings, iterations: int, streams: Streams) -> Fa
     """
     effects = tuned_averages(train, EffectsParameters(), ("beta_u", "beta_m"))
 
-    def factorised(train: Ratings, biased: bool, factors: int, ridges: Ridges) -> FactorsOrAverages:
+    def factorised(train: Ratings, biased: bool, factors: int, ridges: Ridges) -> KnownModel:
         """One model for each λ of `ridges` (L,)."""
         items, users = (np.repeat(each, len(ridges), axis=1) for each in both_averages(train, effects))
         start = initial_factors(train, STARTS[biased], factors, streams)
         model = factor_model(*start, *((users, items) if biased else (0 * users, 0 * items)))
         alternate(model, train, RowProblem(ridges, bound=np.inf), iterations)
-        known = train.user_counts > 0, train.item_counts > 0
-        return FactorsOrAverages(model, EffectsModel(items, users), *known)
+        known_users, known_items = (train.user_counts > 0)[:, None], (train.item_counts > 0)[:, None]
+        return KnownModel(model, known_users, known_items, EffectsModel(items, users))
 
     least, chosen = np.inf, (True, FACTORS[0], RIDGES[-1:])
     for fitted, held_out in islice(inner_folds(train), 1):

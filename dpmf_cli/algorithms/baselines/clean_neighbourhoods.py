@@ -42,6 +42,13 @@ class NeighbourhoodBaseline(AveragesBaseline):
     effects: EffectsParameters = EffectsParameters(beta_m=0)
     k: int = Field(500, ge=1, le=100_000, description="N_k: number of neighbours of an item")
 
+    def start(
+        self, train: Ratings, epsilons: Epsilons, curator: Curator, similarity: float
+    ) -> NeighbourhoodModel:
+        """The model with one similarity; neighbours are the items with the most common raters."""
+        averages = self.measure(train, epsilons, curator).items
+        return neighbourhood_model(train, most_co_rated(train, self.k), similarity, averages)
+
     def cost(self, shape: Shape, grid: int) -> Cost:
         return effects_cost(shape, grid) + neighbourhood_cost(shape, 1, self.k, steps=0)
 
@@ -182,8 +189,7 @@ class ConstantNeighbourhood(NeighbourhoodBaseline):
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> NeighbourhoodModel:
-        averages = self.measure(train, epsilons, curator).items
-        return neighbourhood_model(train, most_co_rated(train, self.k), 1.0, averages)
+        return self.start(train, epsilons, curator, similarity=1.0)
 
 
 class ProbabilisticNeighbourhood(NeighbourhoodBaseline):
@@ -211,8 +217,7 @@ class ProbabilisticNeighbourhood(NeighbourhoodBaseline):
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> NeighbourhoodModel:
-        averages = self.measure(train, epsilons, curator).items
-        model = neighbourhood_model(train, most_co_rated(train, self.k), self.initial_similarity, averages)
+        model = self.start(train, epsilons, curator, self.initial_similarity)
         learned = LearnedRatings.unclipped(train)
         everybody = np.ones(len(train), np.bool_)
         rates = np.array([self.learning_rate])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
-from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, averages_of
+from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, OwnMeansAlgorithm, averages_of
 from dpmf_cli.algorithms.shared.base import Choices, Paper, PrivateAlgorithm, in_both_modes, in_mode
 from dpmf_cli.algorithms.shared.budget import AveragesBudget, ItemAveragesBudget
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
@@ -25,7 +25,6 @@ from dpmf_cli.algorithms.shared.item_products import (
 from dpmf_cli.algorithms.shared.local_model import LocalAlgorithm, LocalFactorization
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.neighbourhood import CERTIFIED, PrivateNeighbourhood
-from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams

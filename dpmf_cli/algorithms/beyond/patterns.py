@@ -292,14 +292,14 @@ def shares_of(parts: Mapping[str, Predicted], epsilon: float) -> dict[str, float
     return {name: chosen / QUANTA for name, chosen in zip(parts, best[QUANTA][1], strict=True)}
 
 
-AVERAGES: Mapping[Side, str] = {"items": "item averages", "users": "user averages"}
-FACTORS: Mapping[Side, str] = {"items": "item factors", "users": "user factors"}
-CORE = "core"
-"""Names of steps, and of the parts of ε that they spend."""
-
 VISIT, SINGULAR = 4e-9, 6e-8
 """Seconds per rating and group of 16 lanes, for each factor in a prediction or feature in a sum; and per rating and
 feature, for the singular vectors of who rated what."""
+
+
+def counts_of(train: Ratings, side: Side) -> tuple[NDArray[np.int64], int]:
+    """The number of ratings of each row of a side, and the number of the other side's rows."""
+    return (train.item_counts, train.n_users) if side == "items" else (train.user_counts, train.n_items)
 
 
 class Laws(StrictModel):
@@ -347,24 +347,35 @@ class PatternAlgorithm(PrivateAlgorithm):
         total = noise.added_to(np.asarray(train.values.sum(dtype=np.float64)))
         return np.clip(total / max(len(train), 1), train.scale.minimum, train.scale.maximum)
 
-    def measurements(
-        self, train: Ratings, pattern: Pattern, model: FactorModel, epsilons: Epsilons, curator: Curator
-    ) -> "Measurements":
-        """Splits the ε that the average of all ratings leaves, by public predictions of the errors."""
+    def begin(
+        self,
+        train: Ratings,
+        pattern: Pattern,
+        factors: tuple[Floats, Floats],
+        epsilons: Epsilons,
+        curator: Curator,
+    ) -> "tuple[Measurements, Floats]":
+        """Measures the averages of all ratings and of items (n_items, E), for a model with these factors of users and
+        items. Public predictions of the errors split what the first leaves of ε."""
+        overall, no_effects = self.overall(train, epsilons, curator), np.zeros((train.n_users, len(epsilons)))
         rest, predicted = (1 - self.global_share) * epsilons, self.predicted(train, pattern)
         shares = [shares_of(predicted, float(epsilon)) for epsilon in rest]
         split = {part: np.array([each[part] for each in shares]) * rest for part in self.measured}
-        return Measurements(self, train, pattern, model, split, curator)
+        model = factor_model(*factors, no_effects, np.tile(overall, (train.n_items, 1)))
+        measured = Measurements(self, train, pattern, model, split, curator)
+        items = np.clip(overall + measured.averages("items"), train.scale.minimum, train.scale.maximum)
+        set_effects(model, "items", items)
+        return measured, items
 
     def predicted(self, train: Ratings, pattern: Pattern) -> dict[str, Predicted]:
         """The predicted error of each part, as a function of the ε that the part gets."""
         k, covariates = self.factors, self.covariates + 2
         kinds: dict[str, tuple[int, Callable[[Law], Callable[[float], float]]]] = {
-            AVERAGES["items"]: (1, lambda law: of_averages(law, train.item_counts, covariates)),
-            AVERAGES["users"]: (1, lambda law: of_averages(law, train.user_counts, covariates)),
-            CORE: (k * k, lambda law: of_coefficients(law, pattern.of_pairs[0], len(train))),
-            FACTORS["items"]: (k, lambda law: of_coefficients(law, pattern.of_items[0], len(train))),
-            FACTORS["users"]: (k, lambda law: of_coefficients(law, pattern.of_users[0], len(train))),
+            "item averages": (1, lambda law: of_averages(law, train.item_counts, covariates)),
+            "user averages": (1, lambda law: of_averages(law, train.user_counts, covariates)),
+            "core": (k * k, lambda law: of_coefficients(law, pattern.of_pairs[0], len(train))),
+            "item factors": (k, lambda law: of_coefficients(law, pattern.of_items[0], len(train))),
+            "user factors": (k, lambda law: of_coefficients(law, pattern.of_users[0], len(train))),
         }
         found = {}
         for part in self.measured:
@@ -398,10 +409,7 @@ class Measurements:
 
     def averages(self, side: Side) -> Floats:
         """(rows, E) the updates of a side's averages: `averages_of` Σ clamp(x) with Laplace noise."""
-        part, train = AVERAGES[side], self.train
-        counts, others = train.item_counts, train.n_users
-        if side == "users":
-            counts, others = train.user_counts, train.n_items
+        part, (counts, others) = f"{side[:-1]} averages", counts_of(self.train, side)
         moves, epsilon = sensitivity.clamped_sums(), self.epsilons[part]
         noise = laplace(part, counts.shape, sensitivity=moves, epsilon=epsilon, curator=self.curator)
         sums, variance = self._believable(part, noise, self._sums(side, np.ones((others, 1)))[:, 0], 1)
@@ -416,15 +424,14 @@ class Measurements:
         by_users = self._sums("users", self.pattern.items)
         lanes = [self.pattern.users.T @ np.ascontiguousarray(each) for each in np.moveaxis(by_users, -1, 0)]
         sums = np.stack(lanes, axis=-1).reshape(1, k * k, -1)
-        return self._coefficients(CORE, sums, self.pattern.of_pairs).reshape(k, k, -1)
+        return self._coefficients("core", sums, self.pattern.of_pairs).reshape(k, k, -1)
 
     def factors(self, side: Side) -> Floats:
         """(rows, k, E) coefficients of each row on the other side's features, from Σ clamp(x)·z with K-norm noise."""
         pattern = self.pattern
-        others, spectrum = pattern.users, pattern.of_items
-        if side == "users":
-            others, spectrum = pattern.items, pattern.of_users
-        return self._coefficients(FACTORS[side], self._sums(side, others), spectrum)
+        of_items = pattern.users, pattern.of_items
+        others, spectrum = of_items if side == "items" else (pattern.items, pattern.of_users)
+        return self._coefficients(f"{side[:-1]} factors", self._sums(side, others), spectrum)
 
     def _coefficients(self, part: str, sums: Floats, spectrum: Spectrum) -> Floats:
         """(rows, k, E) coefficients from the clean sums (rows, k, E): adds noise to them and shrinks them."""
@@ -473,29 +480,16 @@ class PublicPattern(PatternAlgorithm):
 
     title = "Public pattern"
     about = "Averages and factors on features of who rated what, for neighbours under which this is public."
-    measured = (
-        AVERAGES["items"],
-        AVERAGES["users"],
-        CORE,
-        FACTORS["items"],
-        FACTORS["users"],
-    )
+    measured = ("item averages", "user averages", "core", "item factors", "user factors")
 
     algorithm: Literal["public_pattern"]
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
         pattern, k = Pattern.of(train, self.factors), self.factors
-        overall = self.overall(train, epsilons, curator)
-        model = factor_model(
-            np.hstack([np.zeros((train.n_users, k)), pattern.users]),
-            np.hstack([pattern.items, np.zeros((train.n_items, k))]),
-            np.zeros((train.n_users, len(epsilons))),
-            np.tile(overall, (train.n_items, 1)),
-        )
-        measured = self.measurements(train, pattern, model, epsilons, curator)
-        first, second = slice(None, k), slice(k, None)
-        items = overall + measured.averages("items")
-        set_effects(model, "items", np.clip(items, train.scale.minimum, train.scale.maximum))
+        users = np.hstack([np.zeros((train.n_users, k)), pattern.users])
+        items = np.hstack([pattern.items, np.zeros((train.n_items, k))])
+        measured, _ = self.begin(train, pattern, (users, items), epsilons, curator)
+        model, first, second = measured.model, slice(None, k), slice(k, None)
         set_effects(model, "users", measured.averages("users"))
         move_factors(model, "users", first, np.einsum("ua,abe->ube", pattern.users, measured.core()))
         move_factors(model, "items", second, measured.factors("items"))
@@ -523,7 +517,7 @@ class OwnPattern(PatternAlgorithm):
         "model, without noise."
     )
     joint = True
-    measured = (AVERAGES["items"], FACTORS["items"])
+    measured = ("item averages", "item factors")
 
     algorithm: Literal["own_pattern"]
     own_features: int = Field(24, ge=1, le=64, description="how many features y_i has; y_i has norm 1")
@@ -532,16 +526,12 @@ class OwnPattern(PatternAlgorithm):
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
         whole = Pattern.of(train, max(self.own_features, self.factors))
-        pattern, own, grid = whole.first(self.factors), whole.first(self.own_features), len(epsilons)
-        overall = self.overall(train, epsilons, curator)
-        nothing, no_effects = np.zeros_like(pattern.items), np.zeros((train.n_users, grid))
-        overall_of_items = np.tile(overall, (train.n_items, 1))
-        model = factor_model(np.zeros_like(pattern.users), nothing, no_effects, overall_of_items)
-        measured = self.measurements(train, pattern, model, epsilons, curator)
-        averages = np.clip(overall + measured.averages("items"), train.scale.minimum, train.scale.maximum)
-        set_effects(model, "items", averages)
+        pattern, own = whole.first(self.factors), whole.first(self.own_features)
+        nothing = np.zeros_like(pattern.items)
+        of_users = np.zeros_like(pattern.users)
+        measured, averages = self.begin(train, pattern, (of_users, nothing), epsilons, curator)
         features = np.hstack([np.full((train.n_items, 1), self.own_average), own.items, nothing])
-        released = factor_model(features[:0], features, no_effects[:0], averages)
+        released = factor_model(features[:0], features, np.zeros((0, len(epsilons))), averages)
         move_factors(released, "items", slice(-self.factors, None), measured.factors("items"))
         return OwnFactors(self, released.without_users(), {}, train)
 
@@ -610,10 +600,8 @@ class ShrunkAverages(PrivateAlgorithm):
         self, model: FactorModel, side: Side, train: Ratings, epsilons: Epsilons, curator: Curator
     ) -> Floats:
         """(rows, E) the shrunk average of a model's residuals in each row of a side."""
-        if side == "items":
-            law, ratings, counts, others = self.of_items, by_item(train), train.item_counts, train.n_users
-        else:
-            law, ratings, counts, others = self.of_users, by_user(train), train.user_counts, train.n_items
+        law, (counts, others) = getattr(self, f"of_{side}"), counts_of(train, side)
+        ratings = by_item(train) if side == "items" else by_user(train)
         sums = clamped_sums(model, ratings, np.ones((others, 1)), self.clamp)[:, 0]
         found = sums_and_counts(f"{side[:-1]} averages", halves_of(sums, counts), epsilons, curator)
         star = law.star(self.clamp)

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
-from dpmf_cli.algorithms.shared.averages import Part, bounded_item_averages, laplace_steps
+from dpmf_cli.algorithms.shared.averages import bounded_item_averages, laplace_steps
 from dpmf_cli.algorithms.shared.base import ByMode, Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import Delta, Fractions
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, LINE, Cost, Shape
-from dpmf_cli.algorithms.shared.effects import EffectsParameters, stabilised
+from dpmf_cli.algorithms.shared.effects import EffectsParameters, Part, stabilised
 from dpmf_cli.algorithms.shared.factorization import (
     InitialFactors,
     KnownModel,

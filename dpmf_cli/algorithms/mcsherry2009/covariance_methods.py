@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.shared.averages import Effects
+from dpmf_cli.algorithms.shared.averages import Effects, OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.base import Choices, Paper
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import ASKED, NOTHING, Cost, Shape, effects_cost, pairs_cost
@@ -29,7 +29,6 @@ from dpmf_cli.algorithms.shared.item_products import (
     solve_cost,
     spectra_cost,
 )
-from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.theta import Measurer
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.shared.averages import Part
+from dpmf_cli.algorithms.shared.effects import Part
 from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.privacy.accounting import (
     LEAST_DELTA,

@@ -5,6 +5,7 @@ Friedman, Berkovsky, Kaafar 2016, section 4.1, algorithms 1 and 2 (after McSherr
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 import numpy as np
@@ -17,6 +18,15 @@ from dpmf_cli.privacy.release import Release
 
 SPREAD = 0.5
 """τ, in stars: a public guess of how much averages differ between items, and between users, in any data set."""
+
+
+class Part(StrEnum):
+    """The part of the budget that a step is charged to, by its name there."""
+
+    OVERALL = "global_averages"
+    ITEMS = "item_averages"
+    USERS = "user_averages"
+
 
 Beta = float | NDArray[np.float64]
 """One β for all ε, or (E,) one for each."""

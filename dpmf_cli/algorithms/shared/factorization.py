@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.algorithms.shared.model import Arrays, Model
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import StrictModel
@@ -66,17 +66,20 @@ class InitialFactors(StrictModel):
 class KnownModel:
     """r̂_ui = p_u·q_i, or a model's average if the model has seen no rating of the user or of the item.
 
-    known_users (n_users, E), known_items (n_items, E) bool; averages (E,) rating scale
+    known_users (n_users, E), known_items (n_items, E) bool; averages (E,) rating scale, or a model that predicts them
     """
 
     factors: FactorModel
     known_users: NDArray[np.bool_]
     known_items: NDArray[np.bool_]
-    averages: NDArray[np.float32]
+    averages: NDArray[np.float32] | Model
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
         known = self.known_users[users] & self.known_items[items]
-        return np.where(known, self.factors.predict(users, items), self.averages)
+        of_others = self.averages
+        if not isinstance(of_others, np.ndarray):
+            of_others = of_others.predict(users, items)
+        return np.where(known, self.factors.predict(users, items), of_others)
 
 
 def initial_factors(

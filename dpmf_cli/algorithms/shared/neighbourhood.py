@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 from scipy.sparse import csc_matrix, csr_matrix
 
-from dpmf_cli.algorithms.shared.averages import Part, bounded_item_averages
+from dpmf_cli.algorithms.shared.averages import OwnMeansAlgorithm, bounded_item_averages
 from dpmf_cli.algorithms.shared.base import (
     SAMPLED,
     ByMode,
@@ -28,9 +28,8 @@ from dpmf_cli.algorithms.shared.cost import (
     neighbourhood_cost,
     pairs_cost,
 )
-from dpmf_cli.algorithms.shared.effects import EffectsParameters
+from dpmf_cli.algorithms.shared.effects import EffectsParameters, Part
 from dpmf_cli.algorithms.shared.factorization import at_least
-from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.theta import Measurer, NoiseKind
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams

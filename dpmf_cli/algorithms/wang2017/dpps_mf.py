@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from dpmf_cli.algorithms.shared.averages import Effects, Part
+from dpmf_cli.algorithms.shared.averages import Effects, OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.base import (
     IN_CORRECTED_MODE,
     SAMPLED,
@@ -22,10 +22,9 @@ from dpmf_cli.algorithms.shared.base import (
 )
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, CLIPPED_VISIT, LINE, Cost, Shape, effects_cost
-from dpmf_cli.algorithms.shared.effects import EffectsParameters
+from dpmf_cli.algorithms.shared.effects import EffectsParameters, Part
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, initial_factors
 from dpmf_cli.algorithms.shared.model import Arrays
-from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.theta import NoiseKind, rates_under
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
