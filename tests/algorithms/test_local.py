@@ -103,7 +103,7 @@ def test_variances_between_and_within_groups_are_found() -> None:
     assert means == pytest.approx(sums / (counts + within / between))
 
 
-def test_means_of_noise_alone_are_not_believed() -> None:
+def test_means_of_noise_alone_or_of_one_message_are_not_believed() -> None:
     rng = np.random.default_rng(1)
     groups = np.repeat(np.arange(200), 30).astype(np.int32)
     shrunk = [
@@ -111,10 +111,7 @@ def test_means_of_noise_alone_are_not_believed() -> None:
         for _ in range(40)
     ]
     assert np.mean(shrunk) > 0.9
-
-
-def test_groups_of_one_message_are_not_believed() -> None:
-    values = np.random.default_rng(2).normal(0, 1e6, 50).astype(np.float32)
+    values = rng.normal(0, 1e6, 50).astype(np.float32)
     assert not shrunk_means(values, np.arange(50, dtype=np.int32), np.ones(50, np.int64)).any()
 
 

@@ -20,11 +20,6 @@ def entry(**fields: object) -> PrivateAlgorithm:
     return ExperimentConfig.model_validate(config).algorithms[0]
 
 
-@pytest.mark.parametrize("key", PRIVATE)
-def test_every_private_algorithm_names_its_paper(key: str) -> None:
-    assert isinstance(PRIVATE[key].paper, Paper)
-
-
 OF_THE_FIELD = ("chien2021", "hua2015", "jain2018", "liu2015", "mugdho2023")
 """Papers whose methods are here but whose figures are not."""
 
@@ -32,21 +27,6 @@ OF_THE_FIELD = ("chien2021", "hua2015", "jain2018", "liu2015", "mugdho2023")
 def test_papers_are_those_whose_figures_are_here_this_project_and_plugins() -> None:
     cited = {paper.value.lower().replace(" ", "") for paper in Paper}
     assert cited == {*papers(), *OF_THE_FIELD, "dpmf", "plugin"}
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "neighbours", "protects"),
-    [
-        ("pge", "bounded", Protection.VALUE),
-        ("pge", "unbounded", Protection.PRESENCE),
-        ("mm_knn", "user", Protection.USER),
-        ("local_mean", "local", Protection.LOCAL),
-    ],
-)
-def test_what_is_protected_follows_from_the_neighbours(
-    algorithm: str, neighbours: str, protects: Protection
-) -> None:
-    assert entry(algorithm=algorithm, neighbours=neighbours).protects is protects
 
 
 def test_what_is_personalised_is_as_joint_as_its_base() -> None:

@@ -11,25 +11,12 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 from scipy.sparse import csc_matrix, csr_matrix
 
+from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import OwnMeansAlgorithm, bounded_item_averages
-from dpmf_cli.algorithms.shared.base import (
-    SAMPLED,
-    ByMode,
-    Choices,
-    refuse_a_delta_beyond_the_accountant,
-    refuse_steps_that_diverge,
-)
+from dpmf_cli.algorithms.shared.base import SAMPLED, ByMode, Choices
 from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
-from dpmf_cli.algorithms.shared.cost import (
-    Cost,
-    Shape,
-    effects_cost,
-    met_cost,
-    neighbourhood_cost,
-    pairs_cost,
-)
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.effects import EffectsParameters, Part
-from dpmf_cli.algorithms.shared.factorization import at_least
 from dpmf_cli.algorithms.shared.theta import Measurer, NoiseKind
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
@@ -120,11 +107,10 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
 
     @model_validator(mode="after")
     def _refuse_a_choice_that_would_not_be_private(self) -> Self:
-        if "neighbourhood" in self.model_fields_set and not self.chooses_neighbours:
-            own = type(self).model_fields["neighbourhood"].default
-            if self.neighbourhood != own:
-                fix = "every item is a neighbour if who rated what is not public; remove `neighbourhood`"
-                raise PydanticCustomError("neighbourhood", "{fix}", {"fix": fix, "path": ("neighbourhood",)})
+        own = type(self).model_fields["neighbourhood"].default
+        if self.neighbourhood != own and not self.chooses_neighbours:
+            fix = "every item is a neighbour if who rated what is not public; remove `neighbourhood`"
+            raise PydanticCustomError("neighbourhood", "{fix}", {"fix": fix, "path": ("neighbourhood",)})
         return self
 
     @property
@@ -154,11 +140,13 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         k = self.neighbourhood if self.chooses_neighbours else shape.items
-        return effects_cost(shape, grid) + neighbourhood_cost(shape, grid, k, steps=self.steps_of_learning)
+        return costs.effects_cost(shape, grid) + costs.neighbourhood_cost(
+            shape, grid, k, steps=self.steps_of_learning
+        )
 
     def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
         k = self.neighbourhood if self.chooses_neighbours else shape.items
-        return pairs_cost(grid, pairs) + met_cost(shape, grid, pairs, k)
+        return costs.pairs_cost(grid, pairs) + costs.met_cost(shape, grid, pairs, k)
 
 
 class LearningBudget(ItemAveragesBudget):
@@ -205,9 +193,9 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
     @model_validator(mode="after")
     def _refuse_what_cannot_be_certified(self) -> Self:
         if self.mode is Mode.CORRECTED:
-            refuse_a_delta_beyond_the_accountant(self.sampling_rate, self.spends_delta)
+            self.refuse_a_delta_beyond_the_accountant(self.sampling_rate)
             first = float(self.rates(1, np.zeros(1))[0])
-            refuse_steps_that_diverge(first, "regularization", self.regularization)
+            self.refuse_steps_that_diverge(first, "regularization")
         return self
 
     def learned_from(self, train: Ratings, streams: Streams) -> Ratings:
@@ -217,7 +205,11 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
         rating decides whether a user's complete gradient counts. A clipped gradient that appears moves the sum no
         more than the change of one clipped gradient into another.
         """
-        return at_least(train, self.least_ratings)
+        return (
+            train.select(train.user_counts[train.users] >= self.least_ratings)
+            if self.least_ratings
+            else train
+        )
 
     @property
     def steps_of_learning(self) -> int:

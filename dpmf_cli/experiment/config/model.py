@@ -126,10 +126,11 @@ def _columns_that_are_there(config: ExperimentKeys) -> None:
     columns = config.dataset.columns.by_role if isinstance(config.dataset, CsvSpec) else {}
     for key in ("baselines", "algorithms"):
         for index, entry in enumerate(getattr(config, key)):
-            need = entry.needs_column
-            if need is not None and need.column not in columns:
-                fix = f"name it in `columns: {{{need.column}: …}}` of a CSV data set, or {need.instead}"
-                raise _at((key, index, need.key), f"{config.dataset.key} has no column of {need.of}; {fix}")
+            if entry.needs_epsilons and "epsilon" not in columns:
+                fix = (
+                    "name it in `columns: {epsilon: …}` of a CSV data set, or use `specification: fractions`"
+                )
+                raise _at((key, index, "specification"), f"{config.dataset.key} has no column of ε; {fix}")
 
 
 def _ascending_limits(config: ExperimentKeys) -> None:

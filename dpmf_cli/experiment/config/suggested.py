@@ -116,5 +116,5 @@ def provable(neighbours: Neighbours) -> Iterator[tuple[str, PrivateAlgorithm]]:
             )
         except ValidationError:
             continue  # a parameter has no default
-        if entry.needs_column is None:
+        if not entry.needs_epsilons:
             yield key, entry
