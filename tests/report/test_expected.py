@@ -39,7 +39,7 @@ from dpmf_cli.report.figures.charts import curves_chart, growth_lines, sweep_cha
 from dpmf_cli.report.figures.drawings import charts_of, curves_figure, growth_figure, sweep_figure
 from dpmf_cli.report.figures.panels import draw_combined, frontier_panel
 from dpmf_cli.report.figures.tidy_csv import curves_csv, folds_csv, growth_csv
-from dpmf_cli.report.html.compared import Agreement, Row, baseline_row, crossing_row, paper_table
+from dpmf_cli.report.html.compared import Row, baseline_row, crossing_row, paper_table
 from dpmf_cli.report.html.page import _environment
 from dpmf_cli.report.html.svg import Drawn
 from dpmf_cli.report.tables.baselines import BaselineRow, baseline_rows, baselines_table, twins_table
@@ -620,7 +620,7 @@ def printed() -> Texts:
     for name, rows in tables.items():
         yield name, str(parts.rows_table(rows, "a caption"))
         yield f"{name}, in the paper's layout", str(parts.paper_table(paper_table(rows), "a caption"))
-    yield "legend", "\n".join(f"{each.sign} {each.meaning}" for each in Agreement)
+    yield "legend", _environment().get_template("agreement.html.j2").render(level=2, parts=parts)
 
 
 def files() -> Texts:

@@ -3,14 +3,13 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, target_name
-from dpmf_cli.evaluation.curves import Axis, Experiment, Growth, Measured, Reference
+from dpmf_cli.evaluation.curves import Axis, Experiment, Measured, Reference
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
 from dpmf_cli.report.tables.baselines import NAMES
@@ -35,21 +34,6 @@ def with_twins(found: Iterable[Measured]) -> Iterator[Measured]:
             yield twin
 
 
-def changed(
-    experiment: Experiment, change: Callable[[tuple[Measured, ...]], Iterable[Measured]], **fields: object
-) -> Experiment:
-    """Returns the experiment with `change` made to its curves and baselines, those of all portions too."""
-    growth = experiment.growth
-    if growth is not None:
-        stages = (
-            replace(stage, curves=tuple(change(stage.curves)), baselines=tuple(change(stage.baselines)))
-            for stage in growth.stages
-        )
-        growth = Growth(growth.order, tuple(stages))
-    curves, baselines = tuple(change(experiment.curves)), tuple(change(experiment.baselines))
-    return replace(experiment, curves=curves, baselines=baselines, growth=growth, **fields)  # type: ignore[arg-type]
-
-
 def guarantees_of(curves: Iterable[Measured]) -> list[Guarantee]:
     """Returns the guarantees of curves, at any δ, in the order of tables."""
     found = {curve.guarantee.at_any_delta for curve in curves}
@@ -68,8 +52,7 @@ def parts_of(experiment: Experiment) -> dict[Guarantee, Experiment]:
         return {guarantees[0]: experiment}
 
     def part(guarantee: Guarantee) -> Experiment:
-        return changed(
-            experiment,
+        return experiment.changed(
             lambda found: [
                 each for each in found if each.is_baseline or each.guarantee.at_any_delta == guarantee
             ],
@@ -116,7 +99,7 @@ def legible(experiment: Experiment) -> Experiment:
         return experiment
     order = "highest" if experiment.metric.larger_is_better else "lowest"
     title = f"{experiment.title}, {' and '.join(cut)} ({order} {experiment.metric.title})"
-    return changed(experiment, lambda found: [each for each in found if _line(each) in kept], title=title)
+    return experiment.changed(lambda found: [each for each in found if _line(each) in kept], title=title)
 
 
 def _line(measured: Measured) -> tuple[str, str, str]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from dpmf_cli.papers.rules import scope
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.html import overview as module
 from dpmf_cli.report.html.experiment import view_of
-from dpmf_cli.report.html.overview import NOT_RUN, ClaimView, overview
+from dpmf_cli.report.html.overview import NOT_RUN, overview
 from dpmf_cli.report.html.page import overview_page
 
 Found = Callable[..., Path]
@@ -45,8 +46,8 @@ def found(results: Path, made: Callable[..., Experiment], monkeypatch: pytest.Mo
     return put
 
 
-def claim(results: Path, key: str, identifier: str) -> ClaimView:
-    of = next(each for each in overview(_folders(results), results).papers if each.key == key)
+def claim(results: Path, key: str, identifier: str) -> Any:
+    of = next(each for each in overview(_folders(results), results)["papers"] if each.key == key)
     return next(each for each in of.claims if each.claim.id == identifier and each.on in ("ml-1m", ANY))
 
 

@@ -37,11 +37,6 @@ def test_verdicts_at_their_bounds(
     assert {verdict(*pair) for pair in differs} == {Agreement.DIFFERS}
 
 
-def test_no_verdict_shares_its_sign_or_its_colour() -> None:
-    assert len({each.sign for each in Agreement}) == len(Agreement)
-    assert len({each.meaning for each in Agreement}) == len(Agreement)
-
-
 @pytest.mark.parametrize(
     ("name", "judged"),
     [
