@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from pydantic import Field
-
 from dpmf_cli.core.errors import DpmfError, did_you_mean
 from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.experiment.config.loading import is_on_own_data, whole_name
@@ -111,31 +109,6 @@ class Erratum(StrictModel):
     what: str
 
 
-class PrintedSettings(StrictModel):
-    """Settings that a paper prints.
-
-    source    where they are printed
-    configs   the names of the experiments that they are about, or patterns of names ("ml1m_*")
-    are       the printed value by path into a config (`config.paths`). If the config has a number and the printed
-              value is a list, the list holds the values of all entries. Later settings in a file override earlier
-              ones
-    """
-
-    source: str = Field(min_length=1)
-    configs: tuple[str, ...] = Field(min_length=1)
-    are: dict[str, Any] = Field(min_length=1)
-
-
-class Departure(StrictModel):
-    """A difference of shipped configs from the paper: what the paper prints, what they have instead, and why."""
-
-    configs: tuple[str, ...] = Field(min_length=1)
-    key: str
-    printed: Any
-    shipped: Any
-    reason: str = Field(min_length=1)
-
-
 class PaperFindings(StrictModel):
     """A paper: its title, its subject, where its page is, the command that reproduces all of it, and its source.
 
@@ -156,8 +129,8 @@ class PaperFindings(StrictModel):
     large: tuple[str, ...] = ()
     small: tuple[str, ...]
     printed: dict[str, Any]
-    settings: tuple[PrintedSettings, ...] = ()
-    departures: tuple[Departure, ...] = ()
+    settings: tuple[dict[str, Any], ...] = ()
+    departures: tuple[dict[str, Any], ...] = ()
     claims: tuple[Claim, ...]
     errata: tuple[Erratum, ...] = ()
 

@@ -22,7 +22,7 @@ from dpmf_cli.papers.claims import Output, Reproducible, all_papers, parts
 from dpmf_cli.studies import expected
 from dpmf_cli.studies.expected import Figure, figures_off
 from dpmf_cli.studies.experiment import run
-from dpmf_cli.studies.times import Took, times_text, took
+from dpmf_cli.studies.reproduce import Took, times_text, took
 from tests.configs import SHIPPED
 
 CONFIGS = {path.stem for path in SHIPPED}
@@ -69,6 +69,8 @@ def test_from_nothing_to_tables_report_and_verdict(expecting: Path) -> None:
     assert "| quickstart | 45 | " in times
     assert "| all | 45 | " in times
     assert "not run: ml10m_bounded: " in first.stderr
+    assert "quickstart: dpmf ships no expected figures for it" in first.stdout
+    assert not expecting.exists()
     save_expected("mine", jobs=1)
     again = reproduce()
     assert again.exit_code == 0, again.output
@@ -95,18 +97,6 @@ def test_without_any_data_it_says_which_are_lacking_and_writes_nothing(
     assert "not run: ml10m_bounded: " in done.stderr
     assert not Path("results").exists()
     assert not expecting.exists()
-
-
-@pytest.mark.slow
-def test_what_nobody_expects_is_no_success(expecting: Path) -> None:
-    done = reproduce()
-    assert done.exit_code == 1
-    assert "quickstart: dpmf ships no expected figures for it" in done.stdout
-    assert not expecting.exists()
-    expecting.write_text(json.dumps({"another": {"PGE at 1": [1.0, 0.1]}}))
-    done = reproduce()
-    assert done.exit_code == 1
-    assert "quickstart: dpmf ships no expected figures for it" in done.stdout
 
 
 def test_nothing_else_can_be_reproduced() -> None:
@@ -157,26 +147,17 @@ def small(folder: Path, **asked: str) -> tuple[list[ExperimentConfig], Folders]:
     return [load_config(folder / f"{name}.yaml") for name in asked], folders
 
 
-def test_what_experiments_share_is_in_their_plan_once(tmp_path: Path) -> None:
+def test_what_two_experiments_ask_for_is_planned_once_and_counts_for_the_first(tmp_path: Path) -> None:
     configs, folders = small(
         tmp_path, a="epsilons: [1]\nalgorithms: [pge]", b="epsilons: [1]\nalgorithms: [pge, dp_pmf]"
     )
-    one, other, both = (whole_plan(each, folders) for each in (configs[:1], configs[1:], configs))
-    assert one.total < other.total == both.total
-    assert len({task.key for task in both.left}) == len(both.left)
-
-
-def test_what_two_experiments_ask_for_counts_for_the_first(tmp_path: Path) -> None:
-    configs, folders = small(
-        tmp_path, a="epsilons: [1]\nalgorithms: [pge]", b="epsilons: [1]\nalgorithms: [pge, dp_pmf]"
-    )
-    plan = whole_plan(configs, folders)
+    one, other, plan = (whole_plan(each, folders) for each in (configs[:1], configs[1:], configs))
+    assert one.total < other.total == plan.total == len({task.key for task in plan.left})
     ended = [Outcome(task, None, 30.0, "here", "a processor", 0) for task in plan.left]
     found = took(plan, ended)
     fits = {name: sum(entry.total for entry in plan.entries if entry.experiment == name) for name in "ab"}
     assert found == {name: Took(count, 30.0 * count) for name, count in fits.items()}
-    assert fits["a"] == whole_plan(configs[:1], folders).total
-    assert fits["b"] < whole_plan(configs[1:], folders).total
+    assert fits == {"a": one.total, "b": other.total - one.total}
     (group,) = times_text(found, 120.0, 2).groups
     assert group.rows[0] == ("a", str(fits["a"]), f"{fits['a'] / 2:.1f}"), "the longest first"
     assert group.rows[-1] == ("all", str(len(ended)), f"{len(ended) / 2:.1f}")
@@ -202,11 +183,7 @@ def test_of_a_grid_that_is_half_done_or_half_shared_the_other_half_is_left(tmp_p
 
 
 def test_parameters_by_epsilon_are_not_taken_for_results_that_are_there(tmp_path: Path) -> None:
-    (tmp_path / "pieces.yaml").write_text(
-        "dataset: {kind: synthetic, like: ml-100k, users: 40, items: 30, ratings: 400}\nfolds: 2\nepsilons: [1, 2]\n"
-        "algorithms: [{algorithm: dp_pmf, by_epsilon: [{up_to: 1, factors: 2}]}]\n"
-    )
-    folders = Folders.named(tmp_path, base=tmp_path, results=tmp_path / "results")
-    plan = whole_plan([load_config(tmp_path / "pieces.yaml")], folders)
+    pieces = "epsilons: [1, 2]\nalgorithms: [{algorithm: dp_pmf, by_epsilon: [{up_to: 1, factors: 2}]}]"
+    plan = whole_plan(*small(tmp_path, pieces=pieces))
     assert any(len(task.epsilons) == 1 for task in plan.left)
     assert "new ε" not in plan.summary
