@@ -164,51 +164,37 @@ def is_held_against_tables(name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Reproducible:
-    """One part: the experiments that it runs, and the files that it then writes.
+class Comparison:
+    """A part of the reproduction that compares the methods of all papers. Its fields are as those of a paper."""
 
-    configs  the names of its experiments, in the order of running
-    large    those whose data have the size of ML-10M or Netflix
-    small    those of the small reproduction
-    """
-
-    key: str
-    title: str
     configs: tuple[str, ...]
-    large: tuple[str, ...]
     small: tuple[str, ...]
     outputs: tuple[Output, ...]
+    large: tuple[str, ...] = ()
 
 
-COMBINED = Reproducible(
-    "combined",
-    "Every private algorithm in one table",
-    configs=("combined_ml100k", "combined_ml1m"),
-    large=(),
-    small=("combined_ml100k",),
-    outputs=(Output(file="combined.md", table="combined", figure="combined.png"),),
-)
+Part = PaperFindings | Comparison
 
-FRONTIER = Reproducible(
-    "frontier",
-    "At each ε the best of all methods",
-    configs=("frontier_ml100k", "frontier_ml1m", "frontier_jester", "frontier_netflix_sample"),
-    large=(),
-    small=("frontier_ml100k",),
-    outputs=(Output(file="frontier.md", table="frontier", figure="frontier.png"),),
-)
+COMPARISONS = {
+    "combined": Comparison(
+        ("combined_ml100k", "combined_ml1m"),
+        ("combined_ml100k",),
+        (Output(file="combined.md", table="combined", figure="combined.png"),),
+    ),
+    "frontier": Comparison(
+        ("frontier_ml100k", "frontier_ml1m", "frontier_jester", "frontier_netflix_sample"),
+        ("frontier_ml100k",),
+        (Output(file="frontier.md", table="frontier", figure="frontier.png"),),
+    ),
+}
 
 
-def parts() -> Mapping[str, Reproducible]:
+def parts() -> Mapping[str, Part]:
     """Returns each part by its key, in the order of running."""
-    papers = {
-        key: Reproducible(key, each.title, each.configs, each.large, each.small, each.outputs)
-        for key, each in all_papers().items()
-    }
-    return {**papers, COMBINED.key: COMBINED, FRONTIER.key: FRONTIER}
+    return {**all_papers(), **COMPARISONS}
 
 
-def parts_named(what: str) -> tuple[Reproducible, ...]:
+def parts_named(what: str) -> tuple[Part, ...]:
     """Returns one part by its key, or `all` of them. Raises DpmfError for anything else."""
     known = parts()
     if what == "all":

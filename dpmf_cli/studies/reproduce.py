@@ -21,7 +21,7 @@ from dpmf_cli.experiment.running.batches import MEMORY_SHARE, memory
 from dpmf_cli.experiment.running.plan import Plan
 from dpmf_cli.experiment.running.processes import LocalProcesses
 from dpmf_cli.experiment.running.runner import refuse_failures, run_whole, whole_plan
-from dpmf_cli.papers.claims import Output, Reproducible, Table
+from dpmf_cli.papers.claims import Output, Part, Table
 from dpmf_cli.report.tables.layout import Group, TextTable
 from dpmf_cli.studies.experiment import run
 
@@ -37,13 +37,13 @@ class Reproduction:
     missing  data that are missing, each with the names of the configs that need them
     """
 
-    parts: Sequence[Reproducible]
+    parts: Sequence[Part]
     small: bool
     configs: dict[str, ExperimentConfig] = field(default_factory=dict)
     missing: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, parts: Sequence[Reproducible], folders: Folders, *, small: bool) -> "Reproduction":
+    def of(cls, parts: Sequence[Part], folders: Folders, *, small: bool) -> "Reproduction":
         made = cls(parts, small)
         for part in parts:
             for name in part.small if small else part.configs:

@@ -123,21 +123,15 @@ def test_more_than_two_are_each_held_against_the_first_in_tables_and_on_a_page(
         ("folds", r"folds: 4 \(A\), 3 \(B\)"),
         ("data", "both are called synthetic-ml-100k, but their ratings differ"),
         ("shop", "both are .*results/shop/"),
+        ("fresh", r"results/fresh/manifest\.json: cannot be read.*run the experiment's config first"),
     ],
 )
 def test_experiments_on_other_ratings_are_refused(
     folder: Path, capsys: pytest.CaptureFixture[str], other: str, reason: str
 ) -> None:
+    (folder / "fresh.yaml").write_text(SHOP)
     with pytest.raises(DpmfError, match=reason):
         dpmf(folder, capsys, "compare", str(folder / "shop.yaml"), str(folder / f"{other}.yaml"))
-
-
-def test_what_was_not_run_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "fresh.yaml").write_text(SHOP)
-    with pytest.raises(
-        DpmfError, match=r"results/fresh/manifest\.json: cannot be read.*run the experiment's config first"
-    ):
-        dpmf(folder, capsys, "compare", str(folder / "shop.yaml"), str(folder / "fresh.yaml"))
 
 
 def test_settings_that_differ_name_entries_by_their_curves(tmp_path: Path) -> None:

@@ -1,9 +1,6 @@
 """`dpmf datasets`: results on stdout, everything else on stderr, JSON on request."""
 
-import importlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -141,15 +138,3 @@ def test_nothing_to_verify(data: Path) -> None:
 def test_unknown_key() -> None:
     for command in ("info", "fetch", "verify"):
         assert 'did you mean "ml-100k"?' in error_of(command, "ml-10k0")
-
-
-def test_imports_are_light() -> None:
-    code = (
-        "import sys, dpmf_cli.datasets, dpmf_cli.cli.datasets\n"
-        "print([m for m in ('pandas', 'scipy', 'requests', 'python_calamine', 'pydantic') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    heavy = done.stdout.strip()
-    # Typer itself may bring pydantic; nothing else may come along.
-    assert heavy in ("[]", "['pydantic']")
-    assert importlib.import_module("dpmf_cli.datasets")

@@ -97,8 +97,8 @@ def test_a_departure_excuses_what_it_names_and_nothing_else() -> None:
 
 def test_settings_and_departures_of_nothing_are_faults() -> None:
     assert faults({"pals.factors": 3}) == ["table 3: pals.factors matches no entry of ma*"]
-    met = {"key": "isgd.factors", "printed": 3, "shipped": 3}
-    assert faults({"isgd.factors": 3}, departures=(met,)) == [
+    met = ({"key": "isgd.factors", "printed": 3, "shipped": 3},)
+    assert faults({"isgd.factors": 3}, departures=met) == [
         "made: isgd.factors: a departure that excuses nothing"
     ]
     with pytest.raises(ValueError, match="is no path"):

@@ -22,15 +22,9 @@ CONFIGS = SHIPPED[0].parent
 
 
 def made(*sizes: int) -> Space:
-    return Space.model_validate(
-        {
-            "data": {},
-            "open": [
-                {"name": str(at), "what": "", "values": [{"name": str(v), "why": ""} for v in range(size)]}
-                for at, size in enumerate(sizes)
-            ],
-        }
-    )
+    choices = [[{"name": str(value), "why": ""} for value in range(size)] for size in sizes]
+    named = [{"name": str(at), "what": "", "values": values} for at, values in enumerate(choices)]
+    return Space.model_validate({"data": {}, "open": named})
 
 
 def test_a_small_space_is_run_whole_and_a_large_one_is_sampled_evenly() -> None:
@@ -58,13 +52,8 @@ def test_a_space_that_cannot_be_read_is_named_by_its_file() -> None:
     with pytest.raises(DpmfError, match=r'^here/x\.yaml: .*did you mean "open"'):
         space_of({**data, "opne": []}, "here/x.yaml")
     assert Path(space("wang2017").file).name == "wang2017.yaml"
-    wrong = {"set": {"psgd.learning_rate": -1}}
-    broken = {
-        **data,
-        "open": [
-            {**choice, "values": [{**each, **wrong} for each in choice["values"]]} for choice in data["open"]
-        ],
-    }
+    broken = made(2, 3).model_dump()
+    broken["open"][0]["values"][0]["set"] = {"psgd.learning_rate": -1}
     config = load_config(CONFIGS / "ml100k_bounded.yaml")
     with pytest.raises(
         DpmfError, match=r"^here/x\.yaml: .*: makes config ml100k_bounded invalid: .*learning_rate"
