@@ -25,22 +25,9 @@ if TYPE_CHECKING:
     from dpmf_cli.privacy.protection import Guarantee
 
 TOWARDS = ("everybody", "others")
-NOT_TAKEN = frozenset(
-    [
-        "name",
-        "algorithms",
-        "parameters",
-        "epsilons",
-        "thetas",
-        "neighbours",
-        "mode",
-        "delta",
-        "twins",
-        "references",
-        "growth",
-        "error_cdf",
-        "refine",
-    ]
+NOT_TAKEN = (
+    *("name", "algorithms", "parameters", "epsilons", "thetas", "neighbours", "mode"),
+    *("delta", "twins", "references", "growth", "error_cdf", "refine"),
 )
 """Keys of the user's config that the written config leaves out or sets itself."""
 

@@ -114,8 +114,7 @@ def test_the_fixed_covariance_is_the_same_predictor(neighbours: Neighbours, k: i
         shrinkage=1e9,
     )
     fixed, _ = fitted(private, ratings, [np.inf], STREAMS)
-    measured = replace(fixed.released.measured, effects=model.effects)
-    fixed = replace(fixed, effects=model.effects, released=replace(fixed.released, measured=measured))
+    fixed = with_effects(fixed, model.effects)
     assert predict_all(model, ratings) == pytest.approx(predict_all(fixed, ratings), abs=1e-5)
 
 

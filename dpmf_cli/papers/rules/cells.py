@@ -6,38 +6,23 @@ or pictures only ("about 70 %").
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
 from dpmf_cli.papers.printed import CROSSING_TABLES, load, printed_baseline, printed_crossings
+from dpmf_cli.papers.record import Printed
 from dpmf_cli.papers.rules import scope
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A printed figure beside what was measured.
-
-    tolerance   how far off the measured figure may be: by this factor if `ratio`, else by this difference
-    """
-
-    name: str
-    printed: float
-    measured: float
-    tolerance: float
-    ratio: bool = False
-
-
-def cells(key: str, evidence: Evidence) -> list[Cell]:
-    """Returns the printed cells of the evidence's data set that are measured."""
+def cells(key: str, evidence: Evidence) -> dict[str, tuple[Printed, float]]:
+    """Returns by name the printed cells of the evidence's data set that are measured, and what was measured."""
     of_paper = {"friedman2016": _of_friedman, "neera2020": _of_neera}
-    found = []
+    tolerances, found = load(key).get("tolerances", {}), {}
     for name, printed, tolerance, expression, values in of_paper[key](evidence) if key in of_paper else ():
         with suppress(MissingEvidence):
             measured = scope(key, evidence).with_values(values).value(expression)
-            found.append(
-                Cell(name, printed, measured, load(key)["tolerances"][tolerance], tolerance == "crossing")
-            )
+            within, ratio = tolerances[tolerance], tolerance == "crossing"
+            found[name] = (Printed(printed=printed, tolerance=within, ratio=ratio), measured)
     return found
 
 
