@@ -126,13 +126,10 @@ def _blocks(asked: "requests.Session", url: str) -> Iterator[tuple[str, bytes]]:
     except requests.exceptions.InvalidSchema:
         raise MirrorError("it leads to an address without https; refused") from None
     except (OSError, urllib3.exceptions.HTTPError) as error:  # all errors of requests are OSErrors
-        raise MirrorError(_short(error)) from error
-
-
-def _short(error: Exception) -> str:
-    """Returns the innermost reason of a network error, without the errors around it."""
-    inner = error.args[0] if error.args else error
-    return re.split("[>)]: ", str(getattr(inner, "reason", inner)))[-1][:200] or type(error).__name__
+        # The innermost reason, without the errors around it.
+        inner = error.args[0] if error.args else error
+        reason = re.split("[>)]: ", str(getattr(inner, "reason", inner)))[-1][:200]
+        raise MirrorError(reason or type(error).__name__) from error
 
 
 _MOST_OF_A_PAGE = 32 << 20
@@ -151,7 +148,7 @@ def from_mirror(mirror: Mirror, folder: Path) -> Path:
         with (folder / "kept").open("wb") as file:
             shutil.copyfileobj(member.stream, file)
         with (folder / "kept").open("rb") as kept:
-            if located.digest(kept, located.kinds([mirror.digest])[0]) == mirror.digest:
+            if located.digest(kept, mirror.digest.partition(":")[0]) == mirror.digest:
                 return folder / "kept"
     raise MirrorError(f"the release has no {mirror.filename} with the right checksum")
 
@@ -218,7 +215,12 @@ def fetch(
     asked = False
     for part in entry.parts:
         place = located.find_part(part, data)
-        if place is not None and _sound(entry, part, place, cache, out):
+        try:
+            sound = place is not None and _fault(entry, part, place, cache, out) is None
+        except DpmfError as error:
+            print(error, file=out)
+            sound = False
+        if place is not None and sound:
             print(f"{place}: already there", file=out)
             places.append(place)
             continue
@@ -242,8 +244,12 @@ def take(entry: CatalogEntry, path: Path, data: Path, cache: Path, *, out: TextI
     if not path.is_file():
         hint = "; a folder can be used where it is: `dataset: {kind: catalog, name: …, path: …}`"
         raise DpmfError(f"{path}: not a file{hint if path.is_dir() else ''}")
+    name = path.name
     part = _part_of(entry, path, cache, out or sys.stderr)
-    name = path.name if path.name in part.names else _name(entry, part, path)
+    if name not in part.names:  # one under which the file is found again
+        kind = next((end for end in (".tar.gz", ".tgz", ".tar", ".zip") if name.endswith(end)), "")
+        plain = f"{entry.key}{kind}" if len(entry.parts) == 1 else ""
+        name = (plain if plain in part.names else part.names[0]) if kind else f"{entry.key}/{name}"
     with _temporary(data) as folder:
         held = folder / "file"
         try:
@@ -256,48 +262,30 @@ def take(entry: CatalogEntry, path: Path, data: Path, cache: Path, *, out: TextI
 
 def _part_of(entry: CatalogEntry, path: Path, cache: Path, out: TextIO) -> SourcePart:
     """Returns the part whose file this is, by its checksum, by that of the rating file in it, or by its counts."""
+    names = ", ".join(content.pattern for part in entry.parts for content in part.contents)
+    wrong: str | None = f"{path}: holds no {names}"
     for part in entry.parts:
         if located.is_publishers(part, path, cache):
             return part
-    wrong = None
-    for part in entry.parts:
-        if located.content_at(entry, part, path) is None:
-            continue
-        found = located.locate(entry, path.parent, path, only=part)
-        if len(entry.parts) > 1:
-            wrong = located.fault(found, cache)
-        else:  # verifies the checksum if one is known, and always the counts of the ratings
-            _count(found, cache, out)
-        if wrong is None:
-            return part
-    names = ", ".join(content.pattern for part in entry.parts for content in part.contents)
-    raise DpmfError(
-        f"{wrong or f'{path}: holds no {names}'}: it is not (a part of) {entry.title}, or damaged"
-    )
+        if located.content_at(entry, part, path) is not None:
+            wrong = _fault(entry, part, path, cache, out)
+            if wrong is None:
+                return part
+    raise DpmfError(f"{wrong}: it is not (a part of) {entry.title}, or damaged")
 
 
-def _sound(entry: CatalogEntry, part: SourcePart, place: Path, cache: Path, out: TextIO) -> bool:
-    """Whether the file at `place` is the publisher's: by checksum, or by its counts if no checksum is published."""
-    try:
-        if located.is_publishers(part, place, cache):
-            return True
-        found = located.locate(entry, place.parent, place, only=part)
-        if located.known_by_digest(found, cache):
-            return located.fault(found, cache) is None
-        _count(found, cache, out)
-    except DpmfError as error:
-        print(error, file=out)
-        return False
-    return True
+def _fault(entry: CatalogEntry, part: SourcePart, place: Path, cache: Path, out: TextIO) -> str | None:
+    """Says why a file is not the publisher's, by its checksum; None if it is.
 
-
-def _count(found: located.Located, cache: Path, out: TextIO) -> None:
-    """Verifies a file by its counts. If it has no published checksum, verifies its mean and variance too, and prints
-    all of them. Raises DpmfError if it is another file."""
-    counted = figures(loading.read_catalog(found, cache).ratings)
+    If no checksum is published, verifies its counts, mean and variance, and prints them. Raises DpmfError if they are
+    others, or the file holds no ratings of the data set.
+    """
+    if located.is_publishers(part, place, cache):
+        return None
+    found = located.locate(entry, place.parent, place, only=part)
     if located.known_by_digest(found, cache):
-        return
-    entry, place = found.entry, found.source.paths[0]
+        return located.fault(found, cache)
+    counted = figures(loading.read_catalog(found, cache).ratings)
     for name in ("mean", "variance"):
         got, expected = getattr(counted, name), getattr(entry.expected, name)
         if abs(got - expected) > TOLERANCE:
@@ -310,14 +298,7 @@ def _count(found: located.Located, cache: Path, out: TextIO) -> None:
         f"{counted.items:,} items, mean {counted.mean:.5f}, variance {counted.variance:.5f}, as in {entry.title}",
         file=out,
     )
-
-
-def _name(entry: CatalogEntry, part: SourcePart, path: Path) -> str:
-    """Returns the name under which a file with an unknown name is put, so that it is found again."""
-    kind = next((end for end in (".tar.gz", ".tgz", ".tar", ".zip") if path.name.endswith(end)), "")
-    if kind and f"{entry.key}{kind}" in part.names and len(entry.parts) == 1:
-        return f"{entry.key}{kind}"
-    return part.names[0] if kind else f"{entry.key}/{path.name}"
+    return None
 
 
 def _from_mirrors(entry: CatalogEntry, part: SourcePart, data: Path, out: TextIO) -> Path:

@@ -81,8 +81,8 @@ def load(spec: AnySpec, folders: Folders, test: TestSet = "folds") -> Dataset:
     dataset = _named(spec, cached(spec, folders))
     if test == "folds" or test == "recent" or not isinstance(spec, CatalogSpec):
         return dataset
-    key, parse = prize_source(spec, test, dataset, folders)
-    return _tested_on(kept.opened(key, parse, folders.cache, verify=True), dataset)
+    tested = kept.opened(*prize_source(spec, test, dataset, folders), folders.cache, verify=True)
+    return replace(dataset, identity=replace(dataset.identity, test_checksum=tested.checksum))
 
 
 def known(spec: AnySpec, folders: Folders, test: TestSet = "folds") -> Dataset | None:
@@ -97,7 +97,9 @@ def known(spec: AnySpec, folders: Folders, test: TestSet = "folds") -> Dataset |
     if test == "folds" or test == "recent" or not isinstance(spec, CatalogSpec):
         return dataset
     tested = kept.find(prize_source(spec, test, dataset, folders)[0], folders.cache)
-    return _tested_on(tested, dataset) if tested else None
+    if tested is None:
+        return None
+    return replace(dataset, identity=replace(dataset.identity, test_checksum=tested.checksum))
 
 
 def _named(spec: AnySpec, found: Canonical) -> Dataset:
@@ -105,10 +107,6 @@ def _named(spec: AnySpec, found: Canonical) -> Dataset:
     own = isinstance(spec, CsvSpec)
     identity = DataIdentity(spec.key, title(spec), found.checksum, to_stars=to_stars, own=own)
     return Dataset(**vars(found), identity=identity)
-
-
-def _tested_on(test: Canonical, dataset: Dataset) -> Dataset:
-    return replace(dataset, identity=replace(dataset.identity, test_checksum=test.checksum))
 
 
 def look(spec: AnySpec, dataset: Dataset) -> Sanity:
@@ -197,17 +195,17 @@ def read_catalog(found: located.Located, cache: Path | None) -> Canonical:
             "can be described as `kind: csv`)"
         )
     ratings, expected = canonical.ratings, entry.expected
-    counted = _counts(len(ratings), ratings.n_users, ratings.n_items)
-    if counted != (complete := _counts(expected.ratings, expected.users, expected.items)):
+    shapes = (
+        (len(ratings), ratings.n_users, ratings.n_items),
+        (expected.ratings, expected.users, expected.items),
+    )
+    if shapes[0] != shapes[1]:
+        counted, complete = ("{:,} ratings by {:,} users of {:,} items".format(*shape) for shape in shapes)
         raise DpmfError(
             f"{found.source.paths[0]}: {counted}, but {entry.title} has {complete}: it is not complete, or another "
             f"version; {located.how_to_get(entry)}"
         )
     return canonical
-
-
-def _counts(ratings: int, users: int, items: int) -> str:
-    return f"{ratings:,} ratings by {users:,} users of {items:,} items"
 
 
 def _csv_path(spec: CsvSpec, folders: Folders) -> Path:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -30,11 +30,6 @@ def digest(stream: BufferedReader, kind: str = "sha256") -> str:
     """Returns the digest of the rest of a stream as `kind:hex`."""
     state = hashlib.file_digest(stream, lambda: hashlib.new(kind, usedforsecurity=False))
     return f"{kind}:{state.hexdigest()}"
-
-
-def kinds(known: Iterable[str]) -> list[str]:
-    """Returns the kinds (`sha256`, `md5`) of the digests in `known`, sorted."""
-    return sorted({value.partition(":")[0] for value in known})
 
 
 def file_digest(path: Path, cache: Path | None, kind: str = "sha256") -> str:
@@ -197,7 +192,7 @@ def content_at(entry: CatalogEntry, part: SourcePart, place: Path) -> Content | 
 
 def is_publishers(part: SourcePart, place: Path, cache: Path | None) -> bool:
     """Whether a place is the publisher's own archive, byte for byte."""
-    known = kinds(part.digests)
+    known = {digest.partition(":")[0] for digest in part.digests}
     return place.is_file() and any(file_digest(place, cache, kind) in part.digests for kind in known)
 
 
@@ -218,7 +213,7 @@ def fault(located: Located, cache: Path | None) -> str | None:
         if not content.digests or is_publishers(part, place, cache):
             continue
         wanted = Wanted((content.pattern,), part.nested, located.entry.byte_limit)
-        kind = kinds(content.digests)[0]
+        kind = min(content.digests).partition(":")[0]
         for member in archives.members(place, wanted):
             found = digest(member.stream, kind)
             if found not in content.digests:
