@@ -55,10 +55,9 @@ Counted = NDArray[np.int64]
 def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[float, float]:
     """Returns (low, high), two one-sided bounds on the chance of a success, given `successes` of `trials`.
 
-    "The chance is at least low" is wrong with a probability of at most 1 − `confidence`, and so is "the chance is at
-    most high". Both together hold with 2·`confidence` − 1: for the usual two-sided interval of 95 % ask for 0.975.
-    Source: Clopper and Pearson 1934. Low is the chance at which `successes` or more have probability
-    1 − `confidence`. High is the chance at which `successes` or fewer have it. Both are quantiles of beta laws.
+    Each is wrong with a probability of at most 1 − `confidence`: for the two-sided interval of 95 % ask for 0.975.
+    Low is the chance at which `successes` or more have probability 1 − `confidence`, high that at which so many or
+    fewer have it. Both are quantiles of beta laws.
     """
     count = np.array([successes])
     return float(_lows(count, trials, confidence)[0]), float(_highs(count, trials, confidence)[0])
@@ -67,8 +66,8 @@ def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[flo
 def chance_of_count(count: int, trials: int, least: float, largest: float) -> float:
     """Returns the probability of a count as small, or as large, as `count`, whichever is smaller.
 
-    The chance of a success lies between `least` and `largest`; the returned probability is the largest for any such
-    chance. A test of many counts at a level α finds a false one with a probability of at most 2α for each count.
+    It is the largest for any chance of a success between `least` and `largest`. A test of many counts at a level α
+    finds a false one with a probability of at most 2α for each count.
     """
     few = special.bdtr(count, trials, least)
     many = special.bdtrc(count - 1, trials, largest) if count else 1.0
@@ -188,8 +187,6 @@ def best_threshold(here: ArrayLike, there: ArrayLike, delta: float) -> Event:
 
     Candidates are "at least" and "less than" each value that occurs, with either data set as the numerator. Each is
     scored as by `epsilon_of_event`, so that a tail with a handful of values does not win by luck alone.
-
-    here, there  training values on D and on D'
     """
     return _best(here, there, partial(_epsilons, delta=delta))[1]
 

@@ -37,17 +37,11 @@ from dpmf_cli.privacy.neighbours import Neighbours
 
 Floats = NDArray[np.float64]
 
-PREDICTIONS = 40
-"""The number of single predictions that are tried as statistics."""
+PREDICTIONS, AVERAGED = 40, 500
+"""The number of single predictions that are tried as statistics, and about how many users mean predictions are of."""
 
-AVERAGED = 500
-"""The approximate number of users over whom mean predictions are taken."""
-
-RELEASES = 8
-"""The number of releases that are used: those that move most."""
-
-NUMBERS = 200
-"""The number of numbers of a release that are used: those that move most, and others beside them."""
+RELEASES, NUMBERS = 8, 200
+"""The number of releases that are used, those that move most, and the number of numbers of each."""
 
 LEAST_VARIANCE = 1e-7
 """What is left of variance 1 in a combination of numbers that is clean, apart from its rounding to the grid."""
@@ -58,14 +52,12 @@ NOT_A_NUMBER = 1e300
 
 @dataclass(frozen=True)
 class LowerBound:
-    """A lower bound on ε that trials have shown.
+    """A lower bound on ε that trials have shown by a statistic, with a confidence.
 
-    statistic   the statistic that told the two data sets apart
-    trials      the number of fits on each of the two data sets; one half of them chose the event, unless they repeat
-                an earlier finding
-    confidence  the confidence with which `epsilon` holds
-    gaussian    the bound that holds if the statistic is normal on both sides, as a sum of Gaussian noise is; nan for
-                pure ε
+    trials    the number of fits on each of the two data sets; one half of them chose the event, unless they repeat an
+              earlier finding
+    gaussian  the bound that holds if the statistic is normal on both sides, as a sum of Gaussian noise is; nan for
+              pure ε
     """
 
     statistic: str

@@ -66,8 +66,7 @@ def covered(
     """Returns the predictions that privacy covers, as users (n,) and items (n,).
 
     If there are more than `most`, it returns a part: all items of the user who differs, and about `most` others at
-    random. For joint methods, privacy covers the predictions for the other users. For methods that hide a user with
-    all ratings, it covers those for the users who are on both sides.
+    random. Of joint methods, and where a user is hidden with all ratings, privacy covers predictions for the others.
     """
     n_users, n_items = pair.here.n_users, pair.here.n_items
     if n_users * n_items <= most:

@@ -10,7 +10,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,7 @@ class Settings:
     """The tests that an audit makes.
 
     pairs     the number of tiny pairs that are replayed: 84 are every shape on every scale for every ε
-    larger    whether pairs with a user of 130 ratings, and with 1,001 users, are replayed too
+    larger    whether `larger_pairs` are replayed too
     numeric   whether pairs with up to 10⁵ ratings in a row are replayed too
     trials    the number of fits on each side, for a lower bound on ε; 0 for as many as `seconds` allow
     seconds   the CPU seconds for trials, if their number is not given; 0 for none
@@ -104,24 +104,6 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Found:
-    """A flaw of one step, in its worst case.
-
-    pairs    the number of pairs on which it was found
-    against  "provable": dpmf's own statement is false; "claimed": only the publication's statement is false
-    """
-
-    flaw: str
-    step: str
-    size: float
-    pairs: int
-    pair: str
-    epsilon: float
-    said: str
-    against: str
-
-
-@dataclass(frozen=True)
 class Audited:
     """The outcome of an audit of one algorithm.
 
@@ -141,7 +123,7 @@ class Audited:
     loss: float
     seconds: float
     steps: tuple[StepMoves, ...]
-    found: tuple[Found, ...]
+    found: tuple[Finding, ...]
     worst_pair: str
     bound: LowerBound | None = None
     canaries: LowerBound | None = None
@@ -149,7 +131,7 @@ class Audited:
     settings: Settings = field(default_factory=Settings)
 
     @property
-    def refuted(self) -> tuple[Found, ...]:
+    def refuted(self) -> tuple[Finding, ...]:
         """The findings that refute dpmf's own statements."""
         return tuple(each for each in self.found if each.against == PROVABLE)
 
@@ -178,7 +160,7 @@ def audit(job: Job) -> Audited:
         watch.add(seen.here.seen, seen.there.seen)
         samples += seen.samples.items()
         if len(pair.here) < KEPT:
-            if flawed is None and any(not each.flaw.of_claims for each in seen.findings):
+            if flawed is None and any(each.flaw != Flaw.CLAIM for each in seen.findings):
                 flawed = kept
             if (score := _score(seen)) > most:
                 worst, most, costliest = pair, score, kept
@@ -212,7 +194,7 @@ def audit(job: Job) -> Audited:
         found=(
             *_merged(findings, against, corrected=algorithm.mode is Mode.CORRECTED),
             *(
-                Found(flaw, step, math.nan, pairs, "", math.nan, said, against)
+                Finding(flaw, step, pairs=pairs, said=said, against=against)
                 for flaw, step, pairs, said in _of_all_pairs(samples, alike, watch, count)
             ),
             *_of_bounds(bound, canary, bits, provable, settings.epsilon),
@@ -257,17 +239,16 @@ def _provable(algorithm: PrivateAlgorithm, epsilon: float) -> float:
     return float(ledger.provable[0] / ledger.claimed[0])
 
 
-def _merged(findings: Iterable[Finding], against: str, *, corrected: bool) -> Iterator[Found]:
+def _merged(findings: Iterable[Finding], against: str, *, corrected: bool) -> Iterator[Finding]:
     """Yields the worst finding for each flaw of each step."""
-    by_kind: dict[tuple[Flaw, str, str], list[Finding]] = {}
+    by_kind: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
-        kind = finding.flaw, finding.step, finding.said if finding.flaw is Flaw.CLAIM else ""
+        kind = finding.flaw, finding.step, finding.said if finding.flaw == Flaw.CLAIM else ""
         by_kind.setdefault(kind, []).append(finding)
-    for (flaw, step, _), same in by_kind.items():
+    for (flaw, _, _), same in by_kind.items():
         worst = max(same, key=lambda each: -1.0 if math.isnan(each.size) else each.size)
-        refuted = CLAIMED if flaw.of_claims and not corrected else against
-        pairs = len({each.pair for each in same})
-        yield Found(flaw.value, step, worst.size, pairs, worst.pair, worst.epsilon, worst.said, refuted)
+        refuted = CLAIMED if flaw == Flaw.CLAIM and not corrected else against
+        yield replace(worst, flaw=str(flaw), pairs=len({each.pair for each in same}), against=refuted)
 
 
 def _of_all_pairs(
@@ -306,18 +287,18 @@ def _of_bounds(
     bits: tuple[BitTest, ...],
     provable: float,
     epsilon: float,
-) -> Iterator[Found]:
+) -> Iterator[Finding]:
     """Yields the statements that lower bounds refute."""
     for tried, name in ((bound, "trials"), (canary, "canaries in one run")):
         if tried is not None and tried.epsilon > epsilon:
             against = PROVABLE if tried.epsilon > provable * epsilon else CLAIMED
-            size = tried.epsilon / epsilon
-            yield Found(f"told apart by {name}", "", size, 1, "", epsilon, tried.statistic, against)
+            size, said = tried.epsilon / epsilon, tried.statistic
+            yield Finding(f"told apart by {name}", "", size, "", epsilon, said, against=against)
     against = CLAIMED if math.isinf(provable) else PROVABLE
     for test in bits:
         if test.epsilon > test.allowed:
             size = test.epsilon / test.allowed
-            yield Found("told apart by low bits", test.step, size, 1, "", epsilon, test.event, against)
+            yield Finding("told apart by low bits", test.step, size, "", epsilon, test.event, against=against)
 
 
 @cache

@@ -47,7 +47,8 @@ AMPLIFIED = "what a sample proves, of a part"
 
 
 class Flaw(StrEnum):
-    """The kinds of flaws that a replay can find."""
+    """The kinds of flaws that a replay can find. `CLAIM` contradicts what a publication claims; all others contradict
+    what dpmf calls provable."""
 
     MOVES = "moves more than its sensitivity"
     STEPS = "other releases on the neighbour"
@@ -61,25 +62,25 @@ class Flaw(StrEnum):
     BROKEN = "cannot be fitted on either side"
     CLAIM = "costs more than is claimed"
 
-    @property
-    def of_claims(self) -> bool:
-        """Whether the flaw contradicts a publication's claim; all others contradict what dpmf calls provable."""
-        return self is Flaw.CLAIM
-
 
 @dataclass(frozen=True)
 class Finding:
-    """One flaw, on one pair.
+    """A flaw of one step, on one pair, or in its worst case.
 
-    size  the size in units of what is allowed: 1 is just allowed; nan if the flaw has no size
+    flaw     a `Flaw`, or what else an audit has found
+    size     in units of what is allowed: 1 is just allowed; nan if the flaw has no size
+    pairs    the number of pairs on which it was found
+    against  "provable": dpmf's own statement is false; "claimed": only the publication's statement is false
     """
 
-    flaw: Flaw
+    flaw: str
     step: str
-    size: float
-    pair: str
-    epsilon: float
+    size: float = math.nan
+    pair: str = ""
+    epsilon: float = math.nan
     said: str = ""
+    pairs: int = 1
+    against: str = ""
 
 
 @dataclass(frozen=True)
@@ -319,31 +320,29 @@ def _same_noise(
 
     Noise counts as the same if it differs only by rounding to the grids.
     """
-    begins: list[tuple[str, NDArray[np.float64]]] = []
+    steps, begins = [], []
     times = Counter(step for step, _ in draws)
     for (step, _), places in draws.items():
-        units = [np.zeros(0)]
-        for place in places:
-            each = seen[place]
-            if each.noise is not None and each.release.told is None and each.release.scale[0] > 0:
-                units.append(each.noise[..., 0].ravel() / each.release.scale[0])
-            if sum(map(len, units)) >= COMPARED:
-                break
-        begin = np.concatenate(units)[:COMPARED]
+        noisy = [seen[place] for place in places[:COMPARED]]
+        units = [
+            each.noise[..., 0].ravel() / each.release.scale[0]
+            for each in noisy
+            if each.noise is not None and each.release.told is None and each.release.scale[0] > 0
+        ]
+        begin = np.concatenate([np.zeros(0), *units])[:COMPARED]
         if (
             len(begin) == COMPARED or times[step] == 1
         ):  # some of many draws of few numbers are alike by chance
-            begins.append((step, begin))
-    first = np.full((len(begins), COMPARED), np.nan)
-    for row, (_, begin) in zip(first, begins, strict=True):
-        row[: len(begin)] = begin
+            steps.append(step)
+            begins.append(np.pad(begin, (0, COMPARED - len(begin)), constant_values=np.nan))
+    first = np.reshape(begins, (-1, COMPARED))
     apart = np.abs(first[:, None] - first[None])
     both = np.isfinite(apart).sum(axis=2)
     same = (both > 0) & (np.nan_to_num(apart).max(axis=2, initial=0) < CLOSE)
     found: dict[tuple[str, str], int] = {}
     for one, other in zip(*np.nonzero(np.triu(same, 1)), strict=True):
-        steps = begins[other][0], begins[one][0]
-        found[steps] = max(found.get(steps, 0), int(both[one, other]))
+        names = steps[other], steps[one]
+        found[names] = max(found.get(names, 0), int(both[one, other]))
     return found
 
 

@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.audit import pairs
 from dpmf_cli.audit.entries import registered
-from dpmf_cli.audit.job import CLAIMED, Audited, Found, Job, Settings
-from dpmf_cli.audit.judge import Flaw
+from dpmf_cli.audit.job import CLAIMED, Audited, Job, Settings
+from dpmf_cli.audit.judge import Finding, Flaw
 
 
 @dataclass(frozen=True)
@@ -36,17 +36,17 @@ class KnownFlaw:
     said: str = ""
     pair: str = ""
 
-    def shown_by(self, audits: Sequence[Audited]) -> Found | None:
+    def shown_by(self, audits: Sequence[Audited]) -> Finding | None:
         """Returns the worst finding that shows the flaw; None if there is none."""
         found = (each for audited in audits if audited.label == self.entry for each in self._found(audited))
         return max(found, key=lambda each: -1.0 if math.isnan(each.size) else each.size, default=None)
 
-    def _found(self, audited: Audited) -> Iterator[Found]:
+    def _found(self, audited: Audited) -> Iterator[Finding]:
         if self.flaw is None:
             for step in audited.steps:
                 if step.step.startswith(self.step) and step.of_sensitivity > 0:
                     size = step.of_sensitivity
-                    yield Found(PAID, step.step, size, audited.pairs, "", math.nan, "", CLAIMED)
+                    yield Finding(PAID, step.step, size, pairs=audited.pairs, against=CLAIMED)
                     return
         for each in audited.found:
             said = each.step.startswith(self.step) and each.said.startswith(self.said)

@@ -37,17 +37,11 @@ TAILS = (0.5, 0.1, 0.01, 1e-3, 2.3e-4, 3.2e-5, 3.4e-6, 2.9e-7)
 """The probabilities of the tails in which draws are counted. The last four begin at 3.5, 4, 4.5 and 5 standard
 deviations of a normal."""
 
-FAR = 1_000_000
-"""The number of fresh draws of each kind of noise: a normal that is cut at 4 standard deviations shows."""
+FAR, FAR_ROWS = 1_000_000, 200_000
+"""The number of fresh draws of each kind of noise, and of noise in rows: a normal cut at 4 deviations shows."""
 
-FAR_ROWS = 200_000
-"""The same for noise that is drawn in rows."""
-
-LAGS = 64
-"""The largest distance of two numbers of a release that are tested for dependence."""
-
-FIRST = 512
-"""The number of numbers of a release, from its first on, that are tested for dependence."""
+LAGS, FIRST = 64, 512
+"""The largest distance of two numbers of a release that are tested for dependence, and how many numbers are."""
 
 PAIRS = (
     *(f"{lag} places apart" for lag in range(1, LAGS + 1)),

@@ -71,10 +71,8 @@ def pairs_of(ratings: Ratings, neighbours: Neighbours, count: int, seed: int = 0
 
 
 def larger_pairs(neighbours: Neighbours) -> Iterator[Pair]:
-    """Yields pairs that reach what depends on a large number: of a user's ratings, and of users.
-
-    In the first, a user with 129 or 130 ratings of 140 items differs, beside eight others with ten each. In the
-    second, 1,001 others have one rating each, of one of three items, and the user who differs has one or none.
+    """Yields pairs that reach what depends on a large number: a user with 129 or 130 ratings of 140 items differs,
+    beside eight others with ten each; and one with one rating or none, beside 1,001 with one each, of three items.
     """
     for number, (others, items, each, own) in enumerate(((8, 140, 10, 130), (1001, 3, 1, 1))):
         rng, scale = np.random.default_rng((0, 3, number)), SCALES[number]

@@ -6,8 +6,8 @@ must be the same: the list of releases, their shapes and scales, the entries of 
 that privacy covers, to the byte. The compiled kernels run on both sides, except kernels of keyed noise, whose
 twins run instead (`privacy.release`).
 
-A replay can refute a claim. It cannot prove one. It assumes that the noise has the law that its mechanism declares;
-`laws`, `distinguish` and the test of low bits below test that.
+A replay can refute a claim, not prove one. It assumes that the noise has the law that its mechanism declares; `laws`,
+`distinguish` and the test of low bits test that.
 
 *Low bits.* Do the low bits of released floats tell which numbers were added? For every step, the number that moves
 most between two neighbours is released many times on either side, each time with fresh noise, by the code that
@@ -51,10 +51,9 @@ SIZES = 2000
 
 @dataclass(frozen=True)
 class BitTest:
-    """The result of a test of the low bits of one step's releases.
+    """The lower bound on ε that the low bits of one step's releases give, at a `confidence`.
 
     allowed  the ε that the move of the tested number costs, according to the step's claim
-    epsilon  the lower bound that the low bits give, at `confidence`
     ceiling  the largest bound that this many draws can show
     """
 

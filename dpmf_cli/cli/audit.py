@@ -194,6 +194,7 @@ def _of_config(loaded: "ExperimentConfig", settings: "Settings", folders: "Folde
 
 def _replay_one(wanted: list["Job"], path: Path) -> None:
     """Prints what one pair shows about each algorithm that has the pair's neighbours."""
+    from dpmf_cli.audit.judge import Flaw
     from dpmf_cli.audit.pairs import read_pair
     from dpmf_cli.audit.replay import replay
 
@@ -210,7 +211,7 @@ def _replay_one(wanted: list["Job"], path: Path) -> None:
         for step in seen.steps.values():
             print(f"  {step.step}: moves by {step.of_sensitivity:.4g} times its sensitivity")
         for finding in seen.findings:
-            refuted |= not finding.flaw.of_claims
-            print(f"  {finding.flaw.value}: {finding.step} {finding.size:.4g} {finding.said}".rstrip())
+            refuted |= finding.flaw != Flaw.CLAIM
+            print(f"  {finding.flaw}: {finding.step} {finding.size:.4g} {finding.said}".rstrip())
     if refuted:
         raise typer.Exit(1)

@@ -42,10 +42,7 @@ class Curator:
 
     def noise_later(self, name: str) -> Callable[[], np.random.Generator]:
         """Returns a function that gives the generator of that name at its beginning, for one draw that is redone
-        whenever it is used.
-
-        Raises ValueError if the name already has noise, since two measurements would then have the same noise.
-        """
+        whenever it is used. Raises ValueError if the name already has noise."""
         self._refuse_shared(name, self._later | self._generators.keys())
         self._later.add(name)
         return partial(self.noise_again, name)

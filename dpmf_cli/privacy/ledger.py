@@ -164,9 +164,8 @@ class Ledger:
         theta          (E,) Δ/σ of Gaussian noise
         sampled        Gaussian steps on samples of the users
 
-        Raises OverspentError in four cases: the claims, or in corrected mode the provable ε, would exceed the budget
-        of any ε of the grid; a claim is not positive; Gaussian noise has no δ; or steps with different kinds of
-        neighbours would be added up.
+        Raises OverspentError if the claims, or in corrected mode the provable ε, would exceed the budget of any ε; if
+        a claim is not positive; if Gaussian noise has no δ; or if neighbours of different kinds would be added up.
         """
         used, neighbours, mu = calibrated_to or sensitivity, sensitivity.neighbours, None
         composes = claimed is None

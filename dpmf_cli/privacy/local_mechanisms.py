@@ -97,34 +97,6 @@ class LocalMechanism(Randomiser):
         return np.asarray(high - low)
 
 
-def bounded_laplace_scales(epsilons: Values, sensitivity: float = 1.0) -> Values:
-    """Returns (E,) the least b for which bounded Laplace on [0, 1] is ε-DP for values ≤ Δ = `sensitivity` apart.
-
-    The constant C_r(b) of equation 3 depends on r. So b = Δ/ε is enough only if Δ is the full width, since both ends
-    have the same constant. In general b = Δ/(ε − ln(C_Δ(b)/C_0(b))): Holohan et al. 2018, theorem 3.5 with δ = 0. The
-    fixed point lies above Δ/ε and is found by bisection (equation 21 there).
-
-    Raises ValueError for a Δ outside (0, 1].
-    """
-    if not 0 < sensitivity <= 1:
-        raise ValueError(f"a sensitivity of {sensitivity} on a domain of width 1")
-    epsilons = np.asarray(epsilons, dtype=np.float64)
-    if sensitivity == 1:
-        return np.asarray(1 / epsilons)
-
-    def excess(b: Values) -> Values:
-        """Returns the loss between 0 and Δ, minus ε; it falls with b."""
-        return np.asarray(sensitivity / b + np.log(_mass(sensitivity, b) / _mass(0.0, b)) - epsilons)
-
-    low = sensitivity / epsilons
-    high = 2 * low  # C_Δ/C_0 ≤ e^(Δ/b): the loss is at most 2Δ/b
-    for _ in range(80):
-        middle = (low + high) / 2
-        too_large = excess(middle) > 0
-        low, high = np.where(too_large, middle, low), np.where(too_large, high, middle)
-    return high
-
-
 def _mass(value: float | Values, b: Values) -> Values:
     """Returns C_r(b): the probability that r + Laplace(b) lies in [0, 1]. Equation 3."""
     with np.errstate(divide="ignore"):
@@ -137,7 +109,8 @@ class BoundedLaplace(LocalMechanism):
 
     Algorithm 1 draws until a draw lies inside. The code inverts the CDF, which gives the same law without a loop.
     With a = e^(−r/b), c = e^(−(1−r)/b) and t = u·C_r(b), r* = r + b·ln(a + 2t) where 2t ≤ 1 − a, and
-    r* = r − b·ln(c + 2(C_r − t)) elsewhere.
+    r* = r − b·ln(c + 2(C_r − t)) elsewhere. b = Δ/ε is enough only because Δ is the full width, whose ends have one
+    C_r. A smaller Δ would need a larger b (Holohan et al. 2018, theorem 3.5).
 
     The grid is that of min(b, 1). The density is at least e^−ε·max(1, ε/2), and cells at the ends are half as wide.
     """
@@ -147,7 +120,7 @@ class BoundedLaplace(LocalMechanism):
     unbiased: ClassVar[bool] = False
 
     def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
-        r, b = values[:, None], bounded_laplace_scales(epsilons)
+        r, b = values[:, None], 1 / epsilons
         with np.errstate(divide="ignore", invalid="ignore"):  # b = 0 where ε = ∞
             left, right = -np.expm1(-r / b), -np.expm1(-(1 - r) / b)  # twice the mass on each side of r
             beyond = uniforms * (left + right) - left
@@ -156,7 +129,7 @@ class BoundedLaplace(LocalMechanism):
 
     def expected(self, values: Values, epsilons: Values) -> Values:
         """Returns r + (∫ (r* − r) e^(−|r*−r|/b))/(2bC) = r + [(1−r+b)·(−c)/2 + (r+b)·a/2]/C, a and c as above."""
-        r, b = values[:, None], bounded_laplace_scales(epsilons)
+        r, b = values[:, None], 1 / epsilons
         with np.errstate(divide="ignore", invalid="ignore"):
             a, c = np.exp(-r / b), np.exp(-(1 - r) / b)
             mean = r + ((r + b) * a - (1 - r + b) * c) / (2 * _mass(r, b))

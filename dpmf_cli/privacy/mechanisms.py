@@ -102,7 +102,7 @@ def gaussian(
     used = calibrated_to or sensitivity
     theta = np.asarray(theta, dtype=np.float64)
     entry = curator.ledger.spend(step, "Gaussian", sensitivity, claimed, calibrated_to=used, theta=theta)
-    scale = _with_margin(used.value / theta)
+    scale = (1 + MARGIN) * (used.value / theta)
     return curator.release(entry, _drawn(unit_normal, step, shape, scale, curator, later))
 
 
@@ -164,7 +164,9 @@ def subsampled_gaussian(
     entry = curator.ledger.spend(
         step, sampled.mechanism, sensitivity, claimed, calibrated_to=used, sampled=sampled
     )
-    return _repeated(unit_normal, entry, shape, _with_margin(contribution * multiplier), curator, repetitions)
+    return _repeated(
+        unit_normal, entry, shape, (1 + MARGIN) * (contribution * multiplier), curator, repetitions
+    )
 
 
 def exponential_choice(
@@ -315,7 +317,7 @@ def _spend(
         repetitions=repetitions,
         rate=rate,
     )
-    return entry, _with_margin(repetitions * used.value / epsilon)
+    return entry, (1 + MARGIN) * (repetitions * used.value / epsilon)
 
 
 def _repeated(
@@ -346,11 +348,6 @@ def _drawn(
     if later:
         return LaterNoise(law, shape, curator.noise_later(step), scale)
     return LaneNoise.drawn(law, shape, curator.noise(step), scale)
-
-
-def _with_margin(scale: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns (E,) the scale of noise that pays for rounding too: `privacy.grid`."""
-    return np.asarray(scale * (1 + MARGIN))
 
 
 def _refuse_norm(step: str, mechanism: str, norm: float, sensitivity: Sensitivity) -> None:

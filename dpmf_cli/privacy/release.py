@@ -7,11 +7,10 @@ noise. Its methods are the only ways in which that noise reaches a measured numb
     inside     a compiled kernel adds the noise to the numbers that it measures on its way
     sent       a device perturbs its numbers and sends them: the local model
 
-An algorithm gets releases from `mechanisms`, which enter the step in the ledger first. It never sees the noise
-itself. Released numbers are on the grid of the noise (`grid`). A kernel that adds noise is a `NoisyKernel`: it
-registers a plain twin, which hands over every clean number to be published. If there is a `Witness`, the twin runs
-beside the kernel. So a witness sees every clean number of a release beside its published number, whichever of the
-three ways it takes.
+An algorithm gets releases from `mechanisms`, which enter the step in the ledger first. It never sees the noise. A
+kernel that adds noise is a `NoisyKernel`: it registers a plain twin, which hands over every clean number to be
+published. If there is a `Witness`, the twin runs beside the kernel. So a witness sees every clean number of a release
+beside its published number, whichever of the three ways it takes.
 
 In a fit for one ε, the compiled kernel runs too, after its twin. Its noise turns the twin's clean numbers into the
 numbers that the witness published, off the middle of a cell of the grid by `Witness.offset`. The model then goes on

@@ -343,8 +343,9 @@ def test_low_bits_of_a_law_that_does_not_round() -> None:
 def test_a_sample_that_is_not_drawn_anew_shows_over_many_pairs() -> None:
     """Either all draws move, or none. On one pair that could be chance; on many it is not."""
     (sampled,) = (each for each in registered("dpam") if each.name == "dpam, samples of 0.3, user, corrected")
-    pairs = list(tiny_pairs(USER, 21))
-    found = [each for pair in pairs for each in replay(sampled, pair, 300.0).samples.items()]
+    pairs = [replay(sampled, pair, 300.0) for pair in tiny_pairs(USER, 21)]
+    assert np.isnan([each.loss for each in pairs]).all()  # what moves cost on samples is no sum over steps
+    found = [each for pair in pairs for each in pair.samples.items()]
     (mechanism,) = {mechanism for mechanism, _ in found}
     ((draws, rate),) = {(draws, rate) for _, (_, draws, rate) in found}
     assert (mechanism, rate) == (f"Gaussian × {draws}, of a part 0.3", 0.3)

@@ -15,7 +15,6 @@ from dpmf_cli.privacy.local_mechanisms import (
     Piecewise,
     RandomisedResponse,
     UnaryEncoding,
-    bounded_laplace_scales,
     mechanism_on,
 )
 
@@ -115,28 +114,14 @@ def test_no_message_tells_more_than_epsilon_in_the_arithmetic_of_floats(
     assert 0.98 * epsilon < loss < epsilon * (1 + MARGIN)
 
 
-def widest_loss(b: float, sensitivity: float) -> float:
-    """The largest log ratio of bounded Laplace over outputs and pairs of inputs at most `sensitivity` apart."""
+@pytest.mark.parametrize("width", [0.25, 0.5, 1.0])
+def test_the_scale_of_bounded_laplace_is_enough_only_for_the_full_width(width: float) -> None:
+    """The largest log ratio over outputs and inputs that are Δ = `width` apart, with b = Δ/ε at ε = 1."""
     x = np.linspace(0, 1, 101)
-    logs = np.log([bounded_laplace_density(x, value, b) for value in x])
-    apart = np.abs(x[:, None] - x) <= sensitivity + 1e-12
-    return float(np.max(np.where(apart[:, :, None], logs[:, None] - logs[None], -np.inf)))
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
-@pytest.mark.parametrize("sensitivity", [0.25, 0.5, 1.0])
-def test_the_scale_meets_epsilon_for_any_sensitivity(epsilon: float, sensitivity: float) -> None:
-    b = float(bounded_laplace_scales(np.array([epsilon]), sensitivity)[0])
-    assert widest_loss(b, sensitivity) == pytest.approx(epsilon, rel=1e-6)
-
-
-def test_the_naive_scale_for_less_than_the_width_spends_more() -> None:
-    """b = Δ/ε: what the fixed point of Holohan et al. 2018 is for."""
-    assert widest_loss(0.25, 0.25) > 1.2
-    assert widest_loss(0.5, 0.5) > 1.2
-    for impossible in (0.0, 1.5):
-        with pytest.raises(ValueError, match="width 1"):
-            bounded_laplace_scales(np.ones(1), impossible)
+    logs = np.log([bounded_laplace_density(x, value, width) for value in x])
+    apart = np.abs(x[:, None] - x) <= width + 1e-12
+    worst = np.max(np.where(apart[:, :, None], logs[:, None] - logs[None], -np.inf))
+    assert worst == pytest.approx(1) if width == 1 else worst > 1.2
 
 
 @pytest.mark.parametrize("value", [0.0, 0.25, 0.6, 1.0])

@@ -7,8 +7,8 @@ from operator import itemgetter
 from typing import Any
 
 from dpmf_cli.audit.distinguish import LowerBound
-from dpmf_cli.audit.job import Audited, Found
-from dpmf_cli.audit.judge import Flaw
+from dpmf_cli.audit.job import Audited
+from dpmf_cli.audit.judge import Finding, Flaw
 from dpmf_cli.audit.known import KnownFlaw
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.report.tables.columns import NONE, TableColumn, names, tabled
@@ -61,7 +61,7 @@ def _known(value: float) -> float | None:
 
 
 _OF_AUDIT = "label algorithm neighbours mode joint delta provable pairs loss"
-OF_FOUND: tuple[TableColumn[Found], ...] = (
+OF_FOUND: tuple[TableColumn[Finding], ...] = (
     *names("flaw step"),
     TableColumn("size", lambda found: _known(found.size), lambda found: _times(found.size), align="r"),
     TableColumn("on_pairs", lambda found: found.pairs),
@@ -103,12 +103,12 @@ def audits_table(audits: Sequence[Audited]) -> TextTable:
     return replace(seen, fields=programs.fields, records=programs.records)
 
 
-def flaws_table(shown: Sequence[tuple[KnownFlaw, Found | None]]) -> TextTable:
+def flaws_table(shown: Sequence[tuple[KnownFlaw, Finding | None]]) -> TextTable:
     """Returns a row for each known flaw: what a paper gets wrong, and how an audit shows it."""
 
     of_found = {column.name: column.at(itemgetter(1), column.name) for column in OF_FOUND}
 
-    def replayed(row: tuple[KnownFlaw, Found | None]) -> str:
+    def replayed(row: tuple[KnownFlaw, Finding | None]) -> str:
         _, found = row
         if found is None:
             return "not found"
@@ -160,7 +160,7 @@ def _tightness(each: Audited) -> str:
     return f"{100 * max(moved):.4g} %" if moved else NONE
 
 
-def _said(found: Found) -> str:
+def _said(found: Finding) -> str:
     step = f"{found.step}: " if found.step else ""
     size = "" if math.isnan(found.size) else f" ({_times(found.size)})"
     said = f": {found.said}" if found.flaw in (Flaw.CRASH, Flaw.BROKEN) else ""
