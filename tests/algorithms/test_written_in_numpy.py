@@ -333,7 +333,9 @@ def test_corrected_dpps_steps_are_noisy_sums_of_clipped_gradients(rate: float) -
     epsilon = 6.0
     found, ledger = predicted(algorithm, [2.0, epsilon])
     base, streams = own_effects(algorithm, epsilon), streams_of(algorithm)
-    (multiplier,) = algorithm.noise_multipliers(np.array([epsilon]))
+    sampled = ledger.entries[-1].sampled
+    assert sampled is not None
+    multiplier = float(sampled.multiplier[1])
     _, q = initial_factors(RATINGS, algorithm.initial_factors, D, streams)
     x = RATINGS.values - base[RATINGS.users, RATINGS.items]
     rng, chosen = streams.noise("gradients"), streams.generator("samples of users")
@@ -341,11 +343,11 @@ def test_corrected_dpps_steps_are_noisy_sums_of_clipped_gradients(rate: float) -
     sizes = []
     for _ in range(6):
         unit = rng.standard_normal((9, D))
-        sampled = np.flatnonzero(chosen.random(14) < rate)
-        sizes.append(len(sampled))
+        some = np.flatnonzero(chosen.random(14) < rate)
+        sizes.append(len(some))
         p = solved(x, q, RATINGS.users, RATINGS.items, lambda n: 0.7)
         total = np.zeros((9, D))
-        for u in sampled:
+        for u in some:
             mine = RATINGS.users == u
             items = RATINGS.items[mine]
             own = np.zeros((9, D))

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from dp_accounting.pld import PLDAccountant
 
-from dpmf_cli.algorithms.field import dpam
 from dpmf_cli.algorithms.field.dpam import PrivateAlternatingMinimization as DPAM
-from dpmf_cli.algorithms.shared import item_alternation, neighbourhood
+from dpmf_cli.algorithms.shared import item_alternation, neighbourhood, theta
 from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.factorization import OwnFactors, at_most
@@ -528,7 +527,7 @@ BROKEN = {
         (
             (mechanisms, "SampledSteps", lambda noise, rate, times: SampledSteps(noise, rate, times // 2)),
             (
-                dpam, "noise_multipliers",
+                theta, "noise_multipliers",
                 lambda *of, steps, **more: noise_multipliers(*of, steps=steps // 2, **more),
             ),
         ),
