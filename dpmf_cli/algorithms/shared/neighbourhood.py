@@ -233,10 +233,7 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
         amplify next to nothing, so users are sampled.
         """
         model, size = self.start(train, epsilons, curator, self.initial_similarity)
-        some = self.learned_from(train, streams)
-        counts = np.maximum(some.user_counts, 1)
-        parts = counts if self.noise.norm == 1 else np.sqrt(counts)
-        learned = LearnedRatings.clipped(some, self._contribution / parts, self.noise.norm)
+        learned = self.clipped(self.learned_from(train, streams))
         rng = streams.generator("samples")
         deviation = math.sqrt(2) if self.noise is NoiseKind.LAPLACE else 1.0  # of noise of scale 1
         for t, gradients in enumerate(self.gradients(size, epsilons, curator), start=1):
@@ -249,6 +246,12 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
     @abstractmethod
     def rates(self, t: int, deviation: Epsilons) -> Epsilons:
         """(E,) η_t. `deviation` (E,) is the standard deviation of the noise of one coordinate of the gradient."""
+
+    def clipped(self, train: Ratings) -> LearnedRatings:
+        """The ratings of `train`, each with its part of its user's bound c."""
+        counts = np.maximum(train.user_counts, 1)
+        parts = counts if self.noise.norm == 1 else np.sqrt(counts)
+        return LearnedRatings.clipped(train, self._contribution / parts, self.noise.norm)
 
     @property
     def _contribution(self) -> float:
