@@ -35,12 +35,6 @@ def test_figures_are_exact_and_right(made: Make) -> None:
         assert (row["folds"], row["runs"]) == ("10", "5")
 
 
-def test_the_rows_of_a_curve_do_not_depend_on_the_others(made: Make) -> None:
-    experiment = made(3)
-    fewer = replace(experiment, curves=experiment.curves[1:2])
-    assert set(curves_csv(fewer).splitlines()) < set(curves_csv(experiment).splitlines())
-
-
 def test_the_band_narrows_to_the_curve_where_folds_and_runs_agree(made: Make) -> None:
     flat = replace(made(1).curves[0], rmse=np.ones((10, 5, 16)))
     assert all((end == 1).all() for end in band(made(1), flat))
