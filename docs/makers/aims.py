@@ -16,15 +16,13 @@ from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import read_file
 from dpmf_cli.core.strict_model import StrictModel
-from dpmf_cli.evaluation.crossings import Status
+from dpmf_cli.evaluation.crossings import Status, band
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.evaluation.levels import band
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.evaluation.ranking import MODEST, Bar, Frontier, Standing, best_at
 from dpmf_cli.privacy.protection import Guarantee, Protection
 from dpmf_cli.report.advice import Attempt
-from dpmf_cli.report.tables.columns import NONE
-from dpmf_cli.report.tables.layout import Group, TextTable
+from dpmf_cli.report.tables.layout import NONE, Group, TextTable
 from dpmf_cli.report.tables.ranked import CAVEAT, baselines_and_design, found_in, short_marked
 
 Quantity = Literal["ia", "ge", "rmse"]

@@ -32,9 +32,8 @@ from numpy.typing import NDArray
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.streams import named_generator
-from dpmf_cli.evaluation.crossings import Crossing, Status, is_complete, measure_crossing
+from dpmf_cli.evaluation.crossings import Crossing, Status, band, is_complete, measure_crossing
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.levels import band
 from dpmf_cli.evaluation.statistics import Over, percentile_interval, replicate_means
 from dpmf_cli.privacy.ledger import TOLERANCE
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee

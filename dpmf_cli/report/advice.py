@@ -16,9 +16,16 @@ from typing import Any
 import numpy as np
 
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.evaluation.crossings import Crossing, Status, crossing_targets, find_crossings, target_name
+from dpmf_cli.evaluation.crossings import (
+    Crossing,
+    LevelAt,
+    Status,
+    crossing_targets,
+    find_crossings,
+    levels_at,
+    target_name,
+)
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.levels import LevelAt, levels_at
 from dpmf_cli.evaluation.paired_difference import differences
 from dpmf_cli.privacy.neighbours import HIDE_IDS, Mode, Neighbours
 from dpmf_cli.privacy.protection import PROMISES, Guarantee, protection_of

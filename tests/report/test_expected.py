@@ -20,9 +20,8 @@ from typer.testing import CliRunner
 
 from dpmf_cli.cli.main import app
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
+from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings, levels_at
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.levels import levels_at
 from dpmf_cli.evaluation.metrics import Metric
 from dpmf_cli.evaluation.paired_difference import compare
 from dpmf_cli.evaluation.ranking import by_guarantee, standings

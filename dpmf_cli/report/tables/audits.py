@@ -11,8 +11,7 @@ from dpmf_cli.audit.job import Audited, Found
 from dpmf_cli.audit.judge import Flaw
 from dpmf_cli.audit.known import KnownFlaw
 from dpmf_cli.evaluation.numbers import significant
-from dpmf_cli.report.tables.columns import NONE, TableColumn, names, tabled
-from dpmf_cli.report.tables.layout import TextTable
+from dpmf_cli.report.tables.layout import NONE, TableColumn, TextTable, names, tabled
 from dpmf_cli.report.words import lines
 
 

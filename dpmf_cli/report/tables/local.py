@@ -15,8 +15,7 @@ from dpmf_cli.papers.printed import load
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import epsilon_per_user
-from dpmf_cli.report.tables.columns import TableColumn, names, number, tabled
-from dpmf_cli.report.tables.layout import Group, TextTable
+from dpmf_cli.report.tables.layout import Group, TableColumn, TextTable, names, number, tabled
 
 PRINTED_AT = {"ml-100k": "movielens", "jester-1": "jester"}
 """The data sets for which the paper prints improvements, and their names in the paper's file."""

@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 
 from dpmf_cli.evaluation.curves import Axis, Experiment, Growth, Measured, Stage
 from dpmf_cli.evaluation.folds import Order, Portion
-from dpmf_cli.report.figures.shown import MOST_LINES
+from dpmf_cli.report.figures.chart import MOST_LINES
 from tests.report.conftest import of_theta
 
 SHARES = (0.2, 0.5, 1.0)

@@ -21,8 +21,8 @@ from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.folders import collect_folder
 from dpmf_cli.experiment.results.manifest import read_manifest, write_files
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
+from dpmf_cli.report.figures.chart import MOST_LINES, legible, parts_of
 from dpmf_cli.report.figures.drawings import charts_of, drawings, never_drawn
-from dpmf_cli.report.figures.shown import MOST_LINES, legible, parts_of
 from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.html.page import experiment_page
 from dpmf_cli.report.outputs import never_made, outputs

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dpmf_cli.evaluation.crossings import band
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.evaluation.levels import band
 from dpmf_cli.report.figures.charts import loss_of
 from dpmf_cli.report.figures.tidy_csv import curves_csv
 from tests.evaluation.made_curves import twin_of
