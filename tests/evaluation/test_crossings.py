@@ -228,16 +228,6 @@ def test_scaling_epsilon_scales_the_crossing(made: tuple[np.ndarray, np.ndarray]
     assert first_crossing(epsilons * factor, values) == pytest.approx(expected, rel=1e-9)
 
 
-@given(differences(), st.floats(0.01, 100))
-def test_scaling_the_difference_keeps_the_crossing(
-    made: tuple[np.ndarray, np.ndarray], factor: float
-) -> None:
-    epsilons, values = made
-    assert first_crossing(epsilons, factor * values) == pytest.approx(
-        first_crossing(epsilons, values), rel=1e-6
-    )
-
-
 @given(differences())
 def test_the_status_says_where_the_curve_is(made: tuple[np.ndarray, np.ndarray]) -> None:
     epsilons, values = made

@@ -58,17 +58,6 @@ def experiment(
     return Experiment("made", "ml-100k", title, 2, 2, 1, 7, curves, levels)
 
 
-def test_an_incomplete_curve_is_listed_with_those_that_may_be_provable() -> None:
-    rows = ranked(
-        standings(
-            experiment(curve("x", 2.0, provable=math.inf), curve("half", 1.0, missing=1), curve("y", 5.0))
-        )
-    )
-    assert [row.standing.curve.label for row in rows] == ["y", "half", "x"]
-    assert [row.standing.provable for row in rows] == [True, True, False]
-    assert rows[1].standing.best is None
-
-
 def test_the_best_error_at_a_modest_epsilon_is_one_that_can_be_proved_for_it() -> None:
     (sound,) = standings(experiment(curve("sound", 10.0)))
     (dear,) = standings(experiment(curve("dear", 10.0, provable=1.001)))
@@ -145,12 +134,6 @@ def test_groups_are_in_the_order_of_data_sets_and_of_kinds() -> None:
     expected = [("MovieLens 1M", each) for each in GUARANTEES]
     expected.append(("MovieLens 100K", Guarantee(Protection.VALUE)))
     assert list(groups) == expected
-
-
-def test_a_baseline_that_was_not_measured_is_met_nowhere() -> None:
-    (standing,) = standings(experiment(curve("a", 2.0), baselines=()))
-    assert standing.crossings == {}
-    assert ranked([standing])[0].rank is None
 
 
 def test_a_curve_without_a_known_protection_is_refused() -> None:

@@ -187,11 +187,6 @@ def labels(measured: tuple[Measured, ...]) -> list[str]:
     return [each.label for each in measured]
 
 
-def test_as_many_as_there_is_room_for_stay_as_they_are(made: Make) -> None:
-    experiment = many(made(1), MOST_LINES)
-    assert legible(experiment) is experiment
-
-
 def test_baselines_of_crossings_stay_before_better_ones(made: Make) -> None:
     (_, ia, _, als) = made(1).baselines
     better = tuple(

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.report.figures.chart import Chart, Level, Line
@@ -30,15 +29,6 @@ def chart(*series: Line | Level, x_name: str = "x", log: bool = False) -> Drawn:
 def line(name: str, *points: tuple[float, float], **more: Any) -> Line:
     x, y = np.array(points).T
     return Line(name, Look(0, 0), x, y, **more)
-
-
-def test_places_are_linear_or_by_the_logarithm() -> None:
-    points = (1.0, 0.5), (10.0, 0.5), (100.0, 0.5)
-    linear = chart(line("a", *points))
-    middle = pytest.approx((linear.x(1.0) + linear.x(100.0)) / 2)
-    assert chart(line("a", *points), log=True).x(10.0) == middle
-    assert linear.x(50.5) == middle
-    assert chart(line("a", (3.0, 0.5))).x(3.0) == middle
 
 
 def test_values_beyond_the_frame_and_diverged_ones_do_no_harm() -> None:

@@ -73,12 +73,6 @@ def test_every_letter_of_a_shipped_label_is_one_that_latex_prints() -> None:
     assert letters <= set(known)
 
 
-def test_markup_of_rich_is_text() -> None:
-    assert "[bold]x[/bold] :smile:" in terminal(
-        TextTable(("a",), "l", (Group("t", (("[bold]x[/bold] :smile:",),)),))
-    )
-
-
 @given(st.text(alphabet="ab_&%$#{}~^\\<>ε±∞−×†*θδΔ‡§", max_size=30))
 def test_escaped_latex_has_no_bare_special_character(text: str) -> None:
     escaped = escape_latex(text)
