@@ -52,7 +52,7 @@ from tests.conftest import make_ratings
 from tests.evaluation.made_curves import twin_of
 from tests.report.advised import GRID, INFINITE, crossed, curve, experiment
 from tests.report.conftest import make, of_theta
-from tests.report.figures.made import cut, grown, many, values_of, xs
+from tests.report.figures.made import cut, grown, many, picture, values_of, xs
 from tests.report.ranked import mixed, provable
 
 FOLDER = Path(__file__).parent / "expected"
@@ -526,7 +526,7 @@ def pictures() -> Texts:
         ("a point", curves_chart(replace(make(1), curves=(cut(make(1).curves[0], slice(1)),)))),
         ("growth", charts_of(grown(make(2)))[-1]),
     ):
-        yield name, Drawn(chart).svg + "\n" + "\n".join(map(str, Drawn(chart).rows))
+        yield name, picture(Drawn(chart)) + "\n" + "\n".join(map(str, Drawn(chart).rows))
 
 
 def figures() -> Texts:
