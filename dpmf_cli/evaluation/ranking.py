@@ -103,7 +103,7 @@ class Ranked:
 
 
 def standings(experiment: Experiment, bars: Sequence[Bar] = BARS) -> list[Standing]:
-    """Every curve over ε of an experiment, in its order. Points of sweeps are left out (see `swept_labels`)."""
+    """Every curve over ε of an experiment, in its order. Points of sweeps are left out."""
     baselines = {bar: baseline for bar in bars if (baseline := experiment.baseline(bar)) is not None}
     found = []
     for curve in experiment.curves:

@@ -101,6 +101,8 @@ def crossings() -> Texts:
     found = [*find_crossings(make(2)), *find_crossings(made)]
     labels = ("λ #1", "λ %1", r"\input{x}", "a_b", "ε", "ε")
     odd = [replace(cell, label=label) for cell, label in zip(found, labels, strict=False)]
+    refined = replace(make(2), refines=True)
+    yield "refined", draw(crossings_table(find_crossings(refined)))
     yield "macros", figure_macros(make(3), [*find_crossings(make(3)), *odd])
 
 
