@@ -109,7 +109,7 @@ def levels(
     """
     from dpmf_cli.core.errors import DpmfError
     from dpmf_cli.core.terminal import say
-    from dpmf_cli.evaluation.levels import levels_at
+    from dpmf_cli.evaluation.crossings import levels_at
     from dpmf_cli.report.tables.crossings import levels_table
     from dpmf_cli.report.tables.layout import draw
 

@@ -95,14 +95,11 @@ def compare(a: Experiment, b: Experiment, *, replicates: int = REPLICATES) -> Co
         one, other = all_a[at_a], all_b[at_b]
         reason = _incomparable(one, other)
         if reason:
-            left_out.append(f"{_both(one, other)}: {reason}")
+            both = one.label if one.label == other.label else f"{one.label} and {other.label}"
+            left_out.append(f"{both}: {reason}")
         else:
             found += differences(one, other, a, replicates)
     return Comparison(tuple(found), tuple(left_out))
-
-
-def _both(a: Measured, b: Measured) -> str:
-    return a.label if a.label == b.label else f"{a.label} and {b.label}"
 
 
 def _incomparable(a: Measured, b: Measured) -> str:
@@ -121,12 +118,9 @@ def _incomparable(a: Measured, b: Measured) -> str:
     if a.delta != b.delta:
         return f"A has δ = {a.delta:g}, B {b.delta:g}; their ε are not ranked against each other"
     if not np.isin(a.epsilons, b.epsilons).any():
-        return f"no ε in common: A has {_range(a)}, B {_range(b)}"
+        has = [f"{each.epsilons[0]:.4g} to {each.epsilons[-1]:.4g}" for each in (a, b)]
+        return f"no ε in common: A has {has[0]}, B {has[1]}"
     return ""
-
-
-def _range(curve: Measured) -> str:
-    return f"{curve.epsilons[0]:.4g} to {curve.epsilons[-1]:.4g}"
 
 
 def differences(

@@ -32,9 +32,8 @@ from numpy.typing import NDArray
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.streams import named_generator
-from dpmf_cli.evaluation.crossings import Crossing, Status, is_complete, measure_crossing
+from dpmf_cli.evaluation.crossings import Crossing, Status, band, is_complete, measure_crossing
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.levels import band
 from dpmf_cli.evaluation.statistics import Over, percentile_interval, replicate_means
 from dpmf_cli.privacy.ledger import TOLERANCE
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
@@ -104,7 +103,7 @@ class Ranked:
 
 
 def standings(experiment: Experiment, bars: Sequence[Bar] = BARS) -> list[Standing]:
-    """Every curve over ε of an experiment, in its order. Points of sweeps are left out (see `swept_labels`)."""
+    """Every curve over ε of an experiment, in its order. Points of sweeps are left out."""
     baselines = {bar: baseline for bar in bars if (baseline := experiment.baseline(bar)) is not None}
     found = []
     for curve in experiment.curves:

@@ -8,7 +8,7 @@ import math
 import re
 import shlex
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
@@ -16,9 +16,16 @@ from typing import Any
 import numpy as np
 
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.evaluation.crossings import Crossing, Status, crossing_targets, find_crossings, target_name
+from dpmf_cli.evaluation.crossings import (
+    Crossing,
+    LevelAt,
+    Status,
+    crossing_targets,
+    find_crossings,
+    levels_at,
+    target_name,
+)
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.levels import LevelAt, levels_at
 from dpmf_cli.evaluation.paired_difference import differences
 from dpmf_cli.privacy.neighbours import HIDE_IDS, Mode, Neighbours
 from dpmf_cli.privacy.protection import PROMISES, Guarantee, protection_of
@@ -146,7 +153,8 @@ def _experiment(experiment: Experiment, crossings: list[Crossing]) -> list[str]:
         groups=groups,
         choices=_choices,
         most=MOST_NAMED,
-        across=between(groups),
+        kinds=len({guarantee.protects for guarantee in groups}),
+        implied=[(a, b) for a, b in permutations(groups, 2) if a.implies(b)],
     )
 
 
@@ -183,26 +191,6 @@ def _choices(attempts: Sequence[Attempt]) -> Iterator[tuple[str, dict[str, Any]]
         unsure = [each for each in others if "none" in (best.crossing.over, each.crossing.over)]
         close = [each for each in others if each not in unsure and each.range[0] <= best.range[1]]
         yield name, {"best": best, "others": others, "unsure": unsure, "close": close}
-
-
-def between(guarantees: Collection[Guarantee]) -> str:
-    """Says what an ε of one of several guarantees implies for the others."""
-    text = "Each heading above makes a different promise. "
-    protections = {guarantee.protects for guarantee in guarantees}
-    if len(protections) == len(guarantees):
-        return text + "An ε under one heading cannot be compared with an ε under another."
-    text += "An ε under one heading is not ranked against an ε under another"
-    text += (
-        ", and cannot even be compared with it if they hide different things."
-        if len(protections) > 1
-        else "."
-    )
-    implied = [(a, b) for a, b in permutations(guarantees, 2) if a.implies(b)]
-    if any(a.delta < b.delta for a, b in implied):
-        text += " Pure ε implies (ε, δ) at the same ε. A δ implies every larger δ. The converses are false."
-    if any(a.joint < b.joint for a, b in implied):
-        text += " Protection towards everybody implies joint protection at the same ε; the converse is false."
-    return text
 
 
 def untried(experiments: Sequence[Experiment]) -> list[str]:

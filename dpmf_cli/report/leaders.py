@@ -21,10 +21,11 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.ranking import Best, Frontier, just_at
-from dpmf_cli.experiment.results.manifest import Ran, what_ran
+from dpmf_cli.experiment.results.manifest import what_ran
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
 from dpmf_cli.report.tables.ranked import found_in
+from dpmf_cli.report.words import lines
 
 FILE = "leaders.yaml"
 MOST = 3
@@ -138,7 +139,18 @@ def leaders_text(experiments: Sequence[Experiment], folders: Mapping[str, Path])
                 entries.setdefault(entry.name, _as_written(entry))
     whole = Leaders(
         dpmf=__version__,
-        experiments=[_measurement(each, ran[each.name]) for each in experiments],
+        experiments=[
+            Measurement(
+                name=each.name,
+                config_sha256=ran[each.name].config.hash,
+                title=each.title,
+                data_sha256=ran[each.name].data.checksum,
+                folds=f"{each.folds} of {each.partition}",
+                runs=each.runs,
+                seed=each.seed,
+            )
+            for each in experiments
+        ],
         rankings=rankings,
         methods={label: entries[label] for label in sorted(labels)},
     )
@@ -219,45 +231,19 @@ def _as_written(entry: PrivateAlgorithm) -> dict[str, Any]:
     return {"algorithm": entry.algorithm, "label": entry.name, **least, **inherited}
 
 
-def _measurement(experiment: Experiment, ran: Ran) -> Measurement:
-    return Measurement(
-        name=experiment.name,
-        config_sha256=ran.config.hash,
-        title=experiment.title,
-        data_sha256=ran.data.checksum,
-        folds=f"{experiment.folds} of {experiment.partition}",
-        runs=experiment.runs,
-        seed=experiment.seed,
-    )
-
-
 def chosen_in_words(ranking: Ranking, epsilon: float, label: str, entry: Mapping[str, Any]) -> list[str]:
     """Says which method was chosen at an ε of the table, by which ranks and with which parameters, as paragraphs."""
+    named = ("algorithm", "label", "neighbours", "mode")
+    parameters = {key: value for key, value in entry.items() if key not in named}
+    line = yaml.safe_dump(
+        parameters, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6
+    )
     leaders = ranking.nearest(epsilon)
-    chosen = next(each for each in leaders.methods if each.method == label)
-    others = [
-        f"{each.method} ({', '.join(map(str, each.ranks.values()))})"
-        for each in leaders.methods
-        if each.method != label
-    ]
-    where = "; ".join(
-        f"{rank} on {title} (RMSE {chosen.rmse[title]:.4f})" for title, rank in chosen.ranks.items()
+    return lines(
+        "chosen",
+        hidden=ranking.guarantee.in_words,
+        epsilon=epsilon,
+        leaders=leaders,
+        chosen=next(each for each in leaders.methods if each.method == label),
+        parameters=line.strip()[1:-1] or "its defaults",
     )
-    parameters = {
-        key: value for key, value in entry.items() if key not in ("algorithm", "label", "neighbours", "mode")
-    }
-    near = "" if leaders.epsilon == epsilon else f" (the ε of the table that is nearest to {epsilon:g})"
-    return [
-        f"Chosen by its rank on public ratings: {label}. It hides {ranking.guarantee.in_words}. Its rank at ε = "
-        f"{leaders.epsilon:g}{near} is {where}." + (f" Others: {', '.join(others)}." if others else ""),
-        f"Its parameters are those on {next(iter(chosen.ranks))}: {_in_one_line(parameters)}.",
-        "The choice did not use your ratings. It used only their number, which decides what this machine can fit. "
-        "`--by-errors` chooses by the errors on your ratings: that costs ε that is counted nowhere.",
-    ]
-
-
-def _in_one_line(parameters: Mapping[str, Any]) -> str:
-    text = yaml.safe_dump(
-        dict(parameters), default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6
-    )
-    return text.strip()[1:-1] or "its defaults"

@@ -33,19 +33,6 @@ def outputs(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, Ma
     The files are curves, crossings, ledger, figures and macros. Curves, crossings and figures are of the metric that
     the config wants shown.
     """
-    tables = _tables(collected, crossings)
-    makers: dict[str, Maker] = {name: text.encode for name, text in tables.items()}
-    for name, drawing in drawings(collected.shown).items():
-        makers |= {f"{name}.{form}": partial(drawing, form) for form in FORMS_OF_RUN}
-    return makers
-
-
-def never_made(experiment: Experiment) -> set[str]:
-    """Returns the names of figure files that an older version or an older config may have left."""
-    return {f"{name}.{form}" for name in never_drawn(experiment) for form in FORMATS}
-
-
-def _tables(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, str]:
     experiment, shown = collected.experiment, collected.shown
     files = {
         "curves.csv": curves_csv(shown),
@@ -67,4 +54,12 @@ def _tables(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, st
         files["records.csv"] = draw(records_table(experiment.curves), "csv")
     if experiment.growth:
         files["growth.csv"] = growth_csv(experiment)
-    return files
+    makers: dict[str, Maker] = {name: text.encode for name, text in files.items()}
+    for name, drawing in drawings(shown).items():
+        makers |= {f"{name}.{form}": partial(drawing, form) for form in FORMS_OF_RUN}
+    return makers
+
+
+def never_made(experiment: Experiment) -> set[str]:
+    """Returns the names of figure files that an older version or an older config may have left."""
+    return {f"{name}.{form}" for name in never_drawn(experiment) for form in FORMATS}

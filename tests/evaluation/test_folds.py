@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, in_ratings
 from dpmf_cli.evaluation.folds import assign_folds, first_share, portion, ranked, split, without_pairs
-from dpmf_cli.evaluation.metrics import errors_of
 from tests.conftest import make_ratings
 
 
@@ -64,27 +63,6 @@ def test_ratings_without_the_pairs_of_others() -> None:
     few = ratings.select(ratings.users < last[0])
     assert not in_ratings(few, stranger).any()
     assert not in_ratings(few, few.select(np.zeros(len(few), np.bool_))).any()
-
-
-def test_errors_by_hand() -> None:
-    predictions = np.array([[1.0, 2.0], [3.0, 3.0]], np.float32)
-    assert errors_of(predictions, np.array([1.0, 5.0]))["rmse"].tolist() == pytest.approx(
-        [np.sqrt(2), np.sqrt(2.5)]
-    )
-
-
-def test_an_error_does_not_depend_on_the_other_columns() -> None:
-    rng = np.random.default_rng(0)
-    predictions, values = rng.normal(size=(10_001, 17)).astype(np.float32), rng.normal(size=10_001)
-    together = errors_of(predictions, values)["rmse"]
-    alone = [errors_of(predictions[:, [column]], values)["rmse"][0] for column in range(17)]
-    assert together.tolist() == alone
-
-
-@pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
-def test_a_model_that_diverged_has_an_infinite_error(broken: float) -> None:
-    predictions = np.array([[broken, 1.0], [1.0, 1.0]])
-    assert errors_of(predictions, np.ones(2))["rmse"].tolist() == [np.inf, 0.0]
 
 
 DAY = 86_400

@@ -9,7 +9,6 @@ import pytest
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.ranking import Frontier, best_at, clean_level, frontiers, just_at, standings
 from dpmf_cli.privacy.protection import Guarantee, Protection
-from dpmf_cli.report.tables.ranked import frontier_table
 
 GRID = np.array([0.1, 1.0, 10.0])
 INFINITE = np.array([np.inf])
@@ -55,49 +54,6 @@ def leading(frontier: Frontier) -> list[tuple[float, str, float]]:
     return [(lead.epsilon, lead.first.curve.label, round(lead.first.rmse, 6)) for lead in frontier.leads]
 
 
-def test_the_lowest_mean_leads_at_each_epsilon_and_its_stretches_are_known() -> None:
-    early, late, never = (
-        curve("early", 1.0, 0.95, 0.94),
-        curve("late", 2.0, 0.96, 0.8),
-        curve("never", 3, 3, 3),
-    )
-    (frontier,) = found(never, late, early)
-    assert leading(frontier) == [(0.1, "early", 1.0), (1.0, "early", 0.95), (10.0, "late", 0.8)]
-    assert [(each.curve.label, len(leads)) for each, leads in frontier.stretches] == [
-        ("early", 2),
-        ("late", 1),
-    ]
-    assert [best.curve.label for best in frontier.leads[0].order] == ["early", "late", "never"]
-    assert len(frontier.members) == 3
-
-
-def test_what_claims_less_than_can_be_proved_does_not_win_at_what_it_claims() -> None:
-    """At ε = 1 the frontier may only use the point that claims 0.1, for which 0.5 can be proved."""
-    claims, honest = curve("claims", 0.97, 0.5, 0.4, provable=5.0), curve("honest", 1.0, 0.96, 0.95)
-    (frontier,) = found(claims, honest)
-    assert leading(frontier) == [(0.1, "honest", 1.0), (1.0, "honest", 0.96), (10.0, "claims", 0.5)]
-    assert frontier.leads[2].first.provable == 5.0
-
-
-def test_what_proves_less_than_it_claims_enters_there() -> None:
-    modest = curve("modest", 1.0, 0.9, 0.8, provable=0.1)
-    assert leading(found(modest)[0]) == [(0.1, "modest", 0.9), (1.0, "modest", 0.8), (10.0, "modest", 0.8)]
-
-
-def test_what_is_not_provable_never_enters() -> None:
-    assert found(curve("claimed", 0.1, 0.1, 0.1, provable=np.inf)) == []
-    (frontier,) = found(curve("claimed", 0.1, 0.1, 0.1, provable=np.inf), curve("sound", 1.0, 1.0, 1.0))
-    assert [each.curve.label for each in frontier.members] == ["sound"]
-
-
-def test_a_worse_error_at_a_larger_epsilon_is_never_taken() -> None:
-    assert leading(found(curve("rises", 0.9, 0.95, 0.85))[0]) == [
-        (0.1, "rises", 0.9),
-        (1.0, "rises", 0.9),
-        (10.0, "rises", 0.85),
-    ]
-
-
 def test_pure_epsilon_stands_at_every_delta_and_a_delta_at_larger_ones_alone() -> None:
     pure = curve("pure", 1.0, 1.0, 1.0)
     small, large = (curve(f"{delta:g}", 0.9, 0.9, 0.9, delta=delta) for delta in (1e-9, 1e-6))
@@ -133,15 +89,6 @@ def test_nothing_is_mixed_across_what_is_protected_or_data_sets() -> None:
     ]
 
 
-def test_what_diverged_or_is_incomplete_does_not_lead() -> None:
-    diverged, half = curve("diverged", np.inf, 0.5, np.inf), curve("half", 0.1, np.nan, 0.1, missing=1)
-    (frontier,) = found(diverged, half, curve("sound", 1.0, 1.0, 1.0))
-    assert leading(frontier) == [(0.1, "sound", 1.0), (1.0, "diverged", 0.5), (10.0, "diverged", 0.5)]
-    assert "half" not in {each.curve.label for each in frontier.members}
-    nothing = curve("nothing", np.inf, np.inf, 0.9)
-    assert [lead.epsilon for lead in found(nothing)[0].leads] == [10.0]
-
-
 def test_ties_are_by_the_paired_difference_and_not_by_overlapping_intervals() -> None:
     """Folds differ by 0.3. Of two methods that are 0.01 above the first, only one is so in every fold."""
     first, sure = curve("first", 1, 1, 0.9), curve("sure", 1.1, 1.1, 0.91)
@@ -154,26 +101,6 @@ def test_ties_are_by_the_paired_difference_and_not_by_overlapping_intervals() ->
     assert lead.over == "folds"
 
 
-def test_the_interval_is_of_the_point_that_leads() -> None:
-    """Only at ε = 10 do the folds agree."""
-    agreed = curve("agreed", 1.0, 1.0, 0.9)
-    agreed.rmse[:, :, 2] = 0.9
-    leads = found(agreed)[0].leads
-    assert leads[2].low == pytest.approx(0.9)
-    assert leads[2].high == pytest.approx(0.9)
-    assert leads[0].low is not None
-    assert leads[0].low < 0.95
-
-
-def test_of_one_fold_and_run_nobody_can_tell() -> None:
-    one = replace(curve("one", 1, 1, 1), rmse=np.array([[[1.0, 0.9, 0.8]]]))
-    two = replace(curve("two", 1, 1, 1), rmse=np.array([[[1.0, 0.9, 0.8]]]))
-    made = experiment(one, two, folds=1)
-    made = replace(made, baselines=tuple(replace(each, rmse=each.rmse[:1]) for each in made.baselines))
-    lead = frontiers(standings(made))[0].leads[0]
-    assert (lead.low, lead.high, lead.over, lead.tied) == (None, None, "none", ())
-
-
 def test_of_published_and_corrected_that_are_the_same_the_corrected_one_stands_for_both() -> None:
     published, corrected = curve("PGE", 1, 0.9, 0.8, mode="published"), curve("PGE", 1, 0.9, 0.8)
     (frontier,) = found(published, corrected)
@@ -181,16 +108,6 @@ def test_of_published_and_corrected_that_are_the_same_the_corrected_one_stands_f
     dearer = replace(published, provable=1.1 * GRID)
     assert len(found(dearer, corrected)[0].members) == 2
     assert len(found(published, replace(corrected, algorithm="other"))[0].members) == 2
-
-
-def test_errors_of_other_folds_are_not_said_to_be_tied() -> None:
-    here, same = experiment(curve("here", 1, 1, 1)), experiment(curve("same", 1.0001, 1, 1), name="again")
-    other = experiment(curve("other", 1.0001, 1, 1), name="other", seed=8)
-    (frontier,) = frontiers([*standings(here), *standings(same), *standings(other)])
-    assert len(frontier.leads[0].order) == 3
-    assert "other" not in {each.curve.label for each in frontier.leads[0].tied}
-    lead = frontier.leads[-1]
-    assert {each.curve.label for each in (*lead.tied, lead.first)} <= {"here", "same"}
 
 
 def test_runs_that_only_one_has_are_left_out_of_a_difference_and_of_no_other() -> None:
@@ -203,16 +120,6 @@ def test_runs_that_only_one_has_are_left_out_of_a_difference_and_of_no_other() -
     assert "worse" not in {each.curve.label for each in lead.tied}
 
 
-def test_what_was_measured_on_other_folds_is_named_as_such() -> None:
-    here = experiment(curve("here", 1, 1, 1))
-    other = experiment(curve("other", 1.0001, 1, 1), name="other", seed=8)
-    (frontier,) = frontiers([*standings(here), *standings(other)])
-    assert [each.curve.label for each in frontier.leads[0].unpaired] == ["other"]
-    assert (
-        "1 on other folds: nobody can tell" in frontier_table([here, other], [frontier]).groups[0].rows[0][-1]
-    )
-
-
 def test_a_method_at_an_epsilon_is_not_what_it_had_at_a_smaller_one() -> None:
     (standing,) = standings(experiment(curve("falls and rises", 0.9, 0.8, 1.5)))
     assert [best.rmse for each in GRID if (best := just_at(standing, each))] == pytest.approx(
@@ -221,17 +128,6 @@ def test_a_method_at_an_epsilon_is_not_what_it_had_at_a_smaller_one() -> None:
     assert just_at(standing, 0.5 * GRID[0]) is None
     (dear,) = standings(experiment(curve("dear", 0.9, 0.8, 0.7, provable=1.1)))
     assert just_at(dear, GRID[0]) is None
-
-
-def test_the_grid_is_that_of_all_members() -> None:
-    finer = replace(
-        curve("finer", 1, 1, 1),
-        epsilons=(points := np.array([0.2, 2.0, 20.0])),
-        claimed=points,
-        provable=points,
-    )
-    (frontier,) = found(finer, curve("a", 1, 1, 1))
-    assert [lead.epsilon for lead in frontier.leads] == [0.1, 0.2, 1.0, 2.0, 10.0, 20.0]
 
 
 def test_the_best_of_one_method_and_the_best_without_privacy() -> None:
@@ -243,3 +139,48 @@ def test_the_best_of_one_method_and_the_best_without_privacy() -> None:
     assert level is not None
     assert level.label == "als"
     assert clean_level(replace(made, baselines=())) is None
+
+
+@pytest.mark.parametrize(
+    ("curves", "expected"),
+    [
+        # The lowest mean leads at each ε.
+        (
+            [curve("never", 3, 3, 3), curve("late", 2.0, 0.96, 0.8), curve("early", 1.0, 0.95, 0.94)],
+            [(0.1, "early", 1.0), (1.0, "early", 0.95), (10.0, "late", 0.8)],
+        ),
+        # At ε = 1 the frontier may only use the point that claims 0.1, for which 0.5 can be proved.
+        (
+            [curve("claims", 0.97, 0.5, 0.4, provable=5.0), curve("honest", 1.0, 0.96, 0.95)],
+            [(0.1, "honest", 1.0), (1.0, "honest", 0.96), (10.0, "claims", 0.5)],
+        ),
+        # What proves less than it claims enters there.
+        (
+            [curve("modest", 1.0, 0.9, 0.8, provable=0.1)],
+            [(0.1, "modest", 0.9), (1.0, "modest", 0.8), (10.0, "modest", 0.8)],
+        ),
+        # What is not provable never enters.
+        (
+            [curve("claimed", 0.1, 0.1, 0.1, provable=np.inf), curve("a", 1, 1, 1)],
+            [(e, "a", 1.0) for e in GRID],
+        ),
+        # A worse error at a larger ε is never taken.
+        ([curve("a", 0.9, 0.95, 0.85)], [(0.1, "a", 0.9), (1.0, "a", 0.9), (10.0, "a", 0.85)]),
+        # What diverged or is incomplete does not lead.
+        (
+            [
+                curve("d", np.inf, 0.5, np.inf),
+                curve("half", 0.1, np.nan, 0.1, missing=1),
+                curve("a", 1, 1, 1),
+            ],
+            [(0.1, "a", 1.0), (1.0, "d", 0.5), (10.0, "d", 0.5)],
+        ),
+        ([curve("nothing", np.inf, np.inf, 0.9)], [(10.0, "nothing", 0.9)]),
+    ],
+)
+def test_the_lowest_error_at_a_provable_epsilon_leads(
+    curves: list[Measured], expected: list[tuple[float, str, float]]
+) -> None:
+    (frontier,) = found(*curves)
+    assert leading(frontier) == expected
+    assert sum(len(leads) for _, leads in frontier.stretches) == len(expected)

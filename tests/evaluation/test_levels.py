@@ -7,25 +7,12 @@ import numpy as np
 import pytest
 
 from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.evaluation.crossings import levels_at
 from dpmf_cli.evaluation.interpolation import bends_beside
-from dpmf_cli.evaluation.levels import levels_at
-from tests.evaluation.made_curves import baseline, curve, experiment, noisy
+from tests.evaluation.made_curves import baseline, curve, experiment
 
 GRID = 1.4 ** np.arange(4.0)
 LINE = [0.8, 0.4, 0.2, 0.1]
-
-
-def test_at_a_grid_point_it_is_what_was_measured() -> None:
-    made = curve(GRID, noisy(1, (6, 2, 4), LINE))
-    level, ia = levels_at(experiment(made), float(GRID[1]))
-    assert level.value == pytest.approx(made.mean()[1])
-    assert not level.interpolated
-    assert level.value is not None
-    assert level.low is not None
-    assert level.high is not None
-    assert level.low < level.value < level.high
-    assert level.provable == pytest.approx(2 * level.claimed)
-    assert (ia.value, ia.claimed) == (1.0, math.inf)
 
 
 def test_between_two_it_is_linear_in_log_epsilon_and_the_interval_holds_the_bend() -> None:
@@ -50,11 +37,6 @@ def test_beside_a_model_that_diverged_there_is_no_number() -> None:
     made = curve(GRID, [[[np.inf, 0.4, 0.2, 0.1]]])
     assert levels_at(experiment(made), 1.2)[0].value == math.inf
     assert levels_at(experiment(made), 1.5)[0].value == pytest.approx(1.37, abs=0.05)
-
-
-def test_what_is_incomplete_has_none() -> None:
-    made = replace(curve(GRID, [LINE]), missing=1)
-    assert levels_at(experiment(made), 1.5)[0].value is None
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0, 0.0, -1.0, math.nan, math.inf])

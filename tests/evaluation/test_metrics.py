@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.averages import EffectsModel
-from dpmf_cli.evaluation.folds import assign_folds
 from dpmf_cli.evaluation.metrics import error_cdf, errors_of
 from dpmf_cli.evaluation.numbers import duration, signed, significant
 
@@ -40,12 +39,6 @@ def test_predictions_in_blocks_are_those_of_all_pairs_at_once(monkeypatch: pytes
     users, items = rng.integers(5, size=100, dtype=np.int32), rng.integers(9, size=100, dtype=np.int32)
     monkeypatch.setattr("dpmf_cli.algorithms.shared.averages._CHUNK", 7)
     assert np.array_equal(model.predict(users, items), model.items[items] + model.users[users])
-
-
-def test_folds_are_dealt_out_in_turn_and_shuffled() -> None:
-    dealt = (np.arange(1003) % 10).astype(np.int16)
-    np.random.default_rng(5).shuffle(dealt)
-    assert np.array_equal(assign_folds(1003, 10, np.random.default_rng(5)), dealt)
 
 
 def test_known_answer() -> None:

@@ -210,10 +210,3 @@ def test_scores_that_are_no_numbers_are_last_and_infinite_ones_at_their_end() ->
     assert measured(ends, train, test, asked) == [1, 1]
     assert measured([[math.nan, 1.0, -math.inf, -math.inf, 0.0, 9.0]], train, test, asked) == [0, 0]
     assert measured(np.full((1, 6), math.nan), train, test, asked) == pytest.approx([1 / 5, 2 / 5])
-
-
-def test_fewer_candidates_than_places() -> None:
-    train = rated([(0, item, 3) for item in range(4)], 1, 6)
-    test = rated([(0, 4, 5)], 1, 6)
-    scores = [[9.0, 9, 9, 9, 1, 2]]
-    assert measured(scores, train, test, TopItems(threshold=4)) == pytest.approx([1 / math.log2(3), 1])

@@ -20,9 +20,8 @@ from typer.testing import CliRunner
 
 from dpmf_cli.cli.main import app
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
+from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings, levels_at
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.levels import levels_at
 from dpmf_cli.evaluation.metrics import Metric
 from dpmf_cli.evaluation.paired_difference import compare
 from dpmf_cli.evaluation.ranking import by_guarantee, standings
@@ -53,7 +52,7 @@ from tests.conftest import make_ratings
 from tests.evaluation.made_curves import twin_of
 from tests.report.advised import GRID, INFINITE, crossed, curve, experiment
 from tests.report.conftest import make, of_theta
-from tests.report.figures.made import cut, grown, many, values_of, xs
+from tests.report.figures.made import cut, grown, many, picture, values_of, xs
 from tests.report.ranked import mixed, provable
 
 FOLDER = Path(__file__).parent / "expected"
@@ -102,6 +101,8 @@ def crossings() -> Texts:
     found = [*find_crossings(make(2)), *find_crossings(made)]
     labels = ("λ #1", "λ %1", r"\input{x}", "a_b", "ε", "ε")
     odd = [replace(cell, label=label) for cell, label in zip(found, labels, strict=False)]
+    refined = replace(make(2), refines=True)
+    yield "refined", draw(crossings_table(find_crossings(refined)))
     yield "macros", figure_macros(make(3), [*find_crossings(make(3)), *odd])
 
 
@@ -529,7 +530,7 @@ def pictures() -> Texts:
         ("a point", curves_chart(replace(make(1), curves=(cut(make(1).curves[0], slice(1)),)))),
         ("growth", charts_of(grown(make(2)))[-1]),
     ):
-        yield name, Drawn(chart).svg + "\n" + "\n".join(map(str, Drawn(chart).rows))
+        yield name, picture(Drawn(chart)) + "\n" + "\n".join(map(str, Drawn(chart).rows))
 
 
 def figures() -> Texts:

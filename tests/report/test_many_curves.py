@@ -29,6 +29,7 @@ from dpmf_cli.report.tables.crossings import crossings_table
 from dpmf_cli.report.tables.layout import draw
 from tests.evaluation.made_curves import twin_of
 from tests.report.conftest import make
+from tests.report.figures.made import picture
 
 TIMES, BOUND = 16, 80
 
@@ -84,7 +85,7 @@ def _picture(count: int) -> Work:
     y = np.ones(count)
     line = Line("swept", Look(0, 0), np.arange(count, dtype=float), y, y - 0.1, y + 0.1)
     chart = Chart("key", "title", "x", "y", (line,), (0.0, 2.0))
-    return lambda: (Drawn(chart).svg, list(Drawn(chart).rows))
+    return lambda: (picture(Drawn(chart)), list(Drawn(chart).rows))
 
 
 def _crossings(count: int) -> list[Crossing]:

@@ -12,18 +12,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.evaluation.crossings import crossing_targets, curve_stream, is_complete, measure_crossing
+from dpmf_cli.evaluation.crossings import band, crossing_targets, curve_stream, is_complete, measure_crossing
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.levels import band
 from dpmf_cli.evaluation.statistics import percentile_interval, replicate_means
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.report.figures.chart import Chart, Level, Line, limits_around, limits_of
-from dpmf_cli.report.figures.shown import (
+from dpmf_cli.report.figures.chart import (
     MOST_LINES,
+    Chart,
+    Level,
+    Line,
     at_place,
     is_drawable,
     level_names,
     level_of,
+    limits_around,
+    limits_of,
     meaning_of,
     notes_of,
     refuse_mixed,

@@ -15,7 +15,17 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.privacy.protection import GUARANTEES
-from dpmf_cli.report.figures.chart import Chart, Level, Line, epsilon_ticks, spread
+from dpmf_cli.report.figures.chart import (
+    Chart,
+    Level,
+    Line,
+    epsilon_ticks,
+    is_drawable,
+    legible,
+    parts_of,
+    spread,
+    title_of,
+)
 from dpmf_cli.report.figures.charts import (
     curves_chart,
     error_chart,
@@ -27,7 +37,6 @@ from dpmf_cli.report.figures.charts import (
     swept_parameters,
     unswept,
 )
-from dpmf_cli.report.figures.shown import is_drawable, legible, parts_of, title_of
 from dpmf_cli.report.figures.style import DASHES, GREY, GREY_LEVEL, MARKER_SIZE, MARKERS, file_of, new_figure
 
 # Points, and how many characters of that size fill a line of the figure.

@@ -19,12 +19,21 @@ from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.ranking import Frontier, Lead, Standing, by_guarantee, standings
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
-from dpmf_cli.report.figures.chart import Chart, Level, Line, limits_of
+from dpmf_cli.report.figures.chart import (
+    Chart,
+    Level,
+    Line,
+    is_drawable,
+    least_loss,
+    level_names,
+    level_of,
+    limits_of,
+    lowest,
+)
 from dpmf_cli.report.figures.charts import curve_series, is_whole
 from dpmf_cli.report.figures.drawings import End, draw_chart, draw_level, label_width, place, set_scale
-from dpmf_cli.report.figures.shown import is_drawable, least_loss, level_names, level_of, lowest
 from dpmf_cli.report.figures.style import GREY, MARKER_SIZE, MARKERS, Look, file_of, looks, new_figure
-from dpmf_cli.report.tables.columns import epsilon_cell, marks
+from dpmf_cli.report.tables.layout import epsilon_cell, marks
 from dpmf_cli.report.tables.ranked import found_in, kind, short_label, short_marked
 
 _COMBINED_NOTES = (

@@ -5,13 +5,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from dpmf_cli.core.terminal import csv_text, exact
-from dpmf_cli.evaluation.crossings import is_complete
+from dpmf_cli.evaluation.crossings import band, is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.levels import band
 from dpmf_cli.evaluation.metrics import BESIDE
 from dpmf_cli.evaluation.statistics import sd_over_folds, sd_over_runs
+from dpmf_cli.report.figures.chart import with_twins
 from dpmf_cli.report.figures.charts import error_moments, loss_of
-from dpmf_cli.report.figures.shown import with_twins
 
 Columns = dict[str, object]
 """Cells by the name of their column: an array, or what all rows share. The arrays of one table part are broadcast."""

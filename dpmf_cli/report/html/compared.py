@@ -15,7 +15,7 @@ from dpmf_cli.papers.claims import Exhibit
 from dpmf_cli.papers.printed import CROSSING_TABLES, load, printed_crossings, printed_reason
 from dpmf_cli.report.tables import baselines, crossings
 from dpmf_cli.report.tables.baselines import BaselineRow
-from dpmf_cli.report.tables.columns import NONE, cells_of
+from dpmf_cli.report.tables.layout import NONE, cells_of
 
 RATIOS = (1.3, 1.5)
 """A crossing, or another ratio, agrees within the first factor of the printed one, and is near within the second."""

@@ -1,56 +1,151 @@
-"""What the page of all results shows: own results, papers with their tables and figures, and what is missing."""
+"""What pages show of one experiment, and of all: own results, papers with tables and figures, and what is missing."""
 
 import csv
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import yaml
 
+from dpmf_cli.audit.job import of_experiment
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import Folders, catalog, load, located
 from dpmf_cli.datasets.located import what_is_missing
 from dpmf_cli.datasets.sanity import figures
 from dpmf_cli.datasets.spec import CatalogSpec
-from dpmf_cli.evaluation.crossings import Crossing
+from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.numbers import signed
 from dpmf_cli.experiment.config import load_config
-from dpmf_cli.experiment.results.manifest import MANIFEST
+from dpmf_cli.experiment.config.loading import whole_name
+from dpmf_cli.experiment.results.collect import Collected
+from dpmf_cli.experiment.results.folders import collect_folder
+from dpmf_cli.experiment.results.manifest import MANIFEST, read_manifest
 from dpmf_cli.papers.claims import Claim, Exhibit, PaperFindings, all_papers
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.printed import load as load_printed
 from dpmf_cli.papers.printed import printed_reason
+from dpmf_cli.papers.printed_cells import beside_print
 from dpmf_cli.papers.rules import compute
 from dpmf_cli.papers.verdicts import Word, of_parts
+from dpmf_cli.report.advice import paragraphs
+from dpmf_cli.report.figures.chart import is_drawable
+from dpmf_cli.report.figures.drawings import charts_of
 from dpmf_cli.report.figures.local_noise import noise_figure
 from dpmf_cli.report.figures.panels import combined_figure
-from dpmf_cli.report.figures.shown import is_drawable
 from dpmf_cli.report.html.compared import (
     NO_DATA,
     POINTS,
     SHARES,
     Agreement,
     Row,
+    baseline_row,
     by_difference,
     by_ratio,
+    crossing_row,
     printed_rows,
     why,
 )
-from dpmf_cli.report.html.experiment import ExperimentView, advice_on, view_of
-from dpmf_cli.report.tables.columns import NONE
-from dpmf_cli.report.tables.layout import Group, TextTable
-from dpmf_cli.report.tables.local import PRINTED_AT, lower_by
-from dpmf_cli.report.tables.ranked import combined_table, whole_first
+from dpmf_cli.report.html.svg import Drawn
+from dpmf_cli.report.tables.baselines import baseline_rows
+from dpmf_cli.report.tables.crossings import crossing_notes
+from dpmf_cli.report.tables.layout import NONE, Group, TextTable
+from dpmf_cli.report.tables.ledgers import ledger_table, records_table
+from dpmf_cli.report.tables.local import PRINTED_AT, improvements_table, learned_nothing_table, lower_by
+from dpmf_cli.report.tables.ranked import combined_table, found_in, frontier_table, whole_first
 
 Verdict = Literal["holds here", "in part here", "fails here", "not run here"]
 """What one setting says of a claim. A verdict on the paper needs many settings (`papers.verdicts`)."""
 NOT_RUN: Verdict = "not run here"
 HERE: dict[Word, Verdict] = {"confirmed": "holds here", "in part": "in part here", "refuted": "fails here"}
+
+
+@dataclass(frozen=True)
+class ExperimentView:
+    """One experiment of the page, with its folder's manifest.
+
+    Charts, tables and `rows` are of the metric that the config wants shown; `crossings` and advice are of RMSE.
+    """
+
+    folder: Path
+    manifest: dict[str, Any]
+    collected: Collected
+    crossings: list[Crossing]
+    charts: tuple[Drawn, ...]
+    baselines: tuple[Row, ...]
+    rows: tuple[Row, ...]
+    notes: Sequence[str]
+    tables: tuple[tuple[str, TextTable], ...]
+
+    @property
+    def name(self) -> str:
+        return self.collected.experiment.name
+
+    @property
+    def stands_for(self) -> str:
+        """The name of the config that it reduces, or its own name."""
+        return whole_name(self.name)
+
+    @property
+    def config(self) -> str:
+        """The config as resolved, as YAML."""
+        return yaml.safe_dump(self.manifest["config"], allow_unicode=True, sort_keys=False, width=100)
+
+    @property
+    def missing(self) -> int:
+        return sum(each.missing for each in self.collected.shown.measured())
+
+    @property
+    def is_reduced(self) -> bool:
+        return self.stands_for != self.name
+
+    @property
+    def is_held_against_print(self) -> bool:
+        return any(row.agreement != Agreement.UNPRINTED for row in (*self.rows, *self.baselines))
+
+
+def view_of(folder: Path) -> ExperimentView:
+    """Returns everything in a results folder. Raises DpmfError as `collect_folder` does."""
+    collected = collect_folder(folder)
+    experiment = collected.shown
+    crossings = beside_print(find_crossings(collected.experiment))
+    shown = crossings if experiment is collected.experiment else find_crossings(experiment)
+    return ExperimentView(
+        folder,
+        read_manifest(folder),
+        collected,
+        crossings,
+        tuple(map(Drawn, charts_of(experiment))),
+        tuple(map(baseline_row, baseline_rows(experiment))),
+        tuple(map(crossing_row, shown)),
+        crossing_notes(shown),
+        tuple((title, table) for title, table in _tables(folder, collected) if table.groups),
+    )
+
+
+def _tables(folder: Path, collected: Collected) -> Iterator[tuple[str, TextTable]]:
+    experiment, audits = collected.experiment, of_experiment(folder)
+    beside = " and audited" * bool(audits)
+    ledger = ledger_table(collected.ledgers, experiment.curves, audits)
+    yield f"Privacy ledger: claimed beside provable{beside}", ledger
+    if any(curve.records for curve in experiment.curves):
+        yield "What the records spend", records_table(experiment.curves)
+    if (nothing := learned_nothing_table(experiment)) is not None:
+        yield "Where nothing was learned", nothing
+    envelopes = [each for each in found_in([experiment]) if len(each.members) > 1]
+    yield "Frontier: what leads at each ε", frontier_table([experiment], envelopes)
+    yield "Improvements", improvements_table([experiment])
+
+
+def advice_on(views: Sequence[ExperimentView]) -> tuple[str, ...]:
+    """Says what the results of these experiments show, as paragraphs and items of lists."""
+    experiments = [view.collected.experiment for view in views]
+    return tuple(paragraphs(experiments, [crossing for view in views for crossing in view.crossings]))
 
 
 class Sources(NamedTuple):

@@ -20,8 +20,7 @@ from dpmf_cli.evaluation.numbers import duration
 from dpmf_cli.experiment.results.compare_folders import Compared
 from dpmf_cli.report.figures.drawings import charts_of
 from dpmf_cli.report.html.compared import DIFFERENCES, POINTS, RATIOS, SHARES, Agreement, paper_table
-from dpmf_cli.report.html.experiment import advice_on, view_of
-from dpmf_cli.report.html.overview import NOT_RUN, Verdict, overview
+from dpmf_cli.report.html.overview import NOT_RUN, Verdict, advice_on, overview, view_of
 from dpmf_cli.report.html.svg import Drawn
 from dpmf_cli.report.tables.compare import differences_table, settings_table
 

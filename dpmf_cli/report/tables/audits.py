@@ -11,8 +11,7 @@ from dpmf_cli.audit.job import Audited
 from dpmf_cli.audit.judge import Finding, Flaw
 from dpmf_cli.audit.known import KnownFlaw
 from dpmf_cli.evaluation.numbers import significant
-from dpmf_cli.report.tables.columns import NONE, TableColumn, names, tabled
-from dpmf_cli.report.tables.layout import TextTable
+from dpmf_cli.report.tables.layout import NONE, TableColumn, TextTable, names, tabled
 from dpmf_cli.report.words import lines
 
 
@@ -80,6 +79,11 @@ def audits_table(audits: Sequence[Audited]) -> TextTable:
         *(column.at(itemgetter(1), column.name) for column in names("said against")),
     ]
     rows = [(each, found) for each in audits for found in each.found or [None]]
+
+    def tightness(each: Audited) -> str:
+        moved = [step.of_sensitivity for step in each.steps if not math.isnan(step.of_sensitivity)]
+        return f"{100 * max(moved):.4g} %" if moved else NONE
+
     with_bounds = any(_bound(each) for each in audits)
     seen = tabled(
         audits,
@@ -87,7 +91,7 @@ def audits_table(audits: Sequence[Audited]) -> TextTable:
             TableColumn("algorithm", text=lambda each: each.label + "‡" * each.joint),
             TableColumn("provable", text=_provable, align="r"),
             TableColumn("pairs", align="r"),
-            TableColumn("closest step", text=_tightness, align="r"),
+            TableColumn("closest step", text=tightness, align="r"),
             TableColumn(
                 "costliest pair",
                 text=lambda each: NONE if math.isnan(each.loss) else f"{significant(each.loss)} ε",
@@ -153,11 +157,6 @@ def _refuted(each: Audited) -> str:
 def _times(size: float) -> str:
     """Returns `1.25 ×`, or a sign for NaN and for infinity."""
     return NONE if math.isnan(size) else "∞" if math.isinf(size) else f"{significant(size)} ×"
-
-
-def _tightness(each: Audited) -> str:
-    moved = [step.of_sensitivity for step in each.steps if not math.isnan(step.of_sensitivity)]
-    return f"{100 * max(moved):.4g} %" if moved else NONE
 
 
 def _said(found: Finding) -> str:

@@ -15,8 +15,7 @@ from dpmf_cli.evaluation.numbers import signed
 from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.papers.claims import is_held_against_tables
 from dpmf_cli.papers.printed import printed_baseline
-from dpmf_cli.report.tables.columns import NONE, TableColumn, names, number, tabled
-from dpmf_cli.report.tables.layout import TextTable
+from dpmf_cli.report.tables.layout import NONE, TableColumn, TextTable, names, number, tabled
 
 #: What tables and figures call a baseline whose key says too little.
 NAMES = {"als": "Clean MF (ALS)", "mf_sgd": "Clean MF (SGD)", "popularity": "Popularity"}

@@ -10,8 +10,18 @@ from typing import Any
 from dpmf_cli.evaluation.numbers import signed
 from dpmf_cli.evaluation.paired_difference import Difference
 from dpmf_cli.experiment.results.compare_folders import Compared
-from dpmf_cli.report.tables.columns import NONE, TableColumn, names, tabled
-from dpmf_cli.report.tables.layout import DRAWINGS, Group, TextTable, as_objects, draw, json_text
+from dpmf_cli.report.tables.layout import (
+    DRAWINGS,
+    NONE,
+    Group,
+    TableColumn,
+    TextTable,
+    as_objects,
+    draw,
+    json_text,
+    names,
+    tabled,
+)
 from dpmf_cli.report.words import lines
 
 

@@ -15,16 +15,24 @@ from typing import Any
 
 from dpmf_cli.audit.job import Audited
 from dpmf_cli.core.terminal import printable
-from dpmf_cli.evaluation.crossings import Crossing, End, Status
+from dpmf_cli.evaluation.crossings import Crossing, End, LevelAt, Status
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.evaluation.levels import LevelAt
 from dpmf_cli.evaluation.metrics import BESIDE, RMSE, Metric
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.experiment.config.keys import REFERENCES
 from dpmf_cli.report.tables.audits import audited_columns, audited_notes
 from dpmf_cli.report.tables.baselines import baseline_rows, reproduced_cell
-from dpmf_cli.report.tables.columns import NONE, TableColumn, epsilon, epsilon_cell, marked, names, tabled
-from dpmf_cli.report.tables.layout import TextTable, escape_latex
+from dpmf_cli.report.tables.layout import (
+    NONE,
+    TableColumn,
+    TextTable,
+    epsilon,
+    epsilon_cell,
+    escape_latex,
+    marked,
+    names,
+    tabled,
+)
 from dpmf_cli.report.words import lines
 
 Audits = Mapping[str, Mapping[str, Audited]]

@@ -18,9 +18,8 @@ from dpmf_cli.papers.verdicts import (
     of_theorem,
     shares_held,
 )
-from dpmf_cli.report.tables.layout import Group, TextTable
+from dpmf_cli.report.tables.layout import NONE, Group, TextTable
 
-NONE = "–"
 NOT_REACHED = "not reached"
 NOT_TESTED: Word = "not tested"
 
@@ -58,15 +57,12 @@ def _rows(record: Record, claim: Claim) -> Iterator[tuple[str, ...]]:
         if verdict.word == NOT_TESTED and data:
             untested.append(data)
             continue
-        why = "; ".join(filter(None, (verdict.said, _turns(record.data.get(data), claim))))
+        found = record.data.get(data)
+        by = _moved(found, moved_by(found, shares_held(found, claim.id))) if found else NONE
+        why = "; ".join(filter(None, (verdict.said, "" if by == NONE else f"most moved by {by}")))
         yield data or NONE, verdict.word, why or NONE, _measured(record, data, claim)
     if untested:
         yield ", ".join(untested), NOT_TESTED, NONE, NONE
-
-
-def _turns(found: Explored | None, claim: Claim) -> str:
-    by = _moved(found, moved_by(found, shares_held(found, claim.id))) if found else NONE
-    return "" if by == NONE else f"most moved by {by}"
 
 
 def _moved(found: Explored, by: Sequence[tuple[str, float]]) -> str:

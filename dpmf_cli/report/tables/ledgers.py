@@ -13,8 +13,7 @@ from dpmf_cli.core.terminal import exact
 from dpmf_cli.evaluation.curves import OVER_RECORDS, Measured
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.report.tables.audits import audited_cell, audited_notes
-from dpmf_cli.report.tables.columns import NONE, TableColumn, epsilon_cell, tabled
-from dpmf_cli.report.tables.layout import Group, TextTable, draw
+from dpmf_cli.report.tables.layout import NONE, Group, TableColumn, TextTable, draw, epsilon_cell, tabled
 from dpmf_cli.report.words import lines
 
 Ledgers = Mapping[str, Sequence[Mapping[str, Any]]]

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +17,7 @@ from dpmf_cli.papers.printed import load
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import epsilon_per_user
-from dpmf_cli.report.tables.columns import TableColumn, names, number, tabled
-from dpmf_cli.report.tables.layout import Group, TextTable
+from dpmf_cli.report.tables.layout import Group, TableColumn, TextTable, names, number, tabled
 
 PRINTED_AT = {"ml-100k": "movielens", "jester-1": "jester"}
 """The data sets for which the paper prints improvements, and their names in the paper's file."""
@@ -106,54 +107,50 @@ def learned_nothing_table(experiment: Experiment) -> TextTable | None:
     )
 
 
-@dataclass(frozen=True)
-class Improvement:
-    """By how many percent the RMSE of BLP-MoG-MF is lower than another curve's, at an ε that the paper prints.
+def _improvements(experiments: Sequence[Experiment]) -> Iterator[dict[str, Any]]:
+    """Yields by how many percent the RMSE of BLP-MoG-MF is lower than another curve's, at each ε that is printed.
 
-    lower_percent    None for BLP-MoG-MF itself
-    lower_sd         its standard deviation over folds; None for one fold
+    lower_percent    None for BLP-MoG-MF itself; `lower_sd` is its standard deviation over folds, None for one fold
     printed_percent  None for a method for which the paper prints nothing
     learned_nothing  whether the curve's RMSE is above that of the mean of the perturbed ratings
     """
-
-    experiment: str
-    title: str
-    epsilon: float
-    method: str
-    rmse: float
-    lower_percent: float | None
-    lower_sd: float | None
-    printed_percent: float | None
-    learned_nothing: bool
-    joint: bool
-
-
-def improvements_of(experiments: Sequence[Experiment]) -> Iterator[Improvement]:
-    """Yields improvements over every private curve, at each ε of the grid for which one over ISGD is printed."""
     printed = load("neera2020")["improvement_over_isgd"]
     for experiment in experiments:
         ours = next((curve for curve in experiment.curves if curve.algorithm == "blp_mog_mf"), None)
         if ours is None or ours.missing:
             continue
+        floor = mean_of_messages(experiment)
         cells = {float(e): value for e, value in printed.get(PRINTED_AT.get(experiment.dataset), {}).items()}
         for epsilon in sorted(set(cells) & set(ours.epsilons.tolist())):
             at = int(np.searchsorted(ours.epsilons, epsilon))
-            for curve in experiment.curves:
-                if not curve.missing:
-                    yield _improvement(experiment, ours, curve, at, 100 * cells[epsilon])
+            for other in (curve for curve in experiment.curves if not curve.missing):
+                rmse, lower = float(other.rmse[:, :, at].mean()), lower_by(ours, other, at)
+                sd = float(sd_over_folds(lower[:, None, None])[0])
+                yield {
+                    "experiment": experiment.name,
+                    "title": experiment.title,
+                    "epsilon": epsilon,
+                    "method": other.label,
+                    "rmse": rmse,
+                    "lower_percent": None if other is ours else float(lower.mean()),
+                    "lower_sd": None if other is ours or len(lower) < 2 else sd,
+                    "printed_percent": 100 * cells[epsilon] if other.algorithm == "isgd_local" else None,
+                    "learned_nothing": floor is not None and bool(rmse > floor.rmse[:, :, at].mean()),
+                    "joint": other.joint,
+                }
 
 
 def improvements_table(experiments: Sequence[Experiment]) -> TextTable:
     """Returns a row for each improvement."""
 
-    def lower(each: Improvement) -> str:
+    def lower(each: SimpleNamespace) -> str:
         spread = "" if each.lower_sd is None else f" ± {each.lower_sd:.1f}"
         return "" if each.lower_percent is None else f"{each.lower_percent:.1f}{spread} %"
 
-    signs: TableColumn[Improvement] = TableColumn(
+    signs: TableColumn[Any] = TableColumn(
         "signs", head="", text=lambda each: "†" * each.learned_nothing + "‡" * each.joint
     )
-    columns: list[TableColumn[Improvement]] = [
+    columns: list[TableColumn[Any]] = [
         *names("experiment title epsilon method"),
         number("rmse", head="RMSE"),
         TableColumn("lower_percent", text=lower, head="BLP-MoG-MF lower by", align="r"),
@@ -167,7 +164,7 @@ def improvements_table(experiments: Sequence[Experiment]) -> TextTable:
         *names("learned_nothing joint"),
     ]
     return tabled(
-        list(improvements_of(experiments)),
+        [SimpleNamespace(**each) for each in _improvements(experiments)],
         columns,
         ("method", "rmse", signs, "lower_percent", "printed_percent"),
         title=lambda each: f"{each.experiment}: {each.title}, ε = {each.epsilon:g}",
@@ -183,23 +180,3 @@ def lower_by(ours: Measured, other: Measured, at: int) -> NDArray[np.float64]:
     """Returns (folds,) by how many percent the RMSE of `ours` is below that of `other`; `at` is the index of ε."""
     part: NDArray[np.float64] = ours.rmse[:, :, at].mean(axis=1) / other.rmse[:, :, at].mean(axis=1)
     return 100 * (1 - part)
-
-
-def _improvement(
-    experiment: Experiment, ours: Measured, other: Measured, at: int, printed: float
-) -> Improvement:
-    """Returns the improvement over one curve; `at` is the index of ε."""
-    theirs, floor = other.rmse[:, :, at], mean_of_messages(experiment)
-    lower = lower_by(ours, other, at)
-    return Improvement(
-        experiment=experiment.name,
-        title=experiment.title,
-        epsilon=float(ours.epsilons[at]),
-        method=other.label,
-        rmse=float(theirs.mean()),
-        lower_percent=None if other is ours else float(lower.mean()),
-        lower_sd=None if other is ours or len(lower) < 2 else float(sd_over_folds(lower[:, None, None])[0]),
-        printed_percent=printed if other.algorithm == "isgd_local" else None,
-        learned_nothing=floor is not None and bool(theirs.mean() > floor.rmse[:, :, at].mean()),
-        joint=other.joint,
-    )

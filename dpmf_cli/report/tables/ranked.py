@@ -34,9 +34,8 @@ from dpmf_cli.evaluation.ranking import (
 from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.experiment.config.loading import is_reduction
 from dpmf_cli.privacy.ledger import TOLERANCE
-from dpmf_cli.report.tables.columns import NONE, TableColumn, epsilon_cell, marks, names, tabled
 from dpmf_cli.report.tables.crossings import COLUMNS
-from dpmf_cli.report.tables.layout import TextTable
+from dpmf_cli.report.tables.layout import NONE, TableColumn, TextTable, epsilon_cell, marks, names, tabled
 from dpmf_cli.report.words import lines
 
 NOT_PROVABLE = "No ε can be proved for what was run; ordered by the ε that is claimed, and not ranked."

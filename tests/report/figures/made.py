@@ -8,10 +8,17 @@ from matplotlib.lines import Line2D
 
 from dpmf_cli.evaluation.curves import Axis, Experiment, Growth, Measured, Stage
 from dpmf_cli.evaluation.folds import Order, Portion
-from dpmf_cli.report.figures.shown import MOST_LINES
+from dpmf_cli.report.figures.chart import MOST_LINES
+from dpmf_cli.report.html.page import _environment
+from dpmf_cli.report.html.svg import Drawn
 from tests.report.conftest import of_theta
 
 SHARES = (0.2, 0.5, 1.0)
+
+
+def picture(drawn: Drawn) -> str:
+    template = _environment().get_template("svg.html.j2")
+    return str(template.module.picture(drawn))  # type: ignore[attr-defined]
 
 
 def xs(line: Line2D) -> list[Any]:

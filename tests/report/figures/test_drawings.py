@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from markupsafe import escape
 from typer.testing import CliRunner
@@ -22,8 +21,8 @@ from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.folders import collect_folder
 from dpmf_cli.experiment.results.manifest import read_manifest, write_files
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
+from dpmf_cli.report.figures.chart import MOST_LINES, legible, parts_of
 from dpmf_cli.report.figures.drawings import charts_of, drawings, never_drawn
-from dpmf_cli.report.figures.shown import MOST_LINES, legible, parts_of
 from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.html.page import experiment_page
 from dpmf_cli.report.outputs import never_made, outputs
@@ -175,13 +174,6 @@ def test_what_no_result_draws_goes_and_what_is_only_incomplete_stays(made: Make,
     assert sorted(never_drawn(experiment)) == sorted(WRITTEN - kept)
 
 
-def test_nothing_complete_has_the_same_figures_to_come(made: Make) -> None:
-    whole = of_kinds(made(6), *CUT)
-    waiting = replace(whole, curves=tuple(replace(each, missing=1) for each in whole.curves))
-    assert not drawings(waiting)
-    assert list(never_drawn(waiting)) == list(never_drawn(whole))
-
-
 def test_growth_that_waits_for_results_stays(made: Make) -> None:
     experiment = of_theta(made(2))
     curves = tuple(replace(each, missing=1) for each in experiment.curves)
@@ -193,22 +185,6 @@ def test_growth_that_waits_for_results_stays(made: Make) -> None:
 
 def labels(measured: tuple[Measured, ...]) -> list[str]:
     return [each.label for each in measured]
-
-
-def test_as_many_as_there_is_room_for_stay_as_they_are(made: Make) -> None:
-    experiment = many(made(1), MOST_LINES)
-    assert legible(experiment) is experiment
-
-
-def test_what_is_incomplete_or_diverged_makes_room_for_what_is_not(made: Make) -> None:
-    experiment = many(made(1))
-    (*others, best) = experiment.curves
-    missing = replace(best, missing=1)
-    assert best.label not in labels(legible(replace(experiment, curves=(*others, missing))).curves)
-    diverged = replace(best, rmse=np.full_like(best.rmse, np.inf))
-    assert best.label not in labels(legible(replace(experiment, curves=(*others, diverged))).curves)
-    partly = replace(best, rmse=np.where(np.arange(16) == 0, np.inf, best.rmse))
-    assert best.label in labels(legible(replace(experiment, curves=(*others, partly))).curves)
 
 
 def test_baselines_of_crossings_stay_before_better_ones(made: Make) -> None:

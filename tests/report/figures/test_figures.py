@@ -15,9 +15,9 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.privacy.protection import Protection
+from dpmf_cli.report.figures.chart import MOST_LINES, title_of
 from dpmf_cli.report.figures.charts import curves_chart, growth_chart, growth_lines
 from dpmf_cli.report.figures.drawings import curves_figure, drawings, growth_figure
-from dpmf_cli.report.figures.shown import MOST_LINES, title_of
 from tests.report.figures.made import cut, grown, many
 
 Make = Callable[..., Experiment]

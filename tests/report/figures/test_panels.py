@@ -43,13 +43,6 @@ def test_panels_lie_side_by_side_and_share_nothing(made: Make) -> None:
         assert len(axes.get_shared_y_axes().get_siblings(axes)) == 1
 
 
-def test_the_same_results_are_the_same_bytes_in_every_form(made: Make) -> None:
-    one, two = provable(made), replace(provable(made), title="MovieLens 100K", name="other")
-    for draw in (frontier_figure, combined_figure):
-        assert draw([one, two], "svg") == draw([one, two], "svg")
-        assert draw([one], "png").startswith(b"\x89PNG")
-
-
 def test_nothing_to_draw_and_an_unknown_format_are_told(made: Make) -> None:
     with pytest.raises(DpmfError, match="no complete curve"):
         combined_figure([replace(mixed(made), curves=mixed(made, incomplete="isgd").curves[1:2])])

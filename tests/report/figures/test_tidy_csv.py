@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dpmf_cli.evaluation.crossings import band
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.evaluation.levels import band
 from dpmf_cli.report.figures.charts import loss_of
 from dpmf_cli.report.figures.tidy_csv import curves_csv
 from tests.evaluation.made_curves import twin_of
@@ -33,12 +33,6 @@ def test_figures_are_exact_and_right(made: Make) -> None:
         assert float(row["sd_runs"]) == pytest.approx(np.sqrt(cells.var(axis=1, ddof=1).mean()))
         assert float(row["low"]) < float(row["rmse"]) < float(row["high"])
         assert (row["folds"], row["runs"]) == ("10", "5")
-
-
-def test_the_rows_of_a_curve_do_not_depend_on_the_others(made: Make) -> None:
-    experiment = made(3)
-    fewer = replace(experiment, curves=experiment.curves[1:2])
-    assert set(curves_csv(fewer).splitlines()) < set(curves_csv(experiment).splitlines())
 
 
 def test_the_band_narrows_to_the_curve_where_folds_and_runs_agree(made: Make) -> None:

@@ -15,8 +15,7 @@ from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.rules import scope
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.html import overview as module
-from dpmf_cli.report.html.experiment import view_of
-from dpmf_cli.report.html.overview import NOT_RUN, overview
+from dpmf_cli.report.html.overview import NOT_RUN, overview, view_of
 from dpmf_cli.report.html.page import overview_page
 
 Found = Callable[..., Path]

@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from dpmf_cli.cli.main import app
-from dpmf_cli.evaluation.crossings import Status, find_crossings
+from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
+from dpmf_cli.papers.printed_cells import with_printed_cells
 from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
 from dpmf_cli.report.tables.crossings import crossings_table
 from dpmf_cli.report.tables.layout import draw
@@ -49,8 +49,3 @@ def test_latex_has_only_letters_that_it_prints(made: Make) -> None:
         baselines_table(baseline_rows(made())), "latex"
     )
     assert {letter for letter in drawn if ord(letter) > 127} <= set("–é…")
-
-
-def test_a_table_fits_80_columns_where_its_cells_allow(made: Make) -> None:
-    crossed = [cell for cell in beside_print(find_crossings(made())) if cell.status == Status.CROSSED]
-    assert max(map(len, draw(crossings_table(with_printed_cells(crossed))).splitlines()[:12])) <= 80

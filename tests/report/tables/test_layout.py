@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.ft2font import FT2Font
 
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.experiment.config import load_config
@@ -48,23 +49,6 @@ def test_every_text_of_a_table_is_seen_and_on_one_line_in_each_drawing() -> None
         assert drawn(whole) == drawn(same), drawn
 
 
-def test_terminal() -> None:
-    assert terminal(TABLE) == (
-        "first\n"
-        "name      ε\n"
-        "───────────\n"
-        "a       1.5\n"
-        "longer    ∞\n"
-        "\n"
-        "second\n"
-        "name      ε\n"
-        "───────────\n"
-        "b        12\n"
-        "\n"
-        "a note\n"
-    )
-
-
 def test_wide_letters_and_a_last_column_keep_the_columns_straight() -> None:
     table = TextTable(("name", "ε"), "rl", (Group("g", (("中文", "1"), ("x", "22"))), Group("none", ())))
     assert terminal(table) == "g\nname  ε\n────────\n中文  1\n   x  22\n\nnone\nname  ε\n────────\n"
@@ -78,55 +62,6 @@ def test_the_first_rows_say_what_is_left_out() -> None:
     assert [len(group.rows) for group in first_rows(TABLE, 2, "").groups] == [2]
 
 
-def test_markdown() -> None:
-    assert markdown(TABLE) == (
-        "**first**\n\n| name | ε |\n| --- | ---: |\n| a | 1.5 |\n| longer | ∞ |\n"
-        "\n**second**\n\n| name | ε |\n| --- | ---: |\n| b | 12 |\n"
-        "\n- a note\n"
-    )
-
-
-def test_a_sentence_stands_below_its_groups_title() -> None:
-    table = TextTable(
-        ("name",), "l", (Group("first", (("a",),), "What ε ≤ 1 is_about."), Group("second", (("b",),)))
-    )
-    assert terminal(table).startswith("first\nWhat ε ≤ 1 is_about.\nname\n")
-    assert "\nsecond\nname\n" in terminal(table)
-    assert markdown(table).startswith("**first**\n\nWhat ε ≤ 1 is\\_about.\n\n| name |\n")
-    assert "**second**\n\n| name |\n" in markdown(table)
-    sentence = "\\emph{What $\\varepsilon$ $\\leq$ 1 is\\_\\allowbreak{}about.}"
-    spanning = [
-        f"\\multicolumn{{1}}{{@{{}}p{{\\linewidth}}@{{}}}}{{\\raggedright {text}}} \\\\\n"
-        for text in ("\\emph{first}", sentence)
-    ]
-    assert f"{''.join(spanning)}a \\\\\n" in latex(table)
-
-
-def test_latex() -> None:
-    span = r"\multicolumn{2}{@{}p{\linewidth}@{}}{\raggedright "
-    assert latex(TABLE) == (
-        "{\\scriptsize\\setlength{\\tabcolsep}{3pt}%\n"
-        "\\begin{tabularx}{\\linewidth}{@{}>{\\raggedright\\arraybackslash}Xr@{}}\n"
-        "\\toprule\n"
-        "name & $\\varepsilon$ \\\\\n"
-        "\\midrule\n"
-        f"{span}\\emph{{first}}}} \\\\\n"
-        "a & 1.5 \\\\\n"
-        "longer & $\\infty$ \\\\\n"
-        "\\midrule\n"
-        f"{span}\\emph{{second}}}} \\\\\n"
-        "b & 12 \\\\\n"
-        "\\bottomrule\n"
-        f"{span}a note}} \\\\\n"
-        "\\end{tabularx}}\n"
-    )
-
-
-def test_latex_that_begins_with_a_bracket_is_no_extra_space() -> None:
-    drawn = latex(TextTable(("a",), "l", (Group("g", (("x",), ("[1, 2]",))),)))
-    assert "x \\\\\n{}[1, 2] \\\\\n" in drawn
-
-
 def test_every_letter_of_a_shipped_label_is_one_that_latex_prints() -> None:
     """pdflatex prints the Unicode that its default input encoding knows. Other characters need a command of
     their own."""
@@ -136,25 +71,6 @@ def test_every_letter_of_a_shipped_label_is_one_that_latex_prints() -> None:
     letters = {letter for label in labels for letter in escape_latex(label) if ord(letter) > 127}
     assert any("α" in label for label in labels)
     assert letters <= set(known)
-
-
-def test_an_empty_table_says_so() -> None:
-    empty = TextTable(("name",), "l", ())
-    assert terminal(empty) == markdown(empty) == "nothing to show\n"
-
-
-def test_no_cell_is_shortened_however_long() -> None:
-    long = "x" * 300
-    drawn = terminal(TextTable(("name", "other"), "ll", (Group("title", ((long, "y" * 200),)),)))
-    assert long in drawn
-    assert "…" not in drawn
-    assert "\x1b" not in drawn
-
-
-def test_markup_of_rich_is_text() -> None:
-    assert "[bold]x[/bold] :smile:" in terminal(
-        TextTable(("a",), "l", (Group("t", (("[bold]x[/bold] :smile:",),)),))
-    )
 
 
 @given(st.text(alphabet="ab_&%$#{}~^\\<>ε±∞−×†*θδΔ‡§", max_size=30))
@@ -232,3 +148,29 @@ def test_crossings_fit_a_column(made: Make, form: str) -> None:
 
 def test_baselines_fit_a_column(made: Make) -> None:
     assert least_width(draw(baselines_table(baseline_rows(made(1))), "latex")) <= COLUMN
+
+
+def test_each_drawing_of_a_small_table() -> None:
+    """A sentence below a title, wide letters, a bracket that LaTeX must not read as space, and no rows."""
+    table = TextTable(
+        ("名", "ε"),
+        "lr",
+        (Group("first", (("[a]", "1.5"), ("x" * 30, "∞")), "ε ≤ 1_a."), Group("none", ())),
+        ("n",),
+    )
+    assert terminal(table).startswith(
+        f"first\nε ≤ 1_a.\n名{' ' * 32}ε\n{'─' * 35}\n[a]{' ' * 29}1.5\n{'x' * 30}    ∞\n\nnone\n"
+    )
+    assert markdown(table).startswith(
+        f"**first**\n\nε ≤ 1\\_a.\n\n| 名 | ε |\n| --- | ---: |\n| [a] | 1.5 |\n| {'x' * 30} | ∞ |\n\n**none**\n"
+    )
+    span = r"\multicolumn{2}{@{}p{\linewidth}@{}}{\raggedright "
+    assert (
+        f"{span}\\emph{{$\\varepsilon$ $\\leq$ 1\\_\\allowbreak{{}}a.}}}} \\\\\n{{}}[a] & 1.5 \\\\\n"
+        in latex(table)
+    )
+    assert latex(table).endswith(f"\\bottomrule\n{span}n}} \\\\\n\\end{{tabularx}}}}\n")
+    empty = TextTable(("name",), "l", ())
+    assert terminal(empty) == markdown(empty) == "nothing to show\n"
+    with pytest.raises(DpmfError, match='unknown table format "late"; did you mean "latex"'):
+        draw(table, "late")
