@@ -1,12 +1,18 @@
 """Runs the command as a process: in a folder, with a cache, and without data except those that its config makes."""
 
+import contextlib
+import io
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
+import pytest
+
+from dpmf_cli.cli import main as cli
 from tests.forked import Forked
 
 
@@ -46,6 +52,19 @@ def dpmf(
     assert process.returncode == expect, said
     assert "Traceback" not in said
     return subprocess.CompletedProcess(arguments, expect, printed, said)
+
+
+def in_process(*arguments: str) -> tuple[int, str, str]:
+    """The exit code, standard output and standard error of `dpmf` in this process and its folder."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["dpmf", *arguments]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.raises(SystemExit) as ended,
+    ):
+        cli.main()
+    return int(ended.value.code or 0), out.getvalue(), err.getvalue()
 
 
 def task_files(folder: Path, results: str = "results") -> dict[str, bytes]:
