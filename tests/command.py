@@ -2,6 +2,7 @@
 config makes; and looks at the processes of a run."""
 
 import contextlib
+import io
 import multiprocessing
 import os
 import signal
@@ -10,6 +11,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -124,6 +126,19 @@ def here(
     except SystemExit as end:
         return int(end.code or 0)
     return 0
+
+
+def in_process(*arguments: str) -> tuple[int, str, str]:
+    """The exit code, standard output and standard error of `dpmf` in this process and its folder."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["dpmf", *arguments]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.raises(SystemExit) as ended,
+    ):
+        cli.main()
+    return int(ended.value.code or 0), out.getvalue(), err.getvalue()
 
 
 def task_files(folder: Path, results: str = "results") -> dict[str, bytes]:

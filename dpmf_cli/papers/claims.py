@@ -164,7 +164,7 @@ def is_held_against_tables(name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class AcrossPapers:
     """A part of the reproduction that compares the methods of all papers. Its fields are as those of a paper."""
 
     configs: tuple[str, ...]
@@ -173,15 +173,15 @@ class Comparison:
     large: tuple[str, ...] = ()
 
 
-Part = PaperFindings | Comparison
+Part = PaperFindings | AcrossPapers
 
 COMPARISONS = {
-    "combined": Comparison(
+    "combined": AcrossPapers(
         ("combined_ml100k", "combined_ml1m"),
         ("combined_ml100k",),
         (Output(file="combined.md", table="combined", figure="combined.png"),),
     ),
-    "frontier": Comparison(
+    "frontier": AcrossPapers(
         ("frontier_ml100k", "frontier_ml1m", "frontier_jester", "frontier_netflix_sample"),
         ("frontier_ml100k",),
         (Output(file="frontier.md", table="frontier", figure="frontier.png"),),

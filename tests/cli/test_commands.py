@@ -2,20 +2,18 @@
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from dpmf_cli.cli import main as cli
 from dpmf_cli.cli import run
 from dpmf_cli.cli.main import app
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.experiment.results.collect import Collected
 from dpmf_cli.papers.claims import all_papers
 from dpmf_cli.studies.experiment import Finished
-from tests.command import dpmf
+from tests.command import dpmf, in_process
 from tests.configs import SHIPPED
 from tests.report.conftest import make
 from tests.results.test_made_before import MADE_BEFORE
@@ -61,19 +59,12 @@ def test_of_very_many_rows_the_first_are_printed_and_the_file_of_all_is_named(
     ],
 )
 def test_a_figure_that_cannot_be_written_is_a_message(
-    real_data: Path,
-    session_cache: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    out: str,
-    message: str,
+    real_data: Path, session_cache: Path, monkeypatch: pytest.MonkeyPatch, out: str, message: str
 ) -> None:
     monkeypatch.setenv("DPMF_CACHE", str(session_cache))
-    monkeypatch.setattr(sys, "argv", ["dpmf", "local", "noise", out, "--data", str(real_data)])
-    with pytest.raises(SystemExit) as exited:
-        cli.main()
-    assert exited.value.code == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
+    code, _, said = in_process("local", "noise", out, "--data", str(real_data))
+    assert code == 2
+    (line,) = said.strip().splitlines()
     assert line.startswith(f"dpmf: {message}")
 
 

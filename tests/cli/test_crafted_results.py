@@ -1,7 +1,6 @@
 """Task files that somebody wrote by hand, with a valid checksum: each command names them, and none ends in a traceback."""
 
 import copy
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpmf_cli.cli import main as cli
 from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.results.store import encode, sealed, unsealed
 from dpmf_cli.studies.experiment import run
 from tests.cli.test_verify import CONFIG, RATINGS
+from tests.command import in_process
 
 MEASURED = "ranking: {threshold: 4}\nerror_cdf: [0.5, 1]\ncrossings: [ga]\ntwins: true\n"
 Body = dict[str, Any]
@@ -50,9 +49,7 @@ def body(task: Path) -> Body:
 
 
 @pytest.fixture
-def commands(
-    made: Path, task: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Commands]:
+def commands(made: Path, task: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Commands]:
     """Exit code and output of each command, with other content in the file of `task`."""
     monkeypatch.chdir(made)
     monkeypatch.setenv("DPMF_CACHE", str(made / "cache"))
@@ -60,13 +57,8 @@ def commands(
 
     def call(content: bytes) -> dict[str, tuple[int, str]]:
         task.write_bytes(content)
-        found = {}
-        for command in ("crossings", "report", "verify"):
-            monkeypatch.setattr(sys, "argv", ["dpmf", command, "results/tiny"])
-            with pytest.raises(SystemExit) as end:
-                cli.main()
-            found[command] = int(end.value.code or 0), "".join(capsys.readouterr())
-        return found
+        ended = {name: in_process(name, "results/tiny") for name in ("crossings", "report", "verify")}
+        return {name: (code, printed + said) for name, (code, printed, said) in ended.items()}
 
     yield call
     task.write_bytes(whole)

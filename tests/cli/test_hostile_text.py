@@ -1,6 +1,5 @@
 """Any text in a file or a name, by the command line: the output holds no control character except line ends."""
 
-import contextlib
 import csv
 import io
 import json
@@ -19,6 +18,7 @@ from hypothesis import strategies as st
 from dpmf_cli.cli import main as cli
 from dpmf_cli.core.terminal import printable
 from dpmf_cli.experiment.results.manifest import read_manifest, write_manifest
+from tests.command import in_process
 from tests.results.test_made_before import MADE_BEFORE
 
 WORST = "\x1b[2J\x9b5m\x07\r\u202e\u2066\u200b\u2028\ufeff\U000e0041\x7f\t\n=1|`"
@@ -51,22 +51,10 @@ def acting_on_a_terminal(text: str) -> set[str]:
 
 def said(*arguments: str, code: int = 2) -> str:
     """The output of a command, which must not act on a terminal. The command must end with that exit code."""
-    out, err = io.StringIO(), io.StringIO()
-    before = sys.argv
-    sys.argv = ["dpmf", *arguments]
-    try:
-        with (
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
-            pytest.raises(SystemExit) as ended,
-        ):
-            cli.main()
-    finally:
-        sys.argv = before
-    whole = out.getvalue() + err.getvalue()
-    assert ended.value.code == code, whole
-    assert acting_on_a_terminal(whole) == set()
-    return whole
+    ended, printed, told = in_process(*arguments)
+    assert ended == code, printed + told
+    assert acting_on_a_terminal(printed + told) == set()
+    return printed + told
 
 
 def config(folder: Path, **changes: object) -> str:

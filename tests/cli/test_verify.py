@@ -4,13 +4,12 @@ import json
 import os
 import re
 import shutil
-import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from dpmf_cli.cli import main as cli
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment.config import load_config
@@ -20,6 +19,7 @@ from dpmf_cli.experiment.results.task import Task, TaskResult
 from dpmf_cli.experiment.running import recompute
 from dpmf_cli.experiment.running.batches import execute
 from dpmf_cli.studies.experiment import run
+from tests.command import in_process
 
 CONFIG = """\
 dataset: {kind: csv, name: made, path: ratings.csv, columns: {user: user, item: item, rating: stars},
@@ -64,17 +64,9 @@ def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def verify(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Verify:
+def verify(here: Path) -> Verify:
     """The exit code, standard output and standard error."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["dpmf", "verify", *arguments])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        printed, said = capsys.readouterr()
-        return int(end.value.code or 0), printed, said
-
-    return call
+    return partial(in_process, "verify")
 
 
 def all_of(folder: Path) -> dict[str, tuple[int, bytes]]:

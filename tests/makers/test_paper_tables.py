@@ -35,6 +35,7 @@ def made(*tried: Tried) -> Explored:
     cell = Printed(printed=1.0, tolerance=0.1, ratio=False)
     return explored(lambda *_: ()).model_copy(
         update={
+            "seed": 3,
             "open": {"choice": ("first", "second")},
             "printed": dict.fromkeys(("near", "far", "in a setting"), cell),
             "tried": tried,

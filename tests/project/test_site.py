@@ -28,7 +28,7 @@ PAPER = "docs/papers/zhang2018.md"
 @pytest.mark.parametrize(
     ("page", "line", "becomes"),
     [
-        ("README.md", "[a](docs/statistics.md#ranking) `[c](docs/x.md)`", "[a](statistics.md#ranking) `[c](docs/x.md)`"),
+        ("README.md", "[a](docs/statistics.md#ranking) `[c](docs/design.md)`", "[a](statistics.md#ranking) `[c](docs/design.md)`"),
         ("results/README.md", "[a](../docs/privacy.md)", "[a](../privacy.md)"),
         (PAPER, "[a](../../CONTRIBUTING.md)", "[a](../CONTRIBUTING.md)"),
         (PAPER, "![a](explored/x.png)", "![a](explored/x.png)"),

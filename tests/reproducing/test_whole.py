@@ -18,7 +18,7 @@ from dpmf_cli.experiment.config import ExperimentConfig, load_config
 from dpmf_cli.experiment.results.task import Outcome
 from dpmf_cli.experiment.running.runner import whole_plan
 from dpmf_cli.papers import claims as known_parts
-from dpmf_cli.papers.claims import Comparison, Output, Part, parts
+from dpmf_cli.papers.claims import AcrossPapers, Output, Part, parts
 from dpmf_cli.studies import expected
 from dpmf_cli.studies.expected import Figure, figures_off
 from dpmf_cli.studies.experiment import run
@@ -34,7 +34,7 @@ ABSENT = {
 """Experiments on data that dpmf's makers do not have, so that nothing is expected of them."""
 TABLE = Output(file="table.md", table="crossings")
 OF_NETFLIX = Output(file="netflix.md", table="crossings", configs=("ml10m_bounded",))
-MINE = Comparison(("quickstart", "ml10m_bounded"), (), (TABLE, OF_NETFLIX), ("ml10m_bounded",))
+MINE = AcrossPapers(("quickstart", "ml10m_bounded"), (), (TABLE, OF_NETFLIX), ("ml10m_bounded",))
 
 
 @pytest.fixture
