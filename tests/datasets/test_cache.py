@@ -159,7 +159,9 @@ def test_ids_as_an_older_version_kept_them_are_made_anew(
     (source,) = cache.glob("sources/*")
     whole = source.read_bytes()
     source.with_name("another").write_bytes(whole)
-    assert kept.broken(source.with_name("another")) is not None  # the ids of one source are not those of another
+    assert (
+        kept.broken(source.with_name("another")) is not None
+    )  # the ids of one source are not those of another
     source.with_name("another").unlink()
     source.unlink()
     source.mkdir()
