@@ -11,7 +11,7 @@ from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets import canonical, catalog, loading, located
 from dpmf_cli.datasets.folders import Folders
 from dpmf_cli.datasets.sanity import TOLERANCE, figures
-from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SyntheticSpec
+from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, SyntheticSpec
 
 
 @dataclass(frozen=True)
@@ -122,17 +122,14 @@ def add_source(found: Soundness, spec: AnySpec, folders: Folders, checksum: str)
     if isinstance(spec, CatalogSpec):
         fix = located.how_to_get(catalog.entry(spec.name))
     try:
-        found.add(place, _fault(spec, folders, checksum), fix)
+        wrong, by_digest = None, False
+        if isinstance(spec, CatalogSpec):
+            files = located.locate_spec(spec, folders)
+            wrong, by_digest = located.fault(files, None), located.known_by_digest(files, None)
+        if not (wrong or by_digest):
+            now = canonical.checksum(loading.parsed(spec, folders).ratings)
+            if now != checksum:
+                wrong = f"its ratings changed since (checksum {checksum[:12]}…, now {now[:12]}…)"
+        found.add(place, wrong, fix)
     except (DpmfError, OSError) as error:
         found.add(place, str(error), fix)
-
-
-def _fault(spec: CatalogSpec | CsvSpec, folders: Folders, checksum: str) -> str | None:
-    if isinstance(spec, CatalogSpec):
-        files = located.locate_spec(spec, folders)
-        if (wrong := located.fault(files, None)) or located.known_by_digest(files, None):
-            return wrong
-    now = canonical.checksum(loading.parsed(spec, folders).ratings)
-    return (
-        None if now == checksum else f"its ratings changed since (checksum {checksum[:12]}…, now {now[:12]}…)"
-    )

@@ -261,11 +261,7 @@ class SyntheticSpec(StrictModel):
     def shape(self) -> tuple[int, int, int]:
         """(users, items, ratings): each as given here, else as in the original."""
         expected = self.entry.expected
-        return (
-            self.users or expected.users,
-            self.items or expected.items,
-            self.ratings or expected.ratings,
-        )
+        return (self.users or expected.users, self.items or expected.items, self.ratings or expected.ratings)
 
 
 AnySpec = CatalogSpec | CsvSpec | SyntheticSpec

@@ -105,9 +105,7 @@ def entries() -> Iterator[Callable[[], Entered]]:
 
     Raises DpmfError if the account cannot be read. So does a reader, if its line is not as it was written.
     """
-    for number, line in enumerate(_lines(), 1):
-        if line.strip():
-            yield partial(_entered, number, line)
+    return (partial(_entered, number, line) for number, line in enumerate(_lines(), 1) if line.strip())
 
 
 def _lines() -> list[bytes]:

@@ -158,6 +158,11 @@ def test_ids_as_an_older_version_kept_them_are_made_anew(
     expected = content(small(cache))
     (source,) = cache.glob("sources/*")
     whole = source.read_bytes()
+    source.with_name("another").write_bytes(whole)
+    assert (
+        kept.broken(source.with_name("another")) is not None
+    )  # the ids of one source are not those of another
+    source.with_name("another").unlink()
     source.unlink()
     source.mkdir()
     (source / "meta.json").write_text("{}")
@@ -199,7 +204,7 @@ def test_a_file_that_others_may_write_to_is_made_anew_and_none_is_made(
     finally:
         os.umask(before)
     assert not [path for path in cache.rglob("*") if path.stat().st_mode & 0o022]
-    for part, told in (("ratings/*/users.npy", 0), ("sources/*", 1)):
+    for part, told in (("ratings/*", 0), ("ratings/*/users.npy", 0), ("sources/*", 1)):
         path = next(cache.glob(part))
         path.chmod(0o777)
         assert content(small(cache)) == expected

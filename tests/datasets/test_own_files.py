@@ -301,18 +301,6 @@ def test_a_number_that_is_too_large_is_none(shelf: Shelf) -> None:
     assert guessed(shelf, text).scale == (2, 4, 2)
 
 
-SCALES: list[tuple[list[float], tuple[float, float, float]]] = [
-    ([1, 2, 5], (1, 5, 1)),
-    ([0.5, 4, 2.5], (0.5, 4, 0.5)),
-    ([10, 80, 30], (10, 80, 10)),
-    ([1, 2, 3.1], (1, 3.1, 0.1)),
-    ([3], (3, 3, 0)),
-    ([-9.95, 10, 0.02], (-9.95, 10, 0)),
-    ([1, 1e300], (1, 1e300, 0)),
-    ([1, 2 / 3, np.pi, np.nan], (2 / 3, np.pi, 0)),
-]
-
-
-@pytest.mark.parametrize(("values", "scale"), SCALES)
+@pytest.mark.parametrize(("values", "scale"), [case["scale"] for case in faults("scales")])
 def test_scales(values: list[float], scale: tuple[float, float, float]) -> None:
     assert scale_of(np.array(values)) == pytest.approx(scale)

@@ -11,6 +11,7 @@ from dpmf_cli.datasets import catalog
 from dpmf_cli.datasets.formats import PARSERS
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, DatasetSpec, SyntheticSpec
 from tests.datasets.building import faults
+from tests.datasets.test_own_files import SPEC
 
 
 @pytest.mark.parametrize("key", catalog.ENTRIES)
@@ -42,13 +43,7 @@ def test_a_misspelt_word_is_refused(tmp_path: Path, before: str) -> None:
         catalog.read(tmp_path / "catalog.yaml")
 
 
-SHOP: dict[str, Any] = {
-    "kind": "csv",
-    "name": "my-shop",
-    "path": "ratings.csv",
-    "columns": {"user": "customer", "item": "sku", "rating": "stars"},
-    "scale": {"minimum": 1, "maximum": 5, "step": 1},
-}
+SHOP = {"kind": "csv", **SPEC}
 
 
 class Config(BaseModel):
@@ -65,7 +60,7 @@ def test_forms() -> None:
     assert made == parse("synthetic-ml-100k")
     assert isinstance(made, SyntheticSpec)
     assert (made.key, made.shape) == ("synthetic-ml-100k", (943, 1682, 100_000))
-    assert parse(SHOP).key == "my-shop"
+    assert parse(SHOP).key == "shop"
 
 
 @pytest.mark.parametrize("case", faults("specs"), ids=lambda case: case["says"])

@@ -139,15 +139,6 @@ def test_overrides_and_sizes(cache: Path) -> None:
     assert sizes(spec, Folders(cache, cache, cache)) == Sizes(40, 30, 400, "expected")
 
 
-def test_a_million_ratings_of_netflix_shape() -> None:
-    like = entry("netflix")
-    target = Counts(20_000, 17_770, 1_000_000, like.expected.mean, like.expected.variance)
-    ratings = generate("synthetic-netflix", target, like.shape, like.scale, seed=1).ratings
-    assert len(ratings) == 1_000_000
-    assert ratings.item_counts.min() >= 1
-    assert ratings.values.mean(dtype=np.float64) == pytest.approx(target.mean, abs=2e-3)
-
-
 def pairs(dataset: Dataset) -> dict[tuple[int, int], tuple[float, int]]:
     """(rating, time) by the ids of the source."""
     ratings = dataset.ratings

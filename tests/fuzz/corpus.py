@@ -53,19 +53,7 @@ CSV_SPECS: list[tuple[bytes, dict[str, Any]]] = [
 ]  # fmt: skip
 
 SHIPPED = {path.name: path.read_bytes() for path in configs.SHIPPED}
-EXTENDING = b"""\
-extends: base.yaml
-folds: null
-mode: [published, corrected]
-neighbours: [bounded, unbounded]
-effects: {beta_m: 3}
-parameters: {isgd: {factors: 2, sweep: {epochs: [1, 2]}}, personalized: {base: {algorithm: isgd}}}
-baselines: [ga, {algorithm: als, factors: 2}]
-algorithms:
-  - isgd
-  - {algorithm: pge, mode: published, neighbours: [bounded, user]}
-  - {algorithm: personalized, neighbours: unbounded}
-"""
+EXTENDING = Path(__file__).with_name("extending.yaml").read_bytes()
 CONFIGS = [*SHIPPED.values(), *[EXTENDING] * 10]
 
 

@@ -18,24 +18,7 @@ from tests.conftest import make_ratings
 
 RATINGS = make_ratings()
 SOURCE = FittedRatings("shop", RATINGS, np.arange(RATINGS.n_users), np.arange(RATINGS.n_items))
-
-
-CONFIG = """\
-dataset:
-  kind: csv
-  name: my-shop
-  path: ratings.csv
-  columns: {user: customer, item: sku, rating: stars}
-  scale: {minimum: 1, maximum: 5, step: 1}
-folds: 3
-runs: 1
-epsilons: [1]
-algorithms:
-  - algorithm: pge
-  - {algorithm: pge, label: "PGE, hidden", neighbours: unbounded, mode: corrected}
-  - {algorithm: pals, neighbours: unbounded}
-  - {algorithm: mm_averages, neighbours: user, mode: corrected}
-"""
+CONFIG = Path(__file__).with_name("shop.yaml").read_text()
 
 
 @dataclass(frozen=True)
