@@ -257,11 +257,6 @@ def _one_each(rng: np.random.Generator, scale: Scale) -> Ratings:
     return _ratings(users, rng.permutation(5), _values(rng, scale, 5), 6, 6, scale)
 
 
-def _none(rng: np.random.Generator, scale: Scale) -> Ratings:
-    """Returns no rating at all, so that the change adds the first rating, or changes the only one."""
-    return _ratings(np.zeros(0), np.zeros(0), np.zeros(0), 3, 3, scale)
-
-
 def _one_busy_user(rng: np.random.Generator, scale: Scale) -> Ratings:
     """Returns ratings of many items, nearly all of which one user has rated; each other user has rated one item."""
     items = int(rng.integers(8, 24))
@@ -295,9 +290,10 @@ SHAPES: tuple[tuple[str, Callable[[np.random.Generator, Scale], Ratings]], ...] 
     ("one each", _one_each),
     ("contrary user", _contrary_user),
     ("busy user", _one_busy_user),
-    ("nothing else", _none),
+    ("nothing else", lambda _, scale: _ratings(np.zeros(0), np.zeros(0), np.zeros(0), 3, 3, scale)),
 )
-"""The functions that make small sets of ratings, by name."""
+"""The functions that make small sets of ratings, by name. To nothing else, a change adds the first rating, or changes
+the only one."""
 
 
 _HEAD = re.compile(

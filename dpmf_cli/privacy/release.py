@@ -22,8 +22,9 @@ Some methods release the solution of a perturbed problem, and not the problem (`
 sees the noise that gives that solution. The sensitivity bounds how far this noise moves between neighbours while the
 solution is the same.
 
-Two things a witness sees otherwise. Covariances are released anew at each prediction; the fit pays for their noise,
-which is the same each time. Published modes use some statistics without a release, which no witness sees.
+There are two exceptions. Covariances are released anew at each prediction; the fit pays for their noise, which is the
+same each time. Published modes use some statistics without a release, and a witness does not see these (common
+raters of items, known users, a sample's mean).
 """
 
 import copy
