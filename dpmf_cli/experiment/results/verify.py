@@ -184,11 +184,8 @@ def _add_files(files: Soundness, folder: Path, manifest: dict[str, Any]) -> None
         fix = drawn if name.endswith((".html", ".pdf")) else _again(manifest)
         files.add(folder / name, _fault(folder / name, digest), fix)
     covered = {MANIFEST, *hashes}
-    others = [
-        path.name
-        for path in sorted(folder.iterdir())
-        if path.is_file() and path.name not in covered and not path.name.startswith(WRITING)
-    ]
+    there = [path.name for path in sorted(folder.iterdir()) if path.is_file()]
+    others = [name for name in there if name not in covered and not name.startswith(WRITING)]
     if others:
         older = ", made by an older version: run its config again to cover tables"
         files.notes.append(

@@ -251,7 +251,7 @@ def make_plan(
     found = []
     for entry in config.entries:
         tasks = list(tasks_of(config, entry, data))
-        left = tuple(store.left(tasks)) if data.checksum else tuple(tasks)
+        left = tuple(store.left(tasks) if data.checksum else tasks)
         whole = {task.key for task in tasks}
         refined = tuple(task for task in left if task.key not in whole)
         found.append((entry, config.grid(entry), len(tasks), left, refined))
