@@ -162,11 +162,10 @@ def exhibits_table(found: PaperFindings) -> str:
 def experiments_table(found: PaperFindings) -> str:
     """Returns a table with a row for each config: what it shows, on which data, and what a run from nothing costs on
     the reference machine."""
+    from docs.makers.sizes import REFERENCE_CORES, REFERENCE_MEMORY, disk_bytes, reference_plan
     from dpmf_cli.evaluation.numbers import duration
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.config.documents import FOLDER as CONFIGS
-    from dpmf_cli.experiment.running.machine import REFERENCE_CORES, REFERENCE_MEMORY
-    from dpmf_cli.experiment.running.plan import disk_bytes, reference_plan
 
     rows = []
     for name in found.configs:

@@ -78,17 +78,15 @@ def state_folder() -> Path:
 
 def _folder_of_user(variable: str, path: str, what: str) -> Path:
     """Returns the folder that an environment variable names, else the one of platformdirs' function `path`."""
-    named = os.environ.get(variable)
-    if named:
+    if named := os.environ.get(variable):
         return Path(named)
     import platformdirs
 
     try:
         return Path(getattr(platformdirs, path)("dpmf"))
     except RuntimeError as error:
-        raise DpmfError(
-            f"no folder for {what}: {error}; set $HOME, or name a folder in ${variable}"
-        ) from None
+        fix = f"set $HOME, or name a folder in ${variable}"
+        raise DpmfError(f"no folder for {what}: {error}; {fix}") from None
 
 
 def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:
@@ -98,7 +96,8 @@ def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:
           write to the file
     """
     make_folder(path.parent, 0o755 | mode & 0o022)
-    with _locked(lambda: _temporary_file(path.parent, mode)) as (temporary, descriptor):
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with _locked(path.parent, lambda new: os.open(new, flags, mode)) as (temporary, descriptor):
         with open(descriptor, "wb", closefd=False) as file:
             file.write(data)
         os.fsync(descriptor)
@@ -179,7 +178,12 @@ def flush_folder(folder: Path) -> None:
 @contextlib.contextmanager
 def temporary_folder(place: Path) -> Iterator[Path]:
     """Makes a folder in `place`, so that it or a file in it can be renamed into `place`. Removes it afterwards."""
-    with _locked(lambda: _temporary_folder(place)) as (folder, _):
+
+    def make(folder: Path) -> int:
+        os.mkdir(folder, 0o755)
+        return os.open(folder, os.O_RDONLY)
+
+    with _locked(place, make) as (folder, _):
         yield folder
 
 
@@ -226,27 +230,17 @@ def remove(path: Path) -> None:
             os.unlink(path)
 
 
-def _temporary_file(place: Path, mode: int) -> tuple[Path, int]:
-    path = unused_name(place)
-    return path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-
-
-def _temporary_folder(place: Path) -> tuple[Path, int]:
-    folder = unused_name(place)
-    os.mkdir(folder, 0o755)
-    return folder, os.open(folder, os.O_RDONLY)
-
-
 def unused_name(place: Path) -> Path:
     return place / f"{WRITING}{os.getpid()}-{secrets.token_hex(6)}"
 
 
 @contextlib.contextmanager
-def _locked(make: Callable[[], tuple[Path, int]]) -> Iterator[tuple[Path, int]]:
-    """Locks the file or folder that `make` makes. Removes it in the end, if it still has that name."""
+def _locked(place: Path, make: Callable[[Path], int]) -> Iterator[tuple[Path, int]]:
+    """Locks a file or folder in `place` that `make` makes and opens. Removes it in the end, if it still is there."""
     while True:
+        path = unused_name(place)
         try:
-            path, descriptor = make()
+            descriptor = make(path)
         except FileNotFoundError as error:
             if error.filename is not None and Path(error.filename).parent.exists():
                 continue  # another process has swept it away before it was open

@@ -95,28 +95,16 @@ class Ratings(UserMajor):
 
     def select(self, rows: NDArray[np.bool_]) -> "Ratings":
         """The ratings where the mask `rows` (n_ratings,) holds, in the same order and index space."""
-        return Ratings(
-            self.users[rows],
-            self.items[rows],
-            self.values[rows],
-            self.n_users,
-            self.n_items,
-            self.scale,
-            {name: column[rows] for name, column in self.columns.items()},
-        )
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        of_users = self.users[rows], self.items[rows], self.values[rows]
+        return Ratings(*of_users, self.n_users, self.n_items, self.scale, columns)
 
 
 def transposed(ratings: Ratings) -> Ratings:
     """Returns the ratings with users and items exchanged, in the order of the new users, without columns."""
     order = np.argsort(ratings.items, kind="stable")
-    return Ratings(
-        ratings.items[order],
-        ratings.users[order],
-        ratings.values[order],
-        ratings.n_items,
-        ratings.n_users,
-        ratings.scale,
-    )
+    of_items = ratings.items[order], ratings.users[order], ratings.values[order]
+    return Ratings(*of_items, ratings.n_items, ratings.n_users, ratings.scale)
 
 
 def with_ratings(
@@ -130,14 +118,9 @@ def with_ratings(
     keys = pairs[0].astype(np.int64) * ratings.n_items + pairs[1]
     _, last = np.unique(keys[::-1], return_index=True)
     order = len(keys) - 1 - last
-    return Ratings(
-        pairs[0][order].astype(np.int32),
-        pairs[1][order].astype(np.int32),
-        np.append(ratings.values, values)[order].astype(np.float32),
-        ratings.n_users,
-        ratings.n_items,
-        ratings.scale,
-    )
+    both = pairs[0][order].astype(np.int32), pairs[1][order].astype(np.int32)
+    whole = np.append(ratings.values, values)[order].astype(np.float32)
+    return Ratings(*both, whole, ratings.n_users, ratings.n_items, ratings.scale)
 
 
 def average_of(values: NDArray[np.floating], otherwise: float) -> float:

@@ -59,11 +59,8 @@ class StrictModel(BaseModel):
         for key, value in data.items() if isinstance(data, dict) else ():
             field = cls.model_fields.get(key)
             if isinstance(value, bool) and field and not _takes(field.annotation, bool):
-                words = (
-                    "true (YAML also reads yes and on as true)"
-                    if value
-                    else "false (YAML also reads no and off as false)"
-                )
+                no = "false (YAML also reads no and off as false)"
+                words = "true (YAML also reads yes and on as true)" if value else no
                 message = "{words} is neither a number nor a word; give a number, or put the word in quotes"
                 context = {"path": (key,), "words": words}
                 raise PydanticCustomError("yes_or_no", message, context)

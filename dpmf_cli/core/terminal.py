@@ -104,9 +104,8 @@ class _Guarded:
             os.close(nowhere)
             if isinstance(error, BrokenPipeError):
                 raise
-            raise DpmfError(
-                f"{self._name} cannot be written ({error.strerror or error}); free space there, or send it elsewhere"
-            ) from error
+            why = f"{self._name} cannot be written ({error.strerror or error})"
+            raise DpmfError(f"{why}; free space there, or send it elsewhere") from error
 
     def __getattr__(self, name: str) -> Any:
         if name == "buffer":  # click would write there, past this class, if the encoding is ASCII
@@ -173,10 +172,8 @@ class Progress:
                 self._bar.set_postfix_str(printable(state))
         elif now - self._spoken >= SECONDS_BETWEEN_LINES or ended:
             self._spoken = now
-            say(
-                f"{self._title}: {self._finished}/{self._tasks} tasks, {100 * part:.0f} %, "
-                f"{elapsed:.0f} s elapsed, {f'about {left} left, ' if left else ''}last {algorithm}"
-            )
+            counts = f"{self._finished}/{self._tasks} tasks, {100 * part:.0f} %, {elapsed:.0f} s elapsed"
+            say(f"{self._title}: {counts}, {f'about {left} left, ' if left else ''}last {algorithm}")
 
     def __enter__(self) -> Self:
         return self

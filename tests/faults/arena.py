@@ -7,6 +7,7 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,9 +91,9 @@ class Arena:
         places = os.pathsep.join(filter(None, [str(path or ""), os.environ.get("PYTHONPATH")]))
         return command.start(self.folder, self.cache, *words, **{"PYTHONPATH": places, **self.more})
 
-    def finish(self, *, jobs: int = 1, path: Path | None = None, warm: bool = False) -> str:
+    def finish(self, **how: Any) -> str:
         """Runs to the end, and returns the output."""
-        return command.ended(self.start(jobs=jobs, path=path, warm=warm))[1]
+        return command.ended(self.start(**how))[1]
 
     def measure(self) -> None:
         """Runs without faults, and records the results and the time."""
@@ -106,10 +107,10 @@ class Arena:
                 self.clear()
                 self.seconds[f"warm {jobs}"] = self.timed(jobs=jobs, warm=True)
 
-    def timed(self, *, jobs: int = 1, warm: bool = False) -> float:
+    def timed(self, **how: Any) -> float:
         """Runs to the end, and returns the seconds that it took."""
         begin = time.monotonic()
-        self.finish(jobs=jobs, warm=warm)
+        self.finish(**how)
         return time.monotonic() - begin
 
     def compare(self, row: Row) -> None:
@@ -117,9 +118,9 @@ class Arena:
         row.resumed += 1
         row.differing += differing(files(self.results), self.expected)
 
-    def resume(self, row: Row, *, jobs: int = 1, path: Path | None = None, warm: bool = False) -> str:
+    def resume(self, row: Row, **how: Any) -> str:
         """Resumes after a fault, compares all bytes, counts, and removes the results."""
-        said = self.finish(jobs=jobs, path=path, warm=warm)
+        said = self.finish(**how)
         self.compare(row)
         left = list(self.results.rglob(f"{WRITING}*"))
         assert not left, f"left by killed processes: {left}"

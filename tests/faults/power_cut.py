@@ -78,7 +78,7 @@ class Disk:
         waiting = sorted(when for folder in self._folders() for when, _ in folder.waiting)
         for cut in (0, *waiting):
             for happened in (lambda when, cut=cut: when <= cut, lambda when, cut=cut: when > cut):
-                for bytes_left in (_all, _none, _half, _others):
+                for bytes_left in DAMAGES:
                     yield dict(_look(self.root, "", happened, bytes_left))
 
     def _at(self, path: str) -> "_File | _Folder":
@@ -102,20 +102,13 @@ class Disk:
             left += [node for node in folder.seen().values() if isinstance(node, _Folder)]
 
 
-def _all(content: bytes) -> bytes:
-    return content
-
-
-def _none(content: bytes) -> bytes:
-    return b""
-
-
-def _half(content: bytes) -> bytes:
-    return content[: len(content) // 2]
-
-
-def _others(content: bytes) -> bytes:
-    return hashlib.shake_128(content).digest(len(content))
+DAMAGES: tuple[Callable[[bytes], bytes], ...] = (
+    lambda content: content,
+    lambda content: b"",
+    lambda content: content[: len(content) // 2],
+    lambda content: hashlib.shake_128(content).digest(len(content)),
+)
+"""What may be left of a file's bytes that were not flushed: all, none, half, or others in their place."""
 
 
 def _look(
@@ -132,11 +125,8 @@ def _look(
 
 def after_each(calls: Sequence[Call]) -> Iterator[tuple[int, list[State]]]:
     """For every number of calls made, from none to all: the states that a power cut may leave at that time."""
-    disk = Disk()
-    yield 0, list(disk.states())
-    for made, call in enumerate(calls, 1):
-        disk.do(call)
-        yield made, list(disk.states())
+    for made in range(len(calls) + 1):
+        yield made, after(calls[:made])
 
 
 def after(calls: Sequence[Call]) -> list[State]:

@@ -53,6 +53,9 @@ class Recorder:
         return file
 
 
+_KINDS = {"mkdir": "mkdir", "replace": "rename", "unlink": "unlink"}
+
+
 class _Os:
     """`os`, with calls that change the disk recorded after they were made."""
 
@@ -60,25 +63,20 @@ class _Os:
         self._recorder = recorder
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(os, name)
+        function = getattr(os, name)
+
+        def noted(*arguments: Any) -> None:
+            function(*arguments)
+            path, to = (*arguments, None)[:2]
+            self._recorder.note(_KINDS[name], path, to if name == "replace" else None)
+
+        return noted if name in _KINDS else function
 
     def open(self, path: Any, flags: int, mode: int = 0o777) -> int:
         descriptor = os.open(path, flags, mode)
         if flags & os.O_CREAT:
             self._recorder.note("create", path)
         return descriptor
-
-    def mkdir(self, path: Any, mode: int = 0o777) -> None:
-        os.mkdir(path, mode)
-        self._recorder.note("mkdir", path)
-
-    def replace(self, source: Any, target: Any) -> None:
-        os.replace(source, target)
-        self._recorder.note("rename", source, target)
-
-    def unlink(self, path: Any) -> None:
-        os.unlink(path)
-        self._recorder.note("unlink", path)
 
     def fsync(self, descriptor: int) -> None:
         path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
@@ -102,36 +100,29 @@ class _Shutil:
 
 _WATCHED: list[Path] = []
 _past: list[str] = []
-_CHANGES = (
-    "os.rename",
-    "os.mkdir",
-    "os.rmdir",
-    "os.remove",
-    "os.link",
-    "os.symlink",
-    "os.truncate",
-    "shutil.rmtree",
-)
+_CHANGES = [f"os.{name}" for name in ["rename", "mkdir", "rmdir", "remove", "link", "symlink", "truncate"]]
+
+
+_hook = cache(sys.addaudithook)
+"""Once in a process: Python cannot remove a hook."""
 
 
 def watch(folders: Sequence[Path]) -> list[str]:
     """Lists, from now on, changes of these folders that bypass `dpmf_cli.core.files`, as reported by Python's audit
     hooks."""
     global _past
-    _hooked()
+    _hook(_audit)
     _WATCHED[:], _past = folders, []
     return _past
-
-
-@cache
-def _hooked() -> None:
-    sys.addaudithook(_audit)  # permanently: Python cannot remove a hook
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     if not _WATCHED or not arguments or not isinstance(arguments[0], str | bytes | os.PathLike):
         return
-    if not (event in _CHANGES or (event == "open" and (arguments[2] or 0) & (os.O_ACCMODE | os.O_CREAT))):
+    if not (
+        event in (*_CHANGES, "shutil.rmtree")
+        or (event == "open" and (arguments[2] or 0) & (os.O_ACCMODE | os.O_CREAT))
+    ):
         return
     path = Path(os.path.abspath(os.fsdecode(arguments[0])))
     if any(path.is_relative_to(folder) for folder in _WATCHED) and not _is_by_files():

@@ -1,11 +1,5 @@
-"""Tasks run with one BLAS thread on any machine.
-
-The measurements of a task.
-
-A grid that does not fit in memory is fitted in parts, with the same bytes.
-
-A sweep of personalised privacy is one fit: its lanes carry the swept values, and results do not depend on that.
-"""
+"""The measurements of a task; a grid that does not fit in memory, in parts; and tasks that share a fit, such as a sweep
+of personalised privacy, whose lanes carry the swept values. No result depends on either."""
 
 import re
 import sys
@@ -39,22 +33,21 @@ from dpmf_cli.experiment.results.task import Cut, Task, TaskResult, tasks_of
 from dpmf_cli.experiment.running import batches
 from dpmf_cli.experiment.running.batches import execute, joined, together
 from dpmf_cli.experiment.running.cutting import cut_ratings
-from dpmf_cli.experiment.running.plan import PREDICTION_SECONDS, TASK_SECONDS, in_order, make_plan
+from dpmf_cli.experiment.running.plan import PREDICTION_SECONDS, TASK_SECONDS, Plan, in_order, make_plan
 from dpmf_cli.experiment.running.processes import LocalProcesses
 from dpmf_cli.kernels import sgd
-from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.studies.experiment import Finished, run
 from tests.conftest import make_ratings
 from tests.results.test_collect import CONFIG, DATA
 
 
-def task() -> Task:
-    config = ExperimentConfig.model_validate(
-        {"name": "x", "dataset": "ml-100k", "epsilons": [1], "algorithms": [{"algorithm": "pge"}]}
-    )
-    return next(tasks_of(config, config.algorithms[0], DataIdentity("ml-100k", "", "c")))
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any ratings are at hand."""
+    monkeypatch.setattr(batches, "open_cached", lambda checksum, cache: make_ratings())
 
 
+@pytest.mark.usefixtures("opened")
 def test_blas_keeps_to_one_thread_wherever_it_was_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,27 +58,21 @@ def test_blas_keeps_to_one_thread_wherever_it_was_loaded(
         return [TaskResult(task.epsilons, (1.0,), (1.0,), (1.0,), ()) for task in tasks]
 
     monkeypatch.setattr(batches, "execute", watching)
-    monkeypatch.setattr(batches, "open_cached", lambda checksum, cache: make_ratings())
     for _ in range(2):
-        (outcome,) = batches.run_batch((task(),), tmp_path)
+        (outcome,) = batches.run_batch((first_task(),), tmp_path)
         assert outcome.failure is None, outcome.failure
         monkeypatch.setitem(sys.modules, "a module that is loaded now", sys)
-    assert seen
     assert set(seen) == {1}
 
 
+@pytest.mark.usefixtures("opened")
 def test_a_fit_without_memory_is_a_message_and_not_a_failed_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fit(*_: Any, **__: Any) -> None:
-        np.empty(1 << 60, np.int8)
-
-    monkeypatch.setattr(batches, "open_cached", lambda checksum, cache: make_ratings())
-    monkeypatch.setattr(PRIVATE["pge"], "fit", fit)
-    with pytest.raises(
-        DpmfError, match=r"not enough memory for .* on ml-100k; use a smaller -j, or see `dpmf plan`"
-    ):
-        batches.run_batch((task(),), tmp_path)
+    monkeypatch.setattr(PrivateGlobalEffects, "fit", lambda *_, **__: np.empty(1 << 60, np.int8))
+    message = r"not enough memory for .* on ml-100k; use a smaller -j, or see `dpmf plan`"
+    with pytest.raises(DpmfError, match=message):
+        batches.run_batch((first_task(),), tmp_path)
 
 
 COSTS = RecordCosts((1.0, 2.0), (0.5, 0.6), (0.1, 0.2), (0.3, 0.4), (1.0, 2.0))
@@ -97,10 +84,9 @@ def first_task() -> Task:
 
 def test_clipping_is_what_the_entry_asks_for() -> None:
     ratings = make_ratings(2)
-    clipping = CONFIG.algorithms[1]
     task = replace(first_task(), data=replace(DATA, key="data"), epsilons=(0.01,))
-    unclipped = execute([task], ratings, ratings)[0].rmse[0]
-    clipped = execute([replace(task, algorithm=clipping)], ratings, ratings)[0].rmse[0]
+    tasks = (task, replace(task, algorithm=CONFIG.algorithms[1]))
+    unclipped, clipped = (execute([each], ratings, ratings)[0].rmse[0] for each in tasks)
     assert clipped < unclipped
 
 
@@ -113,21 +99,23 @@ class Accounting:
         return np.ones((len(users), 2))
 
 
-def test_what_any_model_tells_of_its_records_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_any_model_tells_of_its_records_is_kept_and_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     ratings = make_ratings(2)
     assert execute([first_task()], ratings, ratings)[0].records is None
     monkeypatch.setattr(PrivateGlobalEffects, "fit", lambda self, train, epsilons, **rest: Accounting())
     assert execute([first_task()], ratings, ratings)[0].records == COSTS
-
-
-def test_parts_of_a_grid_are_joined_with_what_they_cost_the_records() -> None:
-    def part(at: int) -> TaskResult:
-        costs = RecordCosts(*((column[at],) for column in COSTS.__dict__.values()))
-        return TaskResult(
-            (1.0 + at,), (0.9,), (1.0,), (2.0,), ({"step": "a", "claimed": [at]},), records=costs
+    parts = [
+        TaskResult(
+            (1.0 + at,),
+            (0.9,),
+            (1.0,),
+            (2.0,),
+            ({"step": "a", "claimed": [at]},),
+            records=RecordCosts(*((column[at],) for column in COSTS.__dict__.values())),
         )
-
-    whole = joined([part(0), part(1)])
+        for at in (0, 1)
+    ]
+    whole = joined(parts)
     assert whole.records == COSTS
     assert (whole.epsilons, whole.ledger) == ((1.0, 2.0), ({"step": "a", "claimed": [0, 1]},))
 
@@ -177,7 +165,7 @@ ENTRIES: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_the_result_is_the_same_to_the_byte(
+def test_a_grid_in_parts_has_the_same_bytes(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = SyntheticSpec(kind="synthetic", like="ml-100k", users=60, items=40, ratings=900)
@@ -205,7 +193,6 @@ def test_the_result_is_the_same_to_the_byte(
         files.append(store.path(task).read_bytes())
     assert files[0] == files[1]
     assert len(fits) == 1 + 3
-    assert getattr(entry, "neighbours", None) in list(Neighbours)
 
 
 @pytest.mark.parametrize("epochs", [1, 3])
@@ -299,8 +286,12 @@ def config() -> ExperimentConfig:
     return ExperimentConfig.model_validate({"name": "x", **yaml.safe_load(TOGETHER)})
 
 
-def test_what_goes_together_has_one_cut_run_and_base_and_fits_the_lanes(tmp_path: Path) -> None:
-    plan = make_plan(config(), OF_TOGETHER, Sizes(60, 40, 900, "counted"), Store(tmp_path))
+def planned(size: tuple[int, int, int] = (60, 40, 900)) -> Plan:
+    return make_plan(config(), OF_TOGETHER, Sizes(*size, "counted"), Store(Path("/nowhere")))
+
+
+def test_what_goes_together_has_one_cut_run_and_base_and_fits_the_lanes() -> None:
+    plan = planned()
     assert sorted(task.key for batch in plan.batches for task in batch) == sorted(t.key for t in plan.left)
     for batch in plan.batches:
         assert len({(task.cut, task.run, task.algorithm.algorithm) for task in batch}) == 1
@@ -312,8 +303,8 @@ def test_what_goes_together_has_one_cut_run_and_base_and_fits_the_lanes(tmp_path
     assert max(map(len, plan.batches)) == 5
 
 
-def test_tasks_of_one_cut_follow_each_other_the_longest_first(tmp_path: Path) -> None:
-    plan = make_plan(config(), OF_TOGETHER, Sizes(60, 40, 900, "counted"), Store(tmp_path))
+def test_tasks_of_one_cut_follow_each_other_the_longest_first() -> None:
+    plan = planned()
     cuts = [batch[0].cut for batch in plan.batches]
     assert len(set(cuts)) == 2 == 1 + sum(one != next_ for one, next_ in pairwise(cuts))
     for cut in set(cuts):
@@ -328,8 +319,8 @@ def test_tasks_of_one_cut_follow_each_other_the_longest_first(tmp_path: Path) ->
     assert len(set(cuts)) == 4 == 1 + sum(one != next_ for one, next_ in pairwise(cuts))
 
 
-def test_a_shared_fit_is_cheaper_in_a_plan_and_what_is_not_shared_is_not(tmp_path: Path) -> None:
-    plan = make_plan(config(), OF_TOGETHER, Sizes(6000, 4000, 900_000, "counted"), Store(tmp_path))
+def test_a_shared_fit_is_cheaper_in_a_plan_and_what_is_not_shared_is_not() -> None:
+    plan = planned((6000, 4000, 900_000))
     five = next(batch for batch in plan.batches if len(batch) == 5)
     alone = five[0].algorithm.cost(plan.shapes[1.0], 3).seconds
     assert plan.cost_of(five[0]) < 0.6 * alone

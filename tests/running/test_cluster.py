@@ -11,7 +11,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -279,20 +279,14 @@ def test_what_is_no_address_is_refused_before_dask_is_asked(
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:{}", "tcp://[::1]:{}", "tls://127.0.0.1:1"])
-def test_an_address_without_a_scheduler_is_one_message(
+def test_an_address_without_a_scheduler_is_one_message_and_so_are_processes_beside_it(
     home: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     address = address.format(free_port())
     monkeypatch.setattr(executor, "CONNECT_SECONDS", 0.3)
     (message,) = refused(home, monkeypatch, capsys, "--scheduler", address)[1:]
     assert message.startswith(f"dpmf: {address}: no scheduler answers there")
-
-
-def test_processes_of_this_machine_and_of_a_cluster_exclude_each_other(
-    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    said = refused(home, monkeypatch, capsys, "-j", "2", "--scheduler", "tcp://127.0.0.1:1")
-    assert "give one of them" in said[-1]
+    assert "give one of them" in refused(home, monkeypatch, capsys, "-j", "2", "--scheduler", address)[-1]
 
 
 class Recording:
@@ -404,13 +398,9 @@ def test_sessions_lost_in_a_row_are_bounded_unless_something_ends_in_them(
                 yield number, []
             raise ConnectionLostError
 
-    @contextmanager
-    def connected(self: ClusterExecutor, seconds: float) -> Iterator[None]:
-        yield None
-
     said: list[str] = []
     monkeypatch.setattr(executor, "Session", Losing)
-    monkeypatch.setattr(ClusterExecutor, "_connected", connected)
+    monkeypatch.setattr(ClusterExecutor, "_connected", lambda self, seconds: nullcontext())
     batches = [(task(),)] * (2 * FRUITLESS)
     outcomes = ClusterExecutor("tcp://a:1", 1.0, said.append)._outcomes(batches, Path("cache"))
     if each:

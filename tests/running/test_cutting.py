@@ -9,7 +9,6 @@ import pytest
 
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.evaluation.folds import Order, first_share
-from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.results.task import Cut
 from dpmf_cli.experiment.running.cutting import (
     arrivals,
@@ -19,6 +18,7 @@ from dpmf_cli.experiment.running.cutting import (
     held_out_share,
     training_shape,
 )
+from tests.configs import load
 from tests.conftest import make_ratings
 
 
@@ -39,8 +39,7 @@ def test_a_larger_portion_holds_every_smaller_one(order: Order) -> None:
 
 
 def test_a_random_order_follows_the_seed_alone() -> None:
-    ratings = make_ratings()
-    one, again, other = (arrivals(ratings, "random", dataset="data", seed=seed) for seed in (1, 1, 2))
+    one, again, other = (arrivals(make_ratings(), "random", dataset="data", seed=seed) for seed in (1, 1, 2))
     assert (one == again).all()
     assert 0 < (one == other).sum() < len(one) / 4
 
@@ -55,8 +54,9 @@ def test_a_cut_of_a_portion_keeps_each_rating_in_its_fold(order: Order) -> None:
         cut = Cut(4, fold, 0.3, order)
         train, test = cut_ratings(ratings, cut, dataset="data", seed=3)
         for found, wanted in ((train, first & (folds != fold)), (test, first & (folds == fold))):
-            assert found.users.tolist() == ratings.users[wanted].tolist()
-            assert found.items.tolist() == ratings.items[wanted].tolist()
+            same = ratings.select(wanted)
+            assert found.users.tolist() == same.users.tolist()
+            assert found.items.tolist() == same.items.tolist()
             assert (found.n_users, found.n_items) == (ratings.n_users, ratings.n_items)
 
 
@@ -105,10 +105,7 @@ def test_a_rating_is_among_the_latest_held_out_with_probability_one_third() -> N
 
 
 def test_what_is_held_out_of_the_latest_is_what_a_plan_counts_on(tmp_path: Path) -> None:
-    (tmp_path / "x.yaml").write_text(
-        "dataset: ml-1m\ntest: recent\nepsilons: [1]\nalgorithms: [{algorithm: pge}]\n"
-    )
-    config = load_config(tmp_path / "x.yaml")
+    config = load(tmp_path, "dataset: ml-1m\ntest: recent\nepsilons: [1]\nalgorithms: [pge]\n")
     assert held_out_share(config, 10, 900) == pytest.approx(0.1 / 3)
     assert held_out_share(config, 10, 50) == pytest.approx(1 / 3)
 

@@ -75,14 +75,6 @@ def test_plan_runs_nothing_and_calibrates_once(place: Place) -> None:
     assert (again.stdout, again.stderr) == (told.stdout, "")
 
 
-def test_a_second_run_computes_nothing_and_says_so(finished: Place) -> None:
-    manifest, before = finished.manifest, finished.outputs
-    again = finished.run()
-    assert "nothing to compute" in again.stderr
-    assert "0 left" in again.stderr
-    assert (finished.manifest, finished.outputs) == (manifest, before)
-
-
 def test_a_refined_grid_computes_only_the_new_epsilons(place: Place, undisturbed: Place) -> None:
     place.run(TINY.replace("[0.5, 2, 8]", "[2]"))
     place.write(TINY)
@@ -97,15 +89,6 @@ def test_another_run_of_the_same_folds_adds_to_what_is_there(finished: Place) ->
     finished.write(TINY.replace("runs: 3", "runs: 4"))
     left = {label: left for label, (_, left) in finished.planned().items() if left}
     assert left == {"Clean MF (ALS)": 4, "PGE": 4, "ISGD": 4}
-
-
-def test_a_damaged_result_is_named_and_computed_again(finished: Place, undisturbed: Place) -> None:
-    victim = next((finished.folder / "results").glob("tasks/**/*.json"))
-    victim.write_bytes(victim.read_bytes()[:-40])
-    again = finished.run()
-    assert f"{victim.relative_to(finished.folder)}: damaged" in again.stderr
-    assert "computed 1 tasks" in again.stderr
-    assert finished.outputs == undisturbed.outputs
 
 
 def test_a_failing_task_is_recorded_and_the_others_go_on(

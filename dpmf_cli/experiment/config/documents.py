@@ -64,9 +64,6 @@ class _Loader(yaml.SafeLoader):
     """Loads safe YAML. `1e-3` is a number, unlike in YAML 1.1."""
 
 
-_Loader.yaml_implicit_resolvers = {
-    first: list(resolvers) for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
     re.compile(r"^[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$"),
@@ -235,9 +232,8 @@ def _whole(document: Document, chain: tuple[Path, ...]) -> Document:
         circle = " → ".join(each.name for each in (*chain, path))
         raise DpmfError(f"{place}: {EXTENDS}: {circle} is a circle; remove one `{EXTENDS}` of it")
     if len(chain) == MOST_FILES:
-        raise DpmfError(
-            f"{place}: {EXTENDS}: more than {MOST_FILES} files in one chain; copy one into another"
-        )
+        many = f"more than {MOST_FILES} files in one chain"
+        raise DpmfError(f"{place}: {EXTENDS}: {many}; copy one into another")
     return _on_top(document, _whole(read(path), (*chain, path.resolve())))
 
 

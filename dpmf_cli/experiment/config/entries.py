@@ -100,12 +100,8 @@ def _combinations(entry: Any, registry: Registry) -> list[Any]:
 
 def _is_list_of_choices(value: Any) -> bool:
     """Whether a value is a list of different words. The entry's own validation refuses other lists."""
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(each, str) for each in value)
-        and len(set(value)) == len(value)
-    )
+    words = isinstance(value, list) and bool(value) and all(isinstance(each, str) for each in value)
+    return words and len(set(value)) == len(value)
 
 
 def _default_name(entry: dict[str, Any], known: type[Algorithm]) -> str:
@@ -126,13 +122,9 @@ def expand_sweep(entry: Any, known: type[Algorithm] | None) -> list[Any]:
     ((parameter, values),) = sweep.items()
     rest = {key: value for key, value in entry.items() if key != "sweep"}
     name = rest.get("label") or rest.get("algorithm")
+    swept = {"swept": parameter, "swept_label": rest.get("label")}
     return [
-        {
-            **with_parameter(rest, parameter, value, known),
-            "swept": parameter,
-            "swept_label": rest.get("label"),
-            "label": f"{name}, {parameter} {value}",
-        }
+        {**with_parameter(rest, parameter, value, known), **swept, "label": f"{name}, {parameter} {value}"}
         for value in values
     ]
 
@@ -152,10 +144,8 @@ def with_parameter(
         return entry
     if field and isinstance(field.default, Fractions) and _is_fraction(value):
         left = math.fsum(share for name, share in whole.items() if name != part and _is_fraction(share))
-        whole = {
-            name: share * (1 - value) / left if _is_fraction(share) else share
-            for name, share in whole.items()
-        }
+        for name, share in whole.items():
+            whole[name] = share * (1 - value) / left if _is_fraction(share) else share
     return {**entry, key: {**whole, part: value}}
 
 

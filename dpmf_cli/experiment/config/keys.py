@@ -79,11 +79,8 @@ class GeometricGrid(StrictModel):
     @model_validator(mode="after")
     def _ascending(self) -> Self:
         if not self.first < self.last:
-            raise PydanticCustomError(
-                "grid",
-                "`first` ({first}) is not below `last` ({last}); swap them, a grid ascends",
-                {"first": f"{self.first:g}", "last": f"{self.last:g}"},
-            )
+            what = f"`first` ({self.first:g}) is not below `last` ({self.last:g})"
+            raise PydanticCustomError("grid", "{what}; swap them, a grid ascends", {"what": what})
         return self
 
     @property
@@ -92,14 +89,13 @@ class GeometricGrid(StrictModel):
         return [float(f"{self.first * step**k:.3g}") for k in range(self.count)]
 
 
-def _expand_grid(value: Any) -> Any:
-    return GeometricGrid.model_validate(value).values if isinstance(value, dict) else value
-
-
 Grid = Annotated[
     list[Budget],
     Field(min_length=1, max_length=1000),
-    BeforeValidator(_expand_grid, json_schema_input_type=list[Budget] | GeometricGrid),
+    BeforeValidator(
+        lambda value: GeometricGrid.model_validate(value).values if isinstance(value, dict) else value,
+        json_schema_input_type=list[Budget] | GeometricGrid,
+    ),
 ]
 
 
@@ -284,12 +280,10 @@ class ExperimentKeys(StrictModel):
     @property
     def left_to_defaults(self) -> list[str]:
         """Says which neighbours and mode methods have by default, where the config states none."""
-        left = {
-            entry.name: ", ".join(
-                f"{key}: {getattr(entry, key).value}" for key in LISTED if key not in entry.model_fields_set
-            )
-            for entry in self.algorithms
-        }
+        left = dict[str, str]()
+        for entry in self.algorithms:
+            unset = [key for key in LISTED if key not in entry.model_fields_set]
+            left[entry.name] = ", ".join(f"{key}: {getattr(entry, key).value}" for key in unset)
         said = [f"{name} ({keys})" for name, keys in left.items() if keys]
         lines = [f"not stated, so the method's default holds: {', '.join(said)}"] if said else []
         published = [name for name, keys in left.items() if Mode.PUBLISHED.value in keys]

@@ -92,15 +92,14 @@ def reduced(
     """
     changes: dict[str, Any] = {}
     marks = [config.name]
-    if dataset is not None and dataset != config.dataset.key:
-        changes["dataset"] = dataset
-        marks.append(dataset)
-    if held_out is not None and held_out != config.folds_run:
-        changes["held_out"] = held_out
-        marks.append(f"{HELD_OUT}{held_out}")
-    if runs is not None and runs != config.runs:
-        changes["runs"] = runs
-        marks.append(f"{RUNS}{runs}")
+    for key, begin, asked, there in (
+        ("dataset", "", dataset, config.dataset.key),
+        ("held_out", HELD_OUT, held_out, config.folds_run),
+        ("runs", RUNS, runs, config.runs),
+    ):
+        if asked not in (None, there):
+            changes[key] = asked
+            marks.append(f"{begin}{asked}")
     if not changes:
         return config
     try:

@@ -33,10 +33,6 @@ class ConfigPath:
             raise ValueError(f'"{text}" is no path; write ALGORITHM.KEY or config.KEY')
         return cls(frozenset(parsed["algorithms"].split("|")), parsed["label"], parsed["keys"])
 
-    @property
-    def of_config(self) -> bool:
-        return self.algorithms == {"config"}
-
     def means(self, entry: Algorithm) -> bool:
         """Whether the path means that entry."""
         named = entry.algorithm in self.algorithms
@@ -48,7 +44,7 @@ def places(
     config: ExperimentConfig, data: dict[str, Any], path: ConfigPath
 ) -> Iterator[tuple[Algorithm | None, dict[str, Any]]]:
     """Yields what a path means: each entry with its part of the config's plain data, or None with all of it."""
-    if path.of_config:
+    if path.algorithms == {"config"}:
         yield None, data
         return
     for entry, holder in zip(config.entries, [*data["baselines"], *data["algorithms"]], strict=True):

@@ -1,6 +1,6 @@
 """Gathers the stored results of a config into an experiment, from which tables and figures are made."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -37,10 +37,8 @@ class Collected:
 def collect(ran: Ran, store: Store) -> Collected:
     """All results of what was run. If a config has `growth` but `ran` lists no portions, only the largest portion."""
     config, title, portions = ran.config, ran.data.title, ran.portions
-    source = _Source(ran, store)
-    stages = [Stage(portion, *source.stage(portion.share)[:2]) for portion in portions[:-1]]
-    largest = config.portions[-1]
-    curves, baselines, ledgers = source.stage(largest)
+    stages = [Stage(portion, *_stage(ran, store, portion.share)[:2]) for portion in portions[:-1]]
+    curves, baselines, ledgers = _stage(ran, store, config.portions[-1])
     if portions:
         stages.append(Stage(portions[-1], curves, baselines))
     experiment = Experiment(
@@ -55,7 +53,11 @@ def collect(ran: Ran, store: Store) -> Collected:
         curves=curves,
         baselines=tuple(each for each in baselines if each.has(RMSE)),
         axis=config.axis,
-        references=_references(config),
+        references=tuple(
+            Reference(f"{printed.title} {name}", rmse, config.test == name)
+            for printed in map(REFERENCES.__getitem__, config.references)
+            for name, rmse in printed.rmse.items()
+        ),
         growth=Growth(config.growth.order, tuple(stages)) if config.growth and portions else None,
         targets=tuple(config.crossings),
         refines=config.refines,
@@ -74,104 +76,87 @@ def _cut_in_words(config: ExperimentConfig) -> Iterator[str]:
         yield "each user's latest held out"
 
 
-def _references(config: ExperimentConfig) -> tuple[Reference, ...]:
-    """The printed errors that a config asks for, one for each test set."""
-    return tuple(
-        Reference(f"{printed.title} {name}", rmse, config.test == name)
-        for printed in map(REFERENCES.__getitem__, config.references)
-        for name, rmse in printed.rmse.items()
-    )
-
-
-@dataclass(frozen=True)
-class _Source:
-    """Reads the results of what was run from a store."""
-
-    ran: Ran
-    store: Store
-
-    def stage(self, share: float) -> tuple[tuple[Measured, ...], tuple[Measured, ...], dict[str, Ledger]]:
-        """(curves, baselines, ledgers by label) on a share of the ratings."""
-        curves, baselines, ledgers = [], [], {}
-        for entry in self.ran.config.entries:
-            measured, ledger = self._measured(entry, share)
-            if isinstance(entry, PrivateAlgorithm):
-                curves.append(measured)
-                ledgers[measured.label] = ledger
-            else:
-                baselines.append(measured)
-        return tuple(curves), tuple(baselines), ledgers
-
-    def _measured(self, entry: Algorithm, share: float) -> tuple[Measured, Ledger]:
-        config, grid = self.ran.config, self.ran.config.grid(entry)
-        shape = config.folds_run, config.runs_of(entry), len(grid)
-        with_twin = config.twins and entry.private
-        cubes, twin = self._unknown(shape), self._unknown((config.folds_run, 1, 1))
-        missing, last = 0, {}
-        for task, known in self.store.read_each(tasks_of(config, entry, self.ran.data, portions=(share,))):
-            missing += any(epsilon not in known for epsilon in task.epsilons)
-            is_twin = with_twin and task.epsilons == TWIN_GRID
-            for epsilon in (each for each in task.epsilons if each in known):
-                result, place = known[epsilon], (task.fold, task.run, 0 if is_twin else grid.index(epsilon))
-                for key, value in self._values(result, result.epsilons.index(epsilon)):
-                    if not is_twin and key not in cubes:
-                        cubes[key] = np.full(shape, np.nan)
-                    if key in (of := twin if is_twin else cubes):
-                        of[key][place] = value
-                if not is_twin:
-                    last[epsilon] = result
-        thetas = config.thetas_of(entry)
-        nothing = np.full(len(grid), np.inf)  # a baseline hides nothing, whether or not it keeps a ledger
-        measured = Measured(
-            algorithm=entry.algorithm,
-            label=entry.name,
-            line=entry.line,
-            epsilons=np.array(grid),
-            rmse=cubes.pop(RMSE.key),
-            claimed=nothing,
-            provable=nothing,
-            missing=missing,
-            joint=entry.joint,
-            swept=None if entry.swept is None else (entry.swept, float(entry.swept_value)),
-            thetas=None if thetas is None else np.array(thetas),
-            twin=twin if with_twin else None,
-            limits=config.limits,
-            others=cubes,
-            metric=config.metrics[1] if entry.scores_only else RMSE,
-            scores_only=entry.scores_only,
-        )
+def _stage(
+    ran: Ran, store: Store, share: float
+) -> tuple[tuple[Measured, ...], tuple[Measured, ...], dict[str, Ledger]]:
+    """(curves, baselines, ledgers by label) of what was run on a share of the ratings."""
+    curves, baselines, ledgers = [], [], {}
+    for entry in ran.config.entries:
+        measured, ledger = _measured(ran, store, entry, share)
         if isinstance(entry, PrivateAlgorithm):
-            measured = replace(
-                measured,
-                claimed=_at(grid, last, "claimed"),
-                provable=_at(grid, last, "provable"),
-                neighbours=entry.neighbours.value,
-                mode=entry.mode.value,
-                delta=entry.spends_delta,
-                protects=entry.protects,
-                source=entry.source,
-            )
-        return measured, _ledger(grid, last)
+            curves.append(measured)
+            ledgers[measured.label] = ledger
+        else:
+            baselines.append(measured)
+    return tuple(curves), tuple(baselines), ledgers
 
-    def _unknown(self, shape: tuple[int, ...]) -> dict[str, NDArray[np.float64]]:
+
+def _measured(ran: Ran, store: Store, entry: Algorithm, share: float) -> tuple[Measured, Ledger]:
+    config, grid = ran.config, ran.config.grid(entry)
+
+    def unknown(*shape: int) -> dict[str, NDArray[np.float64]]:
         """A cube without any value for everything that the config asks for."""
-        limits = self.ran.config.limits
-        cubes = {metric.key: np.full(shape, np.nan) for metric in self.ran.config.metrics}
-        return cubes | ({ERROR_CDF: np.full((*shape, len(limits)), np.nan)} if limits else {})
+        cubes = {metric.key: np.full(shape, np.nan) for metric in config.metrics}
+        distribution = np.full((*shape, len(config.limits)), np.nan)
+        return cubes | ({ERROR_CDF: distribution} if config.limits else {})
 
-    def _values(self, result: TaskResult, at: int) -> Iterator[tuple[str, Any]]:
-        """Everything that a task measured at one place of its grid, by name."""
-        columns: dict[str, Sequence[Any]] = {
-            RMSE.key: result.rmse,
-            **result.others,
-            ERROR_CDF: result.error_cdf,
-        }
-        yield from ((key, column[at]) for key, column in columns.items() if column)
-        if result.ranking:
-            keys = (metric.key for metric in self.ran.config.metrics[1:])
-            yield from zip(keys, result.ranking[at], strict=True)
-        if result.records:
-            yield from ((key, column[at]) for key, column in asdict(result.records).items())
+    shape = config.folds_run, config.runs_of(entry), len(grid)
+    with_twin = config.twins and entry.private
+    cubes, twin = unknown(*shape), unknown(config.folds_run, 1, 1)
+    missing, last = 0, {}
+    for task, known in store.read_each(tasks_of(config, entry, ran.data, portions=(share,))):
+        missing += any(epsilon not in known for epsilon in task.epsilons)
+        is_twin = with_twin and task.epsilons == TWIN_GRID
+        for epsilon in (each for each in task.epsilons if each in known):
+            result, place = known[epsilon], (task.fold, task.run, 0 if is_twin else grid.index(epsilon))
+            for key, value in _values(config, result, result.epsilons.index(epsilon)):
+                if not is_twin and key not in cubes:
+                    cubes[key] = np.full(shape, np.nan)
+                if key in (of := twin if is_twin else cubes):
+                    of[key][place] = value
+            if not is_twin:
+                last[epsilon] = result
+    thetas = config.thetas_of(entry)
+    nothing = np.full(len(grid), np.inf)  # a baseline hides nothing, whether or not it keeps a ledger
+    measured = Measured(
+        algorithm=entry.algorithm,
+        label=entry.name,
+        line=entry.line,
+        epsilons=np.array(grid),
+        rmse=cubes.pop(RMSE.key),
+        claimed=nothing,
+        provable=nothing,
+        missing=missing,
+        joint=entry.joint,
+        swept=None if entry.swept is None else (entry.swept, float(entry.swept_value)),
+        thetas=None if thetas is None else np.array(thetas),
+        twin=twin if with_twin else None,
+        limits=config.limits,
+        others=cubes,
+        metric=config.metrics[1] if entry.scores_only else RMSE,
+        scores_only=entry.scores_only,
+    )
+    if isinstance(entry, PrivateAlgorithm):
+        measured = replace(
+            measured,
+            claimed=_at(grid, last, "claimed"),
+            provable=_at(grid, last, "provable"),
+            neighbours=entry.neighbours.value,
+            mode=entry.mode.value,
+            delta=entry.spends_delta,
+            protects=entry.protects,
+            source=entry.source,
+        )
+    return measured, _ledger(grid, last)
+
+
+def _values(config: ExperimentConfig, result: TaskResult, at: int) -> Iterator[tuple[str, Any]]:
+    """Everything that a task measured at one place of its grid, by name."""
+    columns: dict[str, Any] = {RMSE.key: result.rmse, **result.others, ERROR_CDF: result.error_cdf}
+    columns |= asdict(result.records) if result.records else {}
+    yield from ((key, column[at]) for key, column in columns.items() if column)
+    if result.ranking:
+        yield from zip((metric.key for metric in config.metrics[1:]), result.ranking[at], strict=True)
 
 
 def _at(grid: tuple[float, ...], results: dict[float, TaskResult], key: str) -> NDArray[np.float64]:
@@ -184,16 +169,13 @@ def _at(grid: tuple[float, ...], results: dict[float, TaskResult], key: str) -> 
 def _ledger(grid: tuple[float, ...], results: dict[float, TaskResult]) -> Ledger:
     """The steps of an algorithm's ledger, with the values for each ε joined over the fits of the grid."""
     steps: dict[tuple[str, ...], dict[str, Any]] = {}
-    for epsilon in grid:
-        result = results.get(epsilon)
-        if result is None:
-            continue
+    for epsilon in (each for each in grid if each in results):
+        result = results[epsilon]
         at = result.epsilons.index(epsilon)
         for entry in result.ledger:
             numbers = [key for key in PER_EPSILON if key in entry]
-            step = steps.setdefault(
-                (entry["step"], *numbers), {**entry, "epsilons": [], **{key: [] for key in numbers}}
-            )
+            empty = {**entry, "epsilons": [], **{key: [] for key in numbers}}
+            step = steps.setdefault((entry["step"], *numbers), empty)
             step["epsilons"].append(epsilon)
             for key in numbers:
                 step[key].append(float(entry[key][at]))

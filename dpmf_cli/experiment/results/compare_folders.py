@@ -39,28 +39,18 @@ class Compared:
 def compare_folders(folder_a: Path, folder_b: Path) -> Compared:
     """Compares two results folders. Raises DpmfError where none of their errors can be compared."""
     if folder_a.resolve() == folder_b.resolve():
-        raise DpmfError(
-            f"both are {folder_a}/; a config that is changed and run again replaces its tables: give the new config "
-            "a `name` of its own and run both"
-        )
+        why = "a config that is changed and run again replaces its tables"
+        raise DpmfError(f"both are {folder_a}/; {why}: give the new config a `name` of its own and run both")
     a, b = (what_ran(folder) for folder in (folder_a, folder_b))
-    reasons = list(_incomparable(a, b))
-    if reasons:
-        lines = "\n".join(f"  {reason}" for reason in reasons)
-        raise DpmfError(
-            f"{folder_a} (A) and {folder_b} (B) do not train and test on the same ratings, so nothing in them can be "
-            f"compared:\n{lines}\ngive both configs the same values, and run them"
-        )
+    if reasons := "".join(f"  {reason}\n" for reason in _incomparable(a, b)):
+        which = f"{folder_a} (A) and {folder_b} (B)"
+        what = "do not train and test on the same ratings, so nothing in them can be compared"
+        raise DpmfError(f"{which} {what}:\n{reasons}give both configs the same values, and run them")
     first, second = (
         collect(ran, Store(folder.parent, say)).experiment for ran, folder in ((a, folder_a), (b, folder_b))
     )
-    return Compared(
-        (a.config.name, b.config.name),
-        first.title,
-        tuple(different_settings(a.config, b.config)),
-        compare(first, second),
-        (first, second),
-    )
+    names, settings = (a.config.name, b.config.name), tuple(different_settings(a.config, b.config))
+    return Compared(names, first.title, settings, compare(first, second), (first, second))
 
 
 def _incomparable(a: Ran, b: Ran) -> Iterator[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
-from dpmf_cli.experiment.config import ExperimentConfig, load_config
+from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.config.documents import means_a_config, near_names
 from dpmf_cli.experiment.config.loading import MARK
 from dpmf_cli.experiment.results.collect import Collected, collect
@@ -24,7 +24,7 @@ def results_folder(path: Path, results: Path) -> Path:
     """The single folder that `results_folders` finds. Raises DpmfError as it does, and if there are several."""
     folder, *others = results_folders(path, results)
     if others:
-        names = ", ".join(str(each) for each in (folder, *others))
+        names = ", ".join(map(str, (folder, *others)))
         raise DpmfError(
             f"{path} has several smaller runs and no full one; name one of their folders: {names}"
         )
@@ -46,19 +46,14 @@ def results_folders(path: Path, results: Path) -> list[Path]:
     whole = results / config.name
     reductions = sorted(each.parent for each in results.glob(f"{config.name}{MARK}*/{MANIFEST}"))
     if (whole / MANIFEST).exists() or not reductions:
-        _tell_of_changes(path, config, whole)
+        with suppress(DpmfError):  # whoever reads the folder says what is wrong with it
+            if read_manifest(whole)["config_sha256"] != config.hash:
+                fix = f"`dpmf run {path}` brings the results up to date"
+                say(f"{path} has changed since {whole}/ was made; {fix}")
         return [whole]
     for folder in reductions:
         say(f"{path} itself was not run; this is {folder}/, a smaller run of it")
     return reductions
-
-
-def _tell_of_changes(path: Path, config: ExperimentConfig, folder: Path) -> None:
-    with suppress(DpmfError):  # whoever reads the folder says what is wrong with it
-        if read_manifest(folder)["config_sha256"] != config.hash:
-            say(
-                f"{path} has changed since {folder}/ was made; `dpmf run {path}` brings the results up to date"
-            )
 
 
 def results_of(of: list[Path], results: Path) -> Iterator[tuple[Path, Collected]]:
@@ -73,9 +68,8 @@ def results_of(of: list[Path], results: Path) -> Iterator[tuple[Path, Collected]
         return
     found = sorted(path.parent for path in results.glob(f"*/{MANIFEST}"))
     if not found:
-        raise DpmfError(
-            f"{results}: no results here; run a config first, e.g. dpmf run configs/quickstart.yaml"
-        )
+        fix = "run a config first, e.g. dpmf run configs/quickstart.yaml"
+        raise DpmfError(f"{results}: no results here; {fix}")
     for folder in found:
         try:
             collected = collect_folder(folder)

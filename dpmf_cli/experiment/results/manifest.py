@@ -14,6 +14,7 @@ import hashlib
 import json
 import math
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
@@ -109,10 +110,8 @@ def what_ran(folder: Path, warn: Callable[[str], None] = say) -> Ran:
     except DpmfError as error:
         raise DpmfError(f"{folder}: {error}") from None
     if manifest.get("plugins", {}) != config.plugin_sources:
-        warn(
-            f"{folder}: a plugin has changed since these results were made; `dpmf run` the config again to compute "
-            "anew what depends on the plugin"
-        )
+        fix = "`dpmf run` the config again to compute anew what depends on the plugin"
+        warn(f"{folder}: a plugin has changed since these results were made; {fix}")
     return Ran(config, _data(manifest), portions)
 
 
@@ -151,11 +150,9 @@ def refuse_changed_data(folder: Path, config: ExperimentConfig, data: DataIdenti
     what, was, now = ("ratings", theirs.checksum, data.checksum)
     if was == now:
         what, was, now = ("test set", theirs.test_checksum, data.test_checksum)
-    raise DpmfError(
-        f"{folder}/: the {what} of {data.title} changed since these results were made (checksum {was[:12]}… "
-        f"then, {now[:12]}… now); bring the old file back, or keep these results and name another folder with "
-        "--results, or replace them with --new-data"
-    )
+    changed = f"changed since these results were made (checksum {was[:12]}… then, {now[:12]}… now)"
+    fix = "keep these results and name another folder with --results, or replace them with --new-data"
+    raise DpmfError(f"{folder}/: the {what} of {data.title} {changed}; bring the old file back, or {fix}")
 
 
 def manifest_of_run(
@@ -182,12 +179,9 @@ def manifest_of_run(
     if ended and not outcomes:
         return before
     if theirs is not None and theirs != ours:
-        what = (
-            "results of another data set"
-            if theirs[1] != ours[1]
-            else "results of another form of this config"
-        )
-        say(f"{folder}/ held {what}: its tables are replaced; finished tasks are kept and can be reused")
+        what = "another data set" if theirs[1] != ours[1] else "another form of this config"
+        kept = "its tables are replaced; finished tasks are kept and can be reused"
+        say(f"{folder}/ held results of {what}: {kept}")
     spent = before.get("spent", {}) if theirs == ours else {}
     config = ran.config
     data = {key: value for key, value in asdict(ran.data).items() if key != "own" or value}
@@ -229,12 +223,11 @@ def _how_it_went(
     outcomes: Sequence[Outcome], seconds: float, processes: int, before: dict[str, Any]
 ) -> dict[str, Any]:
     """What this run computed, how long it took, and its failures. `before` holds what earlier runs had `spent`."""
-    by_algorithm: dict[str, float] = {}
-    peaks: dict[str, int] = {}
+    by_algorithm, peaks = defaultdict[str, float](float), defaultdict[str, int](int)
     for outcome in outcomes:
-        name = outcome.task.algorithm.name
-        by_algorithm[name] = by_algorithm.get(name, 0.0) + outcome.seconds
-        peaks[outcome.process] = max(peaks.get(outcome.process, 0), outcome.peak_bytes)
+        by_algorithm[outcome.task.algorithm.name] += outcome.seconds
+        peaks[outcome.process] = max(peaks[outcome.process], outcome.peak_bytes)
+    cpu = before.get("cpu_seconds", 0.0) + sum(by_algorithm.values())
     return {
         "last_run": {
             "tasks": len(outcomes),
@@ -250,11 +243,7 @@ def _how_it_went(
             "tasks": before.get("tasks", 0) + sum(outcome.failure is None for outcome in outcomes),
             "wall_seconds": round(before.get("wall_seconds", 0.0) + seconds, 3),
             # Older runs did not measure it.
-            **(
-                {"cpu_seconds": round(before.get("cpu_seconds", 0.0) + sum(by_algorithm.values()), 3)}
-                if not before or "cpu_seconds" in before
-                else {}
-            ),
+            **({"cpu_seconds": round(cpu, 3)} if not before or "cpu_seconds" in before else {}),
         },
         "failures": [
             {

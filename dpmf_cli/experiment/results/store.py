@@ -127,10 +127,8 @@ class Store:
         """Raises DpmfError if a link leads out of the results folder."""
         place = folder.resolve()
         if not place.is_relative_to(self.root.resolve()):
-            raise DpmfError(
-                f"{folder}: leads out of {self.root}/, to {place}; remove the link, or name the folder where the "
-                "results belong with --results"
-            )
+            fix = "remove the link, or name the folder where the results belong with --results"
+            raise DpmfError(f"{folder}: leads out of {self.root}/, to {place}; {fix}")
 
     def read(self, task: Task) -> dict[float, TaskResult]:
         """The known results for the task's fold and run: for each ε with a result, the result of its fit."""
@@ -268,10 +266,9 @@ def read_result(path: Path, root: Path, algorithm: type[Algorithm] | None = None
     if body is None:
         raise DamagedError("its content does not fit its checksum")
     if type(body["format"]) is int and body["format"] != FORMAT:
-        raise DpmfError(
-            f"{path}: written in format {body['format']} by another version of dpmf (this is {__version__}, "
-            f"format {FORMAT}); use that version, or name another folder with --results"
-        )
+        what = f"written in format {body['format']} by another version of dpmf"
+        fix = "use that version, or name another folder with --results"
+        raise DpmfError(f"{path}: {what} (this is {__version__}, format {FORMAT}); {fix}")
     try:
         head = {key: body.pop(key) for key in ("format", "settings", "fold", "run")}
         if any(type(head[key]) is not int for key in ("format", "fold", "run")):
@@ -302,9 +299,8 @@ def _check_columns(result: TaskResult, settings: dict[str, Any], algorithm: type
     of = algorithm or {**BASELINES, **PRIVATE}.get(settings["algorithm"]["algorithm"])
     if not result.rmse and (result.others or not result.ranking or (of and not of.scores_only)):
         raise DamagedError("it has no RMSE")
-    if any(len(row) != limits for row in result.error_cdf) or bool(result.error_cdf) != bool(
-        result.rmse and limits
-    ):
+    asked = bool(result.rmse and limits)
+    if any(len(row) != limits for row in result.error_cdf) or bool(result.error_cdf) != asked:
         raise DamagedError("error_cdf: not the fractions that its settings ask for")
     if bool(result.ranking) != ("ranking" in settings):
         raise DamagedError("ranking: not what its settings ask for")

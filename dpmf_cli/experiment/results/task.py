@@ -141,11 +141,6 @@ PER_EPSILON = ("claimed", "provable", "mu", "multiplier")
 _COLUMNS = TypeAdapter(dict[str, tuple[Number, ...]])
 
 
-def _is_step(step: dict[str, Any]) -> dict[str, Any]:
-    _Step.model_validate(step)
-    return step
-
-
 @with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True)
 class TaskResult:
@@ -166,7 +161,9 @@ class TaskResult:
     rmse: tuple[Number, ...]
     claimed: tuple[Number, ...]
     provable: tuple[Number, ...]
-    ledger: tuple[Annotated[dict[str, Any], AfterValidator(_is_step)], ...]
+    ledger: tuple[
+        Annotated[dict[str, Any], AfterValidator(lambda step: _Step.model_validate(step) and step)], ...
+    ]
     error_cdf: tuple[tuple[Fraction, ...], ...] = ()
     records: Annotated[
         RecordCosts | None, BeforeValidator(lambda value: RecordCosts(**_COLUMNS.validate_python(value)))

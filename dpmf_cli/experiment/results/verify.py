@@ -53,7 +53,8 @@ class Verified:
         found = {
             path: (path, replace(task, epsilons=self.grids[path]), experiment)
             for experiment in self.experiments
-            for path, task in _files_of(experiment.folder, experiment.ran)
+            for task, paths in _paths_of_each(experiment.folder, experiment.ran)
+            for path in paths
             if path in self.grids
         }
         return sorted(found.values(), key=lambda each: each[0])
@@ -70,9 +71,8 @@ def verify_results(root: Path, folders: Folders) -> Verified:
     for path in sorted(root.glob(f"*/{MANIFEST}")):
         _add_experiment(found, path.parent, None)
     if not any((found.grids, found.tasks.off, found.manifests.sound, found.manifests.off)):
-        raise DpmfError(
-            f"{root}: no results here; name a folder of results, the folder of an experiment, or a config"
-        )
+        fix = "name a folder of results, the folder of an experiment, or a config"
+        raise DpmfError(f"{root}: no results here; {fix}")
     found.cache = of_cache(folders.cache)
     _add_data(found)
     return found
@@ -91,7 +91,7 @@ def verify_experiment(folder: Path, folders: Folders, base: Path | None = None) 
     except DpmfError:
         pass  # reported below, by `_add_experiment`
     else:
-        for path in sorted({path for path, _ in _files_of(folder, ran)}):
+        for path in sorted({path for _, paths in _paths_of_each(folder, ran) for path in paths}):
             _add_task(found, path, folder.parent)
         found.cache = of_cache(folders.cache, ran.data.checksums)
     _add_experiment(found, folder, base)
@@ -126,11 +126,6 @@ def _paths_of_each(folder: Path, ran: Ran) -> Iterator[tuple[Task, list[Path]]]:
     """Each task of what was run, with its existing files."""
     for entry in ran.config.entries:
         yield from Store(folder.parent).paths_of_each(tasks_of(ran.config, entry, ran.data))
-
-
-def _files_of(folder: Path, ran: Ran) -> Iterator[tuple[Path, Task]]:
-    """The existing task files of what was run, each with its task."""
-    return ((path, task) for task, paths in _paths_of_each(folder, ran) for path in paths)
 
 
 def _add_task(found: Verified, path: Path, root: Path) -> None:
@@ -189,11 +184,8 @@ def _add_files(files: Soundness, folder: Path, manifest: dict[str, Any]) -> None
         fix = drawn if name.endswith((".html", ".pdf")) else _again(manifest)
         files.add(folder / name, _fault(folder / name, digest), fix)
     covered = {MANIFEST, *hashes}
-    others = [
-        path.name
-        for path in sorted(folder.iterdir())
-        if path.is_file() and path.name not in covered and not path.name.startswith(WRITING)
-    ]
+    there = [path.name for path in sorted(folder.iterdir()) if path.is_file()]
+    others = [name for name in there if name not in covered and not name.startswith(WRITING)]
     if others:
         older = ", made by an older version: run its config again to cover tables"
         files.notes.append(

@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -79,32 +80,23 @@ def cost_in_parts(algorithm: Algorithm, shape: Shape, grid: int, within: float) 
 
 def joined(results: Sequence[TaskResult]) -> TaskResult:
     """Joins the results for the parts of a grid, in order, into the result for the grid."""
-    steps = zip(*(result.ledger for result in results), strict=True)
+
+    def strung(parts: Sequence[Any], names: Iterable[str]) -> dict[str, tuple[Any, ...]]:
+        """Attributes that are tuples over ε, concatenated over the parts."""
+        return {name: tuple(value for part in parts for value in getattr(part, name)) for name in names}
+
     records = [result.records for result in results if result.records]
-    return TaskResult(
-        **_strung(results, ("epsilons", "rmse", "claimed", "provable", "error_cdf", "ranking")),
-        others={
-            key: tuple(value for result in results for value in result.others[key])
-            for key in results[0].others
-        },
-        ledger=tuple(map(_joined_step, steps)),
-        records=RecordCosts(**_strung(records, [each.name for each in fields(RecordCosts)]))
-        if records
-        else None,
+    costs = RecordCosts(**strung(records, [each.name for each in fields(RecordCosts)])) if records else None
+    others = {key: tuple(chain(*(result.others[key] for result in results))) for key in results[0].others}
+    steps = tuple(
+        {
+            key: list(chain(*(step[key] for step in parts))) if isinstance(first, list) else first
+            for key, first in parts[0].items()
+        }
+        for parts in zip(*(result.ledger for result in results), strict=True)
     )
-
-
-def _joined_step(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Joins one step's ledger records for the parts of a grid: lists over ε are concatenated."""
-    return {
-        key: [value for record in records for value in record[key]] if isinstance(first, list) else first
-        for key, first in records[0].items()
-    }
-
-
-def _strung(parts: Sequence[Any], names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-    """Attributes that are tuples over ε, concatenated over the parts."""
-    return {name: tuple(value for part in parts for value in getattr(part, name)) for name in names}
+    columns = strung(results, ("epsilons", "rmse", "claimed", "provable", "error_cdf", "ranking"))
+    return TaskResult(**columns, others=others, ledger=steps, records=costs)
 
 
 @dataclass(frozen=True)
@@ -192,7 +184,6 @@ Batch = tuple[Task, ...]
 """One task, or several that share a fit, executed together in one process."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-_TRY_AGAIN = "free some space and run the same command again. Finished tasks are kept"
 
 
 def together(tasks: Iterable[Task]) -> list[Batch]:
@@ -230,9 +221,9 @@ def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:
         raise DpmfError(f"{first.algorithm.name}: {error}") from None
     except OSError as error:
         if error.errno in _FULL:
-            raise DpmfError(
-                f"{error.filename or 'the disk'}: cannot be written: {error.strerror}; {_TRY_AGAIN}"
-            ) from None
+            what = f"{error.filename or 'the disk'}: cannot be written: {error.strerror}"
+            fix = "free some space and run the same command again. Finished tasks are kept"
+            raise DpmfError(f"{what}; {fix}") from None
         failure = traceback.format_exc()
     except MemoryError:
         raise DpmfError(
@@ -243,11 +234,8 @@ def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:
         failure = traceback.format_exc()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     seconds = (time.thread_time() - begin) / len(tasks)
-    where = f"{platform.node()}:{os.getpid()}"
-    return [
-        Outcome(task, result, seconds, where, provenance.cpu(), peak, failure)
-        for task, result in zip(tasks, results, strict=True)
-    ]
+    how = seconds, f"{platform.node()}:{os.getpid()}", provenance.cpu(), peak, failure
+    return [Outcome(task, result, *how) for task, result in zip(tasks, results, strict=True)]
 
 
 @lru_cache(maxsize=1)

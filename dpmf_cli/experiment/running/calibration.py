@@ -80,7 +80,7 @@ def known(cache: Path, cores: int) -> Machine | None:
 def _makes_sense(machine: Machine) -> bool:
     sizes, seconds = [size for size, _ in machine.lines], [seconds for _, seconds in machine.lines]
     factors = (machine.kernels, machine.passes, machine.start.seconds, machine.start.bytes, *sizes)
-    if not all(math.isfinite(number) for number in (*factors, *seconds)):
+    if not all(map(math.isfinite, (*factors, *seconds))):
         return False
     return min(factors) > 0 and bool(sizes) and min(seconds) >= 0 and sizes == sorted(set(sizes))
 
@@ -100,19 +100,15 @@ def measure(program: str) -> Machine:
 def _start(program: str) -> Cost:
     """The cost of a process that imports a program; the reference machine's if this system does not tell."""
     try:
-        told = [_start_once(program) for _ in range(_STARTS)]
+        # The last line has CPU seconds and resident pages: the environment may print others before it.
+        said = (
+            subprocess.check_output(python(_START, program), stderr=subprocess.PIPE, text=True)
+            for _ in range(_STARTS)
+        )
+        seconds, pages = zip(*(map(float, each.splitlines()[-1].split()) for each in said), strict=True)
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return REFERENCE.start
-    return Cost(
-        min(seconds for seconds, _ in told), os.sysconf("SC_PAGE_SIZE") * max(pages for _, pages in told)
-    )
-
-
-def _start_once(program: str) -> tuple[float, float]:
-    """CPU seconds and resident pages of one start, from the last line: the environment may print others before it."""
-    done = subprocess.run(python(_START, program), capture_output=True, text=True, check=True)
-    seconds, pages = map(float, done.stdout.splitlines()[-1].split())
-    return seconds, pages
+    return Cost(min(seconds), os.sysconf("SC_PAGE_SIZE") * max(pages))
 
 
 def _visit(rows: int) -> float:

@@ -82,9 +82,8 @@ def portions_of(config: ExperimentConfig, dataset: Dataset) -> tuple[Portion, ..
     ratings, identity, found = dataset.ratings, dataset.identity, []
     growth, recent = config.growth, config.test == "recent"
     if len(ratings) < config.folds:
-        raise DpmfError(
-            f"{identity.title} has {len(ratings)} ratings, fewer than the {config.folds} folds asked for"
-        )
+        fewer = f"fewer than the {config.folds} folds asked for"
+        raise DpmfError(f"{identity.title} has {len(ratings)} ratings, {fewer}")
     if growth is None and not recent:
         return ()
     order: Order = growth.order if growth else "timestamp"
@@ -97,10 +96,9 @@ def portions_of(config: ExperimentConfig, dataset: Dataset) -> tuple[Portion, ..
         counts = np.bincount(folds[folds >= 0], minlength=config.folds)
         if not (counts[: config.folds_run].all() and (counts > 0).sum() > 1):
             fix = "begin `growth.portions` with a larger portion" if growth else "take fewer `folds`"
-            raise DpmfError(
-                f"{identity.title}: {share:g} of the ratings are {counts.sum()}, too few for a test and a training "
-                f"rating in each of {config.folds} folds; {fix}"
-            )
+            few = f"too few for a test and a training rating in each of {config.folds} folds"
+            what = f"{share:g} of the ratings are {counts.sum()}"
+            raise DpmfError(f"{identity.title}: {what}, {few}; {fix}")
         found.append(portion(ratings, share, order, np.flatnonzero(folds >= 0)))
     return tuple(found) if growth else ()
 

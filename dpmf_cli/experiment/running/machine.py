@@ -47,5 +47,3 @@ REFERENCE = Machine(
     1.0, 1.0, ((1 << 20, 5e-11), (1 << 23, 5e-10), (1 << 26, 5e-9), (1 << 28, 7e-9)), Cost(1.2, 191e6)
 )
 """A virtual Intel Xeon (Emerald Rapids) of 2025, on which the constants of the algorithms' `cost` were measured."""
-REFERENCE_CORES, REFERENCE_MEMORY = 2, 8 << 30
-"""The part of that machine that ARTIFACT.md asks for: cores, and bytes of memory."""

@@ -4,11 +4,9 @@ Costs are estimated from constants measured on the reference machine.
 """
 
 import math
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,18 +14,16 @@ import numpy as np
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.cost import NOTHING, Cost, Shape
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.datasets import DataIdentity, Dataset, Folders, Sizes, known, sizes
-from dpmf_cli.datasets.loading import expected
-from dpmf_cli.datasets.spec import CsvSpec, SyntheticSpec
+from dpmf_cli.datasets.spec import SyntheticSpec
 from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.evaluation.top_items import users_at_once
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import Task, tasks_of
-from dpmf_cli.experiment.running.batches import Batch, cost_in_parts, room, room_of, together
+from dpmf_cli.experiment.running.batches import Batch, cost_in_parts, room, together
 from dpmf_cli.experiment.running.cutting import held_out_share, training_shape
-from dpmf_cli.experiment.running.machine import REFERENCE, REFERENCE_CORES, REFERENCE_MEMORY, Machine
+from dpmf_cli.experiment.running.machine import REFERENCE, Machine
 
 PROCESS_BYTES = 49e6
 """Resident memory of a process that has run kernels and drawn figures, beside its imports and the ratings."""
@@ -46,12 +42,6 @@ made, in the memory map of all columns and in the folds."""
 MADE_SECONDS, MADE_BYTES, MAKING_BYTES = 4.5e-7, 12.5, 3.7e8
 """Per synthetic rating: time and memory to generate it. Then the memory of the process with a block of ratings
 (`datasets.synthetic`)."""
-
-TASK_BYTES, LANE_BYTES, FILES_BYTES, BLOCK = 1_000.0, 400.0, 4e5, 4096
-"""Disk space: a result, and each of its ε; the tables and figures of an experiment; the block to which file sizes are
-rounded up."""
-KEPT_BYTES, TIME_BYTES = 12.0, 8.0
-"""Disk space in the cache per rating, and per time stamp of a rating."""
 
 
 def in_order(tasks: Iterable[Task]) -> list[Task]:
@@ -91,12 +81,6 @@ def costs_of(
             ranked = _ranking_cost(task, shape, predicted, machine)
             costs[task.key] = Cost(fit + measured + ranked.seconds, max(whole.bytes, held) + ranked.bytes)
     return costs
-
-
-def disk_bytes(tasks: Iterable[Task], ratings: int, *, timestamps: bool) -> float:
-    """Bytes that an experiment with these tasks leaves on the disk: results, tables and figures, cached ratings."""
-    results = sum(math.ceil((TASK_BYTES + LANE_BYTES * len(task.epsilons)) / BLOCK) * BLOCK for task in tasks)
-    return results + FILES_BYTES + (KEPT_BYTES + TIME_BYTES * timestamps) * ratings
 
 
 def _ranking_cost(task: Task, shape: Shape, predicted: float, machine: Machine) -> Cost:
@@ -221,7 +205,8 @@ def plan_for(config: ExperimentConfig, dataset: Dataset, store: Store, machine: 
     """The plan of a config on a data set that is present."""
     ratings = dataset.ratings
     size = Sizes(ratings.n_users, ratings.n_items, len(ratings), "counted")
-    return make_plan(config, dataset.identity, size, store, squares=sum_of_squares(ratings), machine=machine)
+    squares = float(np.square(ratings.user_counts, dtype=np.float64).sum())
+    return make_plan(config, dataset.identity, size, store, squares=squares, machine=machine)
 
 
 def plan_without_parsing(config: ExperimentConfig, folders: Folders, machine: Machine) -> tuple[Plan, Sizes]:
@@ -238,22 +223,6 @@ def plan_without_parsing(config: ExperimentConfig, folders: Folders, machine: Ma
     if dataset is not None:
         return plan_for(config, dataset, store, machine), size
     return make_plan(config, DataIdentity(spec.key, "", ""), size, store, machine=machine), size
-
-
-def reference_plan(config: ExperimentConfig) -> Plan:
-    """The plan of a config from the start, on the reference machine: the same on every machine.
-
-    The data of the config must be published or synthetic.
-    """
-    assert not isinstance(config.dataset, CsvSpec)
-    within = room_of(REFERENCE_MEMORY, REFERENCE_CORES)
-    nothing = DataIdentity(config.dataset.key, "", ""), expected(config.dataset), Store(Path(os.devnull))
-    return make_plan(config, *nothing, within=within)
-
-
-def sum_of_squares(ratings: Ratings) -> float:
-    """Σ c_u² over the users, c_u being the number of ratings of one."""
-    return float(np.square(ratings.user_counts, dtype=np.float64).sum())
 
 
 def make_plan(
@@ -282,7 +251,7 @@ def make_plan(
     found = []
     for entry in config.entries:
         tasks = list(tasks_of(config, entry, data))
-        left = tuple(store.left(tasks)) if data.checksum else tuple(tasks)
+        left = tuple(store.left(tasks) if data.checksum else tasks)
         whole = {task.key for task in tasks}
         refined = tuple(task for task in left if task.key not in whole)
         found.append((entry, config.grid(entry), len(tasks), left, refined))

@@ -253,10 +253,9 @@ def _received(connection: Connection) -> Any:
     try:
         result, error = connection.recv()
     except (EOFError, ConnectionError):
-        raise DpmfError(
-            "a worker process was killed (out of memory, or by hand); finished tasks are kept: run the same "
-            "command again, with a smaller -j if memory was short"
-        ) from None
+        again = "run the same command again, with a smaller -j if memory was short"
+        why = "a worker process was killed (out of memory, or by hand)"
+        raise DpmfError(f"{why}; finished tasks are kept: {again}") from None
     if error is not None:
         raise error
     return result

@@ -18,7 +18,7 @@ from dpmf_cli.datasets.canonical import checksum
 from dpmf_cli.datasets.soundness import Soundness
 from dpmf_cli.experiment.results import provenance
 from dpmf_cli.experiment.results.store import content
-from dpmf_cli.experiment.results.task import Task, TaskResult
+from dpmf_cli.experiment.results.task import Task
 from dpmf_cli.experiment.results.verify import RanExperiment
 from dpmf_cli.experiment.running.batches import execute
 from dpmf_cli.experiment.running.cutting import cut_ratings
@@ -47,7 +47,11 @@ def recompute(finished: Sequence[tuple[Path, Task, RanExperiment]], number: int,
         try:
             split = cut_ratings(whole, task.cut, dataset=task.data.stream, seed=task.seed, test=test)
             with threadpool_limits(1):
-                now = content(task, _as_of_then(execute([task], *split)[0], path))
+                result = execute([task], *split)[0]
+            # Without measurements that the version of dpmf which stored the file did not make.
+            then = json.loads(read_file(path))
+            others = {key: errors for key, errors in result.others.items() if key in then}
+            now = content(task, replace(result, others=others))
         except Exception as error:
             found.add(
                 path, f"computing it anew fails: {type(error).__name__}: {error}", "see docs/operations.md"
@@ -55,12 +59,6 @@ def recompute(finished: Sequence[tuple[Path, Task, RanExperiment]], number: int,
             continue
         _compare(found, path, now, experiment)
     return found
-
-
-def _as_of_then(result: TaskResult, path: Path) -> TaskResult:
-    """The result without measurements that the version of dpmf which stored the file did not make."""
-    then = json.loads(read_file(path))
-    return replace(result, others={key: errors for key, errors in result.others.items() if key in then})
 
 
 def _ratings(name: str, experiment: RanExperiment) -> Ratings:
@@ -95,10 +93,7 @@ def _compare(found: Soundness, path: Path, now: bytes, experiment: RanExperiment
             found.notes.append(f"{path}: {what}; differences up to {AGREE:g} are rounding")
             return
     versions = provenance.versions()
-    changed = [
-        f"{name} {old} then, {versions.get(name)} now"
-        for name, old in manifest.get("versions", {}).items()
-        if versions.get(name) != old
-    ]
-    what = "; ".join([what, *changed])
+    for name, old in manifest.get("versions", {}).items():
+        if versions.get(name) != old:
+            what += f"; {name} {old} then, {versions.get(name)} now"
     found.add(path, what, "move it away and run its config again, and compare; see docs/operations.md")

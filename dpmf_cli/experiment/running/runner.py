@@ -120,9 +120,8 @@ def whole_plan(configs: Iterable[ExperimentConfig], folders: Folders, *, parsing
         ratings = max(ratings, plan.ratings)
         shapes |= plan.shapes
         made[config.dataset.key] = plan.made
-    making = Cost(
-        sum(each.seconds for each in made.values()), max((each.bytes for each in made.values()), default=0)
-    )
+    most = max((each.bytes for each in made.values()), default=0)
+    making = Cost(sum(each.seconds for each in made.values()), most)
     return Plan(tuple(entries), ratings, shapes, machine, making)
 
 
@@ -149,15 +148,15 @@ def _without_shared(part: EntryPlan, seen: dict[tuple[str, int, int], set[float]
     """An entry's plan without the ε that earlier entries have. `seen` holds their ε, and gets those of this entry."""
     left, costs = list[Task](), list[Cost]()
     for task, cost in zip(part.left, part.costs, strict=True):
-        known = seen.setdefault((task.settings_hash, task.fold, task.run), set())
+        known = seen.setdefault(task.key[:3], set())
         epsilons = tuple(epsilon for epsilon in task.epsilons if epsilon not in known)
         if epsilons:
             known.update(epsilons)
             left.append(replace(task, epsilons=epsilons))
             costs.append(cost)
-    shared, here = len(part.left) - len(left), {(task.settings_hash, task.fold, task.run) for task in left}
-    refined = tuple(task for task in part.refined if (task.settings_hash, task.fold, task.run) in here)
-    return replace(part, total=part.total - shared, left=tuple(left), refined=refined, costs=tuple(costs))
+    total, here = part.total - len(part.left) + len(left), {task.key[:3] for task in left}
+    refined = tuple(task for task in part.refined if task.key[:3] in here)
+    return replace(part, total=total, left=tuple(left), refined=refined, costs=tuple(costs))
 
 
 class Datasets:

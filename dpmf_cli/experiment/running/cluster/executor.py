@@ -129,10 +129,9 @@ class Session:
             files = kept.packed(checksum, self._cache)
             size = sum(map(len, files.values()))
             if size > LARGEST_DELIVERY:
-                raise DpmfError(
-                    f"a worker lacks the ratings, and {size / 1e9:.1f} GB are too much to send: set $DPMF_CACHE, "
-                    "here and for the workers, to a folder that all machines share"
-                )
+                fix = "set $DPMF_CACHE, here and for the workers, to a folder that all machines share"
+                much = f"{size / 1e9:.1f} GB are too much to send"
+                raise DpmfError(f"a worker lacks the ratings, and {much}: {fix}")
             self._say(f"a worker lacks the ratings: sending {size / 1e6:.1f} MB to each worker, once")
             self._delivered.append(name)
             with self._connection():
@@ -162,10 +161,8 @@ class Session:
             self._alone_since = now
             self._say(f"the scheduler has no workers: waiting up to {self._wait:.0f} s for one")
         if now - self._alone_since >= self._wait:
-            raise DpmfError(
-                f"no worker came within {self._wait:.0f} s; start some (`dask worker` with the scheduler's address), "
-                "or wait longer with --wait"
-            )
+            fix = "start some (`dask worker` with the scheduler's address), or wait longer with --wait"
+            raise DpmfError(f"no worker came within {self._wait:.0f} s; {fix}")
 
     @contextmanager
     def _connection(self) -> Generator[None]:
@@ -224,18 +221,20 @@ class ClusterExecutor:
                         del left[number]
                         fruitless = 0
                         self.processes = max(self.processes, session.processes)
-                        self._tell_of_processors(outcomes)
+                        for cpu in {outcome.cpu for outcome in outcomes} - self._cpus:
+                            self._cpus.add(cpu)
+                            which = f"some workers have another processor than this machine ({cpu})"
+                            differ = "their RMSEs may differ from this machine's by rounding, about 1e-6"
+                            self._say(f"{which}: {differ}")
                         yield outcomes
             except ConnectionLostError:
                 fruitless += 1
                 if fruitless > FRUITLESS:
-                    raise DpmfError(
-                        f"{self.address}: lost {fruitless} times without a task finished in between; {KEPT}"
-                    ) from None
-                self._say(
-                    f"the connection to {self.address} was lost: waiting up to {self.wait:.0f} s for it to return; "
-                    f"{len(left)} of {len(batches)} fits are then submitted again"
-                )
+                    often = f"lost {fruitless} times without a task finished in between"
+                    raise DpmfError(f"{self.address}: {often}; {KEPT}") from None
+                waiting = f"waiting up to {self.wait:.0f} s for it to return"
+                again = f"{len(left)} of {len(batches)} fits are then submitted again"
+                self._say(f"the connection to {self.address} was lost: {waiting}; {again}")
                 seconds = max(self.wait, CONNECT_SECONDS)
 
     @contextmanager
@@ -245,24 +244,14 @@ class ClusterExecutor:
                 pool.submit(asyncio.run, _answers(self.address, seconds)).result()
             client = Client(self.address, timeout=seconds, set_as_default=False, name="dpmf")
         except (OSError, ValueError, TypeError, RuntimeError, MemoryError) as error:
-            why = str(error) or type(error).__name__
-            raise DpmfError(
-                f"{self.address}: no scheduler answers there ({why}); start one with `dask scheduler` and name it "
-                f"as tcp://host:8786; {KEPT}"
-            ) from None
+            why = f"no scheduler answers there ({str(error) or type(error).__name__})"
+            fix = "start one with `dask scheduler` and name it as tcp://host:8786"
+            raise DpmfError(f"{self.address}: {why}; {fix}; {KEPT}") from None
         try:
             yield client
         finally:
             with suppress(Exception):
                 client.close(timeout=CLOSE_SECONDS)
-
-    def _tell_of_processors(self, outcomes: list[Outcome]) -> None:
-        for cpu in {outcome.cpu for outcome in outcomes} - self._cpus:
-            self._cpus.add(cpu)
-            self._say(
-                f"some workers have another processor than this machine ({cpu}): their RMSEs may differ from "
-                "this machine's by rounding, about 1e-6"
-            )
 
 
 async def _answers(address: str, seconds: float) -> None:

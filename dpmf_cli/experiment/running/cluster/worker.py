@@ -72,10 +72,8 @@ def _check_versions(expected: Mapping[str, str]) -> None:
     names = [name for name in {**expected, **ours} if expected.get(name) != ours.get(name)]
     if names:
         differing = ", ".join(f"{name} {ours.get(name)} instead of {expected.get(name)}" for name in names)
-        raise DpmfError(
-            f"{_me()}: {differing}; its results could differ from this machine's: install the same versions on the "
-            "worker"
-        )
+        why = "its results could differ from this machine's: install the same versions on the worker"
+        raise DpmfError(f"{_me()}: {differing}; {why}")
 
 
 def _check_ratings(tasks: tuple[Task, ...]) -> None:
