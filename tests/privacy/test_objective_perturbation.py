@@ -20,8 +20,9 @@ from dpmf_cli.algorithms.zhang2018 import dp_pmf
 from dpmf_cli.audit.bounds import best_threshold, counts_of, epsilon_of_event
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
-from dpmf_cli.kernels.als import RatingsByRow, RowProblem, SideRatings, solve_perturbed
+from dpmf_cli.kernels.als import RowProblem, SideRatings, solve_perturbed
 from dpmf_cli.kernels.factors import FactorModel, factor_model
+from dpmf_cli.kernels.sums import RatingsByRow
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise

@@ -23,7 +23,7 @@ from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.clipped_gradients import descend_items
-from dpmf_cli.kernels.normal_equations import Residuals, UserParts, right_sides
+from dpmf_cli.kernels.normal_equations import Residuals, UserParts, item_equations
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian
@@ -116,7 +116,8 @@ class PrivateAlternatingMinimization(ItemAlternation):
             self.step_users(begun)
             for _ in range(self.steps):
                 sample = self.of_some(begun.parts, rng)
-                noisy = next(gradients).added_to(right_sides(begun.model, sample, slice(None)))
+                _, sides = item_equations(begun.model, sample, slice(None), with_gram=False)
+                noisy = next(gradients).added_to(sides)
                 descend_items(begun.model, noisy / self.sampling_rate, rates, self.item_ridge)
         return self.end(begun, train)
 

@@ -17,10 +17,11 @@ from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
-from dpmf_cli.kernels.als import RatingsByRow, RowProblem, SideRatings, solve_rows
-from dpmf_cli.kernels.factors import FactorModel, factor_model, move_items
+from dpmf_cli.kernels.als import RowProblem, SideRatings, solve_rows
+from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors
 from dpmf_cli.kernels.releasing import project_side
 from dpmf_cli.kernels.reports import coordinate_gradients, sums_of_reports
+from dpmf_cli.kernels.sums import RatingsByRow
 from dpmf_cli.privacy import local
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -307,7 +308,7 @@ class Aggregator:
         shape = len(self.raters), method.factors
         sums = sums_of_reports(reports.items, reports.coordinates, reports.weights, reports.numbers, shape)
         steps = method.learning_rate * method.factors * method.gradient_bound / np.maximum(self.raters, 1)
-        move_items(self.items, sums * steps[:, None, None])
+        move_factors(self.items, "items", slice(None), sums * steps[:, None, None])
         project_side(self.items, "items", method.item_norm)
 
 
