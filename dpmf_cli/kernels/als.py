@@ -24,24 +24,32 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Floats
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.compiled.lane_groups import on_each_group
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.kernels.cholesky import cholesky_solve, solve_in_ball
 from dpmf_cli.kernels.examples import USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, Side
-from dpmf_cli.kernels.lanes import (
+from dpmf_cli.kernels.lane_math import (
+    any_below,
+    below,
     clamp,
     fma,
-    load,
-    prefetch,
+    less_product,
+    over_pivot,
+    pivot_of,
     rint,
-    splat,
-    store,
-    zeros,
-    zeros_like,
+    sqrt,
 )
-from dpmf_cli.kernels.releasing import published_rows, release_row, store_within, unit_and_lanes, within
+from dpmf_cli.kernels.lanes import load, prefetch, splat, store, zeros, zeros_like
+from dpmf_cli.kernels.releasing import (
+    project,
+    published_rows,
+    release_row,
+    store_within,
+    unit_and_lanes,
+    within,
+)
 from dpmf_cli.kernels.sums import RatingsByRow, item_major
 from dpmf_cli.privacy.grid import grid_of
 from dpmf_cli.privacy.noise import LaneNoise
@@ -68,7 +76,7 @@ class RowProblem:
     Zhou et al. 2008 (ALS-WR); Friedman et al. 2016, equations 12 and 13; Chaudhuri et al. 2011 for b.
     """
 
-    regularization: float | NDArray[np.float64]
+    regularization: float | Doubles
     bound: float
     per_rating: bool = True
     ball: float = math.inf
@@ -78,11 +86,11 @@ class RowProblem:
 class Solving(NamedTuple):
     """A `RowProblem` as kernels take it. Solutions are rounded to multiples of `cell`, and shortened to `limit`."""
 
-    regularization: NDArray[np.floating]
+    regularization: Floats
     per_rating: bool
     bound: np.float32
     ball: np.floating
-    row_factors: NDArray[np.floating]
+    row_factors: Floats
     cell: float
     limit: np.floating
 
@@ -103,15 +111,6 @@ def by_user(train: Ratings) -> SideRatings:
 def by_item(train: Ratings) -> SideRatings:
     """Returns the ratings of items."""
     return SideRatings("items", item_major(train))
-
-
-@on_each_group
-def solve_rows(group: FactorLanes, ratings: SideRatings, problem: RowProblem) -> None:
-    """Solves every row's problem without noise, in place."""
-    _solve_side(group, None, ratings, problem)
-
-
-Doubles = NDArray[np.float64]
 
 
 def _plain_sums(group: FactorLanes, ratings: SideRatings, problem: RowProblem) -> tuple[Doubles, Doubles]:
@@ -218,45 +217,20 @@ def ridge_within(gram: Doubles, right: Doubles, ridge: Doubles, ball: float) -> 
 
 @noisy_kernel(_plain_solve_perturbed)
 def solve_perturbed(
-    group: FactorLanes, noise: LaneNoise, ratings: SideRatings, problem: RowProblem, limit: float
-) -> None:
-    """Solves every row's problem with b = noise, the other side fixed, then projects to ‖p‖₂ ≤ limit, in place.
-
-    The release is −Σ r̃·q + b. A solution in a ball is rounded to the grid of the ball's radius (`privacy.grid`).
-
-    noise  unit (rows, d)
-    """
-    _solve_side(group, noise, ratings, problem, limit=limit)
-
-
-@noisy_kernel(_plain_perturb_solved)
-def perturb_solved(
-    group: FactorLanes,
-    noise: LaneNoise,
-    ratings: SideRatings,
-    problem: RowProblem,
-    factors: NDArray[np.float64],
-    limit: float,
-) -> None:
-    """Sets each row p_r ← factors[r]·(p/factors[r] + noise), then projects it to ‖p_r‖₂ ≤ limit, in place.
-
-    p is the solution of the row's problem without noise, the other side fixed. A row that is not solved stays, and
-    gets no noise.
-
-    noise    unit (rows, d)
-    factors  (rows,) multipliers of the scale of each row's noise, public
-    """
-    _solve_side(group, noise, ratings, problem, factors, limit)
-
-
-def _solve_side(
     group: FactorLanes,
     noise: LaneNoise | None,
     ratings: SideRatings,
     problem: RowProblem,
-    factors: NDArray[np.float64] | None = None,
     limit: float = math.inf,
+    factors: Doubles | None = None,
 ) -> None:
+    """Solves every row's problem with b = noise, the other side fixed, then projects to ‖p‖₂ ≤ limit, in place.
+
+    The release is −Σ r̃·q + b. A solution in a ball is rounded to the grid of the ball's radius (`privacy.grid`).
+    Without noise, it is `solve_rows`; with `factors`, `perturb_solved`.
+
+    noise  unit (rows, d)
+    """
     kind = np.float32 if noise is None else np.float64
     nothing: NDArray[Any] = np.empty(0, kind)
     unit, lanes = (nothing, nothing) if noise is None else unit_and_lanes(noise, group.width)
@@ -270,6 +244,32 @@ def _solve_side(
         kind(limit),
     )
     _solve(ratings.rows, *group.own_and_other(ratings.side), solving, unit, lanes, *group.shapes)
+
+
+@on_each_group
+def solve_rows(group: FactorLanes, ratings: SideRatings, problem: RowProblem) -> None:
+    """Solves every row's problem without noise, in place."""
+    solve_perturbed.run(group, None, ratings, problem)
+
+
+@noisy_kernel(_plain_perturb_solved)
+def perturb_solved(
+    group: FactorLanes,
+    noise: LaneNoise,
+    ratings: SideRatings,
+    problem: RowProblem,
+    factors: Doubles,
+    limit: float,
+) -> None:
+    """Sets each row p_r ← factors[r]·(p/factors[r] + noise), then projects it to ‖p_r‖₂ ≤ limit, in place.
+
+    p is the solution of the row's problem without noise, the other side fixed. A row that is not solved stays, and
+    gets no noise.
+
+    noise    unit (rows, d)
+    factors  (rows,) multipliers of the scale of each row's noise, public
+    """
+    solve_perturbed.run(group, noise, ratings, problem, limit, factors)
 
 
 _ROWS: dict[str, Any] = {
@@ -380,3 +380,106 @@ def _add_to(sums, entry, factors, block, at, row, part):
     total = fma(b, load(block, row + at, part), total)
     total = fma(c, load(block, 2 * row + at, part), total)
     store(sums, entry, fma(e, load(block, 3 * row + at, part), total))
+
+
+MOST_ITERATIONS = 50
+"""Limit of Newton's iterations in `solve_in_ball`. About five suffice, but rounding may keep them from ending."""
+
+
+# A system is (A + ridge·I)p = b. Its flat array `sums` holds the lower triangle of A row by row, then b as one more
+# row, with a vector of lanes for each entry. The arrays of a call are all float32 or all float64.
+@compiled()
+def solve_in_ball(sums, ridge, ball, factor, solution, factors_of, width_of):
+    """Sets `solution` to the minimiser within ‖p‖ ≤ ball, in the lanes where the free minimiser is outside the ball.
+
+    The minimiser is p(μ) = (A + μI)⁻¹b for the μ ≥ 0 with ‖p(μ)‖ = ball. Newton's method finds μ as the root of
+    1/‖p(μ)‖ − 1/ball. This function is concave in μ, so from μ = 0 the method rises to the root without passing it
+    (Moré and Sorensen 1983). A last scaling removes the remaining excess.
+
+    factor, solution  those of the free minimiser, as `cholesky_solve` leaves them; both are changed
+    """
+    d, w = len(factors_of), len(width_of)
+    like = zeros_like(sums, width_of)
+    limit, one = splat(ball, like), splat(1.0, like)
+    outside = limit * (limit * splat(1 + 8 * np.finfo(sums.dtype).eps, like))
+    extra = like
+    for _ in range(MOST_ITERATIONS):
+        square, slope = like, like
+        for i in range(d):
+            value = load(solution, i * w, like)
+            square = fma(value, value, square)
+        if not any_below(outside, square):
+            break
+        # slope = ‖L⁻¹p‖² = pᵀ(A + μI)⁻¹p; the forward substitution reuses the rows of `solution`
+        for i in range(d):
+            row_i = i * (i + 1) // 2
+            value = load(solution, i * w, like)
+            for k in range(i):
+                value = less_product(load(factor, (row_i + k) * w, like), load(solution, k * w, like), value)
+            value = over_pivot(value, load(factor, (row_i + i) * w, like))
+            store(solution, i * w, value)
+            slope = fma(value, value, slope)
+        rise = square / slope * (sqrt(square) / limit - one)
+        extra = extra + below(outside, square, rise, like)
+        cholesky_solve(sums, ridge + extra, factor, solution, factors_of, width_of)
+    project(solution, 0, ball, factors_of, width_of)
+
+
+@compiled()
+def cholesky_solve(sums, ridge, factor, solution, factors_of, width_of):
+    """Sets solution ← (A + ridge·I)⁻¹·b in every lane, and factor ← the Cholesky factor, with L⁻¹b as one more row.
+
+    The square of a pivot is at least `ridge` in real numbers. If it falls below half of `ridge`, or below the
+    rounding error of its diagonal entry, floats cannot tell the matrix from a singular one. The square is then raised
+    to the larger of these two bounds, so that nothing becomes a NaN.
+
+    A column is solved for four rows at a time, so that an entry of the pivot's row is loaded once for all four.
+    """
+    d, w = len(factors_of), len(width_of)
+    like = zeros_like(sums, width_of)
+    half, left = ridge * splat(0.5, like), splat(16 * np.finfo(sums.dtype).eps, like)
+    for j in range(d):
+        row_j = j * (j + 1) // 2
+        value = load(sums, (row_j + j) * w, like) + ridge
+        rounding = value * left
+        least = below(half, rounding, rounding, half)
+        for k in range(j):
+            entry = load(factor, (row_j + k) * w, like)
+            value = less_product(entry, entry, value)
+        pivot = pivot_of(below(value, least, least, value))
+        store(factor, (row_j + j) * w, pivot)
+        i = j + 1
+        while i + 3 <= d:
+            row_a = i * (i + 1) // 2
+            row_b, row_c, row_e = row_a + i + 1, row_a + 2 * i + 3, row_a + 3 * i + 6
+            a = load(sums, (row_a + j) * w, like)
+            b = load(sums, (row_b + j) * w, like)
+            c = load(sums, (row_c + j) * w, like)
+            e = load(sums, (row_e + j) * w, like)
+            for k in range(j):
+                entry = load(factor, (row_j + k) * w, like)
+                a = less_product(load(factor, (row_a + k) * w, like), entry, a)
+                b = less_product(load(factor, (row_b + k) * w, like), entry, b)
+                c = less_product(load(factor, (row_c + k) * w, like), entry, c)
+                e = less_product(load(factor, (row_e + k) * w, like), entry, e)
+            store(factor, (row_a + j) * w, over_pivot(a, pivot))
+            store(factor, (row_b + j) * w, over_pivot(b, pivot))
+            store(factor, (row_c + j) * w, over_pivot(c, pivot))
+            store(factor, (row_e + j) * w, over_pivot(e, pivot))
+            i += 4
+        while i <= d:
+            row_i = i * (i + 1) // 2
+            value = load(sums, (row_i + j) * w, like)
+            for k in range(j):
+                entry = load(factor, (row_j + k) * w, like)
+                value = less_product(load(factor, (row_i + k) * w, like), entry, value)
+            store(factor, (row_i + j) * w, over_pivot(value, pivot))
+            i += 1
+    last = d * (d + 1) // 2
+    for back in range(d):
+        i = d - 1 - back
+        value = load(factor, (last + i) * w, like)
+        for k in range(i + 1, d):
+            at = (k * (k + 1) // 2 + i) * w
+            value = less_product(load(factor, at, like), load(solution, k * w, like), value)
+        store(solution, i * w, over_pivot(value, load(factor, (i * (i + 1) // 2 + i) * w, like)))

@@ -9,24 +9,15 @@ a bounded L2 norm.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Floats, Longs
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.compiled.lane_groups import of_all_groups, on_each_group
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import ITEMS, USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes
-from dpmf_cli.kernels.lanes import (
-    cast,
-    clamp,
-    doubles,
-    fma,
-    load,
-    splat,
-    sqrt,
-    store,
-    zeros,
-)
+from dpmf_cli.kernels.lane_math import below, cast, clamp, fma, sqrt
+from dpmf_cli.kernels.lanes import doubles, load, plain_dot, splat, store, zeros
 from dpmf_cli.kernels.releasing import GUARD, release_row, store_within, unit_and_lanes, within
 from dpmf_cli.kernels.sums import Columns
 from dpmf_cli.privacy.noise import LaneNoise
@@ -55,7 +46,9 @@ def _plain_step(group: FactorLanes, publish: Publish, train: Ratings, step: Batc
     error = np.clip(residuals, -bound, bound)
     for f in range(group.factors):
         error -= p[:, f] * q[:, f]
-    lengths = _plain_lengths(group.rows("users"))[users] + _plain_lengths(group.rows("items"))[items]
+    by_factor = (np.moveaxis(group.rows(side), 1, 0) for side in ("users", "items"))
+    of_users, of_items = (np.sqrt(plain_dot(rows, rows)) for rows in by_factor)
+    lengths = of_users[users] + of_items[items]
     most = np.float32(GUARD * np.float32(step.clip)) / (lengths + LEAST_LENGTH)
     error = np.clip(error, -most, most).astype(np.float64)[:, None]
     sums = np.zeros((n_users + train.n_items, group.factors, group.lanes))
@@ -67,14 +60,6 @@ def _plain_step(group: FactorLanes, publish: Publish, train: Ratings, step: Batc
         (group.rows("items"), noisy[n_users:], step.item_limit),
     ):
         side[:] = within(keep * side.astype(np.float64) + moves, limit)
-
-
-def _plain_lengths(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(m, lanes) ‖row‖₂ of rows (m, d, lanes), each square and sum rounded once, as a fused operation does."""
-    square = np.zeros((len(rows), rows.shape[2]), np.float32)
-    for f in range(rows.shape[1]):
-        square = (rows[:, f].astype(np.float64) ** 2 + square).astype(np.float32)
-    return np.sqrt(square)
 
 
 @noisy_kernel(_plain_step)
@@ -150,9 +135,7 @@ def _lengths(P, factors_of, width_of):
 
 
 @of_all_groups
-def clipped_item_gradients(
-    group: FactorLanes, train: Ratings, sampled: NDArray[np.int64], clip: float
-) -> NDArray[np.float64]:
+def clipped_item_gradients(group: FactorLanes, train: Ratings, sampled: Longs, clip: float) -> Doubles:
     """(n_items, d, E) Σ_u g_u·min(1, C/‖g_u‖) over the `sampled` users.
 
     Row i of g_u is e_ui·p_u, where e_ui is the prediction's error. A user whose ‖g_u‖ is not finite adds nothing.
@@ -166,12 +149,8 @@ def clipped_item_gradients(
 
 @of_all_groups
 def clipped_item_sums(
-    group: FactorLanes,
-    directions: NDArray[np.float64],
-    train: Ratings,
-    weights: NDArray[np.float64],
-    clip: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    group: FactorLanes, directions: Doubles, train: Ratings, weights: Doubles, clip: Doubles
+) -> tuple[Doubles, Doubles]:
     """(n_items, D, E) Σ_u g_u·min(1, C/‖g_u‖) over all users, and (n_users, E) each user's factor min(1, C/‖g_u‖).
 
     Row i of g_u is w_u·e_ui·z_u, where e_ui is the prediction's error. The factor is 0 for users without ratings, and
@@ -185,28 +164,21 @@ def clipped_item_sums(
 
 
 def _clipped_sums(
-    group: FactorLanes,
-    along: NDArray[np.floating],
-    train: Ratings,
-    sampled: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    clip: float | NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    group: FactorLanes, along: Floats, train: Ratings, sampled: Longs, weights: Doubles, clip: float | Doubles
+) -> tuple[Doubles, Doubles]:
     """(n_items, D, lanes) the sums of one group of models, and (n_users, lanes) the factors of the sampled users.
 
     along  (n_users, D, width) the directions
     """
     sums = np.zeros((train.n_items, along.shape[1], group.width))
-    left = np.zeros((train.n_users, group.width))
-    sides, most = (group.padded("users"), group.padded("items")), group.of_grid(clip, np.float64)
-    _add_clipped(sampled, Columns.of(train), *sides, along, weights, most, sums, left)
+    left, most = np.zeros((train.n_users, group.width)), group.of_grid(clip, np.float64)
+    flat = along.ravel(), weights, most, sums.reshape(-1), left.reshape(-1)
+    _add_clipped(sampled, Columns.of(train), *flat, *group.arguments)
     return sums[..., : group.lanes], left[:, : group.lanes]
 
 
 @on_each_group
-def descend_items(
-    group: FactorLanes, gradients: NDArray[np.float64], rates: NDArray[np.float64], ridge: float
-) -> None:
+def descend_items(group: FactorLanes, gradients: Doubles, rates: Doubles, ridge: float) -> None:
     """Sets Q ← Q + η(gradients − w·Q), in place; gradients (n_items, d, E), rates (E,) η, ridge w."""
     rows = group.rows("items")
     own = rows.astype(np.float64)
@@ -216,53 +188,39 @@ def descend_items(
 @compiled(
     example(
         sampled=[0, 1, 3],
-        P=lambda s: numbers(USERS, 4, 8),
-        Q=lambda s: numbers(ITEMS, 4, 8),
-        directions=lambda s: numbers(USERS, 3, 8),
+        directions=lambda s: numbers(USERS * 3 * s.w),
         weights=np.linspace(0.5, 1, USERS),
-        clip=np.linspace(0.1, 1, 8),
-        sums=np.zeros((ITEMS, 3, 8)),
-        left=np.zeros((USERS, 8)),
+        clip=lambda s: np.linspace(0.1, 1, s.w),
+        sums=lambda s: np.zeros(ITEMS * 3 * s.w),
+        left=lambda s: np.zeros(USERS * s.w),
     )
 )
-def _add_clipped(sampled, ratings, P, Q, directions, weights, clip, sums, left):
+def _add_clipped(sampled, ratings, directions, weights, clip, sums, left, P, Q, factors_of, width_of):
     _, items, values, starts = ratings
-    d, w, count = P.shape[1] - 1, P.shape[2], directions.shape[1]
-    longest = np.diff(starts).max()
-    errors, own, along = np.empty((longest, w)), np.empty((d, w)), np.empty((count, w))
-    squares, length, part = np.empty(w), np.empty(w), np.empty(w)
+    d, w, wide = len(factors_of), len(width_of), doubles(width_of)
+    row, count, endless = (d + 1) * w, len(directions) // len(left), splat(np.inf, wide)
+    most, one, errors = load(clip, 0, wide), splat(1.0, wide), np.empty(np.diff(starts).max() * w)
     for u in sampled:
-        length[:] = 0
-        for f in range(d):
-            for e in range(w):
-                own[f, e] = P[u, f, e]
+        length, squares, first, p_at = wide, wide, starts[u], u * row
         for f in range(count):
-            for e in range(w):
-                along[f, e] = directions[u, f, e]
-                length[e] += along[f, e] * along[f, e]
-        squares[:] = 0
-        first = starts[u]
+            along = load(directions, (u * count + f) * w, wide)
+            length = length + along * along
         for x in range(first, starts[u + 1]):
-            i = items[x]
-            error = errors[x - first]
-            for e in range(w):
-                error[e] = values[x] - np.float64(Q[i, d, e]) - np.float64(P[u, d, e])
-            for f in range(d):
-                for e in range(w):
-                    error[e] -= own[f, e] * Q[i, f, e]
-            for e in range(w):
-                squares[e] += error[e] * error[e]
-        for e in range(w):
-            norm = weights[u] * np.sqrt(squares[e] * length[e])
-            left[u, e] = clip[e] / norm if norm > clip[e] else 1.0
-            if not norm < np.inf:  # the presence of such a user must not show
-                left[u, e] = 0.0
-                along[:, e] = 0.0
-                errors[: starts[u + 1] - first, e] = 0.0
-            part[e] = weights[u] * left[u, e]
+            q_at = np.int64(items[x]) * row
+            error = splat(values[x], wide) - load(Q, q_at + d * w, wide) - load(P, p_at + d * w, wide)
+            for at in range(0, d * w, w):
+                error = error - load(P, p_at + at, wide) * load(Q, q_at + at, wide)
+            store(errors, (x - first) * w, error)
+            squares = squares + error * error
+        weight = splat(weights[u], wide)
+        norm = weight * sqrt(squares * length)
+        # A norm that is not finite leaves nothing: the presence of such a user must not show.
+        kept = below(norm, endless, below(most, norm, most / norm, one), wide)
+        store(left, u * w, kept)
+        part = weight * kept
         for x in range(first, starts[u + 1]):
-            error = errors[x - first]
-            to = sums[items[x]]
+            error = part * load(errors, (x - first) * w, wide)
             for f in range(count):
-                for e in range(w):
-                    to[f, e] += part[e] * error[e] * along[f, e]
+                to = (np.int64(items[x]) * count + f) * w
+                term = error * load(directions, (u * count + f) * w, wide)
+                store(sums, to, load(sums, to, wide) + below(norm, endless, term, wide))

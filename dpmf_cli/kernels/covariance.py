@@ -4,28 +4,27 @@ McSherry and Mironov 2009, section 4.4: Cov = Σ_u w_u r̂_u r̂_uᵀ and Wgt = 
 each unordered pair of items is held, measured and given noise once. A triangle is n(n + 1)/2 numbers: row i holds
 the elements (i, i) … (i, n − 1), and the rows follow each other.
 
-A matrix is summed row by row (Gustavson 1978), so that a row's sums stay in the nearest cache. A matrix of ML-1M
-(1.6·10⁸ products) takes 0.3 s on one core. User by user it takes 0.44 s, and in blocks of users through dense BLAS
-1.0 s. The terms of an element are added one by one in the order of the users. So its bytes depend on nothing else.
+A matrix is summed row by row (Gustavson 1978), so that a row's sums stay in the nearest cache. That is faster than
+user by user, or in blocks of users through dense BLAS. The terms of an element are added one by one in the order of
+the users. So its bytes depend on nothing else.
 
 For several models at once, each row is released as soon as it is summed. The float64 sums of a row lie side by
-side for all models of a group, and stay in the nearer caches. The terms are computed from the averages of each
-model during the pass, so nothing is kept for each rating. With noise, eight models of ML-1M take 0.5 s on one
-core, and one model 0.28 s. A clean triangle of `weighted_products` takes 0.3 s. As in that function, the terms of
-an element are added one by one in the order of the users.
+side for all models of a group. The terms are computed from the averages of each model during the pass, so nothing is
+kept for each rating.
 """
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Longs, Singles
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.compiled.lane_groups import Group, pad
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import ITEMS, ROWS, USERS, example, numbers, triangle
-from dpmf_cli.kernels.lanes import clamp, doubles, fma, load, splat, store, total
+from dpmf_cli.kernels.lane_math import clamp, fma, total
+from dpmf_cli.kernels.lanes import doubles, load, splat, store
 from dpmf_cli.kernels.releasing import ANCHOR
 from dpmf_cli.kernels.sums import Columns
 from dpmf_cli.privacy.noise import LaneNoise
@@ -52,8 +51,8 @@ class Raters(NamedTuple):
     starts (n_items + 1,), positions (n_ratings,) int64, places in the user-major ratings.
     """
 
-    starts: NDArray[np.int64]
-    positions: NDArray[np.int64]
+    starts: Longs
+    positions: Longs
 
     @classmethod
     def of(cls, ratings: Ratings) -> "Raters":
@@ -61,9 +60,7 @@ class Raters(NamedTuple):
         return cls(starts, np.argsort(ratings.items, kind="stable").astype(np.int64))
 
 
-def weighted_products(
-    ratings: Ratings, raters: Raters, values: NDArray[np.float64], weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def weighted_products(ratings: Ratings, raters: Raters, values: Doubles, weights: Doubles) -> Doubles:
     """Σ_u w_u v_ui v_uj for every pair of items i ≤ j, over the users who rated both: a packed triangle, float64.
 
     values (n_ratings,) v, one per rating; weights (n_users,) w. In float32, sums of so many terms would move between
@@ -89,22 +86,16 @@ def _weighted_products(ratings, raters, weights, out):
                 row[items[y]] += factor * values[y]
 
 
-def mean_ratios(
-    covariance: NDArray[np.float32], weight: NDArray[np.float32], n_items: int
-) -> tuple[float, float]:
+@compiled(example(covariance=triangle(ROWS), weight=1 + np.abs(triangle(ROWS)), n_items=ROWS))
+def mean_ratios(covariance, weight, n_items):
     """(on the diagonal, off it): the μ that minimises Σ (Cov_ij − μ·Wgt_ij)², or 0 if all weights are 0.
 
     Entries are shrunk to this average. Noise is equally large on every entry, so this estimate counts an entry by its
     weight. In ΣCov/ΣWgt, millions of empty entries would add nothing but noise (3.4 times as much on ML-1M).
+
+    Sums in float64. Complete vectors are summed lane by lane, the remaining entries of each row one by one.
     """
-    on, off = _mean_ratios(covariance, weight, np.int64(n_items), LANES)
-    return float(on), float(off)
-
-
-@compiled(example(covariance=triangle(ROWS), weight=1 + np.abs(triangle(ROWS)), n_items=ROWS))
-def _mean_ratios(covariance, weight, n_items, width_of):
-    """Sums in float64. Complete vectors are summed lane by lane, the remaining entries of each row one by one."""
-    w, wide = len(width_of), doubles(width_of)
+    w, wide = len(LANES), doubles(LANES)
     products, squares = wide, wide
     product_on, square_on, product_off, square_off = 0.0, 0.0, 0.0, 0.0
     for i in range(n_items):
@@ -135,15 +126,7 @@ def _mean_ratios(covariance, weight, n_items, width_of):
         off_diagonal=0.1,
     )
 )
-def shrink(
-    covariance: NDArray[np.float32],
-    weight: NDArray[np.float32],
-    n_items: int,
-    pull_on_diagonal: float,
-    pull_off_diagonal: float,
-    on_diagonal: float,
-    off_diagonal: float,
-) -> None:
+def shrink(covariance, weight, n_items, pull_on_diagonal, pull_off_diagonal, on_diagonal, off_diagonal):
     """Sets Cov_ij ← (Cov_ij + s·μ)/(Wgt_ij + s) in place; Wgt ≥ 0.
 
     The pull s > 0 and the average μ have one value for the diagonal and one for all other entries.
@@ -194,12 +177,12 @@ class Products(Group):
 
     ratings: Ratings
     raters: Raters
-    values: NDArray[np.float32]
-    weights: NDArray[np.float64]
-    items: NDArray[np.float64]
-    users: NDArray[np.float64]
+    values: Singles
+    weights: Doubles
+    items: Doubles
+    users: Doubles
     clamp: float
-    released: NDArray[np.float32]
+    released: Singles
 
     @property
     def width(self) -> int:

@@ -4,7 +4,7 @@ The name of an argument decides its value. The type that the machine code was co
 numbers of factors, lanes and components, float32 or float64, an array or None.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,54 +63,41 @@ def mixture_constants(shapes: Shapes) -> np.ndarray:
     return np.repeat(constants, shapes.w)
 
 
-Made = Callable[[Shapes], Any]
-_BY_NAME: dict[str, Made] = {
-    "users": lambda s: RATERS,
-    "items": lambda s: RATED,
-    "rated": lambda s: RATED,
-    "others": lambda s: RATED,
-    "keys": lambda s: RATED,
-    "values": lambda s: 3.5 + 2 * numbers(len(RATED)),
-    "residuals": lambda s: numbers(len(RATED)),
-    "starts": lambda s: STARTS,
-    "user_starts": lambda s: STARTS,
-    "raters": lambda s: (ITEM_STARTS, BY_ITEM),
-    "places": lambda s: np.arange(len(RATED))[::-1],
-    "n_users": lambda s: USERS,
-    "n_items": lambda s: ITEMS,
-    "n_keys": lambda s: ITEMS,
-    "order": lambda s: BY_ITEM,
-    "by_item": lambda s: BY_ITEM,
-    "by_user": lambda s: np.arange(len(RATED)),
-    "P": lambda s: numbers(USERS * s.row),
+_SIZES = {"n_users": USERS, "n_items": ITEMS, "n_keys": ITEMS, "n": ROWS, "key": 0x1234_5678_9ABC_DEF0}
+_RATES = {
+    "rate": 0.05,
+    "learning_rate": 0.05,
+    "regularization": 0.1,
+    "ridge": 0.2,
+    "momentum": 0.8,
+    "epochs": 2,
+}
+_BOUNDS = {"bound": 1.2, "error_bound": 1.5, "clip": 0.6, "threshold": 0.3}
+_LIMITS = {"limit": 0.9, "user_limit": 0.7, "item_limit": 0.8}
+_BY_NAME: dict[str, Any] = {
+    **_SIZES | _RATES | _BOUNDS | _LIMITS,
+    **dict.fromkeys(("items", "rated", "others", "keys"), RATED),
+    **dict.fromkeys(("starts", "user_starts"), STARTS),
+    **dict.fromkeys(("order", "by_item"), BY_ITEM),
+    "users": RATERS,
+    "values": 3.5 + 2 * numbers(len(RATED)),
+    "residuals": numbers(len(RATED)),
+    "raters": (ITEM_STARTS, BY_ITEM),
+    "places": np.arange(len(RATED))[::-1],
+    "by_user": np.arange(len(RATED)),
+    **dict.fromkeys(("P", "to_P"), lambda s: numbers(USERS * s.row)),
     "Q": lambda s: numbers(ITEMS * s.row)[::-1],
-    "to_P": lambda s: numbers(USERS * s.row),
     "to_Q": lambda s: numbers(ITEMS * s.row),
-    "unit": lambda s: 2 * numbers(len(RATED)),
+    "unit": 2 * numbers(len(RATED)),
     "noise": noise,
-    "key": lambda s: 0x1234_5678_9ABC_DEF0,
-    "rate": lambda s: 0.05,
-    "learning_rate": lambda s: 0.05,
-    "regularization": lambda s: 0.1,
-    "ridge": lambda s: 0.2,
-    "momentum": lambda s: 0.8,
-    "bound": lambda s: 1.2,
-    "error_bound": lambda s: 1.5,
-    "limit": lambda s: 0.9,
-    "user_limit": lambda s: 0.7,
-    "item_limit": lambda s: 0.8,
-    "clip": lambda s: 0.6,
-    "threshold": lambda s: 0.3,
-    "epochs": lambda s: 2,
-    "covariance": lambda s: triangle(ITEMS),
-    "similarity": lambda s: triangle(ITEMS),
-    "triangle": lambda s: triangle(ROWS),
-    "n": lambda s: ROWS,
-    "neighbours": lambda s: np.array([[1, 2, -1], [0, 4, 3], [4, 1, 0], [2, -1, -1], [0, 2, 1]]),
+    **dict.fromkeys(("covariance", "similarity"), triangle(ITEMS)),
+    "triangle": triangle(ROWS),
+    "neighbours": [[1, 2, -1], [0, 4, 3], [4, 1, 0], [2, -1, -1], [0, 2, 1]],
     "S": lambda s: numbers(ITEMS * K * s.w),
     "averages": lambda s: 3.5 + numbers(ITEMS * s.w),
-    "everywhere": lambda s: True,
+    "everywhere": True,
 }
+"""A value, or a function of the `Shapes`, for each name."""
 
 
 def example(**own: Any) -> Example:
@@ -120,12 +107,8 @@ def example(**own: Any) -> Example:
     """
 
     def arguments(kinds: Mapping[str, Any]) -> dict[str, Any]:
-        shapes = Shapes(
-            *(
-                len(kinds[name]) if name in kinds else 1
-                for name in ("factors_of", "width_of", "components_of")
-            )
-        )
+        of = ("factors_of", "width_of", "components_of")
+        shapes = Shapes(*(len(kinds[name]) if name in kinds else 1 for name in of))
         made = {**_BY_NAME, **own}
         return {name: _argument(name, made, kind, shapes) for name, kind in kinds.items()}
 
@@ -138,15 +121,15 @@ def _argument(name: str, named: Mapping[str, Any], kind: Any, shapes: Shapes) ->
     Elements of a tuple of whole numbers are never read, only counted.
     """
     made: Any = named.get(name)
+    value = made(shapes) if callable(made) else made
     if isinstance(kind, types.NamedTuple | types.NamedUniTuple):
-        own = dict(zip(kind.fields, made(shapes), strict=True)) if made else {}
+        own = {} if value is None else dict(zip(kind.fields, value, strict=True))
         parts = zip(kind.fields, kind.types, strict=True)
         return kind.instance_class(*(_argument(each, {**named, **own}, of, shapes) for each, of in parts))
     if kind is types.none:
         return None
     if isinstance(kind, types.UniTuple) and isinstance(kind.dtype, types.Integer):
         return (0,) * len(kind)
-    value = made(shapes) if callable(made) else made
     if isinstance(kind, types.Array):
         return np.array(value, as_dtype(kind.dtype), order="C")
     if isinstance(kind, types.UniTuple):

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Floats, Ints, Singles
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.compiled.lane_groups import (
     Group,
@@ -18,7 +19,8 @@ from dpmf_cli.core.compiled.lane_groups import (
     padded_width,
 )
 from dpmf_cli.kernels.examples import RATED, USERS, example, numbers
-from dpmf_cli.kernels.lanes import cast, doubles, fma, load, store, zeros
+from dpmf_cli.kernels.lane_math import cast, fma
+from dpmf_cli.kernels.lanes import doubles, load, store, zeros
 
 Side = Literal["users", "items"]
 
@@ -34,8 +36,8 @@ class FactorLanes(Group):
                   The last vector is the row's effect (user or item average), which no update touches
     """
 
-    users: NDArray[np.float32]
-    items: NDArray[np.float32]
+    users: Singles
+    items: Singles
     factors: int
 
     @property
@@ -49,39 +51,37 @@ class FactorLanes(Group):
         return self.factors_of, self.width_of, (0,) * min(PART, self.width)
 
     @property
-    def arguments(self) -> tuple[NDArray[np.float32], NDArray[np.float32], tuple[int, ...], tuple[int, ...]]:
+    def arguments(self) -> tuple[Singles, Singles, tuple[int, ...], tuple[int, ...]]:
         """The last arguments of kernels that read or change both sides: P, Q, factors_of, width_of."""
         return self.users, self.items, self.factors_of, self.width_of
 
-    def own_and_other(self, side: Side) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def own_and_other(self, side: Side) -> tuple[Singles, Singles]:
         """Returns the flat arrays of a side and of the opposite side."""
         return (self.users, self.items) if side == "users" else (self.items, self.users)
 
-    def padded(self, side: Side) -> NDArray[np.float32]:
+    def padded(self, side: Side) -> Singles:
         """(rows, d + 1, width) the factors of one side, followed by its effects: a view."""
         return self.own_and_other(side)[0].reshape(-1, self.factors + 1, self.width)
 
-    def table(self, side: Side) -> NDArray[np.float32]:
+    def table(self, side: Side) -> Singles:
         """(rows, d + 1, lanes) the factors of one side, followed by its effects: a view."""
         return self.padded(side)[..., : self.lanes]
 
-    def rows(self, side: Side) -> NDArray[np.float32]:
+    def rows(self, side: Side) -> Singles:
         """(rows, d, lanes) the factors of one side: a view, which plain code may change."""
         return self.table(side)[:, :-1]
 
-    def effects(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
+    def effects(self, users: Ints, items: Ints) -> Singles:
         """(n, lanes): IAvg(i) + UAvg(u) for each pair and model."""
         return np.asarray(self.table("users")[users, -1] + self.table("items")[items, -1])
 
-    def residuals(
-        self, users: NDArray[np.int32], items: NDArray[np.int32], values: NDArray[np.float32], bound: float
-    ) -> NDArray[np.float32]:
+    def residuals(self, users: Ints, items: Ints, values: Singles, bound: float) -> Singles:
         """(n, lanes) clamp(values − IAvg(i) − UAvg(u), ±bound), rounded as kernels round it, for plain twins."""
         limit = np.float32(bound)
         residuals = values[:, None] - self.table("items")[items, -1] - self.table("users")[users, -1]
         return np.asarray(np.clip(residuals, -limit, limit))
 
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
+    def predict(self, users: Ints, items: Ints) -> Singles:
         """(n, lanes): IAvg(i) + UAvg(u) + p_u·q_i for each pair and model."""
         out = np.empty(len(users) * self.width, np.float32)
         _predict(users, items, out, *self.arguments)
@@ -94,7 +94,7 @@ class FactorModel:
 
     groups: Sequence[FactorLanes]
 
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
+    def predict(self, users: Ints, items: Ints) -> Singles:
         """(n, E) predictions for n pairs."""
         if len(self.groups) == 1:
             return self.groups[0].predict(users, items)
@@ -104,7 +104,7 @@ class FactorModel:
         """Returns the items alone, in the same memory. An aggregator has this model if users keep their factors."""
         return FactorModel([replace(group, users=np.empty(0, np.float32)) for group in self.groups])
 
-    def with_users(self, effects: NDArray[np.floating]) -> "FactorModel":
+    def with_users(self, effects: Floats) -> "FactorModel":
         """Returns these items, in the same memory, with users that have `effects` (n_users, E) and factors 0."""
 
         def of(group: FactorLanes) -> FactorLanes:
@@ -115,7 +115,7 @@ class FactorModel:
         return FactorModel([of(group) for group in self.groups])
 
     @property
-    def published(self) -> dict[str, NDArray[np.float32]]:
+    def published(self) -> dict[str, Singles]:
         """users (n_users, d + 1, E) and items (n_items, d + 1, E): the last element of a row is its effect."""
         sides: tuple[Side, ...] = ("users", "items")
         return {side: of_all_groups(FactorLanes.table)(self, side) for side in sides}
@@ -133,35 +133,24 @@ class FactorModel:
 
 
 @on_each_group
-def move_items(group: FactorLanes, moves: NDArray[np.floating]) -> None:
-    """q_i ← q_i + moves[i], in place; moves (n_items, d, E)."""
-    move_factors(group, "items", slice(None), moves)
-
-
-@on_each_group
-def set_items(group: FactorLanes, items: slice, factors: NDArray[np.floating]) -> None:
+def set_items(group: FactorLanes, items: slice, factors: Floats) -> None:
     """q_i ← factors[i] for the n `items`, in place; factors (n, d, E)."""
     group.padded("items")[items, :-1] = group.of_grid(factors)
 
 
 @on_each_group
-def move_factors(group: FactorLanes, side: Side, columns: slice, moves: NDArray[np.floating]) -> None:
+def move_factors(group: FactorLanes, side: Side, columns: slice, moves: Floats) -> None:
     """Adds `moves` (rows, k, E) to k `columns` of the factors of one side, in place."""
     group.padded(side)[:, :-1][:, columns] += group.of_grid(moves)
 
 
 @on_each_group
-def set_effects(group: FactorLanes, side: Side, effects: NDArray[np.floating]) -> None:
+def set_effects(group: FactorLanes, side: Side, effects: Floats) -> None:
     """Sets the effects of one side to `effects` (rows, E), in place."""
     group.padded(side)[:, -1] = group.of_grid(effects)
 
 
-def factor_model(
-    users: NDArray[np.float64],
-    items: NDArray[np.float64],
-    user_effects: NDArray[np.float64],
-    item_effects: NDArray[np.float64],
-) -> FactorModel:
+def factor_model(users: Doubles, items: Doubles, user_effects: Doubles, item_effects: Doubles) -> FactorModel:
     """Returns a model with start factors that are common to all models of a grid, and with each model's own effects.
 
     users (n_users, d), items (n_items, d); user_effects (n_users, E), item_effects (n_items, E).
@@ -174,7 +163,7 @@ def factor_model(
     return FactorModel([of(part) for part in groups(user_effects.shape[1])])
 
 
-def _rows(factors: NDArray[np.floating], effects: NDArray[np.floating]) -> NDArray[np.float32]:
+def _rows(factors: Floats, effects: Floats) -> Singles:
     """Flat rows of factors, (rows, d) common to all lanes or (rows, d, lanes), and effects (rows, lanes)."""
     width = padded_width(effects.shape[1])
     out = aligned((len(factors), factors.shape[1] + 1, width))
@@ -209,28 +198,15 @@ def plus_dot(start, p_at, q_at, P, Q, factors_of, width_of):
     return value
 
 
-@dataclass(frozen=True)
-class UserFactors:
-    """A copy of the users' factors, to tell how far they move.
-
-    groups  flat float32 arrays, as `FactorLanes.users`
-    """
-
-    groups: tuple[NDArray[np.float32], ...]
-
-    @classmethod
-    def of(cls, model: FactorModel) -> Self:
-        return cls(tuple(group.users.copy() for group in model.groups))
-
-    def moved(self, model: FactorModel) -> NDArray[np.float64]:
-        """(E,) ‖U − U′‖/‖U‖ of each model, where U′ is this copy. Averages, which do not move, do not count."""
-        found = []
-        for before, group in zip(self.groups, model.groups, strict=True):
-            squares = np.zeros(2 * group.width)
-            _squares(group.users, before, squares, group.factors_of, group.width_of)
-            norms, distances = np.sqrt(squares).reshape(2, group.width)[:, : group.lanes]
-            found.append(distances / np.maximum(norms, 1e-30))
-        return np.concatenate(found)
+def users_moved(before: Sequence[Singles], model: FactorModel) -> Doubles:
+    """(E,) ‖U − U′‖/‖U‖ of each model, where U′ are copies of the groups' users. Averages do not count."""
+    found = []
+    for then, group in zip(before, model.groups, strict=True):
+        squares = np.zeros(2 * group.width)
+        _squares(group.users, then, squares, group.factors_of, group.width_of)
+        norms, distances = np.sqrt(squares).reshape(2, group.width)[:, : group.lanes]
+        found.append(distances / np.maximum(norms, 1e-30))
+    return np.concatenate(found)
 
 
 @compiled(

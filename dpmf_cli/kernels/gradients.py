@@ -10,29 +10,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Flags, Floats, Ints, Singles
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, groups, on_each_group
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side, predicted
-from dpmf_cli.kernels.lanes import (
-    cast,
-    doubles,
-    fma,
-    lanes_where,
-    load,
-    plain_fma,
-    prefetch,
-    splat,
-    store,
-    zeros,
-)
+from dpmf_cli.kernels.lane_math import below, cast, fma, lanes_where
+from dpmf_cli.kernels.lanes import doubles, load, plain_fma, prefetch, splat, store, zeros
 from dpmf_cli.kernels.releasing import released, unit_and_lanes
+from dpmf_cli.kernels.sgd import LINE
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
-
-FLOATS_OF_LINE = 16
-"""How many float32 a cache line has."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +32,16 @@ class SampledVisits:
     bits  for each group of models (n,) uint16, bit e set where model e of the group has the rating
     """
 
-    users: NDArray[np.int32]
-    items: NDArray[np.int32]
-    values: NDArray[np.float32]
+    users: Ints
+    items: Ints
+    values: Singles
     bits: Sequence[NDArray[np.uint16]]
 
 
-def sample_bits(kept: NDArray[np.bool_]) -> tuple[NDArray[np.uint16], ...]:
+def sample_bits(kept: Flags) -> tuple[NDArray[np.uint16], ...]:
     """Returns the bits of visits; `kept` (n, E) says which model has which rating."""
 
-    def of(mine: NDArray[np.bool_]) -> NDArray[np.uint16]:
+    def of(mine: Flags) -> NDArray[np.uint16]:
         return np.asarray((mine * (1 << np.arange(mine.shape[1]))).sum(axis=1).astype(np.uint16))
 
     return tuple(of(kept[:, part]) for part in groups(kept.shape[1]))
@@ -74,10 +63,10 @@ class DescentLanes(FactorLanes):
     """
 
     momentum: np.float32
-    sums: dict[Side, NDArray[np.float32]]
-    speeds: dict[Side, NDArray[np.float32]]
+    sums: dict[Side, Singles]
+    speeds: dict[Side, Singles]
 
-    def rows_of(self, flat: NDArray[np.float32]) -> NDArray[np.float32]:
+    def rows_of(self, flat: Singles) -> Singles:
         """(rows, d, lanes) a view of sums or speeds."""
         return flat.reshape(-1, self.factors + 1, self.width)[:, :-1, : self.lanes]
 
@@ -90,7 +79,7 @@ class Descent:
 
     def __init__(self, model: FactorModel, momentum: float) -> None:
         def of(group: FactorLanes) -> DescentLanes:
-            sides: dict[Side, NDArray[np.float32]] = {"users": group.users, "items": group.items}
+            sides: dict[Side, Singles] = {"users": group.users, "items": group.items}
             sums = {side: np.zeros_like(flat) for side, flat in sides.items()}
             speeds = {side: np.zeros_like(flat if momentum else flat[:0]) for side, flat in sides.items()}
             return DescentLanes(**vars(group), momentum=np.float32(momentum), sums=sums, speeds=speeds)
@@ -109,7 +98,7 @@ def sum_gradients(
 
 
 def _plain_step(
-    group: DescentLanes, publish: Publish, side: Side, rates: NDArray[np.floating], regularization: float
+    group: DescentLanes, publish: Publish, side: Side, rates: Floats, regularization: float
 ) -> None:
     """The plain twin. It measures the gradients −Σ e·v of a side's rows, in models that step."""
     rate = rates[group.part].astype(np.float32)
@@ -131,11 +120,7 @@ def _plain_step(
 
 @noisy_kernel(_plain_step)
 def step_noisy(
-    group: DescentLanes,
-    noise: LaneNoise | None,
-    side: Side,
-    rates: NDArray[np.floating],
-    regularization: float,
+    group: DescentLanes, noise: LaneNoise | None, side: Side, rates: Floats, regularization: float
 ) -> None:
     """Sets u ← u − rate·(grid(−Σ e·v + noise) + λ·u), otherwise as `step_side`; noise unit (rows, d).
 
@@ -150,7 +135,6 @@ def step_noisy(
         group.sums[side],
         group.speeds[side],
         own,
-        (own == 0).astype(np.float32),
         np.float32(regularization),
         group.momentum,
         *unit_and_lanes(noise, group.width),
@@ -160,7 +144,7 @@ def step_noisy(
 
 
 @on_each_group
-def step_side(group: DescentLanes, side: Side, rates: NDArray[np.floating], regularization: float) -> None:
+def step_side(group: DescentLanes, side: Side, rates: Floats, regularization: float) -> None:
     """Sets u ← u + rate·(Σ e·v − λ·u) in the models with a rate above 0, and resets their sums. Other models wait.
 
     u are the rows of the side, v those of the other. With momentum μ, a step also adds μ times the previous step.
@@ -179,7 +163,7 @@ def _add_gradients(users, items, values, bits, to_P, to_Q, both, P, Q, factors_o
             continue
         p_at, q_at = np.int64(users[x]) * row, np.int64(items[x]) * row
         ahead = np.int64(items[min(x + 2, last)]) * row
-        for at in range(ahead, ahead + d * w, FLOATS_OF_LINE):
+        for at in range(ahead, ahead + d * w, LINE):
             prefetch(Q, at)
             prefetch(to_Q, at)
         left = splat(values[x], like) - predicted(p_at, q_at, P, Q, factors_of, width_of)
@@ -204,15 +188,15 @@ def _add_gradients(users, items, values, bits, to_P, to_Q, both, P, Q, factors_o
     example(
         speed=lambda s: numbers(USERS * s.row),
         rates=lambda s: np.arange(s.w) % 3 / 10,
-        waits=lambda s: np.arange(s.w) % 3 == 0,
         unit=lambda s: numbers(USERS * s.d),
     )
 )
-def _step_rows(P, to_P, speed, rates, waits, ridge, momentum, unit, noise, factors_of, width_of):
+def _step_rows(P, to_P, speed, rates, ridge, momentum, unit, noise, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
-    rate, wait = load(rates, 0, like), load(waits, 0, like)
-    go, weight, keep = splat(np.float32(1), like) - wait, splat(-ridge, like), splat(momentum, like)
+    rate, one = load(rates, 0, like), splat(np.float32(1), like)
+    wait, weight, keep = below(like, rate, like, one), splat(-ridge, like), splat(momentum, like)
+    go = one - wait
     slow = fma(keep, go, wait)
     for r in range(len(P) // row):
         for f in range(d):

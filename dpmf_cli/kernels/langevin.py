@@ -6,13 +6,13 @@ Rows are float32, and the ratings decide when a row gets noise. So no ε is prov
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import ITEMS, RATED, USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, Side
-from dpmf_cli.kernels.lanes import doubles, load, store
+from dpmf_cli.kernels.lanes import doubles, load, splat, store
 from dpmf_cli.kernels.releasing import released, unit_and_lanes
 from dpmf_cli.kernels.sums import Columns
 from dpmf_cli.privacy.noise import LaneNoise
@@ -27,44 +27,32 @@ class Round:
     decay   {side: (rows, d + 1, E)} η·(n/n_row)·s·λ, for a row's factors and, last, for its bias
     """
 
-    drift: NDArray[np.float64]
-    decay: dict[Side, NDArray[np.float64]]
+    drift: Doubles
+    decay: dict[Side, Doubles]
 
 
-def visits_between(train: Ratings) -> NDArray[np.float64]:
+def visits_between(train: Ratings) -> Doubles:
     """(2·n_ratings + n_users + n_items,) square roots of the numbers of visits since a row's last visit.
 
     Each visit has two, one for its user and one for its item. After these come the numbers at the
     end of a round, of all users, then of all items.
     """
-    last_of_user, last_of_item = np.zeros(train.n_users, np.int64), np.zeros(train.n_items, np.int64)
-    gaps = np.empty(2 * len(train) + train.n_users + train.n_items)
-    _count_visits(train.users, train.items, last_of_user, last_of_item, gaps)
-    return np.sqrt(gaps)
+    n, between, at_the_end = len(train), [], []
+    for rows, count in ((train.users, train.n_users), (train.items, train.n_items)):
+        order, before, last = (
+            np.argsort(rows, kind="stable"),
+            np.zeros(n, np.int64),
+            np.zeros(count, np.int64),
+        )
+        again = rows[order[1:]] == rows[order[:-1]]
+        before[order[1:][again]] = order[:-1][again]
+        last[rows] = np.arange(n)
+        between.append(np.arange(n) - before)
+        at_the_end.append(n - last)
+    return np.asarray(np.sqrt(np.concatenate([np.stack(between, axis=1).ravel(), *at_the_end])))
 
 
-@compiled(
-    example(
-        last_of_user=np.zeros(USERS, np.int64),
-        last_of_item=np.zeros(ITEMS, np.int64),
-        gaps=np.zeros(2 * len(RATED) + USERS + ITEMS),
-    )
-)
-def _count_visits(users, items, last_of_user, last_of_item, gaps):
-    n = len(users)
-    for x in range(n):
-        u, i = users[x], items[x]
-        gaps[2 * x], gaps[2 * x + 1] = x - last_of_user[u], x - last_of_item[i]
-        last_of_user[u] = last_of_item[i] = x
-    for u in range(len(last_of_user)):
-        gaps[2 * n + u] = n - last_of_user[u]
-    for i in range(len(last_of_item)):
-        gaps[2 * n + len(last_of_user) + i] = n - last_of_item[i]
-
-
-def _plain_round(
-    group: FactorLanes, publish: Publish, train: Ratings, roots: NDArray[np.float64], of: Round
-) -> None:
+def _plain_round(group: FactorLanes, publish: Publish, train: Ratings, roots: Doubles, of: Round) -> None:
     """The plain twin. It measures a row divided by the square root of the number of visits since its last visit."""
     rows = {side: group.table(side).astype(np.float64) for side in ("users", "items")}
     drift = of.drift[group.part]
@@ -92,9 +80,7 @@ def _plain_round(
 
 
 @noisy_kernel(_plain_round)
-def langevin_round(
-    group: FactorLanes, noise: LaneNoise, train: Ratings, roots: NDArray[np.float64], of: Round
-) -> None:
+def langevin_round(group: FactorLanes, noise: LaneNoise, train: Ratings, roots: Doubles, of: Round) -> None:
     """Runs one round, in place, in the order of the ratings. At each visit of user u and item i:
 
         (p_u, b_u) ← (p_u, b_u) + √(visits since u's last)·noise,   and item i's row likewise
@@ -126,27 +112,22 @@ def langevin_round(
 def _round(ratings, roots, unit, noise, multipliers, P, Q, factors_of, width_of):
     users, items, values, _ = ratings
     drift, of_users, of_items = multipliers
-    d, w, n = len(factors_of), len(width_of), len(values)
-    row, dot = (d + 1) * w, np.empty(w)
+    d, w, n, wide = len(factors_of), len(width_of), len(values), doubles(width_of)
+    row, one = (d + 1) * w, splat(1.0, wide)
     for x in range(n):
-        p_at, q_at = np.int64(users[x]) * row, np.int64(items[x]) * row
+        p_at, q_at, dot = np.int64(users[x]) * row, np.int64(items[x]) * row, wide
         _shake(P, p_at, roots[2 * x], unit, 2 * x, noise, factors_of, width_of)
         _shake(Q, q_at, roots[2 * x + 1], unit, 2 * x + 1, noise, factors_of, width_of)
-        for e in range(w):
-            dot[e] = 0
-        for f in range(d):
-            for e in range(w):
-                dot[e] += np.float64(P[p_at + f * w + e]) * Q[q_at + f * w + e]
-        for e in range(w):
-            bias = np.float64(P[p_at + d * w + e]) + Q[q_at + d * w + e]
-            dot[e] = drift[e] * (values[x] - dot[e] - bias)
+        for at in range(0, d * w, w):
+            dot = dot + load(P, p_at + at, wide) * load(Q, q_at + at, wide)
+        bias = load(P, p_at + d * w, wide) + load(Q, q_at + d * w, wide)
+        error = load(drift, 0, wide) * (splat(values[x], wide) - dot - bias)
         for f in range(d + 1):
-            for e in range(w):
-                at = f * w + e
-                p, q = np.float64(P[p_at + at]), np.float64(Q[q_at + at])
-                along_q, along_p = (q, p) if f < d else (1.0, 1.0)
-                P[p_at + at] = np.float32((1 - of_users[p_at + at]) * p + dot[e] * along_q)
-                Q[q_at + at] = np.float32((1 - of_items[q_at + at]) * q + dot[e] * along_p)
+            own, other = p_at + f * w, q_at + f * w
+            p, q = load(P, own, wide), load(Q, other, wide)
+            along_q, along_p = (q, p) if f < d else (one, one)
+            store(P, own, (one - load(of_users, own, wide)) * p + error * along_q)
+            store(Q, other, (one - load(of_items, other, wide)) * q + error * along_p)
     for u in range(len(P) // row):
         _shake(P, u * row, roots[2 * n + u], unit, 2 * n + u, noise, factors_of, width_of)
     behind = 2 * n + len(P) // row
@@ -157,13 +138,8 @@ def _round(ratings, roots, unit, noise, multipliers, P, Q, factors_of, width_of)
 @compiled()
 def _shake(P, at, root, unit, place, noise, factors_of, width_of):
     """Adds noise of `root` times its scale to one row. If `root` is 0, adds none."""
-    if root == 0:
-        return
     d, w, wide = len(factors_of), len(width_of), doubles(width_of)
-    clean = np.empty(w)
-    for f in range(d + 1):
-        for e in range(w):
-            clean[e] = P[at + f * w + e] / root
-        store(clean, 0, released(load(clean, 0, wide), unit[place * (d + 1) + f], noise, wide))
-        for e in range(w):
-            P[at + f * w + e] = np.float32(clean[e] * root)
+    times = splat(root, wide)
+    for f in range(d + 1 if root > 0 else 0):
+        clean = load(P, at + f * w, wide) / times
+        store(P, at + f * w, released(clean, unit[place * (d + 1) + f], noise, wide) * times)

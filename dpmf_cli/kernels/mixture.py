@@ -8,29 +8,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Flags, Ints, Longs, Singles
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.compiled.lane_groups import LaneValues, of_all_groups, on_each_group
 from dpmf_cli.core.ratings import UserMajor
-from dpmf_cli.kernels.als import BLOCK, PREFETCHED, add_products
-from dpmf_cli.kernels.cholesky import cholesky_solve
+from dpmf_cli.kernels.als import BLOCK, PREFETCHED, add_products, cholesky_solve
 from dpmf_cli.kernels.examples import RATED, example, mixture_constants, numbers
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side, plus_dot
-from dpmf_cli.kernels.lanes import (
-    below,
-    cast,
-    doubles,
-    exponential,
-    flush_denormals,
-    fma,
-    load,
-    prefetch,
-    restore_denormals,
-    splat,
-    store,
-    zeros,
-)
+from dpmf_cli.kernels.lane_math import below, cast, exponential, flush_denormals, fma, restore_denormals
+from dpmf_cli.kernels.lanes import doubles, load, prefetch, splat, store, zeros
 
 REFERENCE = 1 / 12
 """The variance of U[0, 1]. A ridge is relative to errors of this variance, whatever variances the mixture finds."""
@@ -46,14 +33,14 @@ class Mixture:
     proportions, variances  (K, E)
     """
 
-    proportions: NDArray[np.float64]
-    variances: NDArray[np.float64]
+    proportions: Doubles
+    variances: Doubles
 
     @property
     def components_of(self) -> tuple[int, ...]:
         return (0,) * len(self.variances)
 
-    def constants(self, group: FactorLanes) -> NDArray[np.float32]:
+    def constants(self, group: FactorLanes) -> Singles:
         """Flat (K, 3, width): ln(π_k/σ_k), −1/(2σ_k²), and 1/(12σ_k²) of each model of a group."""
         with np.errstate(divide="ignore"):  # a component that has died out
             height = np.maximum(np.log(self.proportions) - np.log(self.variances) / 2, -1e30)
@@ -67,9 +54,9 @@ class MessagesByRow(NamedTuple):
     starts (rows + 1,); others (n,) int32 each rating's row of the other side; places (n,) int32 where its values are
     """
 
-    starts: NDArray[np.int64]
-    others: NDArray[np.int32]
-    places: NDArray[np.int32]
+    starts: Longs
+    others: Ints
+    places: Ints
 
 
 @dataclass(frozen=True)
@@ -101,7 +88,7 @@ def solve_mixture(
     mixture: Mixture,
     *,
     regularization: float,
-    active: NDArray[np.bool_],
+    active: Flags,
 ) -> None:
     """Sets each row of a side to p ← argmin Σ w·(r̃ − p·q)² + n·λ·‖p‖², the other side fixed, in place.
 
@@ -166,7 +153,8 @@ def _solve(
                 for f in range(d + 1):
                     prefetch(Q, np.int64(others[ahead]) * row + f * w)
                 q_at = np.int64(others[first + k]) * row
-                target = _target(values, places[first + k], own, Q, q_at, factors_of, width_of)
+                value = load(values, np.int64(places[first + k]) * w, like)
+                target = value - (own + load(Q, q_at + d * w, like))
                 weight = load(constants, 2 * w, like)
                 if components > 1:
                     error = target - plus_dot(zeros(width_of), p_at, q_at, P, Q, factors_of, width_of)
@@ -195,12 +183,8 @@ def _solve(
 
 
 def mixture_sums(
-    model: FactorModel,
-    messages: SideMessages,
-    values: LaneValues,
-    mixture: Mixture,
-    active: NDArray[np.bool_],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    model: FactorModel, messages: SideMessages, values: LaneValues, mixture: Mixture, active: Flags
+) -> tuple[Doubles, Doubles]:
     """(K, E) N_k = Σ γ_k and (K, E) Σ γ_k·e² over all ratings, of each active model; 0 of others. Equation 12.
 
     messages  by user
@@ -216,7 +200,7 @@ def mixture_sums(
 
 
 @of_all_groups
-def residual_variances(group: FactorLanes, pairs: UserMajor, values: LaneValues) -> NDArray[np.float64]:
+def residual_variances(group: FactorLanes, pairs: UserMajor, values: LaneValues) -> Doubles:
     """(E,) the variance of ratings minus averages, over all ratings; 0 if there are no ratings."""
     moments, own = np.zeros(group.width), values.of(group.part).reshape(-1)
     for power in (1, 2):
@@ -241,7 +225,7 @@ def _moments(users, items, values, means, squared, out, P, Q, factors_of, width_
     mean = load(means, 0, total)
     for x in range(len(users)):
         own = load(P, np.int64(users[x]) * row + d * w, like)
-        target = _target(values, x, own, Q, np.int64(items[x]) * row, factors_of, width_of)
+        target = load(values, x * w, like) - (own + load(Q, np.int64(items[x]) * row + d * w, like))
         left = cast(target, mean) - mean
         total = total + (left * left if squared else left)
     store(out, 0, total)
@@ -264,7 +248,7 @@ def _sums(messages, values, constants, out, components_of, P, Q, factors_of, wid
         own = load(P, r * row + d * w, like)
         for x in range(starts[r], starts[r + 1]):
             q_at = np.int64(others[x]) * row
-            target = _target(values, places[x], own, Q, q_at, factors_of, width_of)
+            target = load(values, np.int64(places[x]) * w, like) - (own + load(Q, q_at + d * w, like))
             error = target - plus_dot(zeros(width_of), r * row, q_at, P, Q, factors_of, width_of)
             _responsibilities(error, constants, gamma, width_of, components_of)
             square = error * error
@@ -275,14 +259,6 @@ def _sums(messages, values, constants, out, components_of, P, Q, factors_of, wid
                 store(sums, at, fma(part, square, load(sums, at, like)))
         for k in range(2 * components):  # rows are added up in float64: there may be millions of ratings
             store(out, k * w, load(out, k * w, wide) + load(sums, k * w, wide))
-
-
-@compiled()
-def _target(values, place, own, Q, q_at, factors_of, width_of):
-    """Returns a rating minus the averages; `own` is the average of the row."""
-    d, w = len(factors_of), len(width_of)
-    like = zeros(width_of)
-    return load(values, np.int64(place) * w, like) - (own + load(Q, q_at + d * w, like))
 
 
 @compiled()

@@ -15,25 +15,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.compiled.lane_groups import of_all_groups, on_each_group
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.als import BLOCK, PREFETCHED, SideRatings, add_products
 from dpmf_cli.kernels.examples import BY_ITEM, ITEM_STARTS, ITEMS, RATERS, USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, plus_dot
-from dpmf_cli.kernels.lanes import (
-    below,
-    clamp,
-    doubles,
-    fma,
-    load,
-    prefetch,
-    splat,
-    sqrt,
-    store,
-)
+from dpmf_cli.kernels.lane_math import below, clamp, fma, sqrt
+from dpmf_cli.kernels.lanes import doubles, load, prefetch, splat, store
 from dpmf_cli.kernels.sums import Columns
 
 
@@ -45,13 +36,13 @@ class RatingWeights:
     items, ranks   (n_items, E); `ranks` is None if no user leaves out an item
     """
 
-    users: NDArray[np.float64]
-    items: NDArray[np.float64]
-    ranks: NDArray[np.float64] | None = None
-    last: NDArray[np.float64] | None = None
+    users: Doubles
+    items: Doubles
+    ranks: Doubles | None = None
+    last: Doubles | None = None
 
 
-def last_ranks(train: Ratings, ranks: NDArray[np.float64], most: int) -> NDArray[np.float64]:
+def last_ranks(train: Ratings, ranks: Doubles, most: int) -> Doubles:
     """(n_users, E) the `most`-th smallest rank of each user's items; inf for a user with at most `most` items.
 
     So at most `most` of a user's items have ranks up to this number.
@@ -71,7 +62,7 @@ def _last_ranks(starts, items, ranks, most, out):
             out[u, e] = np.partition(ranks[e][own], most - 1)[most - 1] if len(own) > most else np.inf
 
 
-def squared_weights(train: Ratings, weights: RatingWeights) -> NDArray[np.float64]:
+def squared_weights(train: Ratings, weights: RatingWeights) -> Doubles:
     """(n_users, E) Σ_i items[i]² over the items that each user rated and does not leave out."""
     out = np.zeros_like(weights.users)
     for lane in range(out.shape[1]):
@@ -82,7 +73,7 @@ def squared_weights(train: Ratings, weights: RatingWeights) -> NDArray[np.float6
     return out
 
 
-PerModel = float | NDArray[np.float64]
+PerModel = float | Doubles
 """One number for all models of a grid, or (E,) one for each."""
 
 
@@ -105,11 +96,11 @@ class Residuals:
 class PartLanes(NamedTuple):
     """The parts of all users in the lanes of a group, as kernels take them: flat weights, then `Residuals`."""
 
-    user_roots: NDArray[np.float64]
-    item_roots: NDArray[np.float64]
-    ranks: NDArray[np.float64]
-    last: NDArray[np.float64]
-    bound: NDArray[np.float64]
+    user_roots: Doubles
+    item_roots: Doubles
+    ranks: Doubles
+    last: Doubles
+    bound: Doubles
     after_factors: bool
 
 
@@ -149,37 +140,12 @@ def shorten_users(group: FactorLanes, limit: PerModel) -> None:
         some[:] = np.where(np.isfinite(length), shorter, 0)
 
 
-@of_all_groups
-def item_equations(
-    group: FactorLanes, parts: UserParts, items: slice
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """A (n, d(d+1)/2, E) and b (n, d, E) of the n `items`. Factors must be finite, as `shorten_users` leaves them."""
-    return _sums(group, parts, items, with_gram=True)
-
-
-@of_all_groups
-def right_sides(group: FactorLanes, parts: UserParts, items: slice) -> NDArray[np.float64]:
-    """b (n, d, E) alone; arguments as in `item_equations`."""
-    return _sums(group, parts, items, with_gram=False)[1]
-
-
-@of_all_groups
-def pooled_gram(group: FactorLanes, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(d(d+1)/2, E) Σ_u v_u·p_u·p_uᵀ over all users, v = `weights` (n_users, E): a packed lower triangle."""
-    below_diagonal = np.tril_indices(group.factors)
-    rows, out = group.rows("users"), np.empty((len(below_diagonal[0]), group.lanes))
-    for lane in range(group.lanes):
-        own = rows[..., lane].astype(np.float64)
-        out[:, lane] = (own.T @ (weights[:, group.part][:, lane, None] * own))[below_diagonal]
-    return out
-
-
-def isometric(gram: NDArray[np.float64], factors: int) -> NDArray[np.float64]:
+def isometric(gram: Doubles, factors: int) -> Doubles:
     """(…, d(d+1)/2, E) a packed triangle with √2 times its off-diagonal elements: its norm is the full matrix's."""
     return gram * _stretch(factors)
 
 
-def whole(gram: NDArray[np.float64], factors: int) -> NDArray[np.float64]:
+def whole(gram: Doubles, factors: int) -> Doubles:
     """(…, E, d, d) the symmetric matrices from which `isometric` has made gram (…, d(d+1)/2, E)."""
     packed = np.moveaxis(gram / _stretch(factors), -2, -1)
     out = np.empty((*packed.shape[:-1], factors, factors))
@@ -188,16 +154,20 @@ def whole(gram: NDArray[np.float64], factors: int) -> NDArray[np.float64]:
     return out
 
 
-def _stretch(factors: int) -> NDArray[np.float64]:
+def _stretch(factors: int) -> Doubles:
     """(d(d+1)/2, 1) 1 on the diagonal, √2 off it."""
     row, column = np.tril_indices(factors)
     return np.where(row == column, 1.0, math.sqrt(2))[:, None]
 
 
-def _sums(
-    group: FactorLanes, parts: UserParts, items: slice, *, with_gram: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """A (n, d(d+1)/2, lanes) and b (n, d, lanes) of one group. Without `with_gram`, A has no entries."""
+@of_all_groups
+def item_equations(
+    group: FactorLanes, parts: UserParts, items: slice, *, with_gram: bool = True
+) -> tuple[Doubles, Doubles]:
+    """A (n, d(d+1)/2, E) and b (n, d, E) of the n `items`. Without `with_gram`, A has no entries.
+
+    Factors must be finite, as `shorten_users` leaves them.
+    """
     d, width, train, common = group.factors, group.width, parts.train, parts.of_group(group)
     vector, kept = group.of_grid(parts.residuals.vector, np.float64), np.ones(train.n_users * width)
     if np.isfinite(vector).any():

@@ -13,22 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.compiled.lane_groups import on_each_group, pad
 from dpmf_cli.kernels.examples import USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, Side
-from dpmf_cli.kernels.lanes import (
-    any_below,
-    below,
-    doubles,
-    fma,
-    load,
-    splat,
-    sqrt,
-    store,
-    zeros,
-    zeros_like,
-)
+from dpmf_cli.kernels.lane_math import any_below, below, fma, sqrt
+from dpmf_cli.kernels.lanes import doubles, load, splat, store, zeros, zeros_like
 from dpmf_cli.privacy.noise import KeyedNoise, LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 
@@ -36,7 +27,7 @@ ANCHOR = 1.5 * 2.0**52
 """The number that is added and subtracted again, in units of the grid."""
 
 
-def noise_lanes(noise: LaneNoise | KeyedNoise, width: int) -> NDArray[np.float64]:
+def noise_lanes(noise: LaneNoise | KeyedNoise, width: int) -> Doubles:
     """(2·width,) the noise of one group, as a kernel needs it: its scales, then its grids times `ANCHOR`."""
     return pad(np.stack([noise.scale, ANCHOR * noise.grid]), width, np.float64).ravel()
 
@@ -67,9 +58,7 @@ def release_row(row, factor, unit, first, lanes, factors_of, width_of):
         store(row, at, released(clean, unit[first + f], lanes, wide) * times)
 
 
-def published_rows(
-    publish: Publish, clean: NDArray[np.float64], rows: NDArray[np.intp]
-) -> NDArray[np.float64]:
+def published_rows(publish: Publish, clean: Doubles, rows: NDArray[np.intp]) -> Doubles:
     """Publishes `clean` (m, …, lanes) in the ascending places `rows` only. Returns the result, 0 in other places."""
     out = np.zeros(clean.shape)
     for run in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1):
@@ -104,7 +93,7 @@ def project_side(group: FactorLanes, side: Side, limit: float) -> None:
     _project_rows(own, np.float32(limit), group.factors_of, group.width_of)
 
 
-def within(rows: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
+def within(rows: Doubles, limit: float) -> Doubles:
     """`rows` (m, d, lanes), each projected to the L2 norm `limit`."""
     lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
     return np.asarray(rows * np.minimum(1, limit / lengths))

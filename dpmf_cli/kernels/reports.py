@@ -3,24 +3,21 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Singles
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.compiled.lane_groups import of_all_groups
 from dpmf_cli.kernels.als import SideRatings
 from dpmf_cli.kernels.examples import ITEMS, RATED, USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel, predicted
-from dpmf_cli.kernels.lanes import load, splat, store, zeros
+from dpmf_cli.kernels.lane_math import clamp
+from dpmf_cli.kernels.lanes import doubles, load, splat, store, zeros
 
 Indices = NDArray[np.integer]
 
 
 def coordinate_gradients(
-    model: FactorModel,
-    users: Indices,
-    items: Indices,
-    coordinates: Indices,
-    values: NDArray[np.float32],
-    bound: float,
-) -> NDArray[np.float32]:
+    model: FactorModel, users: Indices, items: Indices, coordinates: Indices, values: Singles, bound: float
+) -> Singles:
     """(n, E) (r_ui − r̂_ui)·p_uc/bound of n ratings, where c is the coordinate of each."""
     found = []
     for group in model.groups:
@@ -42,79 +39,46 @@ def _gradients(users, items, coordinates, values, bound, out, P, Q, factors_of, 
 
 
 def sums_of_reports(
-    items: Indices,
-    coordinates: Indices,
-    weights: Indices,
-    reported: NDArray[np.float32],
-    shape: tuple[int, int],
-) -> NDArray[np.float64]:
+    items: Indices, coordinates: Indices, weights: Indices, reported: Singles, shape: tuple[int, int]
+) -> Doubles:
     """(n_items, d, E) the sums by item and coordinate of the reports (n, E), each report times its weight (n,).
 
     shape  (n_items, d)
     """
     sums = np.zeros((*shape, reported.shape[1]))
-    _add_reports(items, coordinates, weights, reported, sums)
+    np.add.at(sums, (items, coordinates), reported * weights[:, None].astype(np.float64))
     return sums
 
 
-@compiled(
-    example(
-        coordinates=RATED % 2,
-        weights=RATED + 1,
-        reported=numbers(len(RATED), 3),
-        sums=np.zeros((ITEMS, 2, 3)),
-    )
-)
-def _add_reports(items, coordinates, weights, reported, sums):
-    for x in range(len(items)):
-        for e in range(reported.shape[1]):
-            sums[items[x], coordinates[x], e] += reported[x, e] * weights[x]
-
-
 @of_all_groups
-def clamped_sums(
-    group: FactorLanes, ratings: SideRatings, features: NDArray[np.float64], bound: float
-) -> NDArray[np.float64]:
+def clamped_sums(group: FactorLanes, ratings: SideRatings, features: Doubles, bound: float) -> Doubles:
     """(rows, k, E) Σ clamp(r − r̂_ui, ±B)/B·z over the ratings of each row of a side; r̂ is a model's prediction.
 
     features  (rows of the other side, k) z
 
     Everything from the residual on is in double precision. So each term is at most |z|, to the last bit.
     """
-    sides = group.padded("users"), group.padded("items")
-    own, other = sides if ratings.side == "users" else sides[::-1]
-    sums = np.zeros((len(ratings.rows.starts) - 1, features.shape[1], group.width))
-    _add_clamped(ratings.rows, own, other, np.ascontiguousarray(features), bound, sums)
+    flat, count = np.ascontiguousarray(features).ravel(), features.shape[1]
+    sums, shapes = (
+        np.zeros((len(ratings.rows.starts) - 1, count, group.width)),
+        (group.factors_of, group.width_of),
+    )
+    _add_clamped(ratings.rows, flat, bound, sums.reshape(-1), *group.own_and_other(ratings.side), *shapes)
     return sums[..., : group.lanes]
 
 
-@compiled(
-    example(
-        own=numbers(USERS, 3, 8),
-        other=numbers(ITEMS, 3, 8),
-        features=numbers(ITEMS, 2),
-        bound=1.5,
-        sums=np.zeros((USERS, 2, 8)),
-    )
-)
-def _add_clamped(ratings, own, other, features, bound, sums):
+@compiled(example(features=numbers(2 * ITEMS), bound=1.5, sums=lambda s: np.zeros(USERS * 2 * s.w)))
+def _add_clamped(ratings, features, bound, sums, P, Q, factors_of, width_of):
     starts, others, values = ratings
-    d, w = own.shape[1] - 1, own.shape[2]
-    left, mine = np.empty(w), np.empty((d + 1, w))
+    d, w, wide = len(factors_of), len(width_of), doubles(width_of)
+    row, count, one = (d + 1) * w, len(sums) // w // (len(starts) - 1), splat(1.0, wide)
     for r in range(len(starts) - 1):
-        to = sums[r]
-        for f in range(d + 1):
-            for e in range(w):
-                mine[f, e] = own[r, f, e]
         for x in range(starts[r], starts[r + 1]):
-            theirs, z = other[others[x]], features[others[x]]
-            for e in range(w):
-                left[e] = values[x] - np.float64(theirs[d, e]) - mine[d, e]
-            for f in range(d):
-                for e in range(w):
-                    left[e] -= mine[f, e] * theirs[f, e]
-            for e in range(w):
-                left[e] = min(max(left[e] / bound, -1.0), 1.0)
-            for k in range(len(z)):
-                for e in range(w):
-                    to[k, e] += left[e] * z[k]
+            q_at = np.int64(others[x]) * row
+            left = splat(values[x], wide) - load(Q, q_at + d * w, wide) - load(P, r * row + d * w, wide)
+            for at in range(0, d * w, w):
+                left = left - load(P, r * row + at, wide) * load(Q, q_at + at, wide)
+            left = clamp(left / splat(bound, wide), wide - one, one)
+            for k in range(count):
+                to, z = (r * count + k) * w, splat(features[others[x] * count + k], wide)
+                store(sums, to, load(sums, to, wide) + left * z)

@@ -3,27 +3,14 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Ints, Longs, Singles
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.compiled.lane_groups import LaneValues, aligned, on_each_group, padded_width
 from dpmf_cli.kernels.examples import RATED, RATERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes
-from dpmf_cli.kernels.lanes import (
-    cast,
-    clamp,
-    doubles,
-    flush_denormals,
-    fma,
-    load,
-    plain_dot,
-    plain_fma,
-    prefetch,
-    restore_denormals,
-    splat,
-    store,
-    zeros,
-)
+from dpmf_cli.kernels.lane_math import cast, clamp, flush_denormals, fma, restore_denormals
+from dpmf_cli.kernels.lanes import doubles, load, plain_dot, plain_fma, prefetch, splat, store, zeros
 from dpmf_cli.kernels.releasing import project, released, unit_and_lanes
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
@@ -40,9 +27,9 @@ LINE = 16
 class Visits(NamedTuple):
     """Ratings in the order of SGD's visits. users, items (n_ratings,) int32, values (n_ratings,) float32."""
 
-    users: NDArray[np.int32]
-    items: NDArray[np.int32]
-    values: NDArray[np.float32]
+    users: Ints
+    items: Ints
+    values: Singles
 
 
 class Sgd(NamedTuple):
@@ -79,21 +66,19 @@ def _plain_descend_perturbed(group: FactorLanes, publish: Publish, visits: Visit
             plain_update(p[u], q[i], target - plain_dot(p[u], q[i]), sgd)
 
 
-def plain_clamp(published: NDArray[np.float64], bound: float) -> NDArray[np.float32]:
+def plain_clamp(published: Doubles, bound: float) -> Singles:
     """clamp(published, ±bound) in float32, the type with which kernels go on."""
     return np.clip(published.astype(np.float32), -np.float32(bound), np.float32(bound))
 
 
-def plain_update(
-    p: NDArray[np.float32], q: NDArray[np.float32], error: NDArray[np.float32], sgd: Sgd
-) -> None:
+def plain_update(p: Singles, q: Singles, error: Singles, sgd: Sgd) -> None:
     """p ← p + γ(e·q − λ·p), q ← q + γ(e·p − λ·q) simultaneously, in place; p, q (d, lanes), error (lanes,)."""
     rate = np.float32(sgd.learning_rate)
     move, keep = error * rate, np.float32(1) - rate * np.float32(sgd.regularization)
     p[:], q[:] = plain_fma(move, q, keep * p), plain_fma(move, p, keep * q)
 
 
-def plain_project(row: NDArray[np.float32], limit: float) -> None:
+def plain_project(row: Singles, limit: float) -> None:
     """Scales a row (d, lanes) down to the L2 norm `limit` in the lanes where it is longer, in place."""
     square, most = plain_dot(row, row), np.float32(limit)
     shrunk = most / np.sqrt(np.maximum(square, np.float32(1e-30)))
@@ -261,12 +246,7 @@ def _descend_noisy_errors(visits, unit, noise, sgd, P, Q, factors_of, width_of):
 
 @on_each_group
 def descend_values(
-    group: FactorLanes,
-    users: NDArray[np.int32],
-    items: NDArray[np.int32],
-    order: NDArray[np.int64],
-    values: LaneValues,
-    sgd: Sgd,
+    group: FactorLanes, users: Ints, items: Ints, order: Longs, values: LaneValues, sgd: Sgd
 ) -> None:
     """Runs SGD on ratings whose values differ between models, in place, in the given order, `epochs` times.
 

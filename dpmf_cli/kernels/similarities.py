@@ -6,19 +6,30 @@ item, so that a row and the averages that it needs stay in the nearest cache.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Floats, Ints, Singles
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.compiled.lane_groups import Group, aligned, groups, of_all_groups, pad, padded_width
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import RATED, example
-from dpmf_cli.kernels.lanes import below, fma, load, splat, store, zeros
+from dpmf_cli.kernels.lane_math import below, fma
+from dpmf_cli.kernels.lanes import load, splat, store, zeros
+from dpmf_cli.kernels.sums import Columns
 
 LEAST_NORM = np.float32(1e-30)
 """Replaces 0 in denominators. The numerator is then 0 too, or there is nothing to predict from."""
+
+
+class ItemRows(NamedTuple):
+    """The neighbours, similarities and averages of `SimilarityLanes`, as kernels take them."""
+
+    neighbours: Ints
+    S: Singles
+    averages: Singles
 
 
 @dataclass(frozen=True)
@@ -30,30 +41,30 @@ class SimilarityLanes(Group):
     averages    flat float32, a vector for each item: r̄_i, rating scale
     """
 
-    neighbours: NDArray[np.int32]
-    values: NDArray[np.float32]
-    averages: NDArray[np.float32]
+    neighbours: Ints
+    values: Singles
+    averages: Singles
 
-    def rows(self) -> NDArray[np.float32]:
+    @property
+    def item_rows(self) -> ItemRows:
+        return ItemRows(self.neighbours, self.values, self.averages)
+
+    def rows(self) -> Singles:
         """(n_items, k, lanes) the similarities: a view, which plain code may change."""
         return self.values.reshape(*self.neighbours.shape, self.width)[..., : self.lanes]
 
-    def item_averages(self) -> NDArray[np.float32]:
+    def item_averages(self) -> Singles:
         """(n_items, lanes) r̄, rating scale: a view."""
         return self.averages.reshape(-1, self.width)[:, : self.lanes]
 
-    def predict(
-        self, train: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]
-    ) -> NDArray[np.float32]:
+    def predict(self, train: Ratings, users: Ints, items: Ints) -> Singles:
         """(n, lanes) r̂_ui = r̄_i + Σ_j s_ij(r_uj − r̄_j)/Σ_j |s_ij| over the neighbours j that u rated in `train`.
 
         r̂_ui = r̄_i if there are no such neighbours, or if all their similarities are 0.
         """
         out = np.empty(len(users) * self.width, np.float32)
-        pairs, own = (users, items, np.argsort(items, kind="stable")), (self.values, self.averages)
-        _predict(
-            *pairs, train.user_starts, train.items, train.values, self.neighbours, *own, out, self.width_of
-        )
+        order = np.argsort(items, kind="stable")
+        _predict(users, items, order, Columns.of(train), self.item_rows, out, self.width_of)
         return out.reshape(len(users), self.width)[:, : self.lanes]
 
 
@@ -67,7 +78,7 @@ class NeighbourhoodModel:
     train: Ratings
     groups: Sequence[SimilarityLanes]
 
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
+    def predict(self, users: Ints, items: Ints) -> Singles:
         """(n, E) predictions for n pairs."""
         return of_all_groups(SimilarityLanes.predict)(self, self.train, users, items)
 
@@ -90,10 +101,7 @@ class NeighbourhoodModel:
 
 
 def neighbourhood_model(
-    train: Ratings,
-    neighbours: NDArray[np.int32],
-    similarities: NDArray[np.float32] | float,
-    averages: NDArray[np.float64],
+    train: Ratings, neighbours: Ints, similarities: Singles | float, averages: Doubles
 ) -> NeighbourhoodModel:
     """Returns a model with similarities common to all models of a grid, and with each model's own averages.
 
@@ -103,9 +111,7 @@ def neighbourhood_model(
     return NeighbourhoodModel(train, _groups(neighbours, common, averages))
 
 
-def _groups(
-    neighbours: NDArray[np.int32], similarities: NDArray[np.float32], averages: NDArray[np.floating]
-) -> list[SimilarityLanes]:
+def _groups(neighbours: Ints, similarities: Singles, averages: Floats) -> list[SimilarityLanes]:
     """Models of averages (n_items, E) and similarities (n_items, k, E), or (n_items, k, 1) for all models."""
 
     def of(part: slice) -> SimilarityLanes:
@@ -139,7 +145,9 @@ def rated_neighbours(item, first, last, items, slots, found):
 
 
 @compiled(example(out=lambda s: np.zeros(len(RATED) * s.w)))
-def _predict(users, items, order, user_starts, rated, values, neighbours, S, averages, out, width_of):
+def _predict(users, items, order, ratings, rows, out, width_of):
+    _, rated, values, user_starts = ratings
+    neighbours, S, averages = rows
     w, like = len(width_of), zeros(width_of)
     k, slots = neighbours.shape[1], np.full(neighbours.shape[0], -1, np.int32)
     found = np.empty(neighbours.shape[0] + 1, np.int64)

@@ -9,27 +9,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Flags, Floats, Longs, Singles
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.compiled.lane_groups import aligned, on_each_group
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.examples import ITEMS, RATED, K, example, numbers
-from dpmf_cli.kernels.lanes import (
-    any_below,
-    below,
-    cast,
-    clamp,
-    doubles,
-    fma,
-    load,
-    plain_dot,
-    splat,
-    sqrt,
-    store,
-    zeros,
-)
+from dpmf_cli.kernels.lane_math import any_below, below, cast, clamp, fma, sqrt
+from dpmf_cli.kernels.lanes import doubles, load, plain_dot, splat, store, zeros
 from dpmf_cli.kernels.releasing import GUARD, published_rows, released, unit_and_lanes
 from dpmf_cli.kernels.similarities import LEAST_NORM, SimilarityLanes, index_row
 from dpmf_cli.kernels.sums import Columns
@@ -49,7 +37,7 @@ class LearnedRatings:
 
     train: Ratings
     raters: Raters
-    limits: NDArray[np.float32]
+    limits: Singles
     norm: int = 2
 
     @classmethod
@@ -58,8 +46,8 @@ class LearnedRatings:
         return cls(train, Raters.of(train), np.full(train.n_users, np.inf, np.float32))
 
     @classmethod
-    def clipped(cls, train: Ratings, limits: NDArray[np.float64], norm: int) -> "LearnedRatings":
-        """Returns the ratings of `train`, each contributing a gradient of at most limits[u] in that norm."""
+    def clipped(cls, train: Ratings, limits: Doubles, norm: int) -> "LearnedRatings":
+        """Returns the ratings of `train`, each contributing a gradient of at most step.limits[u] in that norm."""
         return cls(train, Raters.of(train), limits.astype(np.float32), norm)
 
 
@@ -79,22 +67,27 @@ class SimilarityStep:
     error_bound, floor  inf and 0 for none
     """
 
-    sampled: NDArray[np.bool_]
-    rates: NDArray[np.float64]
+    sampled: Flags
+    rates: Doubles
     regularization: float = 0.0
     error_bound: float = np.inf
     floor: float = 0.0
 
 
 class StepLanes(NamedTuple):
-    """A `SimilarityStep` on one group, as kernels take it. `everywhere`: whether every similarity gets noise."""
+    """A `SimilarityStep` on one group, as kernels take it, and the limits of `LearnedRatings`.
 
-    sampled: NDArray[np.bool_]
-    rates: NDArray[np.float64]
+    everywhere  whether every similarity gets noise
+    """
+
+    sampled: Flags
+    rates: Doubles
     everywhere: bool
     regularization: float
     error_bound: np.float32
     floor: np.float32
+    limits: Singles
+    norm_of_limits: int
 
 
 def _plain_descend(
@@ -119,7 +112,7 @@ def _plain_descend(
 
 def _plain_gradient(
     group: SimilarityLanes, learned: LearnedRatings, step: SimilarityStep, x: int
-) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+) -> tuple[Longs, Floats]:
     """Returns the gradient of rating number x, to the bit: the places (m,) of its similarities, and g (m, lanes)."""
     train, averages = learned.train, group.item_averages()
     u, i = train.users[x], int(train.items[x])
@@ -177,13 +170,9 @@ def descend_noisy_similarities(
     _descend(
         Columns.of(train),
         learned.raters,
-        learned.limits,
-        learned.norm,
-        StepLanes(step.sampled, rates, everywhere, *bounds),
+        StepLanes(step.sampled, rates, everywhere, *bounds, learned.limits, learned.norm),
         _centred(group, train),
-        group.neighbours,
-        group.values,
-        group.averages,
+        group.item_rows,
         *unit_and_lanes(noise, group.width),
         *room,
         group.width_of,
@@ -196,7 +185,7 @@ def descend_similarities(group: SimilarityLanes, learned: LearnedRatings, step: 
     descend_noisy_similarities.run(group, None, learned, step)
 
 
-def _centred(group: SimilarityLanes, train: Ratings) -> NDArray[np.float32] | None:
+def _centred(group: SimilarityLanes, train: Ratings) -> Singles | None:
     """(n_ratings,) r_uj − r̄_j if all models have the same averages, as in published mode; None otherwise."""
     averages = group.item_averages()
     if (averages != averages[:, :1]).any():
@@ -217,23 +206,9 @@ def _centred(group: SimilarityLanes, train: Ratings) -> NDArray[np.float32] | No
         residuals=lambda s: np.zeros(ITEMS * s.w),
     )
 )
-def _descend(
-    ratings,
-    raters,
-    limits,
-    norm_of_limits,
-    step,
-    centred,
-    neighbours,
-    S,
-    averages,
-    unit,
-    noise,
-    gradient,
-    residuals,
-    width_of,
-):
+def _descend(ratings, raters, step, centred, rows, unit, noise, gradient, residuals, width_of):
     users, rated, values, user_starts = ratings
+    neighbours, S, averages = rows
     starts, positions = raters
     w, like, wide = len(width_of), zeros(width_of), doubles(width_of)
     n_items, k = neighbours.shape
@@ -295,10 +270,10 @@ def _descend(
                     slope = below(abs(slope), endless, slope, like)
                     store(residuals, a * width, slope)
                     square = fma(slope, slope, square)
-            if limits[u] < np.inf:
+            if step.limits[u] < np.inf:
                 # The norm of the numbers that are added. A formula for ‖g‖ would lose digits if they nearly cancel.
-                root = np.sqrt(np.float32(max(count, 1))) if norm_of_limits == 1 else np.float32(1)
-                most = splat(GUARD * limits[u] / root, like)
+                root = np.sqrt(np.float32(max(count, 1))) if step.norm_of_limits == 1 else np.float32(1)
+                most = splat(GUARD * step.limits[u] / root, like)
                 length = abs(move) * sqrt(square)
                 # A user whose gradient is not finite adds nothing, because the user's presence must not show.
                 factor = below(most, length, most / length, below(length, endless, one, like))

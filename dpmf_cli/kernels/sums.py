@@ -3,20 +3,16 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Floats, Ints, Longs, Singles
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import ITEMS, RATED, example, numbers
 
 
 def residual_sums_by_user(
-    users: NDArray[np.int32],
-    items: NDArray[np.int32],
-    values: NDArray[np.float32],
-    item_averages: NDArray[np.float64],
-    n_users: int,
-) -> NDArray[np.float64]:
+    users: Ints, items: Ints, values: Singles, item_averages: Doubles, n_users: int
+) -> Doubles:
     """Row u: Σ_i (r_ui − IAvg(i)) over the ratings of user u, for each ε. The last row is the grand total.
 
     users, items, values  (n_ratings,); item_averages (n_items, E); returns (n_users + 1, E).
@@ -24,7 +20,7 @@ def residual_sums_by_user(
     averages. The grand total adds the users' sums by pairs. If 10⁷ terms were added one after the other, they would
     round by more than `privacy.grid` allows.
     """
-    sums: NDArray[np.float64] = _residual_sums(users, items, values, item_averages, n_users)
+    sums: Doubles = _residual_sums(users, items, values, item_averages, n_users)
     for e in range(sums.shape[1]):
         sums[-1, e] = np.ascontiguousarray(sums[:-1, e]).sum()  # NumPy adds contiguous numbers by pairs
     return sums
@@ -33,10 +29,10 @@ def residual_sums_by_user(
 class Columns(NamedTuple):
     """Ratings in user-major order, as kernels take them. Those of user u are at [starts[u], starts[u + 1])."""
 
-    users: NDArray[np.int32]
-    items: NDArray[np.int32]
-    values: NDArray[np.floating]
-    starts: NDArray[np.int64]
+    users: Ints
+    items: Ints
+    values: Floats
+    starts: Longs
 
     @classmethod
     def of(cls, ratings: Ratings) -> "Columns":
@@ -54,7 +50,7 @@ def _residual_sums(users, items, values, item_averages, n_users):
 
 
 @compiled(example())
-def sums_by(keys: NDArray[np.int32], values: NDArray[np.floating], n_keys: int) -> NDArray[np.float64]:
+def sums_by(keys: Ints, values: Floats, n_keys: int) -> Doubles:
     """(n_keys,) Σ of the values (n,) of each key: `np.bincount` to the bit, without its float64 and int64 copies."""
     sums = np.zeros(n_keys)
     for x in range(len(keys)):
@@ -63,7 +59,7 @@ def sums_by(keys: NDArray[np.int32], values: NDArray[np.floating], n_keys: int) 
 
 
 @compiled(example(uniform=np.linspace(0.9, 0.1, len(RATED))))
-def shuffle_within(starts: NDArray[np.int64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
+def shuffle_within(starts: Longs, uniform: Doubles) -> Longs:
     """A permutation of 0 … n−1 that keeps each block [starts[b], starts[b+1]) and shuffles inside it.
 
     Fisher-Yates; `uniform` (n,) holds one U[0, 1) draw per element.
@@ -83,9 +79,9 @@ class RatingsByRow(NamedTuple):
     starts (rows + 1,); others (n_ratings,) each rating's row of the other side; values (n_ratings,) rating scale
     """
 
-    starts: NDArray[np.int64]
-    others: NDArray[np.int32]
-    values: NDArray[np.float32]
+    starts: Longs
+    others: Ints
+    values: Singles
 
 
 def item_major(ratings: Ratings) -> RatingsByRow:

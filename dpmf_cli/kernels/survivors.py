@@ -19,32 +19,28 @@ must also be the same in every epoch without being stored. Nothing of size users
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Ints, Longs
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, aligned
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import ITEMS, example
 from dpmf_cli.kernels.factors import FactorLanes, plus_dot
-from dpmf_cli.kernels.lanes import (
+from dpmf_cli.kernels.lane_math import (
     any_below,
     below,
     cast,
     clamp,
-    doubles,
     flush_denormals,
     fma,
     lanes_where,
-    load,
-    plain_dot,
-    prefetch,
     restore_denormals,
-    splat,
-    store,
-    zeros,
 )
+from dpmf_cli.kernels.lanes import doubles, load, plain_dot, prefetch, splat, store, zeros
 from dpmf_cli.kernels.releasing import noise_lanes, released
 from dpmf_cli.kernels.sgd import Sgd, left_of, plain_clamp, plain_update
 from dpmf_cli.kernels.sums import Columns
@@ -87,70 +83,59 @@ def skipped_above(threshold: float, scale: float) -> float:
     return (1 + CUT_SLACK) * math.exp(-threshold / scale) if scale > 0 else 0.0
 
 
+class Cells(NamedTuple):
+    """The cells of the perturbed matrix in the order of their visits: one user after the other.
+
+    order, shifts  the items of user u are visited in the order of the permutation `order` (n_items,), rotated by
+                   shifts[u]
+    samples        which model has which rating; in other models its cell is blank. None if all have all ratings
+    """
+
+    order: Ints
+    shifts: Longs
+    samples: Samples | None = None
+
+
 def _plain_descend_survivors(
-    group: FactorLanes,
-    publish: Publish,
-    train: Ratings,
-    order: NDArray[np.int32],
-    shifts: NDArray[np.int64],
-    sgd: Sgd,
-    samples: Samples | None = None,
+    group: FactorLanes, publish: Publish, train: Ratings, cells: Cells, sgd: Sgd
 ) -> None:
     """The plain twin of `descend_survivors`. It measures all cells: the clamped residual, or 0 without a rating."""
     n_users, n_items = train.n_users, train.n_items
     residuals = np.zeros((n_users, n_items, group.lanes))
     rated = group.residuals(train.users, train.items, train.values, sgd.bound)
-    if samples is not None:
-        bits = samples[group.part.start // MAXIMUM_WIDTH][:, None]
+    if cells.samples is not None:
+        bits = cells.samples[group.part.start // MAXIMUM_WIDTH][:, None]
         rated *= bits >> np.arange(group.lanes, dtype=np.uint16) & 1
     residuals[train.users, train.items] = rated
-    visited = np.stack(
-        [np.roll(order, -shift) for shift in shifts]
-    )  # (n_users, n_items): the item at each place
+    # (n_users, n_items) the item at each place
+    visited = np.stack([np.roll(cells.order, -shift) for shift in cells.shifts])
     clean = np.take_along_axis(residuals, visited[..., None], axis=1).reshape(-1, group.lanes)
-    cells = plain_clamp(publish(clean), sgd.bound).reshape(residuals.shape)
+    values = plain_clamp(publish(clean), sgd.bound).reshape(residuals.shape)
     p, q = group.rows("users"), group.rows("items")
     for _ in range(sgd.epochs):
         for u in range(n_users):
             for place, i in enumerate(visited[u]):
-                kept = np.abs(cells[u, place]) > np.float32(sgd.threshold)
-                error = cells[u, place] - plain_dot(p[u], q[i])
+                kept = np.abs(values[u, place]) > np.float32(sgd.threshold)
+                error = values[u, place] - plain_dot(p[u], q[i])
                 before = p[u].copy(), q[i].copy()
                 plain_update(p[u], q[i], error, sgd)
                 p[u], q[i] = np.where(kept, p[u], before[0]), np.where(kept, q[i], before[1])
 
 
 @noisy_kernel(_plain_descend_survivors)
-def descend_survivors(
-    group: FactorLanes,
-    noise: KeyedNoise,
-    train: Ratings,
-    order: NDArray[np.int32],
-    shifts: NDArray[np.int64],
-    sgd: Sgd,
-    samples: Samples | None = None,
-) -> None:
+def descend_survivors(group: FactorLanes, noise: KeyedNoise, train: Ratings, cells: Cells, sgd: Sgd) -> None:
     """Runs SGD on the surviving cells of the perturbed matrix, in place, `epochs` times.
 
-    Users are visited one after the other. The items of user u are visited in the order of the permutation `order`
-    (n_items,), rotated by shifts[u]. A cell that survives in only some models changes only these.
+    A cell that survives in only some models changes only these.
 
     noise    keyed by the cell's number u·n_items + place, where places are in the order of the user's visits
-    samples  which model has which rating; in other models its cell is blank. None if all models have all ratings
     """
+    part = group.part.start // MAXIMUM_WIDTH
+    bits = None if cells.samples is None else cells.samples[part]
     cut = skipped_above(sgd.threshold, float(np.max(noise.scale)))
-    _descend_survivors(
-        Columns.of(train),
-        None if samples is None else samples[group.part.start // MAXIMUM_WIDTH],
-        np.uint64(noise.key),
-        order,
-        shifts,
-        noise_lanes(noise, group.width),
-        cut,
-        aligned((len(group.items),)),
-        sgd.single(),
-        *group.arguments,
-    )
+    keyed, near = (np.uint64(noise.key), noise_lanes(noise, group.width)), aligned((len(group.items),))
+    visits = Columns.of(train), bits, cells.order, cells.shifts
+    _descend_survivors(*visits, *keyed, cut, near, sgd.single(), *group.arguments)
 
 
 @compiled(
@@ -162,7 +147,7 @@ def descend_survivors(
         near=lambda s: np.zeros(ITEMS * s.row),
     )
 )
-def _descend_survivors(ratings, bits, key, order, shifts, noise, cut, near, sgd, P, Q, factors_of, width_of):
+def _descend_survivors(ratings, bits, order, shifts, key, noise, cut, near, sgd, P, Q, factors_of, width_of):
     """near  room for the items' rows in the order of the visits, so that successive visits use adjacent rows"""
     _, items, values, starts = ratings
     d, w = len(factors_of), len(width_of)

@@ -12,14 +12,15 @@ on many ratings weigh more in the approximation.
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
+from dpmf_cli.core.arrays import Doubles, Floats, Singles
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.kernels.covariance import place
 from dpmf_cli.kernels.examples import ROWS, example, numbers
-from dpmf_cli.kernels.lanes import cast, doubles, fma, load, splat, store, total, zeros
+from dpmf_cli.kernels.lane_math import cast, fma, total
+from dpmf_cli.kernels.lanes import doubles, load, splat, store, zeros
 
 TOLERANCE = 1e-4
 """Lanczos stops when the residual of every pair is below this fraction of its eigenvalue."""
@@ -33,18 +34,12 @@ WIDTH = (0,) * 16
 Which = Literal["magnitude", "largest"]
 
 
-def multiply(
-    triangle: NDArray[np.float32],
-    vectors: NDArray[np.floating],
-    *,
-    scaling: NDArray[np.floating] | None = None,
-) -> NDArray[np.float64]:
+def multiply(triangle: Singles, vectors: Floats, *, scaling: Floats | None = None) -> Doubles:
     """(n, b) float64 A·vectors, or D·A·D·vectors with `scaling` (n,), for vectors (n, b).
 
-    The triangle is read once, whatever b is. For n = 17,770 (632 MB) and b = 1 that takes 47 ms, the speed of memory.
-    With many vectors it takes 15–20 ms for each. Vectors are rounded to float32 and multiplied in float32. Sums of at
-    most 4 products (down a column) or 64 (along a row, in each lane) are then added up in float64. So the result is
-    that of the rounded vectors to about 1e-7, and costs the same as float32 throughout.
+    The triangle is read once, whatever b is, at the speed of memory. Vectors are rounded to float32 and multiplied
+    in float32. Sums of at most 4 products (down a column) or 64 (along a row, in each lane) are then added up in
+    float64. So the result is that of the rounded vectors to about 1e-7, and costs the same as float32 throughout.
     """
     n, b = vectors.shape
     scale = None if scaling is None else np.asarray(scaling, np.float64)[:, None]
@@ -73,12 +68,8 @@ def _multiply(triangle, n, right, out, width_of):
                     v = load(right, base + j, like)
                     a0, a1 = load(triangle, row0 + j, like), load(triangle, row1 + j, like)
                     a2, a3 = load(triangle, row2 + j, like), load(triangle, row3 + j, like)
-                    sum0, sum1, sum2, sum3 = (
-                        fma(a0, v, sum0),
-                        fma(a1, v, sum1),
-                        fma(a2, v, sum2),
-                        fma(a3, v, sum3),
-                    )
+                    sum0, sum1 = fma(a0, v, sum0), fma(a1, v, sum1)
+                    sum2, sum3 = fma(a2, v, sum2), fma(a3, v, sum3)
                     column = fma(a3, v3, fma(a2, v2, fma(a1, v1, fma(a0, v0, like))))
                     store(out, base + j, load(out, base + j, wide) + cast(column, wide))
                 out[base + i] += total(sum0)
@@ -105,13 +96,8 @@ def _multiply_part(triangle, n, right, out, base, first_row, last_row, first, la
 
 
 def leading_eigenpairs(
-    triangle: NDArray[np.float32],
-    n: int,
-    k: int,
-    *,
-    scaling: NDArray[np.floating] | None = None,
-    which: Which = "magnitude",
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    triangle: Singles, n: int, k: int, *, scaling: Floats | None = None, which: Which = "magnitude"
+) -> tuple[Doubles, Doubles]:
     """(values (k,), orthonormal vectors (n, k)) of A, or of D·A·D with `scaling` (n,); n pairs if k > n.
 
     which  "magnitude": largest |λ| first, the best approximation of rank k in the Frobenius norm (Eckart and Young
@@ -119,53 +105,42 @@ def leading_eigenpairs(
     The component of a vector that is largest in magnitude is positive. The same input gives the same output: random
     numbers depend on n only.
 
-    The method is Lanczos (ARPACK) with one vector at a time. For k = 20 on ML-1M's covariance times √(counts), it
-    takes 0.13 s without noise and 0.16 s with much noise (100 to 120 products). Each pair is then right to 1e-6 of
-    the largest eigenvalue. Sixteen power iterations on a random block of 30 take 0.4 s and leave an error of 1e-3. A
-    block Krylov space of 24 × 12 takes 0.34 s and leaves 1e-4. Block products are half the price, but far more of
-    them are needed. Without scaling, noise packs the eigenvalues closely. Lanczos then takes 0.5 s (1e-6), power
-    iterations 0.4 s (9e-4), and a block Krylov space of 24 × 16 takes 0.5 s (6e-4). A block Krylov space is used only
-    if ARPACK gives up. A dense matrix is used if n is small or k is at least a quarter of n.
+    The method is Lanczos (ARPACK) with one vector at a time. On ML-1M's covariance times √(counts) it is two to three
+    times as fast as power iterations or a block Krylov space. Each pair is right to 1e-6 of the largest eigenvalue;
+    they leave 1e-4 and more. A block Krylov space is used only if ARPACK gives up. A dense matrix is used if n is
+    small or k is at least a quarter of n.
     """
     k = min(k, n)
     if n <= SMALL or 4 * k >= n:
-        values, vectors = eigh(_dense(triangle, n, scaling), lower=False)
-        return _in_order(values, vectors, k, which)
+        dense = np.zeros((n, n))  # its upper triangle
+        dense[np.tri(n, dtype=bool).T] = triangle
+        if scaling is not None:
+            scale = np.asarray(scaling, np.float64)
+            dense *= scale[:, None] * scale
+        values, vectors = eigh(dense, lower=False)
+    else:
 
-    def product(vector: NDArray[np.float64]) -> NDArray[np.float64]:
-        return multiply(triangle, vector.reshape(n, 1), scaling=scaling)[:, 0]
+        def product(vector: Doubles) -> Doubles:
+            return multiply(triangle, vector.reshape(n, 1), scaling=scaling)[:, 0]
 
-    rng = np.random.default_rng(n)
-    start = rng.standard_normal(n)
-    try:
-        values, vectors = eigsh(
-            LinearOperator((n, n), matvec=product, dtype=np.float64),
-            k,
-            which="LM" if which == "magnitude" else "LA",
-            v0=start,
-            ncv=min(n, 2 * k + 20),
-            tol=TOLERANCE,
-            rng=rng,
-        )
-    except ArpackError:
-        values, vectors = _block_krylov(triangle, n, k, scaling)
-    return _in_order(values, vectors, k, which)
+        operator, rng = LinearOperator((n, n), matvec=product, dtype=np.float64), np.random.default_rng(n)
+        given = {"v0": rng.standard_normal(n), "ncv": min(n, 2 * k + 20), "tol": TOLERANCE, "rng": rng}
+        try:
+            values, vectors = eigsh(operator, k, which="LM" if which == "magnitude" else "LA", **given)
+        except ArpackError:
+            values, vectors = _block_krylov(triangle, n, k, scaling)
+    order = np.argsort(-np.abs(values) if which == "magnitude" else -values, kind="stable")[:k]
+    return values[order], with_fixed_signs(vectors[:, order])
 
 
-def _block_krylov(
-    triangle: NDArray[np.float32],
-    n: int,
-    k: int,
-    scaling: NDArray[np.floating] | None,
-    steps: int = 8,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _block_krylov(triangle: Singles, n: int, k: int, scaling: Floats | None) -> tuple[Doubles, Doubles]:
     """Returns Ritz pairs of span(AX, A²X, …) for a random block X of k + 4 vectors (Musco and Musco 2015).
 
     It makes no test of convergence and ends only after the last step. It finds both ends of the spectrum at once.
     """
     block = np.random.default_rng(n).standard_normal((n, k + 4))
     blocks = []
-    for _ in range(min(steps, n // (k + 4))):
+    for _ in range(min(8, n // (k + 4))):
         block, _ = np.linalg.qr(multiply(triangle, block, scaling=scaling))
         blocks.append(block)
     basis, _ = np.linalg.qr(np.hstack(blocks))
@@ -174,38 +149,14 @@ def _block_krylov(
     return values, basis @ vectors
 
 
-def _dense(
-    triangle: NDArray[np.float32], n: int, scaling: NDArray[np.floating] | None
-) -> NDArray[np.float64]:
-    """Returns the upper triangle of A or D·A·D as a matrix that is 0 below its diagonal."""
-    dense = np.zeros((n, n))
-    dense[np.tri(n, dtype=bool).T] = triangle
-    if scaling is not None:
-        scale = np.asarray(scaling, np.float64)
-        dense *= scale[:, None] * scale
-    return dense
-
-
-def _in_order(
-    values: NDArray[np.float64], vectors: NDArray[np.float64], k: int, which: Which
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the k leading pairs, with their signs fixed."""
-    order = np.argsort(-np.abs(values) if which == "magnitude" else -values, kind="stable")[:k]
-    return values[order], with_fixed_signs(vectors[:, order])
-
-
-def with_fixed_signs(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+def with_fixed_signs(vectors: Doubles) -> Doubles:
     """The columns of `vectors` (n, k), each with the sign that makes its component of largest magnitude positive."""
     largest = np.abs(vectors).argmax(axis=0)
     return np.asarray(vectors * np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0))
 
 
 def rank_k(
-    triangle: NDArray[np.float32],
-    n: int,
-    values: NDArray[np.float64],
-    vectors: NDArray[np.float64],
-    scaling: NDArray[np.floating] | None = None,
+    triangle: Singles, n: int, values: Doubles, vectors: Doubles, scaling: Floats | None = None
 ) -> None:
     """Overwrites the packed triangle with Σ_a λ_a·v_ia·v_ja/(s_i·s_j).
 
@@ -260,9 +211,7 @@ def _scalar_part(triangle, row, k, left, panels, i, first, last, w):
         triangle[row + j] = value
 
 
-def eigen_of_low_rank(
-    values: NDArray[np.float64], factors: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def eigen_of_low_rank(values: Doubles, factors: Doubles) -> tuple[Doubles, Doubles]:
     """(λ (k,), orthonormal V (n, k)) with V·diag(λ)·Vᵀ = F·diag(values)·Fᵀ, for F = `factors` (n, k), k ≤ n.
 
     Largest |λ| first. F = Q·R reduces it to the k × k matrix R·diag(values)·Rᵀ. The vectors' signs are fixed as in

@@ -70,7 +70,18 @@ def timed(call: Callable[[], NDArray[np.floating] | None], truth: NDArray[np.flo
     return Ran(seconds, None if truth is None else float(np.sqrt(np.mean((np.asarray(found) - truth) ** 2))))
 
 
-def _side_by_side(fit: Callable[[], object]) -> Callable[[int], Ran]:
+def _fit(entry: Any, train: Ratings, test: Ratings, epsilons: NDArray[np.float64], kept: Any = None) -> Any:
+    """The predictions of the test fold by an entry of a config, fitted for these ε; `kept`: each model's sample."""
+    streams = Streams(0, "ml-1m", entry.algorithm, 0, 0)
+    curator = Curator(Ledger(epsilons), streams)
+    if kept is None:
+        model = entry.fit(train, epsilons, streams=streams, curator=curator)
+    else:
+        model = entry.fit_samples(train, kept, epsilons, streams=streams, curator=curator)
+    return model.predict(test.users, test.items)
+
+
+def _side_by_side(name: str, models: int, fit: Callable[[], object]) -> Contestant:
     """One fit for each thread at the same time: kernels run without Python's lock, like the processes of `dpmf
     run -j`."""
 
@@ -81,45 +92,32 @@ def _side_by_side(fit: Callable[[], object]) -> Callable[[int], Ran]:
                 each.result()
             return Ran(time.process_time() - begin)
 
-    return run
+    return Contestant(f"dpmf {name}", models, run)
 
 
 def ours(key: str, train: Ratings, test: Ratings, **parameters: object) -> Contestant:
     """A private factorisation with default values except for these parameters."""
-    algorithm = PRIVATE[key].model_validate({"algorithm": key, **parameters})
-
-    def fit() -> object:
-        streams, epsilons = Streams(0, "ml-1m", key, 0, 0), np.geomspace(0.1, 20, GRID)
-        model = algorithm.fit(train, epsilons, streams=streams, curator=Curator(Ledger(epsilons), streams))
-        return model.predict(test.users, test.items)
-
-    return Contestant(f"dpmf {algorithm.title}", GRID, _side_by_side(fit))
+    entry = PRIVATE[key].model_validate({"algorithm": key, **parameters})
+    return _side_by_side(entry.title, GRID, lambda: _fit(entry, train, test, np.geomspace(0.1, 20, GRID)))
 
 
 def our_pmf(train: Ratings, test: Ratings, factors: int, epochs: int, models: int) -> Contestant:
     """PMF on all ratings, or several models, each on a sample that leaves out a tenth at random."""
     pmf = ProbabilisticMF(algorithm="pmf", factors=factors, epochs=epochs)
     kept = np.random.default_rng(0).random((len(train), models)) < (0.9 if models > 1 else 1.0)
-
-    def fit() -> object:
-        streams, grid = Streams(0, "ml-1m", "pmf", 0, 0), np.full(models, np.inf)
-        model = pmf.fit_samples(train, kept, grid, streams=streams, curator=Curator(Ledger(grid), streams))
-        return model.predict(test.users, test.items)
-
-    return Contestant(f"dpmf PMF, {models} model{'s' * (models > 1)}", models, _side_by_side(fit))
+    name = f"PMF, {models} model{'s' * (models > 1)}"
+    return _side_by_side(name, models, lambda: _fit(pmf, train, test, np.full(models, np.inf), kept))
 
 
 def our_neighbours(key: str, train: Ratings, test: Ratings) -> Contestant:
     """McSherry and Mironov's predictors on the covariance of items, without noise."""
     chosen = {"algorithm": key, "neighbours": "unbounded", "noise": "laplace"}
-    algorithm, epsilons = PRIVATE[key].model_validate(chosen), np.array([np.inf])
+    entry, without_noise = PRIVATE[key].model_validate(chosen), np.array([np.inf])
 
-    def predict() -> NDArray[np.floating]:
-        streams = Streams(0, "ml-1m", key, 0, 0)
-        model = algorithm.fit(train, epsilons, streams=streams, curator=Curator(Ledger(epsilons), streams))
-        return model.predict(test.users, test.items)[:, 0]
+    def run(threads: int) -> Ran:
+        return timed(lambda: _fit(entry, train, test, without_noise)[:, 0], test.values)
 
-    return Contestant(f"dpmf {algorithm.title}", 1, lambda threads: timed(predict, test.values))
+    return Contestant(f"dpmf {entry.title}", 1, run)
 
 
 def cornac_data(train: Ratings) -> Any:
@@ -130,43 +128,40 @@ def cornac_data(train: Ratings) -> Any:
 
 def cornac_mf(data: CornacData, factors: int, epochs: int) -> Contestant:
     models, ratings = _imported("cornac.models", "cornac"), data()
+    given = {"k": factors, "max_iter": epochs, "learning_rate": 0.01, "use_bias": False, "seed": 1}
 
     def run(threads: int) -> Ran:
-        model = models.MF(
-            k=factors, max_iter=epochs, learning_rate=0.01, use_bias=False, num_threads=threads, seed=1
-        )
-        return timed(lambda: model.fit(ratings) and None)
+        return timed(lambda: models.MF(num_threads=threads, **given).fit(ratings) and None)
 
     return Contestant("Cornac `MF`", 1, run)
 
 
 def cornac_pmf(data: CornacData, factors: int, epochs: int) -> Contestant:
     models, ratings = _imported("cornac.models", "cornac"), data()
+    given = {"k": factors, "max_iter": epochs, "variant": "linear", "seed": 1}
 
     def run(threads: int) -> Ran:
-        model = models.PMF(k=factors, max_iter=epochs, variant="linear", seed=1)
-        return timed(lambda: model.fit(ratings) and None)
+        return timed(lambda: models.PMF(**given).fit(ratings) and None)
 
     return Contestant("Cornac `PMF`, linear", 1, run, threaded=False)
 
 
 def cornac_knn(data: CornacData, test: Ratings) -> Contestant:
     models, ratings = _imported("cornac.models", "cornac"), data()
-    pairs = [
-        (ratings.uid_map[user], ratings.iid_map[item])
-        if user in ratings.uid_map and item in ratings.iid_map
-        else None
-        for user, item in zip(test.users.tolist(), test.items.tolist(), strict=True)
-    ]
+    users, items = (
+        [ids.get(each) for each in column.tolist()]
+        for ids, column in ((ratings.uid_map, test.users), (ratings.iid_map, test.items))
+    )
+    given = {"k": NEIGHBOURS, "similarity": "pearson", "mean_centered": True, "verbose": False}
 
     def run(threads: int) -> Ran:
-        model = models.ItemKNN(
-            k=NEIGHBOURS, similarity="pearson", mean_centered=True, num_threads=threads, verbose=False
-        )
-
         def predict() -> NDArray[np.float64]:
-            model.fit(ratings)
-            return np.array([ratings.global_mean if pair is None else model.rate(*pair) for pair in pairs])
+            model = models.ItemKNN(num_threads=threads, **given).fit(ratings)
+            rated = (
+                ratings.global_mean if user is None or item is None else model.rate(user, item)
+                for user, item in zip(users, items, strict=True)
+            )
+            return np.fromiter(rated, float)
 
         return timed(predict, test.values)
 
@@ -192,23 +187,12 @@ def cmfrec_als(train: Ratings, factors: int, iterations: int) -> Contestant:
     cmfrec = _imported("cmfrec", "cmfrec")
     data = coo_matrix((train.values, (train.users, train.items)), (train.n_users, train.n_items))
 
+    given = {"method": "als", "k": factors, "lambda_": 0.045, "scale_lam": True, "niter": iterations}
+    given |= {"use_float": True, "random_state": 1}
+    unused = ("use_cg", "finalize_chol", "user_bias", "item_bias", "precompute_for_predictions", "verbose")
+
     def run(threads: int) -> Ran:
-        model = cmfrec.CMF(
-            method="als",
-            k=factors,
-            lambda_=0.045,
-            scale_lam=True,
-            niter=iterations,
-            use_cg=False,
-            finalize_chol=False,
-            user_bias=False,
-            item_bias=False,
-            precompute_for_predictions=False,
-            use_float=True,
-            nthreads=threads,
-            random_state=1,
-            verbose=False,
-        )
+        model = cmfrec.CMF(nthreads=threads, **given, **dict.fromkeys(unused, False))
         return timed(lambda: model.fit(data) and None)
 
     return Contestant("cmfrec ALS by Cholesky", 1, run)

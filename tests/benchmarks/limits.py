@@ -15,8 +15,8 @@ largest bound is the limit.
 """
 
 import time
+import timeit
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dpmf_cli.core.compiled.lane_groups import aligned
-from dpmf_cli.kernels.lanes import fma, load, prefetch, splat, store, zeros
+from dpmf_cli.kernels.lane_math import fma
+from dpmf_cli.kernels.lanes import load, prefetch, splat, store, zeros
 
 LANES, LINE = 16, 64
 REPETITIONS, LINES = 5, 1 << 21
@@ -34,58 +35,42 @@ CHAINS = 12
 WIDTH = (0,) * LANES
 
 
-@dataclass(frozen=True)
-class Throughput:
-    """The rates of one core in a second: vector operations, dependent operations, vectors read and written in
-    the nearest cache, and vectors of items in the order of the visits."""
-
-    operations: float
-    dependent: float
-    near: float
-    far: float
+Bounds = Mapping[str, float]
+"""The least seconds for a visit, by what bounds it."""
 
 
-@dataclass(frozen=True)
-class Limit:
-    """The least seconds for a visit, by each bound."""
+def bounds_of(
+    factors: int, level: str, *, operations: float, dependent: float, near: float, far: float
+) -> Bounds:
+    """The bounds of a visit by sixteen models, from the rates of one core in a second.
 
-    bounds: Mapping[str, float]
-
-    @property
-    def binding(self) -> str:
-        """The name of the bound that is the limit."""
-        return max(self.bounds, key=lambda name: self.bounds[name])
-
-    @property
-    def seconds(self) -> float:
-        return max(self.bounds.values())
-
-
-def limit_of(factors: int, throughput: Throughput, level: str) -> Limit:
-    """The limit of a visit by sixteen models, if the items are in a cache of this level."""
-    return Limit(
-        {
-            "arithmetic": 5 * factors / throughput.operations,
-            "writes": 2 * factors / throughput.near,
-            f"items in {level}": (factors + 1) / throughput.far,
-            "chain": (factors + 4) / throughput.dependent,
-        }
-    )
+    operations, dependent  vector operations; those that wait for each other
+    near, far              vectors read and written in the nearest cache; those of items, in a cache of this `level`
+    """
+    return {
+        "arithmetic": 5 * factors / operations,
+        "writes": 2 * factors / near,
+        f"items in {level}": (factors + 1) / far,
+        "chain": (factors + 4) / dependent,
+    }
 
 
-def measured(items: NDArray[np.int32], n_items: int, factors: int) -> Limit:
-    """The limit on this machine, at this moment, of visits to `items` in this order."""
+def binding(bounds: Bounds) -> str:
+    """The name of the bound that is the limit."""
+    return max(bounds, key=lambda name: bounds[name])
+
+
+def measured(items: NDArray[np.int32], n_items: int, factors: int) -> Bounds:
+    """The bounds on this machine, at this moment, of visits to `items` in this order."""
     steps, rows = LINES // CHAINS, NEAR_LINES // (factors + 1)
     near = np.arange(LINES // (factors + 1), dtype=np.int32) % rows
-    return limit_of(
+    return bounds_of(
         factors,
-        Throughput(
-            operations=CHAINS * steps / _best(lambda: _operations(steps, WIDTH)),
-            dependent=LINES / _best(lambda: _dependent(LINES, WIDTH)),
-            near=_lines(near, rows, factors),
-            far=_lines(items[: len(near)], n_items, factors),
-        ),
         level_of(LINE * n_items * (factors + 1)),
+        operations=CHAINS * steps / _best(lambda: _operations(steps, WIDTH)),
+        dependent=LINES / _best(lambda: _dependent(LINES, WIDTH)),
+        near=_lines(near, rows, factors),
+        far=_lines(items[: len(near)], n_items, factors),
     )
 
 
@@ -112,12 +97,7 @@ def _lines(items: NDArray[np.int32], n_items: int, factors: int) -> float:
 def _best(call: Callable[[], object]) -> float:
     """CPU seconds of the shortest of several calls, because other work on the machine can only make a call longer."""
     call()
-    times = []
-    for _ in range(REPETITIONS):
-        begin = time.thread_time()
-        call()
-        times.append(time.thread_time() - begin)
-    return min(times)
+    return min(timeit.repeat(call, timer=time.thread_time, repeat=REPETITIONS, number=1))
 
 
 @njit(nogil=True)

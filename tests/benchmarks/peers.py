@@ -10,11 +10,12 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,11 +29,10 @@ from dpmf_cli.evaluation.folds import split
 from dpmf_cli.experiment.results.provenance import cpu
 from dpmf_cli.experiment.running.cutting import fold_assignment
 from tests.benchmarks import contestants as of
-from tests.benchmarks.aims import LIU_2015
 from tests.benchmarks.contestants import Contestant, NotHereError
 from tests.benchmarks.limits import measured
 from tests.benchmarks.races import Enter, Outcome, Race, run_race
-from tests.benchmarks.tables import billions, neighbours_table, ratios_table, updates_table
+from tests.benchmarks.tables import LIU_2015, billions, neighbours_table, ratios_table, updates_table
 
 RESULT = Path("results", "bench.md")
 FACTORS = (5, 20, 64)
@@ -44,35 +44,32 @@ PMF_FACTORS, FEW = 20, 2000
 def races(train: Ratings, test: Ratings, small: Ratings, cornac: of.CornacData) -> Iterator[Race]:
     """All races except LensKit's. Kernels are compiled on the `small` ratings before anything is measured."""
 
-    def private(key: str, **parameters: object) -> Enter:
+    def warm(contestant: Callable[..., Contestant], **parameters: Any) -> Enter:
         def enter() -> Contestant:
-            of.ours(key, small, small, **parameters).run(1)
-            return of.ours(key, train, test, **parameters)
+            contestant(train=small, test=small, **parameters).run(1)
+            return contestant(train=train, test=test, **parameters)
 
         return enter
 
-    def pmf(d: int, models: int) -> Enter:
-        def enter() -> Contestant:
-            of.our_pmf(small, small, d, PMF_EPOCHS, models).run(1)
-            return of.our_pmf(train, test, d, PMF_EPOCHS, models)
-
-        return enter
+    private = partial(warm, of.ours)
 
     for d in FACTORS:
         sgd: dict[str, Enter] = {
             "Cornac `MF`": partial(of.cornac_mf, cornac, d, ISGD_EPOCHS),
             "LIBMF": partial(of.libmf, train, d, ISGD_EPOCHS),
         }
-        yield Race(f"{ISGD_EPOCHS} epochs", d, private("isgd", factors=d, epochs=ISGD_EPOCHS), sgd)
+        yield Race(f"{ISGD_EPOCHS} epochs", d, private(key="isgd", factors=d, epochs=ISGD_EPOCHS), sgd)
     for d in FACTORS:
         mf = {"Cornac `MF`": partial(of.cornac_mf, cornac, d, PSGD_EPOCHS)}
-        yield Race(f"{PSGD_EPOCHS} epochs", d, private("psgd", factors=d, epochs=PSGD_EPOCHS), mf)
+        yield Race(f"{PSGD_EPOCHS} epochs", d, private(key="psgd", factors=d, epochs=PSGD_EPOCHS), mf)
     for d, iterations in PALS_ITERATIONS.items():
         als = {"cmfrec ALS by Cholesky": partial(of.cmfrec_als, train, d, iterations)}
-        yield Race(f"{iterations} iterations", d, private("pals", factors=d, iterations=iterations), als)
+        yield Race(f"{iterations} iterations", d, private(key="pals", factors=d, iterations=iterations), als)
     for d, models in [*((d, 1) for d in FACTORS), (PMF_FACTORS, of.GRID)]:
         linear = {"Cornac `PMF`, linear": partial(of.cornac_pmf, cornac, d, PMF_EPOCHS)}
-        yield Race(f"{PMF_EPOCHS} epochs", d, pmf(d, models), linear)
+        yield Race(
+            f"{PMF_EPOCHS} epochs", d, warm(of.our_pmf, factors=d, epochs=PMF_EPOCHS, models=models), linear
+        )
 
 
 def neighbour_races(
@@ -137,12 +134,10 @@ def told(found: Outcome) -> Outcome:
 
 def _versions() -> str:
     found = []
-    for name in ("cornac", "libmf", "cmfrec"):
-        try:
+    for name in ("numpy", "numba", "cornac", "libmf", "cmfrec"):
+        with suppress(ImportError):
             found.append(f"{name} {version(name)}")
-        except ImportError:
-            continue
-    return ", ".join(["numpy " + version("numpy"), "numba " + version("numba"), *found])
+    return ", ".join(found)
 
 
 def main() -> None:

@@ -47,15 +47,6 @@ class Ratio:
         return f"{short(self.middle)} ({short(self.least)} to {short(self.most)})"
 
 
-def ratio(ours: Sequence[Ran], peer: Sequence[Ran], models: tuple[float, float]) -> Ratio:
-    """Turn by turn; models: of one run of ours, and of one of the peer."""
-    each = [
-        (theirs.seconds / models[1]) / (own.seconds / models[0])
-        for own, theirs in zip(ours, peer, strict=True)
-    ]
-    return Ratio(median(each), min(each), max(each))
-
-
 def interleaved(racing: Sequence[Contestant], threads: int) -> Times:
     """Turns, in each of which all contestants run once, ours first, until the turns took long enough."""
     times: Times = {each.name: [] for each in racing}
@@ -79,36 +70,37 @@ class Outcome:
     absent: dict[str, str]
 
     def ratio(self, peer: str, threads: int) -> Ratio | None:
-        """None where the peer has no threads."""
-        times = self.times[threads]
+        """Turn by turn; None where the peer was not run with so many threads."""
+        times, models = self.times.get(threads, {}), self.models.get(threads, {})
         if peer not in times:
             return None
-        models = self.models[threads]
-        return ratio(times[self.ours], times[peer], (models[self.ours], models[peer]))
+        each = [
+            (theirs.seconds / models[peer]) / (own.seconds / models[self.ours])
+            for own, theirs in zip(times[self.ours], times[peer], strict=True)
+        ]
+        return Ratio(median(each), min(each), max(each))
 
 
 def run_race(race: Race, threads: Sequence[int] = THREADS) -> Outcome:
     """Runs all contestants that are installed."""
-    ours = race.ours()
-    what = f"{ours.name}, d = {race.factors}" if race.factors else ours.name
-    begin = time.process_time()
-    racing, absent = [ours], {}
+    ours, begin = race.ours(), time.process_time()
+    found = Outcome(race, ours.name, {}, {}, {})
+    racing = [ours]
     for name, enter in race.peers.items():
         try:
             racing.append(enter())
         except NotHereError as error:
-            absent[name] = str(error)
-    times: dict[int, Times] = {}
-    models: dict[int, dict[str, float]] = {}
+            found.absent[name] = str(error)
     for count in threads:
         able = [each for each in racing if count == 1 or each.threaded]
         if count > 1 and able == [ours] != racing:
             continue
         with threadpool_limits(1, user_api="blas"):
-            times[count] = interleaved(able, count)
-        models[count] = {each.name: each.models * (count if each is ours else 1) for each in able}
+            found.times[count] = interleaved(able, count)
+        found.models[count] = {each.name: each.models * (count if each is ours else 1) for each in able}
+    what = f"{ours.name}, d = {race.factors}" if race.factors else ours.name
     print(f"{what}: {time.process_time() - begin:.1f} s of CPU", file=sys.stderr)
-    return Outcome(race, ours.name, times, models, absent)
+    return found
 
 
 def short(number: float) -> str:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import TypeAdapter
 
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.results.provenance import cpu
@@ -128,19 +129,9 @@ def measure(path: Path, whole: dict[str, Any], entry: dict[str, Any], scratch: P
     updates = updates_of(entry, plan["users"], plan["items"], plan["ratings"])
     runs = 1 + min(ENOUGH // updates, MOST_FITS)
     used, _ = run(command("run", 1))
-    return Row(
-        path.stem,
-        entry["label"],
-        plan["ratings"],
-        updates,
-        used,
-        plan["seconds"],
-        plan["peak_bytes"],
-        os.getloadavg()[0],
-        more=run(command("run", runs))[0] if runs > 1 else None,
-        runs=runs,
-        own=own,
-    )
+    more = run(command("run", runs))[0] if runs > 1 else None
+    planned, load = (plan["seconds"], plan["peak_bytes"]), os.getloadavg()[0]
+    return Row(path.stem, entry["label"], plan["ratings"], updates, used, *planned, load, more, runs, own)
 
 
 def load_data(path: Path) -> Row:
@@ -157,20 +148,18 @@ def table(rows: Sequence[Row]) -> str:
         "| | data | updates | ns an update | over ML-1M's | CPU s | wall s | planned s | GiB | planned GiB |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    reference = {
-        row.entry: row.nanoseconds for row in rows if row.config == "scale_ml1m" and row.entry != DATA
-    }
+    of_ml1m = [row for row in rows if row.config == "scale_ml1m" and row.entry != DATA]
+    reference = {row.entry: row.nanoseconds for row in of_ml1m}
     entries = {entry: at for at, entry in enumerate(dict.fromkeys(row.entry for row in rows))}
     for row in sorted(rows, key=lambda row: (entries[row.entry], row.ratings, row.used.cpu)):
         cells = [row.entry, row.config.removeprefix("scale_"), "", "", ""]
         if row.entry != DATA:
             cells[2:4] = f"{row.updates:.1e}", f"{row.nanoseconds:.1f}"
             cells[4] = f"{row.nanoseconds / reference[row.entry]:.2f}" if row.entry in reference else ""
-        planned = (
-            (f"{row.plan_seconds:.1f}", f"{row.plan_bytes / 2**30:.2f}") if row.plan_seconds else ("", "")
-        )
-        cells += [f"{row.used.cpu:.1f}", f"{row.used.wall:.1f}", planned[0]]
-        cells += [f"{row.used.peak_bytes / 2**30:.2f}", planned[1]]
+        planned = row.plan_seconds > 0
+        cells += [f"{row.used.cpu:.1f}", f"{row.used.wall:.1f}", f"{row.plan_seconds:.1f}" if planned else ""]
+        sizes = row.used.peak_bytes / 2**30, row.plan_bytes / 2**30
+        cells += [f"{sizes[0]:.2f}", f"{sizes[1]:.2f}" if planned else ""]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join([*lines, "", *(f"- {note}" for note in _notes(rows, reference)), ""])
 
@@ -187,11 +176,8 @@ def _notes(rows: Sequence[Row], reference: Mapping[str, float]) -> Iterator[str]
     loads = sorted(row.load for row in rows)
     planned = [row for row in rows if row.plan_seconds]
     yield f"{cpu()}; load of the machine {loads[0]:.1f} to {loads[-1]:.1f} at the rows' ends"
-    growth = [
-        row.nanoseconds / reference[row.entry]
-        for row in rows
-        if row.entry in reference and row.config != "scale_ml1m"
-    ]
+    others = [row for row in rows if row.entry in reference and row.config != "scale_ml1m"]
+    growth = [row.nanoseconds / reference[row.entry] for row in others]
     yield f"an update costs {between(growth)} times what it costs on ML-1M"
     yield f"CPU time over the plan's: {between(row.used.cpu / row.plan_seconds for row in planned)}"
     yield f"memory over the plan's: {between(row.used.peak_bytes / row.plan_bytes for row in planned)}"
@@ -199,11 +185,8 @@ def _notes(rows: Sequence[Row], reference: Mapping[str, float]) -> Iterator[str]
 
 def read_rows(path: Path) -> list[Row]:
     """The rows that were measured before."""
-    records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    used = [
-        {name: Used(**each[name]) for name in ("used", "more") if each[name] is not None} for each in records
-    ]
-    return [Row(**{**record, **of}) for record, of in zip(records, used, strict=True)]
+    lines = path.read_text().splitlines() if path.exists() else []
+    return TypeAdapter(list[Row]).validate_python([json.loads(line) for line in lines])
 
 
 def main() -> None:

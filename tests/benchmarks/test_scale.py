@@ -1,22 +1,15 @@
 """The arithmetic of `make scale`."""
 
-import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dpmf_cli.experiment.config import load_config
-from tests.benchmarks.scale import Row, Used, read_rows, table, updates_of
+from tests.benchmarks.scale import Row, Used, table, updates_of
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 ROW = Row("scale_ml1m", "PALS", 1000, 2_000_000, Used(9.0, 3.0, 1 << 30), 4.0, float(1 << 29), 1.0)
-
-
-def test_a_fit_is_what_more_fits_take_or_what_the_command_does_not() -> None:
-    repeated = replace(ROW, more=Used(9.0, 7.0, 0), runs=5)
-    assert (repeated.fit, repeated.nanoseconds) == (1.0, 500.0)
-    assert replace(ROW, own=1.0).nanoseconds == 1000.0
 
 
 def test_updates_are_visits_of_training_ratings_or_of_cells() -> None:
@@ -35,14 +28,6 @@ def test_the_table_has_ml1m_as_its_measure() -> None:
     assert growth == "- an update costs 0.50 to 0.50 times what it costs on ML-1M"
     assert seconds == "- CPU time over the plan's: 0.75 to 0.75"
     assert memory == "- memory over the plan's: 2.00 to 2.00"
-
-
-def test_rows_that_were_measured_before_are_read_whole(tmp_path: Path) -> None:
-    rows = [ROW, replace(ROW, more=Used(9.0, 7.0, 0), runs=5)]
-    file = tmp_path / "scale.jsonl"
-    assert read_rows(file) == []
-    file.write_text("".join(json.dumps(asdict(row)) + "\n" for row in rows))
-    assert read_rows(file) == rows
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("scale_*.yaml")), ids=lambda path: path.stem)

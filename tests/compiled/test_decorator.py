@@ -9,7 +9,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,30 @@ from tests.compiled import made
 from tests.compiled.made import RIGHT, doubled, entry, example, fresh, moved, result, was_loaded
 
 
-def test_what_was_compiled_is_loaded_by_the_next() -> None:
-    first, second = fresh(), fresh()
-    assert result(first) == result(second) == RIGHT
+@pytest.fixture(autouse=True)
+def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty cache for the entries of a test. Messages that are given once are given again."""
+    monkeypatch.setenv("DPMF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("DPMF_KERNELS")
+    forget()
+    yield entries.place()
+    entries._private.cache_clear()
+
+
+def forget() -> None:
+    for cached in (entries._private, entries._say, entries._depends, entries._versions):
+        cached.cache_clear()
+
+
+def test_what_was_compiled_is_loaded_by_the_next_and_is_this_users_alone(kernels: Path) -> None:
+    first, second, before = fresh(), fresh(), os.umask(0)
+    try:
+        assert result(first) == result(second) == RIGHT
+    finally:
+        os.umask(before)
     assert (was_loaded(first), was_loaded(second)) == (False, True)
+    assert kernels.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in kernels.iterdir()} == {0o600}
 
 
 def flip(path: Path, at: int) -> None:
@@ -68,48 +88,30 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_an_entry_that_is_off_is_compiled_anew(damage: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_entry_that_is_off_is_compiled_anew_and_not_unpickled(
+    damage: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     result(fresh())
     path = entry()
     DAMAGES[damage](path)
     again, after = fresh(), fresh()
-    assert result(again) == RIGHT
-    assert not was_loaded(again)
+    with monkeypatch.context() as patched:
+        if damage != "unpicklable":
+            patched.setattr(pickle, "loads", lambda data: pytest.fail("unpickled"))
+        assert (result(again), was_loaded(again)) == (RIGHT, False)
     said = capsys.readouterr().err
     assert said.count("; the kernel is compiled anew") == 1
     assert str(path) in said
-    assert result(after) == RIGHT
-    assert was_loaded(after)
+    assert (result(after), was_loaded(after)) == (RIGHT, True)
 
 
-def test_nothing_is_unpickled_that_was_not_verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    result(fresh())
-    flip(entry(), -1)
-    monkeypatch.setattr(pickle, "loads", lambda data: pytest.fail("unpickled"))
-    assert result(fresh()) == RIGHT
-
-
-def test_entries_are_this_users_alone(kernels: Path) -> None:
-    before = os.umask(0)
-    try:
-        result(fresh())
-    finally:
-        os.umask(before)
-    assert kernels.stat().st_mode & 0o777 == 0o700
-    assert {path.stat().st_mode & 0o777 for path in kernels.iterdir()} == {0o600}
-
-
-@pytest.mark.parametrize("theirs", [0o777, 0o770, "another user's"])
-def test_a_folder_that_others_may_write_to_is_not_used(
-    kernels: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    theirs: int | str,
+@pytest.mark.parametrize("mode", [0o777, 0o770, None])
+def test_a_folder_that_others_may_write_to_or_own_is_not_used(
+    kernels: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: int | None
 ) -> None:
     result(fresh())
-    if isinstance(theirs, int):
-        kernels.chmod(theirs)
-    else:
+    kernels.chmod(mode or 0o700)
+    if mode is None:
         status = kernels.lstat()
         other = os.stat_result((*status[:4], os.getuid() + 1, *status[5:10]))
         monkeypatch.setattr(Path, "lstat", lambda path: other if path == kernels else os.lstat(path))
@@ -137,10 +139,7 @@ def test_a_cache_that_cannot_be_written_is_said_once(
     assert result(fresh()) == result(fresh()) == RIGHT
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert (
-        "compiled kernels are not kept there (Read-only file system); name another folder in $DPMF_KERNELS"
-        in said
-    )
+    assert "not kept there (Read-only file system); name another folder in $DPMF_KERNELS" in said
 
 
 def test_a_read_only_cache_that_is_full_is_used(
@@ -180,25 +179,13 @@ assert result(first) == RIGHT
 
 @pytest.mark.slow
 def test_two_processes_that_compile_at_once_both_succeed(kernels: Path) -> None:
-    both = [
-        subprocess.Popen(
-            [sys.executable, "-c", TWO],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    both: list[Any] = [subprocess.Popen([sys.executable, "-c", TWO], text=True, **pipes) for _ in range(2)]
+    assert [process.stdout.readline() for process in both] == ["ready\n"] * 2
     for process in both:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in both:
-        assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    said = [process.communicate()[1] for process in both]
-    assert said == ["", ""]
+    assert [process.communicate()[1] for process in both] == ["", ""]
     assert not list(kernels.glob(f"{WRITING}*"))
     last = fresh()
     assert result(last) == RIGHT
@@ -243,32 +230,21 @@ def test_what_is_checked_stays_as_it_was() -> None:
     assert str(np.random.get_state()) == state  # noqa: NPY002
 
 
-def entry_point(found: Any) -> Callable[..., Any]:
-    """Machine code that writes `found`, whatever its arguments."""
-
-    def run(values: np.ndarray, out: np.ndarray) -> None:
-        out[:] = found
-
-    return run
-
-
 @pytest.mark.parametrize("found", [[1, 3, 5, 7 + 1e-7], [0, 0, 0, 0], [1, 3, 5, np.nan]])
 def test_one_number_that_is_off_is_enough(found: Any) -> None:
-    dispatcher = fresh()
-    kinds = ("values' type", "out's type")
-    check(dispatcher, entry_point(RIGHT), kinds, [example])
+    def entry_point(values: np.ndarray, out: np.ndarray) -> None:
+        out[:] = written
+
+    dispatcher, kinds = fresh(), ("values' type", "out's type")
+    written: Any = RIGHT
+    check(dispatcher, entry_point, kinds, [example])
+    written = found
     with pytest.raises(DpmfError):
-        check(dispatcher, entry_point(found), kinds, [example])
+        check(dispatcher, entry_point, kinds, [example])
 
 
 TARGET = ("x86_64-unknown-linux-gnu", "skylake", "+avx2")
 KIND = (float64[::1], float64[::1])
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> None:
-    entries._depends.cache_clear()
-    entries._versions.cache_clear()
 
 
 def key(dispatcher: Any = None, kinds: Any = KIND, target: tuple[str, ...] = TARGET) -> bytes:
@@ -280,24 +256,32 @@ def test_a_key_is_the_same_for_another_dispatcher_of_the_same_function() -> None
     assert b"\n" not in key()
 
 
-def test_signature_processor_and_options_are_in_the_key() -> None:
-    keys = [
-        key(),
+@pytest.mark.parametrize(
+    ("owner", "name", "other"),
+    [
+        (made, "STEP", np.float64(0.25)),  # a constant that is compiled into a function that is called
+        *((package, "__version__", "99") for package in (numba, np, llvmlite)),
+        (config, "LOOP_VECTORIZE", 0),
+    ],
+)
+def test_all_that_code_is_made_of_is_in_the_key(
+    owner: Any, name: str, other: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "NUMBA_NUM_THREADS", 77)
+    before = key()
+    monkeypatch.undo()
+    assert key() == before, "a setting that changes no code"
+    keys = {
+        before,
         key(kinds=(float64[::1], float64[:])),
         key(target=("x86_64-unknown-linux-gnu", "znver3", "+avx2")),
         key(target=("x86_64-unknown-linux-gnu", "skylake", "-avx2")),
         key(compiled(error_model="numpy")(made.doubled)),
-    ]
-    assert len(set(keys)) == len(keys)
-
-
-def test_a_constant_that_is_compiled_into_a_function_that_is_called_is_in_the_key(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    before = key()
-    monkeypatch.setattr(made, "STEP", np.float64(0.25))
-    entries._depends.cache_clear()
-    assert key() != before
+    }
+    assert len(keys) == 5
+    monkeypatch.setattr(owner, name, other)
+    forget()
+    assert key() not in keys
 
 
 def test_the_sources_of_all_that_is_called_are_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,24 +297,6 @@ def test_the_sources_of_all_that_is_called_are_in_the_key(monkeypatch: pytest.Mo
     )
     entries._depends.cache_clear()
     assert key(sgd._descend_perturbed) != before
-
-
-@pytest.mark.parametrize("package", [numba, np, llvmlite])
-def test_versions_are_in_the_key(monkeypatch: pytest.MonkeyPatch, package: Any) -> None:
-    before = key()
-    monkeypatch.setattr(package, "__version__", "99")
-    entries._versions.cache_clear()
-    assert key() != before
-
-
-def test_numbas_settings_are_in_the_key_but_for_those_that_change_no_code(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    before = key()
-    monkeypatch.setattr(config, "NUMBA_NUM_THREADS", 77)
-    assert key() == before
-    monkeypatch.setattr(config, "LOOP_VECTORIZE", 0)
-    assert key() != before
 
 
 def test_a_source_is_that_which_was_imported(monkeypatch: pytest.MonkeyPatch) -> None:

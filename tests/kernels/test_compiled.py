@@ -56,8 +56,3 @@ def test_every_kernel_that_python_calls_has_an_example_and_no_other_has() -> Non
     called = {name for module, text in SOURCES.items() for name in called_by_python(module, text)}
     assert {name for name, found in COMPILED.items() if found._cache.examples} == called
     assert len(called) > 30
-
-
-def test_a_kernel_without_an_example_would_be_found() -> None:
-    text = "from dpmf_cli.kernels.sums import sums_by as summed\n\ndef f(): return [summed(1, 2, 3)]\n"
-    assert list(called_by_python("dpmf_cli.new", text)) == ["dpmf_cli.kernels.sums.sums_by"]

@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.covariance import (
-    AT_ONCE,
     Products,
     Raters,
     mean_ratios,
@@ -20,7 +18,6 @@ from dpmf_cli.kernels.covariance import (
     triangle_size,
     weighted_products,
 )
-from dpmf_cli.privacy.grid import grid_of, on_grid
 from dpmf_cli.privacy.noise import LaneNoise
 from tests.conftest import make_ratings
 
@@ -34,23 +31,6 @@ def unpacked(triangle: NDArray[np.floating], n_items: int) -> NDArray[np.float64
 
 def packed(dense: NDArray[np.float64]) -> NDArray[np.float32]:
     return dense[np.triu_indices(len(dense))].astype(np.float32)
-
-
-def test_three_users_and_three_items_by_hand() -> None:
-    """Rows (1, 2, ·), (·, 3, −1), (·, ·, 5) with weights 1/2, 1/4, 1."""
-    ratings = Ratings(
-        np.array([0, 0, 1, 1, 2], np.int32),
-        np.array([0, 1, 1, 2, 2], np.int32),
-        np.array([1, 2, 3, -1, 5], np.float32),
-        3,
-        3,
-        Scale(-10, 10),
-    )
-    found = weighted_products(
-        ratings, Raters.of(ratings), ratings.values.astype(float), np.array([0.5, 0.25, 1])
-    )
-    # (0,0) ½·1·1; (0,1) ½·1·2; (0,2) nobody; (1,1) ½·2·2 + ¼·3·3; (1,2) ¼·3·(−1); (2,2) ¼·1 + 5·5
-    assert found.tolist() == [0.5, 1.0, 0.0, 4.25, -0.75, 25.25]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -81,9 +61,6 @@ def test_mean_ratios_are_least_squares_slopes(n: int) -> None:
     slope_on = np.linalg.lstsq(np.diag(weight)[:, None], np.diag(covariance), rcond=None)[0][0]
     slope_off = np.linalg.lstsq(weight[above][:, None], covariance[above], rcond=None)[0][0]
     assert (on, off) == pytest.approx((slope_on, slope_off), rel=1e-5)
-
-
-def test_mean_ratios_without_weights_are_zero() -> None:
     assert mean_ratios(np.ones(3, np.float32), np.zeros(3, np.float32), 2) == (0.0, 0.0)
 
 
@@ -96,48 +73,22 @@ def test_entries_are_shrunk_to_their_own_average() -> None:
 
 EVERYONE = make_ratings(2, n_users=30, n_items=11)
 RATINGS = EVERYONE.select((EVERYONE.users != 4) & (EVERYONE.items != 2))
-SIZE = triangle_size(11)
-
-
-def products(models: int, columns: int) -> Products:
-    """Of `models` models with `columns` averages of their own."""
-    rng = np.random.default_rng(models)
-    return Products(
-        slice(0, models),
-        RATINGS,
-        Raters.of(RATINGS),
-        RATINGS.values,
-        rng.random(30),
-        rng.normal(3.5, 0.5, (11, columns)),
-        rng.normal(0, 0.5, (30, columns)),
-        0.8,
-        np.full((models, SIZE), np.nan, np.float32),
-    )
-
-
-def clean(of: Products, lane: int) -> NDArray[np.float64]:
-    left = of.values - of.items[RATINGS.items, lane] - of.users[RATINGS.users, lane]
-    return weighted_products(RATINGS, of.raters, np.clip(left, -0.8, 0.8), of.weights)
-
-
-@pytest.mark.parametrize("scale", [0.0, 0.3])
-@pytest.mark.parametrize("models", range(1, AT_ONCE + 1))
-def test_each_model_has_the_bytes_that_it_would_have_alone(models: int, scale: float) -> None:
-    unit, scales = np.random.default_rng(0).normal(size=SIZE), scale * np.geomspace(1, 9, models)
-    of = products(models, models)
-    release_products.run(of, LaneNoise(unit, scales))
-    for lane, own in enumerate(scales):
-        expected = on_grid((clean(of, lane) + own * unit)[:, None], grid_of(scales[[lane]]))[:, 0]
-        assert of.released[lane].tobytes() == expected.astype(np.float32).tobytes()
 
 
 def test_what_is_common_to_all_models_is_summed_once_and_has_the_noise_of_each() -> None:
-    unit, scales = np.random.default_rng(0).normal(size=SIZE), np.array([0.2, 0.0, 1.5])
-    of = products(3, 1)
+    rng, scales, size = np.random.default_rng(3), np.array([0.2, 0.0, 1.5]), triangle_size(11)
+    unit, weights, averages = (
+        rng.normal(size=size),
+        rng.random(30),
+        (np.full((11, 1), 3.2), np.zeros((30, 1))),
+    )
+    raters, released = Raters.of(RATINGS), np.full((3, size), np.nan, np.float32)
+    of = Products(slice(0, 3), RATINGS, raters, RATINGS.values, weights, *averages, 0.8, released)
     release_products.run(of, LaneNoise(unit, scales))
     assert of.width == 1
+    clean = weighted_products(RATINGS, raters, np.clip(RATINGS.values - 3.2, -0.8, 0.8), weights)
     for lane, own in enumerate(scales):
-        assert of.released[lane] == pytest.approx(clean(of, 0) + own * unit, abs=2e-3 * own + 1e-6)
+        assert released[lane] == pytest.approx(clean + own * unit, abs=2e-3 * own + 1e-6)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,12 @@ from tests.kernels.test_covariance import packed, unpacked
 RATINGS = make_ratings(3, n_users=20, n_items=12)
 
 
+def one_user(first: int, n_items: int) -> Ratings:
+    """A user who rated all items from the `first` on."""
+    items = np.arange(first, n_items, dtype=np.int32)
+    return Ratings(np.zeros_like(items), items, np.ones(len(items), np.float32), 1, n_items, Scale(1, 5))
+
+
 def of_user(ratings: Ratings, user: int) -> list[int]:
     return list(range(ratings.user_starts[user], ratings.user_starts[user + 1]))
 
@@ -62,13 +68,9 @@ def test_interpolation_solves_the_ridge_system(k: int, n: int) -> None:
 def test_a_neighbour_that_adds_nothing_is_left_out() -> None:
     """Items 1 and 2 are duplicates, and item 3 has a negative variance, so only item 1 predicts item 0."""
     dense = np.array([[1, 0.5, 0.5, 0.9], [0.5, 1, 1, 0], [0.5, 1, 1, 0], [0.9, 0, 0, -1]])
-    one_user = Ratings(
-        np.zeros(3, np.int32), np.array([1, 2, 3], np.int32), np.ones(3, np.float32), 1, 4, RATINGS.scale
-    )
-    residuals = np.array([2.0, 100.0, 1000.0])
-    found = interpolate(
-        one_user, np.array([0], np.int32), np.array([[0, 1, 2, -1]]), residuals, packed(dense), 1e-9
-    )
+    residuals, neighbours = np.array([2.0, 100.0, 1000.0]), np.array([[0, 1, 2, -1]])
+    item = np.array([0], np.int32)
+    found = interpolate(one_user(1, 4), item, neighbours, residuals, packed(dense), 1e-9)
     assert found == pytest.approx([0.5 * 2.0])
 
 
@@ -87,22 +89,6 @@ def test_a_prediction_does_not_depend_on_those_beside_it() -> None:
     assert together.tolist() == alone
     assert together[11] == 0
     assert np.count_nonzero(together) == 15
-
-
-def test_without_neighbours_nothing_is_added() -> None:
-    nobody = np.full((1, 3), -1)
-    item = np.array([0], np.int32)
-    assert interpolate(RATINGS, item, nobody, np.ones(len(RATINGS)), np.ones(78, np.float32), 0.1) == [0.0]
-
-
-def test_one_user_by_hand() -> None:
-    """Residuals 1 and 3 of items with V = 1 and 2, ridge 5: a = (1·1 + 2·3)/(1 + 4 + 5) = 0.7; item 2 has V = 10."""
-    ratings = Ratings(
-        np.zeros(2, np.int32), np.array([0, 1], np.int32), np.ones(2, np.float32), 1, 3, Scale(1, 5)
-    )
-    vectors, pairs = np.array([[1.0], [2.0], [10.0]]), np.array([2, 0], np.int32)
-    found = regress(ratings, np.zeros(2, np.int32), pairs, np.array([1.0, 3]), vectors, np.array([5.0]))
-    assert found == pytest.approx([7, 0.7])
 
 
 @settings(deadline=None, max_examples=60)
@@ -129,12 +115,10 @@ def test_predictions_are_those_of_the_normal_equations(k: int, flat: bool, float
 def test_a_user_with_more_ratings_than_are_taken_at_once() -> None:
     rng = np.random.default_rng(0)
     n = 2 * subspace.RATINGS_AT_ONCE + 3
-    one_user = Ratings(
-        np.zeros(n, np.int32), np.arange(n, dtype=np.int32), np.ones(n, np.float32), 1, n, Scale(1, 5)
-    )
+    of_all = one_user(0, n)
     vectors, residuals, ridge = rng.normal(size=(n, 5)), rng.normal(size=n), np.full(5, 0.1)
     weights = np.linalg.solve(vectors.T @ vectors + np.diag(ridge), vectors.T @ residuals)
-    found = regress(one_user, np.zeros(n, np.int32), one_user.items, residuals, vectors, ridge)
+    found = regress(of_all, np.zeros(n, np.int32), of_all.items, residuals, vectors, ridge)
     assert found == pytest.approx(vectors @ weights, abs=1e-9)
 
 
@@ -149,20 +133,3 @@ def test_without_a_ridge_a_factor_that_adds_nothing_gets_no_weight() -> None:
     expected = regress(RATINGS, users, items, residuals, vectors[:, [0, 3]], np.full(2, 1e-9))
     assert found == pytest.approx(expected, abs=1e-5)
     assert np.abs(found).max() > 0.1
-
-
-def test_a_strong_ridge_on_one_factor_leaves_the_others() -> None:
-    rng = np.random.default_rng(2)
-    vectors, residuals = rng.normal(size=(12, 3)), rng.normal(size=len(RATINGS))
-    users, items = (part.astype(np.int32) for part in np.divmod(np.arange(240), 12))
-    found = regress(RATINGS, users, items, residuals, vectors, np.array([0.5, 1e12, 0.5]))
-    expected = regress(RATINGS, users, items, residuals, vectors[:, [0, 2]], np.full(2, 0.5))
-    assert found == pytest.approx(expected, abs=1e-6)
-
-
-def test_without_vectors_or_pairs_there_is_nothing_to_add() -> None:
-    nobody = np.zeros(0, np.int32)
-    residuals = np.ones(len(RATINGS))
-    assert regress(RATINGS, nobody, nobody, residuals, np.ones((12, 2)), np.ones(2)).shape == (0,)
-    users = np.zeros(3, np.int32)
-    assert regress(RATINGS, users, users, residuals, np.ones((12, 0)), np.ones(0)).tolist() == [0, 0, 0]

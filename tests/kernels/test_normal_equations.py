@@ -15,8 +15,6 @@ from dpmf_cli.kernels.normal_equations import (
     isometric,
     item_equations,
     last_ranks,
-    pooled_gram,
-    right_sides,
     shorten_users,
     squared_weights,
     whole,
@@ -98,16 +96,7 @@ def test_they_are_the_weighted_sums_of_clipped_parts(ranked: bool, residuals: Re
     packed, found = item_equations(*arguments)
     assert whole(isometric(packed, FACTORS), FACTORS) == pytest.approx(gram[SOME], abs=1e-12)
     assert found == pytest.approx(sides[SOME], abs=1e-12)
-    assert np.array_equal(right_sides(*arguments), found)
-
-
-def test_the_pooled_gram_is_that_of_all_users() -> None:
-    model = model_of(RATINGS)
-    weights = np.random.default_rng(6).uniform(0, 1, (RATINGS.n_users, GRID))
-    users = model.published["users"][:, :-1].astype(float)
-    expected = np.einsum("ue,uie,uje->eij", weights, users, users)
-    found = whole(isometric(pooled_gram(model, weights), FACTORS), FACTORS)
-    assert found == pytest.approx(expected, abs=1e-12)
+    assert np.array_equal(item_equations(*arguments, with_gram=False)[1], found)
 
 
 def test_users_are_shortened_and_what_is_not_finite_is_0() -> None:
@@ -130,9 +119,9 @@ def test_a_user_whose_part_is_not_finite_adds_nothing() -> None:
     model, weights = model_of(RATINGS), weights_of(RATINGS, ranked=False)
     parts = UserParts(RATINGS, by_item(RATINGS), weights, Residuals(1.5, after_factors=True, vector=0.7))
     model.groups[0].rows("users")[3, 1, 2] = np.nan
-    found = right_sides(model, parts, slice(0, RATINGS.n_items))
+    _, found = item_equations(model, parts, slice(None))
     model.groups[0].rows("users")[3, :, 2] = 0
-    assert found == pytest.approx(right_sides(model, parts, slice(0, RATINGS.n_items)), abs=1e-12)
+    assert found == pytest.approx(item_equations(model, parts, slice(None))[1], abs=1e-12)
 
 
 def test_as_many_items_as_a_user_may_have() -> None:
@@ -147,18 +136,3 @@ def test_as_many_items_as_a_user_may_have() -> None:
             RATINGS.users, left[:, lane] * weights.items[RATINGS.items, lane] ** 2, RATINGS.n_users
         )
         assert squared_weights(RATINGS, weights)[:, lane] == pytest.approx(squares)
-
-
-def test_a_user_adds_the_same_whoever_else_is_there() -> None:
-    """In float64, sums of neighbours differ by as much as in real numbers, except for the last bits."""
-    model, weights = model_of(RATINGS, scale=30.0), weights_of(RATINGS, ranked=False)
-    residuals, everything = Residuals(1.0, vector=0.5), slice(None)
-    fewer = RATINGS.select(RATINGS.users != 7)
-    only = RATINGS.select(RATINGS.users == 7)
-    sums = [
-        np.concatenate(
-            item_equations(model, UserParts(some, by_item(some), weights, residuals), everything), axis=1
-        )
-        for some in (RATINGS, fewer, only)
-    ]
-    assert sums[0] - sums[1] == pytest.approx(sums[2], abs=1e-12 * np.abs(sums[0]).max())

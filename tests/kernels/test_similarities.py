@@ -1,6 +1,5 @@
 """Predictions from similarities against NumPy in float64, lane by lane."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -88,27 +87,3 @@ def test_predictions_are_those_of_numpy(lanes: int) -> None:
         assert found[:, lane] == pytest.approx(wanted, abs=1e-5)
         alone = np.isin(items, (2, 8))  # similarities that are all 0, and no neighbours at all
         assert np.array_equal(found[alone, lane], averages[items[alone]].astype(np.float32))
-
-
-def test_nobody_predicts_a_rating_from_itself() -> None:
-    everything = np.tile(np.arange(ITEMS, dtype=np.int32), (ITEMS, 1))
-    models = one_group(everything, 1.0, np.full((ITEMS, 1), 3.0))
-    user = int(np.argmax(RATINGS.user_counts))
-    item = int(RATINGS.items[RATINGS.users == user][0])
-    at = np.flatnonzero((RATINGS.users == user) & (RATINGS.items == item))[0]
-    changed = RATINGS.values.copy()
-    changed[at] = 6 - changed[at] if changed[at] != 3 else 5
-    ask = np.array([user], np.int32), np.array([item], np.int32)
-    other = models.predict(replace(RATINGS, values=changed), *ask)
-    assert np.array_equal(models.predict(RATINGS, *ask), other)
-
-
-def test_a_grid_in_two_groups_predicts_what_each_model_does_alone() -> None:
-    averages = np.random.default_rng(5).uniform(2, 4.5, (ITEMS, 19))
-    users, items = (part.astype(np.int32) for part in np.divmod(np.arange(150), ITEMS))
-    together = neighbourhood_model(RATINGS, some_neighbours(), 0.5, averages)
-    assert [group.part for group in together.groups] == [slice(0, 16), slice(16, 19)]
-    found = together.predict(users, items)
-    for lane in (0, 15, 16, 18):
-        alone = neighbourhood_model(RATINGS, some_neighbours(), 0.5, averages[:, [lane]])
-        assert np.array_equal(alone.predict(users, items)[:, 0], found[:, lane])

@@ -1,9 +1,8 @@
-"""Steps on similarities: the derivative of the squared error, and what a step measures.
+"""Steps on similarities: the derivative of the squared error, and steps to compare with their plain twin.
 
 No rating contributes more to a step on similarities than its limit, and equal parts of a gradient attain it.
 """
 
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.releasing import GUARD
-from dpmf_cli.kernels.similarities import SimilarityLanes, neighbourhood_model
+from dpmf_cli.kernels.similarities import neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import (
     LearnedRatings,
     SimilarityStep,
@@ -26,7 +25,6 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.mechanisms import laplace
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Witness
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from tests.kernels.test_similarities import (
@@ -36,78 +34,31 @@ from tests.kernels.test_similarities import (
     Array,
     K,
     averages_of,
-    known,
     one_group,
     predicted,
     similarities,
     some_models,
     some_neighbours,
 )
-from tests.witnesses import Noting
 
 N = len(RATINGS)
 
 
-@dataclass
-class Step:
-    """The arguments of a step, except the models."""
-
-    limits: Array = field(default_factory=lambda: np.full(15, np.inf, np.float32))
-    norm: int = 2
-    sampled: Array = field(default_factory=lambda: np.ones(N, np.bool_))
-    scale: Array = field(default_factory=lambda: np.array([0.0, 0.02, 0.5]))
-    more: dict[str, Any] = field(default_factory=dict)
-
-
-STEPS = {
-    "plain": Step(scale=np.zeros(3)),
-    "noise": Step(),
-    "noise on what the sample touches": Step(
-        sampled=np.random.default_rng(1).random(N) < 0.2, more={"everywhere": False}
-    ),
-    "a sample": Step(sampled=np.random.default_rng(1).random(N) < 0.4),
-    "limits of L2": Step(limits=np.linspace(0.005, 0.6, 15).astype(np.float32)),
-    "limits of L1": Step(limits=np.linspace(0.005, 0.6, 15).astype(np.float32), norm=1),
-    "a floor": Step(more={"floor": 2.5}),
-    "bounded errors": Step(more={"error_bound": 0.4}),
-    "regularization": Step(more={"regularization": 0.3}),
-    "all of it": Step(
-        limits=np.linspace(0.005, 0.6, 15).astype(np.float32),
-        norm=1,
-        sampled=np.random.default_rng(1).random(N) < 0.4,
-        more={"floor": 2.5, "error_bound": 0.4, "regularization": 0.3, "everywhere": False},
-    ),
+SOME, FEW = np.random.default_rng(1).random(N) < 0.4, np.arange(N) % 6 == 0
+FREE = LearnedRatings.unclipped(RATINGS)
+IN_L2, IN_L1 = (LearnedRatings.clipped(RATINGS, np.linspace(0.005, 0.6, 15), norm) for norm in (2, 1))
+STEPS: dict[str, tuple[LearnedRatings, bool, dict[str, Any]]] = {
+    "of all": (FREE, True, {}),
+    "noise on what a sample touches": (FREE, False, {"sampled": FEW}),
+    "a sample": (FREE, True, {"sampled": SOME}),
+    "limits of L2": (IN_L2, True, {}),
+    "limits of L1": (IN_L1, True, {}),
+    "a floor": (FREE, True, {"floor": 2.5}),
+    "bounded errors": (FREE, True, {"error_bound": 0.4}),
+    "regularization": (FREE, True, {"regularization": 0.3}),
+    "all of it": (IN_L1, False, {"sampled": SOME, "floor": 2.5, "error_bound": 0.4, "regularization": 0.3}),
 }
-
-
-RATES = np.array([0.3, 0.2, 0.1])
-
-
-def arguments(step: Step, rates: Array = RATES) -> tuple[LearnedRatings, SimilarityStep, dict[str, bool]]:
-    """The arguments of the kernels, except the models and their noise."""
-    more = dict(step.more)
-    where = {"everywhere": more.pop("everywhere")} if "everywhere" in more else {}
-    learned = LearnedRatings(RATINGS, Raters.of(RATINGS), step.limits, step.norm)
-    return learned, SimilarityStep(step.sampled, rates, **more), where
-
-
-def descend(models: SimilarityLanes, step: Step, unit: Array, rates: Array = RATES) -> None:
-    learned, of_similarities, where = arguments(step, rates)
-    noise = LaneNoise(unit.ravel(), step.scale)
-    descend_noisy_similarities.run(models, noise, learned, of_similarities, **where)
-
-
-def unit_noise(seed: int = 0) -> Array:
-    return np.random.default_rng(seed).normal(size=(ITEMS, K))
-
-
-@pytest.mark.parametrize("name", [name for name in STEPS if name not in ("plain", "all of it")])
-def test_everything_that_steps_are_made_of_changes_them(name: str) -> None:
-    """The test above has power: each option moves some similarity by hundreds of its tolerances."""
-    step, unit, plain, other = STEPS[name], unit_noise(), some_models(), some_models()
-    descend(plain, STEPS["noise" if step.scale.any() and name != "noise" else "plain"], unit)
-    descend(other, step, unit)
-    assert max(np.abs(similarities(plain, e) - similarities(other, e)).max() for e in range(LANES)) > 0.01
+"""What is learned from, whether all similarities get noise, and the arguments of `SimilarityStep`."""
 
 
 @pytest.mark.parametrize("regularization", [0.0, 0.3])
@@ -116,8 +67,7 @@ def test_the_gradient_is_the_derivative_of_the_squared_error(regularization: flo
     models = some_models(1)
     s, averages, neighbours = similarities(models, 0), averages_of(models, 0), models.neighbours
     sampled = np.random.default_rng(3).random(N) < 0.6
-    step = Step(sampled=sampled, scale=np.zeros(1), more={"regularization": regularization})
-    descend(models, step, unit_noise(), np.ones(1))
+    descend_similarities(models, FREE, SimilarityStep(sampled, np.ones(1), regularization))
     slope = s - similarities(models, 0)
 
     def loss(at: Array) -> float:
@@ -139,78 +89,20 @@ def test_the_gradient_is_the_derivative_of_the_squared_error(regularization: flo
         assert slope[i, a] == pytest.approx((loss(up) - loss(down)) / 2e-5, abs=3e-6, rel=1e-5)
 
 
-def test_neither_the_order_of_neighbours_nor_that_of_questions_matters_to_a_bit() -> None:
-    models, unit, step = some_models(), unit_noise(), STEPS["all of it"]
-    order = np.array([np.random.default_rng(i).permutation(K) for i in range(ITEMS)])
-    mixed = replace(
-        models,
-        neighbours=np.take_along_axis(models.neighbours, order, axis=1),
-        values=np.take_along_axis(models.values.reshape(ITEMS, K, -1), order[:, :, None], axis=1).reshape(-1),
-    )
-    descend(models, step, unit)
-    descend(mixed, step, np.take_along_axis(unit, order, axis=1))
-    for lane in range(LANES):
-        wanted = np.take_along_axis(similarities(models, lane), order, axis=1)
-        there = mixed.neighbours >= 0
-        assert np.array_equal(similarities(mixed, lane)[there], wanted[there])
-    users, items = (part.astype(np.int32) for part in np.divmod(np.arange(150), ITEMS))
-    asked = np.random.default_rng(0).permutation(150)
-    found = models.predict(RATINGS, users, items)
-    assert np.array_equal(mixed.predict(RATINGS, users[asked], items[asked]), found[asked])
-
-
-def test_lanes_that_no_model_is_in_do_not_move() -> None:
-    models = some_models(2)
-    before = models.values.reshape(ITEMS, K, -1)[..., 2:].copy()
-    step = Step(scale=np.ones(2))
-    descend(models, step, unit_noise(), np.ones(2))
-    assert np.array_equal(models.values.reshape(ITEMS, K, -1)[..., 2:], before)
-
-
-@pytest.mark.parametrize("name", ["plain", "a sample", "limits of L1", "a floor"])
-def test_a_step_without_noise_is_one_whose_noise_is_silent(name: str) -> None:
-    step, one, other = replace(STEPS[name], scale=np.zeros(LANES)), some_models(), some_models()
-    descend(one, step, unit_noise())
-    learned, of_similarities, _ = arguments(step)
-    descend_similarities(other, learned, of_similarities)
-    assert one.values.tobytes() == other.values.tobytes()
-
-
-GRID = np.geomspace(1, 50, 19)
-"""A group of sixteen models, and one of three."""
-
-
-def one_step(step: Step, epsilons: Array, witness: Witness | None) -> Array:
+def one_step(
+    learned: LearnedRatings, everywhere: bool, given: dict[str, Any], epsilons: Array, witness: Witness | None
+) -> Array:
     """(n_items, k, E) the similarities after a step whose noise comes from a mechanism."""
     rng, grid = np.random.default_rng(4), len(epsilons)
     common = np.where(rng.random((ITEMS, K)) < 0.2, 0, rng.normal(0.4, 0.7, (ITEMS, K)))
-    averages = rng.uniform(2, 4.5, (ITEMS, len(GRID)))[:, :grid]
+    averages = rng.uniform(2, 4.5, (ITEMS, 32))[:, :grid]
     model = neighbourhood_model(RATINGS, some_neighbours(), common.astype(np.float32), averages)
     curator = Curator(Ledger(epsilons), Streams(0, "data", "test", 0, 0), witness)
     moves = Sensitivity(1.0, 1, Neighbours.USER, "test")
     release = laplace("gradients", (ITEMS * K,), sensitivity=moves, epsilon=epsilons, curator=curator)
-    learned, of_similarities, where = arguments(step, np.linspace(0.1, 0.3, grid))
-    release.inside(descend_noisy_similarities, model, learned, of_similarities, **where)
+    step = SimilarityStep(**{"sampled": np.ones(N, np.bool_), **given}, rates=np.linspace(0.1, 0.3, grid))
+    release.inside(descend_noisy_similarities, model, learned, step, everywhere=everywhere)
     return model.published["similarities"]
-
-
-@pytest.mark.parametrize("name", STEPS)
-def test_a_witness_sees_every_sum_that_gets_noise_once(name: str) -> None:
-    step, seen = STEPS[name], Noting()
-    one_step(step, GRID, seen)
-    touched = np.zeros((ITEMS, K), bool)
-    for x in np.flatnonzero(step.sampled):
-        item = RATINGS.items[x]
-        touched[item, known(RATINGS, some_neighbours()[item], RATINGS.users[x], item)[0]] = True
-    everywhere = step.more.get("everywhere", True)
-    measured = np.arange(ITEMS * K) if everywhere else np.flatnonzero(touched)
-    assert len(measured) > 5
-    assert everywhere == (len(measured) == ITEMS * K)
-    for part in (0, 16):
-        parts = {first: clean for (*_, first, lane), clean in seen.seen.items() if lane == part}
-        assert [
-            place for first in parts for place in range(first, first + len(parts[first]))
-        ] == measured.tolist()
 
 
 def as_it_is(clean: Array, first: int = 0, /) -> Array:
@@ -223,7 +115,7 @@ def as_it_is(clean: Array, first: int = 0, /) -> Array:
 def test_the_twin_leaves_out_what_is_not_finite_as_the_kernel_does(size: float, norm: int) -> None:
     """Similarities near the largest float32 overflow: their user adds nothing."""
     learned = LearnedRatings(RATINGS, Raters.of(RATINGS), np.full(15, 0.1, np.float32), norm)
-    step = SimilarityStep(np.ones(N, np.bool_), RATES * size)
+    step = SimilarityStep(np.ones(N, np.bool_), np.array([0.3, 0.2, 0.1]) * size)
     compiled, plain = (one_group(some_neighbours(), size, np.full((ITEMS, LANES), 3.0)) for _ in range(2))
     descend_similarities(compiled, learned, step)
     descend_noisy_similarities.twin(plain, as_it_is, learned, step)

@@ -59,26 +59,6 @@ def test_values_counts_and_places_have_the_law_of_the_dense_matrix(scale: float,
     assert 0.3 < counts.var() / variance < 2.5  # binomial: cells survive independently
 
 
-def test_those_tests_have_power() -> None:
-    """A scale that is 1.25 or 0.8 times the right one is detected in the values and in the counts."""
-    rng = np.random.default_rng(2)
-    ours = np.array([sampled(key, 0.7) for key in range(40)])
-    for factor in (0.8, 1.25):
-        theirs = np.array([dense(rng, 0.7 * factor) for _ in range(40)])
-        kept = [[(~np.isnan(each)).sum(), np.isnan(each).sum()] for each in (ours, theirs)]
-        assert stats.chi2_contingency(kept).pvalue < LEVEL
-
-
-def test_larger_epsilons_see_the_same_noise_and_keep_fewer_cells() -> None:
-    small, large = sampled(7, 0.15), sampled(7, 0.7)
-    both = ~np.isnan(small)
-    assert not np.isnan(large[both]).any()
-    unclamped = both & (np.abs(large) < BOUND)
-    assert small[unclamped] / large[unclamped] == pytest.approx(
-        np.full(unclamped.sum(), 0.15 / 0.7), rel=1e-5
-    )
-
-
 def test_the_logarithm_is_right_at_its_ends_and_between() -> None:
     rng = np.random.default_rng(0)
     v = np.concatenate([[1.0, 2.0**-53, math.sqrt(0.5), np.nextafter(1, 0)], rng.random(100_000)])

@@ -26,7 +26,6 @@ from dpmf_cli.kernels.normal_equations import (
     UserParts,
     isometric,
     item_equations,
-    right_sides,
     whole,
 )
 from dpmf_cli.privacy import sensitivity
@@ -218,7 +217,8 @@ class PrivateAlternatingMinimization(ItemAlternation):
             self.step_users(begun)
             for _ in range(self.steps):
                 sample = self.of_some(begun.parts, rng)
-                noisy = next(gradients).added_to(right_sides(begun.model, sample, slice(None)))
+                _, sides = item_equations(begun.model, sample, slice(None), with_gram=False)
+                noisy = next(gradients).added_to(sides)
                 descend_items(begun.model, noisy / self.sampling_rate, rates, self.item_ridge)
         return self.end(begun, train)
 

@@ -13,7 +13,7 @@ from dpmf_cli.algorithms.shared.local_model import LocalFactorization
 from dpmf_cli.core.compiled.lane_groups import LaneValues, groups
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import later
-from dpmf_cli.kernels.factors import FactorModel, UserFactors
+from dpmf_cli.kernels.factors import FactorModel, users_moved
 from dpmf_cli.kernels.mixture import (
     LEAST_VARIANCE,
     Mixture,
@@ -84,7 +84,7 @@ class MixtureFactorization(LocalFactorization):
         mixture = self.initial_mixture(residual_variances(model, received, values) + LEAST_VARIANCE, streams)
         active = np.ones(len(received.epsilons), np.bool_)
         for _ in range(self.iterations):
-            before = UserFactors.of(model)
+            before = [group.users.copy() for group in model.groups]
             if self.order == "mixture_first":
                 mixture = _maximised(model, users, values, mixture, active)
             for side in (users, items):
@@ -92,7 +92,7 @@ class MixtureFactorization(LocalFactorization):
             if self.order == "factors_first":
                 mixture = _maximised(model, users, values, mixture, active)
             yield mixture
-            active = active & (before.moved(model) > self.tolerance)
+            active = active & (users_moved(before, model) > self.tolerance)
             if not active.any():
                 return
 

@@ -18,7 +18,7 @@ from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import RowProblem, SideRatings, solve_rows
-from dpmf_cli.kernels.factors import FactorModel, factor_model, move_items
+from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors
 from dpmf_cli.kernels.releasing import project_side
 from dpmf_cli.kernels.reports import coordinate_gradients, sums_of_reports
 from dpmf_cli.kernels.sums import RatingsByRow
@@ -289,7 +289,7 @@ def move_items_by(
     shape = len(raters), method.factors
     sums = sums_of_reports(reports.items, reports.coordinates, reports.weights, reports.numbers, shape)
     steps = method.learning_rate * method.factors * method.gradient_bound / np.maximum(raters, 1)
-    move_items(items, sums * steps[:, None, None])
+    move_factors(items, "items", slice(None), sums * steps[:, None, None])
     project_side(items, "items", method.item_norm)
 
 

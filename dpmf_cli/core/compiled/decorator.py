@@ -17,6 +17,7 @@ import functools
 import pickle
 import types
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,6 @@ from numba.core.serialize import dumps
 from numba.extending import intrinsic
 
 from dpmf_cli.core.compiled import entries
-from dpmf_cli.core.compiled.entries import note_source
 from dpmf_cli.core.errors import DpmfError
 
 _PLAIN: dict[Any, Callable[..., Any]] = {}
@@ -39,7 +39,7 @@ def operation(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
     """Declares an `intrinsic` of numba. `plain` does the same on NumPy arrays."""
 
     def declare(definition: Callable[..., Any]) -> Any:
-        note_source(definition.__module__)
+        entries.note_source(definition.__module__)
         declared = intrinsic(definition)
         _PLAIN[declared] = plain
         return declared
@@ -50,10 +50,7 @@ def operation(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
 @functools.cache
 def twin(dispatcher: Any) -> Callable[..., Any]:
     """Returns the plain function that does the same as a compiled function."""
-    return _with_twins(dispatcher.py_func)
-
-
-def _with_twins(function: types.FunctionType) -> Callable[..., Any]:
+    function = dispatcher.py_func
     names = {name: _replaced(value) for name, value in function.__globals__.items()}
     return types.FunctionType(
         function.__code__, names, function.__name__, function.__defaults__, function.__closure__
@@ -77,16 +74,13 @@ TOLERANCES = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-9}
 
 
 def check(
-    dispatcher: Any,
-    entry_point: Callable[..., Any],
-    signature: Sequence[Any],
-    examples: Sequence[Example],
+    dispatcher: Any, entry_point: Callable[..., Any], signature: Sequence[Any], examples: Sequence[Example]
 ) -> None:
     """Raises DpmfError if machine code for arguments of these types does not compute what its source says."""
     names = dispatcher.py_func.__code__.co_varnames[: len(signature)]
     for example in examples:
         arguments = example(dict(zip(names, signature, strict=True)))
-        found, expected = ([_copy(arguments[name]) for name in names] for _ in range(2))
+        found, expected = ([deepcopy(arguments[name]) for name in names] for _ in range(2))
         with np.errstate(all="ignore"):
             expected.append(twin(dispatcher)(*expected))  # first: the twin notices a short example
         found.append(entry_point(*found))
@@ -96,10 +90,6 @@ def check(
                 f"{name}: the machine code that numba made of this kernel is wrong on this machine (it differs from "
                 "the same lines run by Python); install another version of numba and llvmlite, or test the memory"
             )
-
-
-def _copy(value: Any) -> Any:
-    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def _agree(found: Any, expected: Any) -> bool:
@@ -137,11 +127,6 @@ class KernelCache(NullCache):
 
     def __init__(self, dispatcher: Any, examples: Sequence[Example]) -> None:
         self.dispatcher, self.examples = dispatcher, examples
-
-    @property
-    def cache_path(self) -> str | None:
-        folder = entries.folder()
-        return None if folder is None else str(folder)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Returns the compiled signature from a verified entry, or None if there is no such entry."""

@@ -22,9 +22,8 @@ import stat
 import sys
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import llvmlite
 import numba
@@ -37,14 +36,8 @@ from dpmf_cli.core import children, files
 from dpmf_cli.core.files import cache_folder, is_ours, make_folder, remove, sha256, sweep, write_whole
 from dpmf_cli.core.terminal import say
 
-_NOT_OF_THE_CODE = (
-    "CUDA",
-    "NUMBA_NUM_THREADS",
-    "NUMBA_DEFAULT_NUM_THREADS",
-    "CACHE_",
-    "COLOR_SCHEME",
-    "RUNNING_UNDER_PROFILER",
-)
+_THREADS = "NUMBA_NUM_THREADS", "NUMBA_DEFAULT_NUM_THREADS"
+_NOT_OF_THE_CODE = ("CUDA", *_THREADS, "CACHE_", "COLOR_SCHEME", "RUNNING_UNDER_PROFILER")
 """Prefixes of numba's settings that change none of our machine code. All other settings are assumed to change it."""
 
 
@@ -90,12 +83,11 @@ def _versions() -> dict[str, str]:
 
 def _settings() -> dict[str, str]:
     """Returns numba's settings, from its environment variables and its file."""
+    settings = {name: value for name, value in sorted(vars(config).items()) if name.isupper()}
     return {
         name: repr(value)
-        for name, value in sorted(vars(config).items())
-        if name.isupper()
-        and not name.startswith(_NOT_OF_THE_CODE)
-        and isinstance(value, str | int | float | None)
+        for name, value in settings.items()
+        if not name.startswith(_NOT_OF_THE_CODE) and isinstance(value, str | int | float | None)
     }
 
 
@@ -217,10 +209,7 @@ def content(path: Path) -> tuple[bytes, bytes]:
 
 
 def write(path: Path, key: bytes, payload: bytes) -> None:
-    """Writes an entry, and removes all but the newest of its kernel and signature.
-
-    If it cannot write, says so once.
-    """
+    """Writes an entry, and removes all but the newest of its kind. If it cannot write, says so once."""
     body = key + b"\n" + payload
     try:
         sweep(path.parent)
@@ -228,18 +217,12 @@ def write(path: Path, key: bytes, payload: bytes) -> None:
     except OSError as error:
         _not_kept(path.parent, error)
         return
-    for old in _by_age(path)[KEPT:]:
-        remove(old)
-
-
-def _by_age(path: Path) -> list[Path]:
-    """Returns the entries of the same kernel and signature as `path`, newest first."""
-    alike = path.name.rpartition("-")[0]
     times = {}
-    for each in path.parent.glob(f"{alike}-*{SUFFIX}"):
+    for each in path.parent.glob(f"{path.name.rpartition('-')[0]}-*{SUFFIX}"):
         with contextlib.suppress(OSError):
             times[each] = each.stat().st_mtime_ns
-    return sorted(times, key=times.__getitem__, reverse=True)
+    for old in sorted(times, key=times.__getitem__, reverse=True)[KEPT:]:
+        remove(old)
 
 
 def entries() -> Iterator[Path]:
@@ -262,21 +245,15 @@ def _say(text: str) -> None:
         say(text)
 
 
-Condition = Literal["sound", "older", "damaged"]
-
-
-@dataclass(frozen=True)
-class Inspected:
-    """An entry and its condition: sound, older or damaged.
+class Inspected(NamedTuple):
+    """An entry, its size in bytes, and its condition.
 
     An older entry was made from other sources, packages or settings, or for another processor.
-
-    size  bytes
     """
 
     path: Path
     size: int
-    condition: Condition
+    condition: Literal["sound", "older", "damaged"]
 
 
 def inspected() -> Iterator[Inspected]:
@@ -303,12 +280,10 @@ def clear() -> int:
 def _is_current(key: dict[str, Any], path: Path) -> bool:
     """Whether this dpmf on this machine would use the entry."""
     module, _, name = key["kernel"].rpartition(".")
-    if not module.startswith("dpmf_cli."):
-        return False
-    try:
-        dispatcher = getattr(importlib.import_module(module), name, None)
-    except ImportError:
-        return False
+    dispatcher = None
+    if module.startswith("dpmf_cli."):
+        with contextlib.suppress(ImportError):
+            dispatcher = getattr(importlib.import_module(module), name, None)
     if not isinstance(dispatcher, Dispatcher):
         return False
     target: Any = dispatcher.targetctx

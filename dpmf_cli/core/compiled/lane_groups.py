@@ -142,9 +142,7 @@ def on_each_group(kernel: Callable[Concatenate[G, P], None]) -> Callable[Concate
     return run
 
 
-def of_all_groups(
-    measure: Callable[Concatenate[G, P], Found],
-) -> Callable[Concatenate[Grouped[G], P], Found]:
+def of_all_groups(measure: Callable[Concatenate[G, P], Found]) -> Callable[Concatenate[Grouped[G], P], Found]:
     """Lets a function of one group of models, (…, lanes), take those of a complete grid, and return (…, E)."""
 
     @wraps(measure)
