@@ -55,7 +55,7 @@ test-fuzz: $(STAMP) ## give all loaders some 155,500 broken files (docs/operatio
 	DPMF_FAULTS=full $(BIN)/python -m pytest tests/fuzz
 
 test-cluster: $(STAMP) ## kill a Dask cluster's workers and scheduler over and over, and compare with a local run
-	$(BIN)/python -m tests.cluster_suite
+	DPMF_FAULTS=full $(BIN)/python -m pytest -s tests/running/test_cluster.py -k new_schedulers
 
 check: $(STAMP) ## check lint, types, formatting, imports, and the committed schema, reference and tables of pages
 	$(BIN)/ruff check .
@@ -66,11 +66,12 @@ check: $(STAMP) ## check lint, types, formatting, imports, and the committed sch
 	$(BIN)/python -m docs.makers.reference | cmp - docs/reference.md
 	@for page in $(PAGES); do $(BIN)/python -m docs.makers.pages $$page | cmp - $$page || exit 1; done
 
-format: $(STAMP) ## format the code, and update schema, reference and tables of pages
+format: $(STAMP) ## format the code, and update schema, reference, pictures and tables of pages
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 	$(BIN)/dpmf schema $(call into,configs/schema.json)
 	$(BIN)/python -m docs.makers.reference $(call into,docs/reference.md)
+	$(BIN)/python -m docs.makers.pictures docs/figures
 	@for page in $(PAGES); do $(BIN)/python -m docs.makers.pages $$page $(call into,$$page); done
 
 pages: $(STAMP) ## update the tables of pages, and the output of their commands from the results at hand
@@ -113,9 +114,9 @@ reproduce-all: $(STAMP) ## reproduce every paper on the data at hand; continues 
 reproduce-small: $(STAMP) ## reproduce on MovieLens 100K with one fold and run, in minutes; writes into results/small
 	$(BIN)/dpmf reproduce all --small -j $(JOBS)
 
-reproduce-frontier: $(STAMP) ## find the best of all methods at each ε; writes the tables of docs/frontier.md
+reproduce-frontier: $(STAMP) ## find the best of all methods at each ε; writes docs/generated/frontier_*.md
 	$(BIN)/dpmf reproduce frontier -j $(JOBS)
-	@for page in docs/frontier.md $(wildcard docs/generated/frontier_*.md); do \
+	@for page in $(wildcard docs/generated/frontier_*.md); do \
 		$(BIN)/python -m docs.makers.pages $$page --results results $(call into,$$page); done
 
 leaders: $(STAMP) ## take the methods that lead in the frontier's results as those that `dpmf recommend` chooses from

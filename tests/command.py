@@ -1,13 +1,19 @@
-"""Runs the command as a process: in a folder, with a cache, and without data except those that its config makes."""
+"""Runs the command in this process or in another, in a folder, with a cache, and without data except those that its
+config makes; and looks at the processes of a run."""
 
+import contextlib
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
-from tests.forked import Forked
+import pytest
+
+from dpmf_cli.cli import main as cli
 
 
 def environment(cache: Path) -> dict[str, str]:
@@ -15,12 +21,15 @@ def environment(cache: Path) -> dict[str, str]:
     return {**os.environ, **{name: str(folder) for name, folder in folders.items()}}
 
 
-def start(folder: Path, cache: Path, *arguments: str) -> subprocess.Popen[str]:
-    """Runs `dpmf` with these arguments in a session of its own. Its standard output, the tables, is discarded."""
+def start(folder: Path, cache: Path, *arguments: str, **more: str) -> subprocess.Popen[str]:
+    """Runs `dpmf` with these arguments in a session of its own. Its standard output, the tables, is discarded.
+
+    more   added to its environment
+    """
     return subprocess.Popen(
         [sys.executable, "-m", "dpmf_cli", *arguments],
         cwd=folder,
-        env=environment(cache),
+        env={**environment(cache), **more},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -29,23 +38,92 @@ def start(folder: Path, cache: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def fork(folder: Path, cache: Path, *arguments: str, **more: str) -> Forked:
-    """The same in a fork of this process, which saves the imports. Patches of this process apply there.
+class Forked:
+    """The parts of `subprocess.Popen` that the tests use, for a `dpmf` in a fork of this process, which has imported
+    everything: one second instead of four. Patches of this process apply there."""
 
-    more   added to its environment
-    """
-    return Forked(list(arguments), folder, {**environment(cache), **more})
+    def __init__(self, arguments: tuple[str, ...], folder: Path, environment: dict[str, str]) -> None:
+        self._said = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
+        streams = [file.fileno() for file in self._said]
+        self._process = multiprocessing.get_context("fork").Process(
+            target=_become, args=(arguments, folder, environment, *streams)
+        )
+        self._process.start()
+        self.pid = self._process.pid or 0
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def communicate(self, timeout: float) -> tuple[str, str]:
+        """Waits for the end, and returns standard output and standard error."""
+        self._process.join(timeout)
+        if self.poll() is None:
+            os.killpg(self.pid, signal.SIGKILL)
+            raise subprocess.TimeoutExpired(f"dpmf, process {self.pid}", timeout)
+        texts = []
+        for file in self._said:
+            with file:
+                file.seek(0)
+                texts.append(file.read().decode(errors="replace"))
+        return texts[0], texts[1]
+
+
+def _become(arguments: tuple[str, ...], folder: Path, environment: dict[str, str], *streams: int) -> None:
+    from dpmf_cli.cli.entry import main
+
+    os.setsid()
+    for number, (name, stream) in enumerate(zip(("stdout", "stderr"), streams, strict=True), 1):
+        os.dup2(stream, number)
+        setattr(sys, name, os.fdopen(number, "w", errors="backslashreplace"))
+    os.chdir(folder)
+    os.environ.update(environment)
+    places = environment.get("PYTHONPATH", "").split(os.pathsep)  # Python would have read these at its start
+    sys.path[:0] = [place for place in places if place and place not in sys.path]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.argv = ["dpmf", *arguments]
+    main()
+
+
+def fork(folder: Path, cache: Path, *arguments: str, **more: str) -> Forked:
+    return Forked(arguments, folder, {**environment(cache), **more})
+
+
+def ended(process: subprocess.Popen[str] | Forked, expect: int = 0) -> tuple[str, str]:
+    """Standard output and standard error of a command that has to end with that exit code."""
+    printed, said = process.communicate(timeout=600)
+    assert process.returncode == expect, said
+    assert "Traceback" not in said or expect == 1, said
+    return printed or "", said
 
 
 def dpmf(
     folder: Path, cache: Path, *arguments: str, expect: int = 0, **more: str
 ) -> subprocess.CompletedProcess[str]:
     """The output of a forked `dpmf` with these arguments, after it has ended with the expected exit code."""
-    process = fork(folder, cache, *arguments, **more)
-    printed, said = process.communicate(timeout=300)
-    assert process.returncode == expect, said
+    printed, said = ended(fork(folder, cache, *arguments, **more), expect)
     assert "Traceback" not in said
     return subprocess.CompletedProcess(arguments, expect, printed, said)
+
+
+def here(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, cache: Path, *arguments: str, data: str = "none"
+) -> int:
+    """Runs `dpmf` with these arguments in this process, so that patches apply, and returns its exit code."""
+    for name, value in {**environment(cache), "DPMF_DATA": str(folder / data)}.items():
+        monkeypatch.setenv(name, value)
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, getattr(sys, name))  # which the command guards
+    monkeypatch.setattr(sys, "argv", ["dpmf", *arguments])
+    monkeypatch.chdir(folder)
+    try:
+        cli.main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
 
 
 def task_files(folder: Path, results: str = "results") -> dict[str, bytes]:
@@ -59,3 +137,31 @@ def wait_for_tasks(folder: Path, process: subprocess.Popen[str] | Forked, count:
     deadline = time.monotonic() + 60
     while len(task_files(folder)) < count and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)
+
+
+def children(parent: int) -> list[int]:
+    with contextlib.suppress(OSError):
+        return list(map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split()))
+    return []
+
+
+def workers(command: int) -> list[int]:
+    """The living worker processes of a run."""
+    found = []
+    for process in (worker for run in children(command) for worker in children(run)):
+        with contextlib.suppress(OSError):
+            if b"processes import work" in Path(f"/proc/{process}/cmdline").read_bytes():
+                found.append(process)
+    return found
+
+
+def session_ended(session: int, *, within: float = 30) -> bool:
+    """Whether all processes of a session end by themselves."""
+    deadline = time.monotonic() + within
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(session, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.02)
+    return False

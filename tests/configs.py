@@ -1,6 +1,9 @@
 """The shipped configs, and helpers to read configs from text, for tests of what is accepted and what is not."""
 
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from dpmf_cli.experiment.config import ExperimentConfig, load_config
 from tests.committed import ROOT, committed
@@ -21,13 +24,37 @@ algorithms:
   - algorithm: isgd
     factors: 3
 """
-THETAS = GOOD.replace("epsilons", "thetas")
-NETFLIX = GOOD.replace("ml-100k", "netflix")
-TWINS = "twins: true\n"
-GROWTH = "growth: {portions: [0.5, 1], order: timestamp}\n"
+HEAD = "dataset: ml-100k\nepsilons: [1]\n"
+SHOP = """\
+dataset: {kind: csv, name: shop, path: a.csv, columns: {user: a, item: b, rating: c, timestamp: d},
+          scale: {minimum: 1, maximum: 5}}
+epsilons: [0.1, 1, 10]
+"""
 
 
 def load(tmp_path: Path, text: str) -> ExperimentConfig:
     path = tmp_path / "x.yaml"
     path.write_text(text)
     return load_config(path)
+
+
+def cases(name: str) -> dict[str, Any]:
+    """The table `tests/config/name.yaml`, by the name of each case."""
+    found: dict[str, Any] = yaml.safe_load((ROOT / "tests" / "config" / f"{name}.yaml").read_text())
+    return found
+
+
+def written(folder: Path, case: dict[str, Any]) -> Path:
+    """Writes the files of a case, and returns the path of the config."""
+    text = GOOD
+    for before, after in case.get("replace", {}).items():
+        text = text.replace(before, after)
+    text += case.get("more", "")
+    for key, head in (("text", ""), ("entries", HEAD), ("shop", SHOP)):
+        text = head + case[key] if key in case else text
+    if "own" in case:
+        (folder / "base.yaml").write_text(text)
+        text = case["own"]
+    path = folder / "x.yaml"
+    path.write_text(text)
+    return path

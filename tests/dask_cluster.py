@@ -5,17 +5,16 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Event, Thread
-from types import TracebackType
 from typing import Any, Self
 
 from distributed import Client
 
-WORKER = (
+WORKER = [
     "--no-nanny",
     "--no-dashboard",
     "--memory-limit",
@@ -24,13 +23,14 @@ WORKER = (
     "60",
     "--host",
     "127.0.0.1",
-)
+]
 SCHEDULER = ("--host", "127.0.0.1", "--no-dashboard", "--idle-timeout", "5 minutes")
+LOOP = 'while kill -0 "$PPID"; do "$@" & echo $! > "$0"; wait $!; done'
+"""Starts a command again whenever it ends, as Slurm, Kubernetes or systemd do, until the tests end."""
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port
 
@@ -45,40 +45,27 @@ def until(true: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
 
 
 class Supervised:
-    """A process that is started again whenever it ends, as under Slurm, Kubernetes or systemd."""
+    """A process of Dask that is started again whenever it ends."""
 
-    def __init__(self, command: list[str], log: Path, environment: dict[str, str]) -> None:
-        self._command, self._log, self._environment = command, log, environment
-        self._stopping = Event()
-        self.process = self._start()
-        self._thread = Thread(target=self._supervise, daemon=True)
-        self._thread.start()
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        with self._log.open("ab") as log:
-            return subprocess.Popen(
-                self._command, stdout=log, stderr=log, env=self._environment, start_new_session=True
+    def __init__(self, log: Path, *arguments: str, **environment: str) -> None:
+        self._file = log.with_suffix(".pid")
+        command = ["sh", "-c", LOOP, str(self._file), sys.executable, "-m", "dask", *arguments]
+        with log.open("ab") as said:
+            self._loop = subprocess.Popen(
+                command, stdout=said, stderr=said, env={**os.environ, **environment}, start_new_session=True
             )
 
-    def _supervise(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self.process.wait(timeout=0.1)
-            except subprocess.TimeoutExpired:
-                continue
-            if not self._stopping.is_set():
-                self.process = self._start()
+    @property
+    def pid(self) -> int:
+        return int(until(lambda: self._file.exists() and self._file.read_text().strip(), "a process starts"))
 
     def send(self, number: signal.Signals) -> None:
-        """SIGKILLs the process; the supervisor starts it again."""
         with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, number)
+            os.kill(self.pid, number)
 
     def stop(self) -> None:
-        self._stopping.set()
-        self._thread.join()
-        self.send(signal.SIGKILL)
-        self.process.wait()
+        os.killpg(self._loop.pid, signal.SIGKILL)
+        self._loop.wait()
 
 
 def _state(client: Client, key: str) -> tuple[str, int]:
@@ -97,24 +84,19 @@ class DaskCluster:
     context manager: none of its processes outlives it."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
-        self._folder = folder
-        self.address = f"tcp://127.0.0.1:{free_port()}"
+        self._folder, port = Path(tempfile.mkdtemp(dir=folder)), str(free_port())
+        self.address = f"tcp://127.0.0.1:{port}"
         self._workers: dict[str, Supervised] = {}
-        port = self.address.rpartition(":")[2]
-        self._scheduler = self._supervised("scheduler", "scheduler", *SCHEDULER, "--port", port, **settings)
-
-    def _supervised(self, log: str, *arguments: str, **environment: str) -> Supervised:
-        command = [sys.executable, "-m", "dask", *arguments]
-        return Supervised(command, self._folder / f"{log}.log", {**os.environ, **environment})
+        log = self._folder / "scheduler.log"
+        self._scheduler = Supervised(log, "scheduler", *SCHEDULER, "--port", port, **settings)
 
     def join(self, name: str, cache: Path, *options: str, threads: int = 1) -> None:
         """Starts a worker with its own $DPMF_CACHE."""
-        folder = ("--local-directory", str(self._folder / name))
-        options = (self.address, *WORKER, "--nthreads", str(threads), "--name", name, *folder, *options)
-        self._workers[name] = self._supervised(name, "worker", *options, DPMF_CACHE=str(cache))
-
-    def leave(self, name: str) -> None:
-        self._workers.pop(name).stop()
+        own = ("--nthreads", str(threads), "--name", name, "--local-directory", str(self._folder / name))
+        log = self._folder / f"{name}.log"
+        self._workers[name] = Supervised(
+            log, "worker", self.address, *WORKER, *own, *options, DPMF_CACHE=str(cache)
+        )
 
     @contextmanager
     def client(self) -> Iterator[Client]:
@@ -149,27 +131,23 @@ class DaskCluster:
         """SIGKILLs a worker if the task of that key has still not ended on it."""
         victim = self._workers[name]
         victim.send(signal.SIGSTOP)
-        state, deaths = _state(client, key)
+        before = state, deaths = _state(client, key)
         if state != "processing":
             victim.send(signal.SIGCONT)
             return False
         victim.send(signal.SIGKILL)
-        before = (state, deaths)
         until(lambda: _state(client, key) != before, f"the scheduler notices that {name} was killed")
         return _state(client, key)[1] > deaths
 
     def restart_scheduler(self) -> None:
         """SIGKILLs the scheduler, which forgets all tasks and whose workers end with it."""
-        old = self._scheduler.process.pid
+        old = self._scheduler.pid
         self._scheduler.send(signal.SIGKILL)
-        until(lambda: self._scheduler.process.pid != old, "the supervisor restarts the scheduler")
+        until(lambda: self._scheduler.pid != old, "the scheduler is started again")
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for name in list(self._workers):
-            self.leave(name)
-        self._scheduler.stop()
+    def __exit__(self, *error: object) -> None:
+        for each in (*self._workers.values(), self._scheduler):
+            each.stop()

@@ -5,11 +5,39 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from pydantic import Field
+
+from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.config.paths import ConfigPath, places
-from dpmf_cli.papers.claims import Departure, PaperFindings
+from dpmf_cli.papers.claims import PaperFindings
 
 _ABSENT = object()
+
+
+class PrintedSettings(StrictModel):
+    """Settings that a paper prints.
+
+    source    where they are printed
+    configs   the names of the experiments that they are about, or patterns of names ("ml1m_*")
+    are       the printed value by path into a config (`config.paths`). If the config has a number and the printed
+              value is a list, the list holds the values of all entries. Later settings in a file override earlier
+              ones
+    """
+
+    source: str = Field(min_length=1)
+    configs: tuple[str, ...] = Field(min_length=1)
+    are: dict[str, Any] = Field(min_length=1)
+
+
+class Departure(StrictModel):
+    """A difference of shipped configs from the paper: what the paper prints, what they have instead, and why."""
+
+    configs: tuple[str, ...] = Field(min_length=1)
+    key: str
+    printed: Any
+    shipped: Any
+    reason: str = Field(min_length=1)
 
 
 @dataclass(frozen=True)
@@ -66,7 +94,7 @@ def unexplained(found: PaperFindings, configs: Sequence[ExperimentConfig]) -> li
     """
     expected: dict[ConfigPlace, _Expected] = {}
     faults = []
-    for setting in found.settings:
+    for setting in map(PrintedSettings.model_validate, found.settings):
         for path, printed in setting.are.items():
             places = [each for one in _named(setting.configs, configs) for each in values_at(one, path)]
             faults += (
@@ -79,7 +107,7 @@ def unexplained(found: PaperFindings, configs: Sequence[ExperimentConfig]) -> li
                 for place, value in places
                 if isinstance(printed, list) or not place.swept
             )
-    for departure in found.departures:
+    for departure in map(Departure.model_validate, found.departures):
         excused = [
             place
             for one in _named(departure.configs, configs)

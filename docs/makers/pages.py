@@ -10,7 +10,6 @@ cells      the printed cells, from the same record
 open       what the paper leaves open
 errata     the paper's mistakes
 output     `<!-- output of dpmf … -->`: the output of that command
-aims       `<!-- aims of EXPERIMENT -->`: results beside the aims in docs/frontier_aims.yaml
 
 `<!-- results/NAME.md -->` is that file of the results folder, which a command wrote. Without `--results`, such blocks
 and the outputs of commands stay as they are.
@@ -31,11 +30,9 @@ from typing import Any, get_args
 
 import typer
 
-from docs.makers.aims import aims_table
 from docs.makers.paper_tables import KINDS, Records, expected_text, open_text
 from docs.makers.reference import markdown_table
 from dpmf_cli.cli.main import app
-from dpmf_cli.cli.rankings import gathered
 from dpmf_cli.core import terminal
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
@@ -49,17 +46,15 @@ from dpmf_cli.report.tables.explored import (
     verdicts,
     within_tolerance,
 )
-from dpmf_cli.report.tables.layout import TextTable, draw, markdown
+from dpmf_cli.report.tables.layout import TextTable, markdown
 
 _MARKED = re.compile(
     rf"(<!-- (?:(?P<of_all>summary|{'|'.join(KINDS)}) of all|"
     r"(?P<kind>exhibits|experiments|claims|expected|cells|open|errata) of (?P<key>\w+)|"
-    r"aims of (?P<aims>\w+)|output of dpmf (?P<command>.+?)|results/(?P<file>\w+\.md)) -->\n)"
+    r"output of dpmf (?P<command>.+?)|results/(?P<file>\w+\.md)) -->\n)"
     r"(?P<body>.*?)(?=<!-- end -->)",
     re.DOTALL,
 )
-
-AIMS = Path(__file__).resolve().parents[1] / "frontier_aims.yaml"
 
 Run = Callable[[list[str]], str | None]
 """Returns what a command of dpmf prints, or None if it cannot answer."""
@@ -83,11 +78,9 @@ def with_tables(page: Path, run: Run | None = None, results: Path | None = None)
         said = None
         if found["command"] and run:
             said = run(shlex.split(found["command"]))
-        if found["aims"] and results:
-            said = _aims(found["aims"], results)
         if found["file"] and results and (file := results / found["file"]).is_file():
             said = file.read_text(encoding="utf-8")
-        if found["command"] or found["file"] or found["aims"]:
+        if found["command"] or found["file"]:
             return found[1] + (found["body"] if said is None else f"\n{said}\n")
         if found["of_all"] == "summary":
             return found[1] + summary_table(recorded)
@@ -96,16 +89,6 @@ def with_tables(page: Path, run: Run | None = None, results: Path | None = None)
         return found[1] + _table(found["kind"], found["key"], recorded(found["key"]))
 
     return _MARKED.sub(anew, text)
-
-
-def _aims(name: str, results: Path) -> str | None:
-    """Returns what one experiment reached of the aims; None without its results."""
-    try:
-        experiments, notes, _ = gathered([Path(name)], results)
-        return draw(aims_table(experiments, AIMS, notes), "md")
-    except DpmfError as error:
-        say(f"aims left as they were: {error}")
-        return None
 
 
 def _records(page: Path) -> Path:

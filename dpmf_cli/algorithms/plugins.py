@@ -44,10 +44,8 @@ NAME = r"^[a-z][a-z0-9_]{0,39}$"
 
 def _no_place(value: Any) -> Any:
     if isinstance(value, str) and not re.fullmatch(NAME, value):
-        message = (
-            "`--plugin FILE` gives a plugin's file; a config lists its name, of small letters, digits and _"
-        )
-        raise PydanticCustomError("plugin", message)
+        fix = "a config lists its name, of small letters, digits and _"
+        raise PydanticCustomError("plugin", "`--plugin FILE` gives a plugin's file; {fix}", {"fix": fix})
     return value
 
 
@@ -96,8 +94,8 @@ def plugin(name: str) -> type[Algorithm]:
 def plugin_names(data: Any) -> list[str]:
     """The valid names that a config lists in `plugins`, before the config is validated."""
     listed = data.get("plugins") if isinstance(data, dict) else None
-    names = listed if isinstance(listed, list) else []
-    return [name for name in names if isinstance(name, str) and re.fullmatch(NAME, name)]
+    listed = listed if isinstance(listed, list) else []
+    return [name for name in listed if isinstance(name, str) and re.fullmatch(NAME, name)]
 
 
 def by_name(algorithms: Iterable[type[Algorithm]], *, private: bool) -> dict[str, type[Any]]:
@@ -165,9 +163,8 @@ def _of_text(path: str, text: bytes) -> dict[str, type[Algorithm]]:
         raise DpmfError(f"{path}: {_reason(error, path)}") from None
     found = {}
     for algorithm in vars(module).values():
-        if not (isinstance(algorithm, type) and issubclass(algorithm, Algorithm)):
-            continue
-        if algorithm.__module__ != module.__name__ or not algorithm.key():
+        is_algorithm = isinstance(algorithm, type) and issubclass(algorithm, Algorithm)
+        if not is_algorithm or algorithm.__module__ != module.__name__ or not algorithm.key():
             continue
         _refuse_unfit(algorithm, f"{path}: {algorithm.__name__}")
         if algorithm.key() in found:
@@ -211,11 +208,11 @@ def _revived(origin: tuple[Any, ...], state: dict[str, Any]) -> Algorithm:
 def _refuse_unfit(algorithm: type[Algorithm], where: str) -> None:
     name, variants = algorithm.key(), getattr(algorithm, "variants", {})
     runs = [algorithm.fit]
-    if algorithm.fit is PrivateAlgorithm.fit and isinstance(variants, dict):
-        runs = [run for run in variants.values() if callable(run)]
     missing = sorted(getattr(algorithm, "__abstractmethods__", ()))
-    if algorithm.fit is PrivateAlgorithm.fit and len(runs) < max(len(variants), 1):
-        missing.append("fit")
+    if algorithm.fit is PrivateAlgorithm.fit:
+        runs = [run for run in dict(variants or {}).values() if callable(run)]
+        if len(runs) < max(len(variants), 1):
+            missing.append("fit")
     if algorithm.cost is Algorithm.cost:
         missing.append("cost")
     if missing:
@@ -227,16 +224,19 @@ def _refuse_unfit(algorithm: type[Algorithm], where: str) -> None:
                 f"{where}: its `fit` takes ({', '.join(parameters)}); write it as "
                 "`fit(self, train, epsilons, *, streams, curator)` (docs/guides/plugin.md)"
             )
-    if not re.fullmatch(NAME, name):
-        raise DpmfError(f'{where}: name it by `algorithm: Literal["…"]`, in small letters, digits and _')
-    if name in BASELINES or name in PRIVATE:
-        raise DpmfError(f'{where}: "{name}" is part of dpmf; choose another name')
-    if not isinstance(getattr(algorithm, "title", None), str):
-        raise DpmfError(f"{where} has no `title`, its name in tables")
-    if issubclass(algorithm, PrivateAlgorithm) and not getattr(algorithm, "variants", None):
-        raise DpmfError(f"{where} has no `variants`, the neighbours and modes that it offers")
-    if algorithm.private and not issubclass(algorithm, PrivateAlgorithm):
-        raise DpmfError(f"{where} is private; make it a subclass of PrivateAlgorithm")
+    is_private = issubclass(algorithm, PrivateAlgorithm)
+    for wrong, message in (
+        (
+            not re.fullmatch(NAME, name),
+            ': name it by `algorithm: Literal["…"]`, in small letters, digits and _',
+        ),
+        (name in BASELINES or name in PRIVATE, f': "{name}" is part of dpmf; choose another name'),
+        (not isinstance(getattr(algorithm, "title", None), str), " has no `title`, its name in tables"),
+        (is_private and not variants, " has no `variants`, the neighbours and modes that it offers"),
+        (algorithm.private and not is_private, " is private; make it a subclass of PrivateAlgorithm"),
+    ):
+        if wrong:
+            raise DpmfError(f"{where}{message}")
 
 
 def _refuse_own_noise(code: bytes, where: str) -> None:
@@ -252,8 +252,7 @@ def _refuse_own_noise(code: bytes, where: str) -> None:
 
 def _reason(error: Exception, path: str = "") -> str:
     """What went wrong, with the line of the plugin's file if it is known."""
-    line = error.lineno if isinstance(error, SyntaxError) else None
+    line, text = getattr(error, "lineno", None), getattr(error, "msg", str(error))
     for frame in traceback.extract_tb(error.__traceback__):
         line = frame.lineno if frame.filename == path else line
-    text = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{f'line {line}: ' if line else ''}{type(error).__name__}: {text}"

@@ -31,22 +31,17 @@ def past_the_seam(source: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
-                for name in (each.name for each in names):
-                    if _draws(name):
-                        yield node.lineno, _drawn(name)
+                yield from ((node.lineno, _drawn(each.name)) for each in names if _draws(each.name))
             case ast.ImportFrom(module=str(module), names=names):
                 for each in names:
-                    if _draws(module) or _draws(f"{module}.{each.name}"):
+                    if _draws(f"{module}.{each.name}"):
                         yield node.lineno, _drawn(f"{module}.{each.name}")
                     elif module.startswith("dpmf_cli") and each.name in SEALED:
                         yield node.lineno, f"an algorithm must not import `{each.name}`; {_FIX}"
             case ast.Attribute(value=ast.Name(id=name), attr=attr) if _draws(f"{modules.get(name)}.{attr}"):
                 if id(node) not in types:
                     yield node.lineno, _drawn(f"{modules[name]}.{attr}")
-            case ast.Attribute(value=owner, attr=attr) if attr in OF_MECHANISMS and _last(owner) in (
-                "streams",
-                "curator",
-            ):
+            case ast.Attribute(value=owner, attr=attr) if attr in OF_MECHANISMS and _last(owner) in OWNERS:
                 yield node.lineno, f"only mechanisms may use `{_last(owner)}.{attr}`; {_FIX}"
             case ast.Attribute(value=owner, attr=attr) if attr in HIDDEN and _last(owner) != "self":
                 yield node.lineno, f"an algorithm must not use `{attr}`; {_FIX}"

@@ -14,16 +14,15 @@ against 0 of 400 show 4.32 at 99 %. At 95 %, 10⁴ trials on each side can show 
 *Which event.* It is wrong to choose among events by their counts and then to bound the chosen event by the same
 counts: the best of many looks better than it is. `best_threshold`, `best_threshold_for_mu` and `bit_event` choose the
 threshold, the direction and the numerator on training values. The event is fixed before a test value is seen. So only
-one event is bounded on the test values, and no correction is needed. Only `epsilon_either_way` looks at several
-directions of the same counts, and it shares its confidence among them.
+one event is bounded on the test values, and no correction is needed.
 
 A bound is about the pair and the event that were tried: a low bound proves nothing about M.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,22 +49,16 @@ HALVINGS = 60
 """Halvings in the search for the ε that guesses refute. After so many, a float cannot tell the ends apart."""
 
 Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
-
-
-# --- one count ---
+Counted = NDArray[np.int64]
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[float, float]:
     """Returns (low, high), two one-sided bounds on the chance of a success, given `successes` of `trials`.
 
-    "The chance is at least low" is wrong with a probability of at most 1 − `confidence`, and so is "the chance is at
-    most high". Both together hold with 2·`confidence` − 1: for the usual two-sided interval of 95 % ask for 0.975.
-    Source: Clopper and Pearson 1934. Low is the chance at which `successes` or more have probability
-    1 − `confidence`. High is the chance at which `successes` or fewer have it. Both are quantiles of beta laws.
+    Each is wrong with a probability of at most 1 − `confidence`: for the two-sided interval of 95 % ask for 0.975.
+    Low is the chance at which `successes` or more have probability 1 − `confidence`, high that at which so many or
+    fewer have it. Both are quantiles of beta laws.
     """
-    _check_count(successes, trials)
-    _check_confidence(confidence)
     count = np.array([successes])
     return float(_lows(count, trials, confidence)[0]), float(_highs(count, trials, confidence)[0])
 
@@ -73,22 +66,21 @@ def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[flo
 def chance_of_count(count: int, trials: int, least: float, largest: float) -> float:
     """Returns the probability of a count as small, or as large, as `count`, whichever is smaller.
 
-    The chance of a success lies between `least` and `largest`; the returned probability is the largest for any such
-    chance. A test of many counts at a level α finds a false one with a probability of at most 2α for each count.
+    It is the largest for any chance of a success between `least` and `largest`. A test of many counts at a level α
+    finds a false one with a probability of at most 2α for each count.
     """
-    _check_count(count, trials)
     few = special.bdtr(count, trials, least)
     many = special.bdtrc(count - 1, trials, largest) if count else 1.0
     return float(min(few, many, 1.0))
 
 
-def _lows(successes: Counts, trials: int, confidence: float) -> Floats:
+def _lows(successes: Counted, trials: int, confidence: float) -> Floats:
     """Returns (K,) lower ends of Clopper and Pearson: 0 where there was no success."""
     k = np.maximum(successes, 1)
     return np.where(successes > 0, special.betaincinv(k, trials - k + 1, 1 - confidence), 0.0)
 
 
-def _highs(successes: Counts, trials: int, confidence: float) -> Floats:
+def _highs(successes: Counted, trials: int, confidence: float) -> Floats:
     """Returns (K,) upper ends of Clopper and Pearson: 1 where every trial was a success."""
     k = np.minimum(successes, trials - 1)
     return np.where(
@@ -96,48 +88,36 @@ def _highs(successes: Counts, trials: int, confidence: float) -> Floats:
     )
 
 
-# --- one event: ε ---
+class Counts(NamedTuple):
+    """How often one event happened: `hits` of `trials` on the data set of the numerator, and on the other one.
 
-
-def epsilon_of_event(
-    hits: int, trials: int, other_hits: int, other_trials: int, delta: float, confidence: float
-) -> float:
-    """Returns the ε below which no claim (ε, `delta`) is true, given one event's counts, with `confidence`.
-
-    It is ln((p − δ)/q), or 0 if that is not positive. p is the least chance that `hits` of `trials` allow, and q the
-    largest chance that `other_hits` of `other_trials` allow, each at (1 + `confidence`)/2 (Bonferroni). The event,
-    its direction and the data set of the numerator must have been fixed before anybody looked at these trials.
+    The event, its direction and the data set of the numerator must have been fixed before anybody looked at these
+    trials.
     """
-    _check_delta(delta)
-    low, _ = clopper_pearson(hits, trials, (1 + confidence) / 2)
-    _, high = clopper_pearson(other_hits, other_trials, (1 + confidence) / 2)
-    return max(float(_epsilons(np.array(low), np.array(high), delta)), 0.0)
+
+    hits: int
+    trials: int
+    other_hits: int
+    other_trials: int
+
+    def ends(self, confidence: float) -> tuple[Floats, Floats]:
+        """Returns the least p and the largest q that the counts allow, each at (1 + `confidence`)/2 (Bonferroni)."""
+        low, _ = clopper_pearson(self.hits, self.trials, (1 + confidence) / 2)
+        _, high = clopper_pearson(self.other_hits, self.other_trials, (1 + confidence) / 2)
+        return np.array(low), np.array(high)
 
 
-def epsilon_either_way(
-    hits: int, trials: int, other_hits: int, other_trials: int, delta: float, confidence: float
-) -> float:
-    """Returns the largest of the four bounds on ε that one event gives: it or its complement, either data set above.
-
-    All four bounds use the same counts. They need four one-sided bounds: each of the two chances from below and from
-    above. The bounds of the complement are the same, mirrored. Each is taken at 1 − (1 − `confidence`)/4, so that all
-    hold together with `confidence`. If the direction is known from training, `epsilon_of_event` gives a larger bound.
-    """
-    _check_delta(delta)
-    each = 1 - (1 - confidence) / 4
-    low, high = clopper_pearson(hits, trials, each)
-    other_low, other_high = clopper_pearson(other_hits, other_trials, each)
-    tops = np.array([low, other_low, 1 - high, 1 - other_high])
-    bottoms = np.array([other_high, high, 1 - other_low, 1 - low])
-    return max(float(_epsilons(tops, bottoms, delta).max()), 0.0)
-
-
-def ceiling(trials: int, other_trials: int, delta: float, confidence: float) -> float:
-    """Returns the largest bound of `epsilon_of_event` after so many trials: the event happens always against never.
+def always_against_never(trials: int, other_trials: int) -> Counts:
+    """Returns the counts whose bound is the ceiling: the largest that so many trials can show.
 
     A bound near the ceiling shows that there were too few trials, rather than how large ε is.
     """
-    return epsilon_of_event(trials, trials, 0, other_trials, delta, confidence)
+    return Counts(trials, trials, 0, other_trials)
+
+
+def epsilon_of_event(counts: Counts, delta: float, confidence: float) -> float:
+    """Returns the ε below which no claim (ε, `delta`) is true, with `confidence`: ln((p − δ)/q), at least 0."""
+    return max(float(_epsilons(*counts.ends(confidence), delta)), 0.0)
 
 
 def _epsilons(lows: Floats, highs: Floats, delta: float) -> Floats:
@@ -146,30 +126,18 @@ def _epsilons(lows: Floats, highs: Floats, delta: float) -> Floats:
         return np.asarray(np.log(np.maximum(lows - delta, 0.0)) - np.log(highs))
 
 
-# --- one event: μ ---
-
-
-def mu_of_event(hits: int, trials: int, other_hits: int, other_trials: int, confidence: float) -> float:
+def mu_of_event(counts: Counts, confidence: float) -> float:
     """Returns the μ ≥ 0 below which the mechanism is not μ-GDP, given one event's counts, with `confidence`.
 
     A test that says "D" when the event happens has the true positive rate TPR = P[E | D] and the false positive rate
     FPR = P[E | D']. If the mechanism is μ-GDP, then μ ≥ Φ⁻¹(TPR) − Φ⁻¹(FPR), which is Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) (Dong,
     Roth, Su 2022, section 2; Nasr et al. 2023, "Tight auditing of differentially private machine learning"). TPR is
-    taken at its lower end and FPR at its upper end, each at (1 + `confidence`)/2.
+    taken at its lower end and FPR at its upper end.
     """
-    low, _ = clopper_pearson(hits, trials, (1 + confidence) / 2)
-    _, high = clopper_pearson(other_hits, other_trials, (1 + confidence) / 2)
-    return max(float(_mus(np.array(low), np.array(high))), 0.0)
+    return max(float(_mus(*counts.ends(confidence))), 0.0)
 
 
-def ceiling_of_mu(trials: int, other_trials: int, confidence: float) -> float:
-    """Returns the largest bound of `mu_of_event` after so many trials."""
-    return mu_of_event(trials, trials, 0, other_trials, confidence)
-
-
-def gaussian_epsilon_of_event(
-    hits: int, trials: int, other_hits: int, other_trials: int, delta: float, confidence: float
-) -> float:
+def gaussian_epsilon_of_event(counts: Counts, delta: float, confidence: float) -> float:
     """Returns the ε at `delta` of the Gaussian mechanism whose μ is `mu_of_event`.
 
     This bounds the audited mechanism's ε only if its losses are those of a Gaussian mechanism, that is, if it costs
@@ -177,12 +145,7 @@ def gaussian_epsilon_of_event(
     nothing. The assumption gains much: every threshold near the middle tells about μ, while ε at a small δ shows only
     in events that almost never happen.
     """
-    return epsilon_of_mu(mu_of_event(hits, trials, other_hits, other_trials, confidence), delta)
-
-
-def gaussian_ceiling(trials: int, other_trials: int, delta: float, confidence: float) -> float:
-    """Returns the largest bound of `gaussian_epsilon_of_event` after so many trials."""
-    return epsilon_of_mu(ceiling_of_mu(trials, other_trials, confidence), delta)
+    return epsilon_of_mu(mu_of_event(counts, confidence), delta)
 
 
 def _mus(lows: Floats, highs: Floats) -> Floats:
@@ -190,25 +153,12 @@ def _mus(lows: Floats, highs: Floats) -> Floats:
     return np.asarray(special.ndtri(lows) - special.ndtri(highs))
 
 
-# --- choosing an event on training values ---
-
-
-class Happening(Protocol):
-    """An event that happens for some values and not for others."""
-
-    @property
-    def numerator_here(self) -> bool:
-        """Whether the event is more likely on D ("here") than on D' ("there"): D's chance is then the numerator."""
-        ...
-
-    def holds(self, values: ArrayLike) -> NDArray[np.bool_]:
-        """Returns, for each of `values`, whether the event happened."""
-        ...
-
-
 @dataclass(frozen=True)
 class Event:
-    """The event that a scalar statistic is at least `threshold` (if `above`), or below it (if not)."""
+    """The event that a scalar statistic is at least `threshold` (if `above`), or below it (if not).
+
+    numerator_here  whether it is more likely on D ("here") than on D' ("there"): D's chance is then the numerator
+    """
 
     threshold: float
     above: bool
@@ -219,70 +169,55 @@ class Event:
         reached = np.asarray(values) >= self.threshold
         return np.asarray(reached if self.above else ~reached)
 
+    def counts(self, here: ArrayLike, there: ArrayLike) -> Counts:
+        """Returns how often the event happens for values on D and on D'."""
+        held, other_held = map(self.holds, (here, there) if self.numerator_here else (there, here))
+        return Counts(int(held.sum()), held.size, int(other_held.sum()), other_held.size)
+
+    def training_score(self, here: ArrayLike, there: ArrayLike, delta: float) -> float:
+        """Returns how well the event tells training values on D from those on D', as a bound on ε."""
+        return epsilon_of_event(self.counts(here, there), delta, TRAINING_CONFIDENCE)
+
     def __str__(self) -> str:
         return f"{'at least' if self.above else 'below'} {self.threshold:.6g}"
 
 
-def best_threshold(
-    here: ArrayLike, there: ArrayLike, delta: float, confidence: float = TRAINING_CONFIDENCE
-) -> Event:
+def best_threshold(here: ArrayLike, there: ArrayLike, delta: float) -> Event:
     """Returns the threshold, direction and numerator with the largest lower bound on ε on training values.
 
     Candidates are "at least" and "less than" each value that occurs, with either data set as the numerator. Each is
     scored as by `epsilon_of_event`, so that a tail with a handful of values does not win by luck alone.
-
-    here, there  training values on D and on D'
     """
-    _check_delta(delta)
-    return _best(here, there, lambda low, high: _epsilons(low, high, delta), confidence)[1]
+    return _best(here, there, partial(_epsilons, delta=delta))[1]
 
 
-def best_threshold_for_mu(
-    here: ArrayLike, there: ArrayLike, confidence: float = TRAINING_CONFIDENCE
-) -> Event:
+def best_threshold_for_mu(here: ArrayLike, there: ArrayLike) -> Event:
     """Returns the same as `best_threshold`, but with the largest lower bound on μ."""
-    return _best(here, there, _mus, confidence)[1]
-
-
-def counts_of(event: Happening, here: ArrayLike, there: ArrayLike) -> tuple[int, int, int, int]:
-    """Returns (hits, trials, other_hits, other_trials) of an event on test values on D and D', the numerator first.
-
-    These are the first four arguments of `epsilon_of_event`, `mu_of_event` and `gaussian_epsilon_of_event`.
-    """
-    first, second = (here, there) if event.numerator_here else (there, here)
-    held, other_held = event.holds(first), event.holds(second)
-    return int(held.sum()), held.size, int(other_held.sum()), other_held.size
+    return _best(here, there, _mus)[1]
 
 
 def _best(
-    here: ArrayLike, there: ArrayLike, score: Callable[[Floats, Floats], Floats], confidence: float
+    here: ArrayLike, there: ArrayLike, score: Callable[[Floats, Floats], Floats]
 ) -> tuple[float, Event]:
     """Returns the best score of all events "at least" or "less than" a value that occurs, and the best event."""
-    _check_confidence(confidence)
-    ours, theirs = (np.sort(np.asarray(values, dtype=np.float64), axis=None) for values in (here, there))
-    if not (len(ours) and len(theirs)) or np.isnan(ours[-1]) or np.isnan(theirs[-1]):
-        raise ValueError("An event can only be chosen from numbers on both data sets.")
-    thresholds = np.unique(np.concatenate([ours, theirs]))
-    low, high = _ends(len(ours) - np.searchsorted(ours, thresholds), len(ours), (1 + confidence) / 2)
-    other_low, other_high = _ends(
-        len(theirs) - np.searchsorted(theirs, thresholds), len(theirs), (1 + confidence) / 2
+    values = [np.sort(np.asarray(side, dtype=np.float64), axis=None) for side in (here, there)]
+    thresholds = np.unique(np.concatenate(values))
+    (low, high), (other_low, other_high) = (
+        _ends(len(side) - np.searchsorted(side, thresholds), len(side)) for side in values
     )
     events = [(True, True), (True, False), (False, True), (False, False)]  # above, numerator here
     tops = np.stack([low, other_low, 1 - high, 1 - other_high])  # a complement's ends are mirrored
     bottoms = np.stack([other_high, high, 1 - other_low, 1 - low])
     scores = score(tops, bottoms)
     which, where = np.unravel_index(int(np.argmax(scores)), scores.shape)
-    above, numerator_here = events[which]
-    return float(scores[which, where]), Event(float(thresholds[where]), above, numerator_here)
+    return float(scores[which, where]), Event(float(thresholds[where]), *events[which])
 
 
-def _ends(successes: Counts, trials: int, confidence: float) -> tuple[Floats, Floats]:
+def _ends(successes: Counted, trials: int) -> tuple[Floats, Floats]:
     """Returns (K,) lower and (K,) upper ends of Clopper and Pearson; each different count is computed once."""
     counts, position = np.unique(successes, return_inverse=True)
-    return _lows(counts, trials, confidence)[position], _highs(counts, trials, confidence)[position]
-
-
-# --- one run with canaries ---
+    each = (1 + TRAINING_CONFIDENCE) / 2
+    return _lows(counts, trials, each)[position], _highs(counts, trials, each)[position]
 
 
 def chance_of_guesses(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
@@ -300,11 +235,8 @@ def chance_of_guesses(correct: int, guesses: int, canaries: int, epsilon: float,
     guessed, show this. Near 1 it is not: at e^ε > 2 the best mechanism makes one correct guess or more of two
     likelier than this by (e^ε − 2)·δ/(1 + e^ε)². No audit refutes anything there.
     """
-    _check_guesses(correct, guesses, canaries)
-    _check_delta(delta)
-    tail = float(
-        special.bdtr(guesses - correct, guesses, special.expit(-epsilon))
-    )  # at most guesses − correct wrong ones
+    # At most guesses − correct wrong ones.
+    tail = float(special.bdtr(guesses - correct, guesses, special.expit(-epsilon)))
     if delta == 0 or correct == 0:
         return tail
     below = np.arange(correct - 1, -1, -1)
@@ -320,8 +252,6 @@ def epsilon_of_guesses(correct: int, guesses: int, canaries: int, delta: float, 
     interval is returned. The number of guesses must be fixed beforehand. Which canaries are guessed may depend on the
     run's release, but not on the coins.
     """
-    _check_guesses(correct, guesses, canaries)
-    _check_delta(delta)
     if confidence < 0.5:
         raise ValueError(f"The confidence with which guesses refute must be at least ½, not {confidence}.")
     low, _ = clopper_pearson(correct, guesses, confidence)
@@ -343,12 +273,7 @@ def epsilon_of_guesses(correct: int, guesses: int, canaries: int, delta: float, 
     return refuted_end
 
 
-def ceiling_of_guesses(guesses: int, canaries: int, delta: float, confidence: float) -> float:
-    """Returns the largest bound of `epsilon_of_guesses` after so many guesses: all of them are correct."""
-    return epsilon_of_guesses(guesses, guesses, canaries, delta, confidence)
-
-
-def _binomial(count: Counts, trials: int, epsilon: float) -> Floats:
+def _binomial(count: Counted, trials: int, epsilon: float) -> Floats:
     """Returns P[Binomial(`trials`, e^ε/(e^ε + 1)) = `count`] for each count. Logarithms keep it from overflowing."""
     choices = special.gammaln(trials + 1) - special.gammaln(count + 1) - special.gammaln(trials - count + 1)
     return np.asarray(
@@ -356,44 +281,33 @@ def _binomial(count: Counts, trials: int, epsilon: float) -> Floats:
     )
 
 
-# --- low bits ---
-
-
 @dataclass(frozen=True, eq=False)
-class BitEvent:
+class BitEvent(Event):
     """The event that a float's low bits are among those that one data set gives more often.
 
-    If `bits` is 0, the statistic of `event` is the exponent of the largest power of two that divides the float.
-    Otherwise it is the entry of `odds` (2^bits,) for the float's pattern: its `bits` mantissa bits from the bit
-    `shift` up. An entry of `odds` is the logarithm of how much more often the pattern came here than there.
+    If `bits` is 0, the statistic is the exponent of the largest power of two that divides the float. Otherwise it is
+    the entry of `odds` (2^bits,) for the float's pattern: its `bits` mantissa bits from the bit `shift` up. An entry
+    of `odds` is the logarithm of how much more often the pattern came here than there.
     """
 
     bits: int
     shift: int
     odds: Floats
-    event: Event
-
-    @property
-    def numerator_here(self) -> bool:
-        """Whether the event is more likely here than there."""
-        return self.event.numerator_here
 
     def holds(self, values: ArrayLike) -> NDArray[np.bool_]:
         """Returns, for each of `values`, whether the event happened."""
         if self.bits == 0:
-            return self.event.holds(_unit_exponent(values))
-        return self.event.holds(self.odds[_pattern(values, self.bits, self.shift)])
+            return super().holds(_unit_exponent(values))
+        return super().holds(self.odds[_pattern(values, self.bits, self.shift)])
 
     def __str__(self) -> str:
         if self.bits == 0:
-            return f"{'' if self.event.above else 'not '}a multiple of 2^{self.event.threshold:.0f}"
-        many = int(self.event.holds(self.odds).sum())
+            return f"{'' if self.above else 'not '}a multiple of 2^{self.threshold:.0f}"
+        many = int(super().holds(self.odds).sum())
         return f"{many} of {2**self.bits} patterns of {self.bits} mantissa bits from bit {self.shift} up"
 
 
-def bit_event(
-    here: ArrayLike, there: ArrayLike, delta: float = 0.0, confidence: float = TRAINING_CONFIDENCE
-) -> BitEvent:
+def bit_event(here: ArrayLike, there: ArrayLike, delta: float) -> BitEvent:
     """Returns the set of low-bit patterns that tells D from D' best, on training releases of each.
 
     A float sum of a clean value and noise can only be one of certain floats. The clean value decides which floats
@@ -406,40 +320,34 @@ def bit_event(
     pattern comes here than there. The rest of the values choose the threshold on that, and score the result. The best
     score of all candidates wins.
     """
-    _check_delta(delta)
     ours, theirs = (np.asarray(values, dtype=np.float64).ravel() for values in (here, there))
-    if min(len(ours), len(theirs)) < 2:
-        raise ValueError("Patterns can only be chosen from two values or more on each data set.")
     shift = min(_lowest_used_bit(ours), _lowest_used_bit(theirs))
-
-    def score(low: Floats, high: Floats) -> Floats:
-        return _epsilons(low, high, delta)
-
-    best_score, event = _best(_unit_exponent(ours[1::2]), _unit_exponent(theirs[1::2]), score, confidence)
-    best = BitEvent(0, 0, np.empty(0), event)
+    score = partial(_epsilons, delta=delta)
+    best_score, event = _best(_unit_exponent(ours[1::2]), _unit_exponent(theirs[1::2]), score)
+    best = BitEvent(**vars(event), bits=0, shift=0, odds=np.empty(0))
     for bits in LOW_BITS:
         patterns = [_pattern(values, bits, shift) for values in (ours, theirs)]
         counts = [np.bincount(values[::2], minlength=2**bits) for values in patterns]
         odds = np.log(counts[0] + 0.5) - np.log(counts[1] + 0.5)
-        value, event = _best(odds[patterns[0][1::2]], odds[patterns[1][1::2]], score, confidence)
+        value, event = _best(odds[patterns[0][1::2]], odds[patterns[1][1::2]], score)
         if value > best_score:
-            best_score, best = value, BitEvent(bits, shift, odds, event)
+            best_score, best = value, BitEvent(**vars(event), bits=bits, shift=shift, odds=odds)
     return best
 
 
-def _bits_of(values: ArrayLike) -> tuple[Counts, Counts]:
+def _bits_of(values: ArrayLike) -> tuple[Counted, Counted]:
     """Returns each float's stored mantissa and its stored exponent."""
     stored = np.asarray(values, dtype=np.float64).view(np.int64)
     return np.asarray(stored & (2**MANTISSA - 1)), np.asarray((stored >> MANTISSA) & 0x7FF)
 
 
-def _pattern(values: ArrayLike, bits: int, shift: int) -> Counts:
+def _pattern(values: ArrayLike, bits: int, shift: int) -> Counted:
     """Returns the mantissa's `bits` bits from the bit `shift` up, as a number."""
     mantissa, _ = _bits_of(values)
     return np.asarray((mantissa >> shift) & (2**bits - 1))
 
 
-def _unit_exponent(values: ArrayLike) -> Counts:
+def _unit_exponent(values: ArrayLike) -> Counted:
     """Returns, for each float, the exponent k of the largest power of two, 2^k, that divides it."""
     mantissa, exponent = _bits_of(values)
     significand = np.where(exponent > 0, mantissa | 2**MANTISSA, mantissa)
@@ -452,30 +360,3 @@ def _lowest_used_bit(values: Floats) -> int:
     mantissa, _ = _bits_of(values)
     used: int = int(np.bitwise_or.reduce(mantissa)) | 2 ** (MANTISSA - 1)
     return (used & -used).bit_length() - 1
-
-
-# --- checks of arguments ---
-
-
-def _check_count(successes: int, trials: int) -> None:
-    if not 0 <= successes <= trials:
-        raise ValueError(
-            f"{successes} of {trials} is not a count: the first must be between 0 and the second."
-        )
-
-
-def _check_guesses(correct: int, guesses: int, canaries: int) -> None:
-    if not 0 <= correct <= guesses <= canaries:
-        raise ValueError(
-            f"{correct} correct of {guesses} guesses about {canaries} canaries: each must be at most the next."
-        )
-
-
-def _check_confidence(confidence: float) -> None:
-    if not 0 < confidence < 1:
-        raise ValueError(f"A confidence must be between 0 and 1, not {confidence}.")
-
-
-def _check_delta(delta: float) -> None:
-    if not 0 <= delta < 1 or math.isnan(delta):
-        raise ValueError(f"δ must be at least 0 and below 1, not {delta}.")

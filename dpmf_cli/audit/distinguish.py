@@ -20,7 +20,7 @@ right guesses bounds ε (`bounds.epsilon_of_guesses`).
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,27 +28,20 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit import bounds
-from dpmf_cli.audit.fits import PASSED_ON, Place, covered, fitted, predictions
+from dpmf_cli.audit.fits import PASSED_ON, Place, Seen, Side, covered, fitted, predictions
 from dpmf_cli.audit.pairs import Pair
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, with_ratings
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.release import Numbers, Release, Witness
 
 Floats = NDArray[np.float64]
 
-PREDICTIONS = 40
-"""The number of single predictions that are tried as statistics."""
+PREDICTIONS, AVERAGED = 40, 500
+"""The number of single predictions that are tried as statistics, and about how many users mean predictions are of."""
 
-AVERAGED = 500
-"""The approximate number of users over whom mean predictions are taken."""
-
-RELEASES = 8
-"""The number of releases that are used: those that move most."""
-
-NUMBERS = 200
-"""The number of numbers of a release that are used: those that move most, and others beside them."""
+RELEASES, NUMBERS = 8, 200
+"""The number of releases that are used, those that move most, and the number of numbers of each."""
 
 LEAST_VARIANCE = 1e-7
 """What is left of variance 1 in a combination of numbers that is clean, apart from its rounding to the grid."""
@@ -59,14 +52,12 @@ NOT_A_NUMBER = 1e300
 
 @dataclass(frozen=True)
 class LowerBound:
-    """A lower bound on ε that trials have shown.
+    """A lower bound on ε that trials have shown by a statistic, with a confidence.
 
-    statistic   the statistic that told the two data sets apart
-    trials      the number of fits on each of the two data sets; one half of them chose the event, unless they repeat
-                an earlier finding
-    confidence  the confidence with which `epsilon` holds
-    gaussian    the bound that holds if the statistic is normal on both sides, as a sum of Gaussian noise is; nan for
-                pure ε
+    trials    the number of fits on each of the two data sets; one half of them chose the event, unless they repeat an
+              earlier finding
+    gaussian  the bound that holds if the statistic is normal on both sides, as a sum of Gaussian noise is; nan for
+              pure ε
     """
 
     statistic: str
@@ -76,22 +67,6 @@ class LowerBound:
     confidence: float
     gaussian: float = float("nan")
     gaussian_ceiling: float = float("nan")
-
-
-class _Listener(Witness):
-    """A witness that notes the published numbers of some places."""
-
-    offset = 0.0
-
-    def __init__(self, places: Iterable[Place]) -> None:
-        self._places = set(places)
-        self.seen: dict[Place, Floats] = {}
-
-    def published(self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: Floats) -> Floats:
-        place = release.entry.step, release.draw, first
-        if place in self._places and release.leaves:
-            self.seen[place] = np.nan_to_num(noisy.ravel(), posinf=0, neginf=0)
-        return noisy
 
 
 @dataclass(frozen=True)
@@ -107,10 +82,12 @@ class _Watched:
         chosen = np.argsort(-np.abs(moves), kind="stable")[:NUMBERS]
         return cls(place, chosen, moves[chosen])
 
-    def numbers(self, seen: Mapping[Place, Floats]) -> Floats:
+    def numbers(self, seen: Mapping[Place, Seen]) -> Floats:
         """Returns (d,) the published numbers; zeros if nothing was published there."""
-        published = seen.get(self.place, np.zeros(0))
-        return published[self.positions] if self.positions.max() < len(published) else 0 * self.moves
+        at = seen.get(self.place)
+        if at is None or not at.release.leaves or self.positions.max() >= at.out.size:
+            return 0 * self.moves
+        return np.asarray(np.nan_to_num(at.out.ravel(), posinf=0, neginf=0)[self.positions])
 
     def weights(self, here: Floats, there: Floats) -> Floats:
         """Returns (d,) Σ⁻¹m. Training fits on each side, (n, d), estimate Σ."""
@@ -122,9 +99,7 @@ class _Watched:
         correlations[np.abs(correlations) < by_chance] = 0
         np.fill_diagonal(correlations, 1)
         values, vectors = np.linalg.eigh(correlations)
-        if (
-            values[0] < -LEAST_VARIANCE
-        ):  # what was set to 0 left no covariance: the nearest by equal variances
+        if values[0] < -LEAST_VARIANCE:  # zeros left no covariance: the nearest one by equal variances
             values = (values - 2 * values[0]) / (1 - 2 * values[0])
         along = vectors.T @ (self.moves / deviations)
         return np.asarray(vectors @ (along / np.maximum(values, LEAST_VARIANCE)) / deviations)
@@ -151,28 +126,21 @@ def distinguish(
     moved.sort(key=lambda each: -float(np.abs(each[1]).max()))
     watched = [_Watched.of(*each) for each in moved[:RELEASES]]
     users, items = _statistics(algorithm, pair)
-    names = [
-        "all releases along their moves",
-        *(f"{place[0]}, draw {place[1] + 1}" for place, _ in moved[:RELEASES]),
-    ]
-    names = names if watched else []
-    names += [f"prediction of user {u}, item {i}" for u, i in zip(users, items, strict=True)]
     averaged = _averaged(pair)
+    names = ["all releases along their moves"] if watched else []
+    names += [f"{each.place[0]}, draw {each.place[1] + 1}" for each in watched]
+    names += [f"prediction of user {u}, item {i}" for u, i in zip(users, items, strict=True)]
     names += [f"mean prediction of item {i}" for i in range(len(averaged[1]))]
     names += [f"the same, of item {i} less item 0" for i in range(1, len(averaged[1]))]
-    if not names:
-        half = trials // 2
-        ceiling = bounds.ceiling(half, half, algorithm.spends_delta, confidence)
-        return LowerBound("nothing", 0.0, ceiling, trials, confidence)
 
     def fits(ratings: Ratings, runs: Iterable[int]) -> tuple[list[Floats], Floats]:
         """Returns what fits show: (n, d) numbers of each watched release, and (n, s) all other statistics."""
         released: list[list[Floats]] = [[] for _ in watched]
         others = []
         for run in runs:
-            listener = _Listener(each.place for each in watched)
+            side = Side(0.0)
             try:
-                model, _ = fitted(algorithm, ratings, epsilon, run=run, witness=listener if watched else None)
+                model, _ = fitted(algorithm, ratings, epsilon, run=run, witness=side if watched else None)
                 seen = np.concatenate([predictions(model, users, items), _means(model, *averaged)])
             except PASSED_ON:
                 raise
@@ -180,7 +148,7 @@ def distinguish(
                 seen = np.full(len(names) - len(watched) - bool(watched), NOT_A_NUMBER)
             others.append(np.nan_to_num(seen, nan=NOT_A_NUMBER, posinf=1e299, neginf=-1e299))
             for numbers, each in zip(released, watched, strict=True):
-                numbers.append(each.numbers(listener.seen))
+                numbers.append(each.numbers(side.seen))
         return [np.array(numbers) for numbers in released], np.array(others, np.float64)
 
     def both(first: int, after: int) -> list[tuple[list[Floats], Floats]]:
@@ -202,38 +170,28 @@ def distinguish(
         along = [numbers @ weight for numbers, weight in zip(released, weights, strict=True)]
         return np.column_stack([np.sum(along, axis=0), *along, others]) if along else others
 
+    def tested(ours: Floats, theirs: Floats, trials: int, confidence: float) -> LowerBound:
+        """Returns the bound that values of the best statistic give on both sides."""
+        counts, most = event.counts(ours, theirs), bounds.always_against_never(len(ours), len(theirs))
+        lower, ceiling = (bounds.epsilon_of_event(each, delta, confidence) for each in (counts, most))
+        found = LowerBound(names[best], lower, ceiling, trials, confidence)
+        if not delta:
+            return found
+        normal = event_for_mu.counts(ours, theirs), most
+        lower, ceiling = (bounds.gaussian_epsilon_of_event(each, delta, confidence) for each in normal)
+        return replace(found, gaussian=lower, gaussian_ceiling=ceiling)
+
     ours, theirs = statistics(*here), statistics(*there)
-    scores = [_training_bound(ours[:half, c], theirs[:half, c], delta) for c in range(len(names))]
-    best = max((score, column) for column, score in enumerate(scores))[1]
-    training = ours[:half, best], theirs[:half, best]
-    events = bounds.best_threshold(*training, delta), bounds.best_threshold_for_mu(*training)
-    found = _tested(names[best], events, (ours[half:, best], theirs[half:, best]), trials, delta, confidence)
+    columns = list(zip(ours[:half].T, theirs[:half].T, strict=True))
+    events = [bounds.best_threshold(*column, delta) for column in columns]
+    scores = [each.training_score(*column, delta) for each, column in zip(events, columns, strict=True)]
+    best = max(range(len(names)), key=lambda column: (scores[column], column))
+    event, event_for_mu = events[best], bounds.best_threshold_for_mu(*columns[best])
+    found = tested(ours[half:, best], theirs[half:, best], trials, confidence)
     if found.epsilon <= allowed:
         return found
-    again = [statistics(*side)[:, best] for side in both(trials, 3 * trials)]
-    return _tested(names[best], events, (again[0], again[1]), 2 * trials, delta, bounds.SURE)
-
-
-def _tested(
-    statistic: str,
-    events: tuple[bounds.Event, bounds.Event],
-    values: tuple[Floats, Floats],
-    trials: int,
-    delta: float,
-    confidence: float,
-) -> LowerBound:
-    """Returns the bound that a statistic's values on both sides give; the second event is for normal statistics."""
-    counts, for_mu = (bounds.counts_of(event, *values) for event in events)
-    many = counts[1], counts[3], delta, confidence
-    normal = bounds.gaussian_epsilon_of_event(*for_mu, delta, confidence), bounds.gaussian_ceiling(*many)
-    return LowerBound(
-        statistic,
-        bounds.epsilon_of_event(*counts, delta, confidence),
-        bounds.ceiling(*many),
-        trials,
-        confidence,
-        *(normal if delta else ()),
-    )
+    one, other = (statistics(*side)[:, best] for side in both(trials, 3 * trials))
+    return tested(one, other, 2 * trials, bounds.SURE)
 
 
 def _averaged(pair: Pair) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -251,12 +209,6 @@ def _means(model: Any, users: NDArray[np.int32], items: NDArray[np.int32]) -> Fl
     with np.errstate(all="ignore"):
         means = seen.reshape(len(items), -1).mean(axis=1, dtype=np.float64)
         return np.asarray(np.append(means, means[1:] - means[0]))
-
-
-def _training_bound(here: Floats, there: Floats, delta: float) -> float:
-    """Returns how well a statistic tells training fits apart, as a bound on ε."""
-    event = bounds.best_threshold(here, there, delta)
-    return bounds.epsilon_of_event(*bounds.counts_of(event, here, there), delta, bounds.TRAINING_CONFIDENCE)
 
 
 def _statistics(algorithm: PrivateAlgorithm, pair: Pair) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -311,25 +263,24 @@ def one_run(
         data = with_ratings(ratings, users[coins], items[coins], values[coins])
         sign = np.where(high, 1.0, -1.0)
     model, _ = fitted(algorithm, data, epsilon, run=run)
-    seen = np.zeros(n_items)
     if algorithm.joint or whole_users:
+        seen = np.zeros(n_items)
         for user in others:
             seen += predictions(model, np.full(n_items, user, np.int32), items)
         seen /= len(others)
     else:
-        seen += predictions(model, users, items)
+        seen = predictions(model, users, items).astype(np.float64)
     score = sign * np.nan_to_num(seen - averages)
     each = min(max(1, round(GUESSED * n_items / 2)), n_items // 2)
     order = np.argsort(score, kind="stable")
     correct = int(coins[order[n_items - each :]].sum() + (~coins[order[:each]]).sum())
     delta = algorithm.spends_delta
-    return LowerBound(
-        f"{correct} of {2 * each} guesses right, of {n_items} canaries in one run",
-        bounds.epsilon_of_guesses(correct, 2 * each, n_items, delta, confidence),
-        bounds.ceiling_of_guesses(2 * each, n_items, delta, confidence),
-        1,
-        confidence,
+    statistic = f"{correct} of {2 * each} guesses right, of {n_items} canaries in one run"
+    lower, ceiling = (
+        bounds.epsilon_of_guesses(right, 2 * each, n_items, delta, confidence)
+        for right in (correct, 2 * each)
     )
+    return LowerBound(statistic, lower, ceiling, 1, confidence)
 
 
 def _users_without(ratings: Ratings, rng: np.random.Generator) -> NDArray[np.int32]:

@@ -4,7 +4,8 @@ A replay has two sides: fits on neighbouring ratings. The second publishes the n
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -59,23 +60,13 @@ def predictions(model: Any, users: NDArray[np.int32], items: NDArray[np.int32]) 
         return np.asarray(model.predict(users, items))[:, 0]
 
 
-def published_arrays(model: Any) -> Arrays:
-    """Returns the arrays that a release of the model would hold; none if it cannot be released."""
-    try:
-        with np.errstate(all="ignore"):
-            return published(model)[1]
-    except DpmfError:
-        return {}
-
-
 def covered(
     algorithm: PrivateAlgorithm, pair: Pair, most: int = 20_000
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Returns the predictions that privacy covers, as users (n,) and items (n,).
 
     If there are more than `most`, it returns a part: all items of the user who differs, and about `most` others at
-    random. For joint methods, privacy covers the predictions for the other users. For methods that hide a user with
-    all ratings, it covers those for the users who are on both sides.
+    random. Of joint methods, and where a user is hidden with all ratings, privacy covers predictions for the others.
     """
     n_users, n_items = pair.here.n_users, pair.here.n_items
     if n_users * n_items <= most:
@@ -113,16 +104,23 @@ class Seen:
 
 
 class Side(Witness):
-    """A witness of one fit: notes the measured and published numbers, and publishes those of an earlier fit again.
+    """One side of a replay, as a witness of its fit: notes the measured and published numbers, and publishes those of
+    an earlier fit again.
 
     frozen  the numbers that the fit on the neighbour has published; None for the first fit
+
+    After the fit it holds the ledger, predictions (n_pairs,) and the arrays that a release would hold, or the error.
     """
 
     def __init__(self, offset: float, frozen: "Mapping[Place, Seen] | None" = None) -> None:
-        self.offset, self._frozen = offset, frozen
+        self.offset, self._frozen = offset, {} if frozen is None else frozen
         self.seen: dict[Place, Seen] = {}
         self.restless: set[str] = set()
         """Steps that have measured other numbers at a place that was published already."""
+        self.ledger = Ledger([0.0])
+        self.predictions: NDArray[np.floating] = np.zeros(0)
+        self.arrays: Arrays = {}
+        self.error = ""
 
     def published(
         self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
@@ -133,9 +131,9 @@ class Side(Witness):
             if not np.array_equal(before.clean, clean, equal_nan=True):
                 self.restless.add(release.entry.step)
             return before.out
-        there = None if self._frozen is None else self._frozen.get(place)
-        out = there.out if there is not None and there.out.shape == noisy.shape else noisy
-        if there is not None and not release.leaves:
+        there = self._frozen.get(place)
+        out = there.out if there and there.out.shape == noisy.shape else noisy
+        if there and not release.leaves:
             out = 2 * out  # only the index of the least number may be told
         self.seen[place] = Seen(release, np.array(clean, np.float64), out, noise=noisy - clean)
         return out
@@ -145,8 +143,8 @@ class Side(Witness):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Publishes the same solutions on both sides, with the same multipliers."""
         place = release.entry.step, release.draw, 0
-        there = None if self._frozen is None else self._frozen.get(place)
-        if there is None or there.excess is None or there.out.shape != drawn.shape:
+        there = self._frozen.get(place)
+        if not there or there.excess is None or there.out.shape != drawn.shape:
             solutions = problems.solve(drawn)
             excess = problems.noise_of(solutions) - drawn
         else:
@@ -156,34 +154,18 @@ class Side(Witness):
         return solutions, needed - excess
 
 
-@dataclass(frozen=True)
-class FittedSide:
-    """One side of a replay: the seen numbers, the ledger, the predictions (n_pairs,) and the arrays that a release
-    would hold, or the error."""
-
-    side: Side
-    ledger: Ledger
-    predictions: NDArray[np.floating]
-    published: Arrays = field(default_factory=dict)
-    error: str = ""
-
-
-def both_sides(
-    algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int = 0
-) -> tuple[FittedSide, FittedSide]:
+def both_sides(algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int = 0) -> tuple[Side, Side]:
     """Returns the fit on D, and the fit on D′ that publishes the same numbers."""
-    here = _fitted(algorithm, pair, pair.here, epsilon, Side(0.25), run)
-    return here, _fitted(algorithm, pair, pair.there, epsilon, Side(-0.25, here.side.seen), run)
-
-
-def _fitted(
-    algorithm: PrivateAlgorithm, pair: Pair, ratings: Ratings, epsilon: float, side: Side, run: int
-) -> FittedSide:
-    try:
-        model, ledger = fitted(algorithm, ratings, epsilon, run=run, witness=side)
-        predicted = predictions(model, *covered(algorithm, pair))
-        return FittedSide(side, ledger, predicted, published_arrays(model))
-    except PASSED_ON:
-        raise
-    except Exception as error:
-        return FittedSide(side, Ledger([epsilon]), np.zeros(0), error=f"{type(error).__name__}: {error}")
+    here = Side(0.25)
+    there = Side(-0.25, here.seen)
+    for side, ratings in ((here, pair.here), (there, pair.there)):
+        try:
+            model, side.ledger = fitted(algorithm, ratings, epsilon, run=run, witness=side)
+            side.predictions = predictions(model, *covered(algorithm, pair))
+            with suppress(DpmfError), np.errstate(all="ignore"):  # some models cannot be released
+                side.arrays = published(model)[1]
+        except PASSED_ON:
+            raise
+        except Exception as error:
+            side.error = f"{type(error).__name__}: {error}"
+    return here, there

@@ -9,12 +9,13 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
 from scipy.stats import binomtest
 
 import dpmf_cli
@@ -22,10 +23,10 @@ from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit.bounds import SURE
 from dpmf_cli.audit.distinguish import LowerBound, distinguish, one_run
 from dpmf_cli.audit.fits import PASSED_ON, fitted
-from dpmf_cli.audit.judge import CLOSE, NOISE_OF, Finding, Flaw, StepMoves
+from dpmf_cli.audit.judge import CLOSE, NOISE_OF, Finding, Flaw, Judge, StepMoves
 from dpmf_cli.audit.laws import BY_CHANCE, Watch
-from dpmf_cli.audit.pairs import KeptPair, Pair, large_pairs, larger_pairs, pair_csv, tiny_pairs
-from dpmf_cli.audit.replay import BitTest, Replayed, low_bits, replay
+from dpmf_cli.audit.pairs import KeptPair, Pair, hovering_pair, larger_pairs, pair_csv, tiny_pairs
+from dpmf_cli.audit.replay import BitTest, low_bits, replay
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import UnaccountedNoiseError
@@ -38,9 +39,6 @@ from dpmf_cli.privacy.neighbours import Mode
 EPSILONS = (0.1, 1.0, 300.0)
 """The ε of replays, in turn: noise that drowns everything, noise of practical size, and hardly any noise."""
 
-LARGER = (10,)
-"""The same as `LARGE`, for algorithms with `by_rating`: some 1,500 ratings."""
-
 KEPT = 1000
 """Pairs with this many ratings or more are not kept as files, and are not fitted over and over."""
 
@@ -50,8 +48,9 @@ CLAIMED, PROVABLE = "claimed", "provable"
 TRIALS = (400, 200, 100, 50)
 """The numbers of trials on each side that a budget of seconds may buy. The ceiling of 50 trials is 1.8."""
 
-LARGE = (13, 15, 16)
-"""The powers of two at which rows of numeric pairs hover: some 12,000, 47,000 and 95,000 ratings of one item."""
+LARGE, LARGER = (13, 15, 16), (10,)
+"""The powers of two at which rows of numeric pairs hover: some 12,000, 47,000 and 95,000 ratings of one item; and
+some 1,500 for algorithms with `by_rating`."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Settings:
     """The tests that an audit makes.
 
     pairs     the number of tiny pairs that are replayed: 84 are every shape on every scale for every ε
-    larger    whether pairs with a user of 130 ratings, and with 1,001 users, are replayed too
+    larger    whether `larger_pairs` are replayed too
     numeric   whether pairs with up to 10⁵ ratings in a row are replayed too
     trials    the number of fits on each side, for a lower bound on ε; 0 for as many as `seconds` allow
     seconds   the CPU seconds for trials, if their number is not given; 0 for none
@@ -105,24 +104,6 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Found:
-    """A flaw of one step, in its worst case.
-
-    pairs    the number of pairs on which it was found
-    against  "provable": dpmf's own statement is false; "claimed": only the publication's statement is false
-    """
-
-    flaw: str
-    step: str
-    size: float
-    pairs: int
-    pair: str
-    epsilon: float
-    said: str
-    against: str
-
-
-@dataclass(frozen=True)
 class Audited:
     """The outcome of an audit of one algorithm.
 
@@ -142,7 +123,7 @@ class Audited:
     loss: float
     seconds: float
     steps: tuple[StepMoves, ...]
-    found: tuple[Found, ...]
+    found: tuple[Finding, ...]
     worst_pair: str
     bound: LowerBound | None = None
     canaries: LowerBound | None = None
@@ -150,19 +131,20 @@ class Audited:
     settings: Settings = field(default_factory=Settings)
 
     @property
-    def refuted(self) -> tuple[Found, ...]:
+    def refuted(self) -> tuple[Finding, ...]:
         """The findings that refute dpmf's own statements."""
         return tuple(each for each in self.found if each.against == PROVABLE)
 
 
 def audit(job: Job) -> Audited:
     """Runs an audit."""
-    begin, algorithm, settings = time.perf_counter(), job.algorithm, job.settings
-    used = time.process_time()
+    begin, used = time.perf_counter(), time.process_time()
+    algorithm, settings = job.algorithm, job.settings
     provable = _provable(algorithm, settings.epsilon)
+    against = CLAIMED if math.isinf(provable) else PROVABLE
     steps: dict[str, StepMoves] = {}
     findings: list[Finding] = []
-    shown: KeptPair | None = None
+    flawed: KeptPair | None = None
     alike: Counter[tuple[str, str]] = Counter()
     samples: list[tuple[str, tuple[int, int, float]]] = []
     worst, most, costliest = None, -1.0, None
@@ -175,41 +157,28 @@ def audit(job: Job) -> Audited:
         for name, step in seen.steps.items():
             steps[name] = step.worst(steps.get(name, step))
         findings += seen.findings
-        watch.add(*(side.seen for side in seen.sides))
-        if shown is None and len(pair.here) < KEPT and any(not each.flaw.of_claims for each in seen.findings):
-            shown = kept
+        watch.add(seen.here.seen, seen.there.seen)
         samples += seen.samples.items()
-        if (score := _score(seen)) > most and len(pair.here) < KEPT:
-            worst, most, costliest = seen, score, kept
+        if len(pair.here) < KEPT:
+            if flawed is None and any(each.flaw != Flaw.CLAIM for each in seen.findings):
+                flawed = kept
+            if (score := _score(seen)) > most:
+                worst, most, costliest = pair, score, kept
     of_a_fit = (time.process_time() - used) / max(2 * count, 1)
-    found = (
-        *_merged(findings, provable, corrected=algorithm.mode is Mode.CORRECTED),
-        *_stale_samples(samples, provable),
-        *_shared_noise(alike, count, provable),
-        *_off_law(watch, count, provable),
-    )
+    at: dict[str, Any] = {"epsilon": settings.epsilon, "confidence": settings.confidence}
     bits: tuple[BitTest, ...] = ()
     bound = canary = None
     if worst is not None and settings.draws:
-        bits = tuple(low_bits(algorithm, worst.pair, settings.epsilon, settings.draws, settings.confidence))
+        bits = tuple(low_bits(algorithm, worst, draws=settings.draws, **at))
     trials = settings.trials or next((n for n in TRIALS if 2 * n * of_a_fit <= settings.seconds), 0)
     if worst is not None and trials:
-        directions = replay(algorithm, worst.pair, settings.epsilon).directions
-        bound = distinguish(
-            algorithm,
-            worst.pair,
-            settings.epsilon,
-            trials,
-            confidence=settings.confidence,
-            allowed=settings.epsilon,
-            directions=directions,
-        )
+        moves = replay(algorithm, worst, settings.epsilon).directions
+        bound = distinguish(algorithm, worst, trials=trials, allowed=settings.epsilon, directions=moves, **at)
     if settings.canaries and job.ratings is not None:
-        canary = one_run(algorithm, job.ratings, settings.epsilon, confidence=settings.confidence)
+        canary = one_run(algorithm, job.ratings, **at)
         if canary.epsilon > settings.epsilon:  # a finding must show again
             canary = one_run(algorithm, job.ratings, settings.epsilon, confidence=SURE, run=1)
-    shown = shown or costliest
-    losses = _bound_findings(bound, canary, bits, provable, settings)
+    shown = flawed or costliest
     return Audited(
         label=algorithm.name,
         algorithm=algorithm.algorithm,
@@ -222,7 +191,14 @@ def audit(job: Job) -> Audited:
         loss=most if most >= 0 else math.nan,
         seconds=time.perf_counter() - begin,
         steps=tuple(steps.values()),
-        found=(*found, *losses),
+        found=(
+            *_merged(findings, against, corrected=algorithm.mode is Mode.CORRECTED),
+            *(
+                Finding(flaw, step, pairs=pairs, said=said, against=against)
+                for flaw, step, pairs, said in _of_all_pairs(samples, alike, watch, count)
+            ),
+            *_of_bounds(bound, canary, bits, provable, settings.epsilon),
+        ),
         worst_pair="" if shown is None else pair_csv(shown),
         bound=bound,
         canaries=canary,
@@ -237,16 +213,15 @@ def _replays(job: Job) -> Iterator[tuple[Pair, float]]:
     small = itertools.chain(tiny_pairs(algorithm.neighbours, settings.pairs), job.own)
     yield from zip(small, itertools.cycle(settings.epsilons))
     if settings.larger:
-        yield from zip(
-            larger_pairs(algorithm.neighbours), (settings.epsilon, max(settings.epsilons)), strict=True
-        )
+        both = settings.epsilon, max(settings.epsilons)
+        yield from zip(larger_pairs(algorithm.neighbours), both, strict=True)
     if settings.numeric:
         fitted_on: PrivateAlgorithm = getattr(algorithm, "base", algorithm)
-        for pair in large_pairs(algorithm.neighbours, LARGER if fitted_on.by_rating else LARGE):
-            yield pair, settings.epsilon
+        for power in LARGER if fitted_on.by_rating else LARGE:
+            yield hovering_pair(algorithm.neighbours, power), settings.epsilon
 
 
-def _score(seen: Replayed) -> float:
+def _score(seen: Judge) -> float:
     """Returns how much a pair has cost: the sum over its steps, or the largest move of a step if no sum is finite."""
     moved = [step.of_noise for step in seen.steps.values() if not math.isnan(step.of_noise)]
     return seen.loss if math.isfinite(seen.loss) else max(moved, default=0.0)
@@ -264,24 +239,31 @@ def _provable(algorithm: PrivateAlgorithm, epsilon: float) -> float:
     return float(ledger.provable[0] / ledger.claimed[0])
 
 
-def _merged(findings: Iterable[Finding], provable: float, *, corrected: bool) -> Iterator[Found]:
+def _merged(findings: Iterable[Finding], against: str, *, corrected: bool) -> Iterator[Finding]:
     """Yields the worst finding for each flaw of each step."""
-    by_kind: dict[tuple[Flaw, str, str], list[Finding]] = {}
+    by_kind: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
-        kind = finding.flaw, finding.step, finding.said if finding.flaw is Flaw.CLAIM else ""
+        kind = finding.flaw, finding.step, finding.said if finding.flaw == Flaw.CLAIM else ""
         by_kind.setdefault(kind, []).append(finding)
-    for (flaw, step, _), same in by_kind.items():
+    for (flaw, _, _), same in by_kind.items():
         worst = max(same, key=lambda each: -1.0 if math.isnan(each.size) else each.size)
-        against = CLAIMED if flaw.of_claims and not corrected else _against(provable)
-        pairs = len({each.pair for each in same})
-        yield Found(flaw.value, step, worst.size, pairs, worst.pair, worst.epsilon, worst.said, against)
+        refuted = CLAIMED if flaw == Flaw.CLAIM and not corrected else against
+        yield replace(worst, flaw=str(flaw), pairs=len({each.pair for each in same}), against=refuted)
 
 
-def _stale_samples(samples: Sequence[tuple[str, tuple[int, int, float]]], provable: float) -> Iterator[Found]:
-    """Yields sampled steps of which all draws have moved at once, on too many pairs: one sample serves all draws.
+def _of_all_pairs(
+    samples: Sequence[tuple[str, tuple[int, int, float]]],
+    alike: Counter[tuple[str, str]],
+    watch: Watch,
+    pairs: int,
+) -> Iterator[tuple[str, str, int, str]]:
+    """Yields what one pair may show by chance and all pairs do not: the flaw, its step, on how many pairs, a remark.
 
+    *Stale samples.* Of a sampled step all draws have moved at once, on too many pairs: one sample serves all draws.
     Let each of K independent draws move with probability γ. If at least one moves, all move with probability
     γ^K/(1 − (1 − γ)^K). Pairs on which no draw moves are left out, since they may not reach the step at all.
+
+    *Shared noise.* Steps of few numbers have the noise of another step, though each pair has noise of its own.
     """
     by_step: dict[str, list[tuple[int, int, float]]] = {}
     for step, counted in samples:
@@ -291,61 +273,32 @@ def _stale_samples(samples: Sequence[tuple[str, tuple[int, int, float]]], provab
         whole = sum(moved == draws for moved, draws, _ in counts)
         chance = max(rate**draws / (1 - (1 - rate) ** draws) for _, draws, rate in counts)
         if binomtest(whole, len(counts), min(chance, 1.0), alternative="greater").pvalue < BY_CHANCE:
-            said = f"all draws have moved at once, on {whole} of {len(counts)} pairs"
-            yield Found(Flaw.STEPS.value, step, math.nan, whole, "", math.nan, said, _against(provable))
-
-
-def _shared_noise(alike: Counter[tuple[str, str]], pairs: int, provable: float) -> Iterator[Found]:
-    """Yields steps of few numbers that have the noise of another step on too many pairs.
-
-    Each pair has noise of its own.
-    """
+            yield Flaw.STEPS, step, whole, f"all draws have moved at once, on {whole} of {len(counts)} pairs"
     for (step, other), times in alike.items():
         if binomtest(times, pairs, CLOSE, alternative="greater").pvalue < BY_CHANCE:
-            said = f"{NOISE_OF} {other}, on {times} of {pairs} pairs"
-            yield Found(Flaw.STEPS.value, step, math.nan, times, "", math.nan, said, _against(provable))
-
-
-def _off_law(watch: Watch, pairs: int, provable: float) -> Iterator[Found]:
-    """Yields what the noise of all replays, and fresh draws of it, show about its law."""
+            yield Flaw.STEPS, step, times, f"{NOISE_OF} {other}, on {times} of {pairs} pairs"
     for flaw, step, said in itertools.chain(watch.found(), watch.far_draws()):
-        yield Found(flaw, step, math.nan, pairs, "", math.nan, said, _against(provable))
+        yield flaw, step, pairs, said
 
 
-def _bound_findings(
+def _of_bounds(
     bound: LowerBound | None,
     canary: LowerBound | None,
     bits: tuple[BitTest, ...],
     provable: float,
-    settings: Settings,
-) -> Iterator[Found]:
+    epsilon: float,
+) -> Iterator[Finding]:
     """Yields the statements that lower bounds refute."""
     for tried, name in ((bound, "trials"), (canary, "canaries in one run")):
-        if tried is None:
-            continue
-        allowed = provable * settings.epsilon
-        if tried.epsilon > settings.epsilon:
-            against = PROVABLE if tried.epsilon > allowed else CLAIMED
-            size = tried.epsilon / settings.epsilon
-            yield Found(f"told apart by {name}", "", size, 1, "", settings.epsilon, tried.statistic, against)
+        if tried is not None and tried.epsilon > epsilon:
+            against = PROVABLE if tried.epsilon > provable * epsilon else CLAIMED
+            size, said = tried.epsilon / epsilon, tried.statistic
+            yield Finding(f"told apart by {name}", "", size, "", epsilon, said, against=against)
+    against = CLAIMED if math.isinf(provable) else PROVABLE
     for test in bits:
         if test.epsilon > test.allowed:
             size = test.epsilon / test.allowed
-            yield Found(
-                "told apart by low bits",
-                test.step,
-                size,
-                1,
-                "",
-                settings.epsilon,
-                test.event,
-                _against(provable),
-            )
-
-
-def _against(provable: float) -> str:
-    """Returns the statement that a flaw refutes: dpmf's provable ε, or the claim if nothing is provable."""
-    return CLAIMED if math.isinf(provable) else PROVABLE
+            yield Finding("told apart by low bits", test.step, size, "", epsilon, test.event, against=against)
 
 
 @cache
@@ -357,31 +310,8 @@ def _code() -> str:
     return digest.hexdigest()
 
 
-def of_record(data: Mapping[str, Any]) -> Audited:
-    """Returns the outcome that plain data describe. Raises KeyError, TypeError or ValueError for other data."""
-    plain = dict(data)
-    settings = dict(plain.pop("settings"))
-    settings["epsilons"] = tuple(settings["epsilons"])
-    bound, canary = (
-        None if plain[key] is None else LowerBound(**_numbers(plain[key])) for key in ("bound", "canaries")
-    )
-    return Audited(
-        **{
-            **_numbers(plain),
-            "steps": tuple(StepMoves(**_numbers(each)) for each in plain["steps"]),
-            "found": tuple(Found(**_numbers(each)) for each in plain["found"]),
-            "bits": tuple(BitTest(**_numbers(each)) for each in plain["bits"]),
-            "bound": bound,
-            "canaries": canary,
-            "settings": Settings(**settings),
-        }
-    )
-
-
-def _numbers(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Turns the strings "inf" and "nan" into numbers, since JSON has neither infinity nor nan."""
-    return {key: float(value) if value in ("inf", "nan") else value for key, value in data.items()}
-
+_RECORD = TypeAdapter(Audited)
+"""Reads an outcome from plain data, in which infinity and nan are strings, since JSON has neither."""
 
 FORMAT = 1
 """The version of the format. It is raised when the meaning of a file changes."""
@@ -392,7 +322,11 @@ FOLDER = "audit"
 
 def known(results: Path, job: Job) -> Audited | None:
     """Returns the kept outcome of a job; None if there is none, or it is damaged."""
-    return _read(_path(results, job))
+    body = _body(_path(results, job))
+    try:
+        return None if body is None else _RECORD.validate_python(body["audit"])
+    except (KeyError, ValueError):
+        return None
 
 
 def audited_and_kept(job: Job, results: Path) -> Audited:
@@ -401,9 +335,8 @@ def audited_and_kept(job: Job, results: Path) -> Audited:
         outcome = audit(job)
     except UnaccountedNoiseError as error:
         raise DpmfError(f"{job.algorithm.name}: {error}") from None
-    write_atomically(
-        _path(results, job), encode(sealed(_plain({"format": FORMAT, "audit": asdict(outcome)})))
-    )
+    body = sealed(_plain({"format": FORMAT, "audit": asdict(outcome)}))
+    write_atomically(_path(results, job), encode(body))
     return outcome
 
 
@@ -430,21 +363,13 @@ def of_experiment(folder: Path) -> dict[str, Audited]:
     try:
         if body is None or body["config_sha256"] != read_manifest(folder)["config_sha256"]:
             return {}
-        return {each.label: each for each in map(of_record, body["audits"])}
+        return {each.label: each for each in map(_RECORD.validate_python, body["audits"])}
     except (DpmfError, KeyError, TypeError, ValueError):
         return {}
 
 
 def _path(results: Path, job: Job) -> Path:
     return results / FOLDER / "outcomes" / f"{job.name}.json"
-
-
-def _read(path: Path) -> Audited | None:
-    body = _body(path)
-    try:
-        return None if body is None else of_record(body["audit"])
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 def _body(path: Path) -> dict[str, Any] | None:

@@ -2,19 +2,20 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit.accountant import OnSamples, Spent, on_a_sample
-from dpmf_cli.audit.fits import FittedSide, Place, Seen, Side
+from dpmf_cli.audit.fits import Place, Seen, Side
 from dpmf_cli.audit.pairs import Pair
 from dpmf_cli.privacy.grid import MARGIN
-from dpmf_cli.privacy.ledger import Entry, Ledger
+from dpmf_cli.privacy.ledger import Entry
 from dpmf_cli.privacy.neighbours import RECORDS_APART, Mode, Neighbours
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
@@ -32,10 +33,8 @@ NOISE_OF = "has the noise of"
 SLACK = MARGIN
 """The fraction by which a measurement may move further than its sensitivity: rounding, which the margin pays for."""
 
-
 GIVEN_DELTA = 1e-6
 """The δ that a replay grants to Gaussian noise which is claimed to be pure ε-DP: without a δ no ε is large enough."""
-
 
 TOGETHER = "what the moves of this pair cost together"
 """Begins the remark on a pair whose moves together cost more than is claimed."""
@@ -48,7 +47,8 @@ AMPLIFIED = "what a sample proves, of a part"
 
 
 class Flaw(StrEnum):
-    """The kinds of flaws that a replay can find."""
+    """The kinds of flaws that a replay can find. `CLAIM` contradicts what a publication claims; all others contradict
+    what dpmf calls provable."""
 
     MOVES = "moves more than its sensitivity"
     STEPS = "other releases on the neighbour"
@@ -62,25 +62,25 @@ class Flaw(StrEnum):
     BROKEN = "cannot be fitted on either side"
     CLAIM = "costs more than is claimed"
 
-    @property
-    def of_claims(self) -> bool:
-        """Whether the flaw contradicts a publication's claim; all others contradict what dpmf calls provable."""
-        return self is Flaw.CLAIM
-
 
 @dataclass(frozen=True)
 class Finding:
-    """One flaw, on one pair.
+    """A flaw of one step, on one pair, or in its worst case.
 
-    size  the size in units of what is allowed: 1 is just allowed; nan if the flaw has no size
+    flaw     a `Flaw`, or what else an audit has found
+    size     in units of what is allowed: 1 is just allowed; nan if the flaw has no size
+    pairs    the number of pairs on which it was found
+    against  "provable": dpmf's own statement is false; "claimed": only the publication's statement is false
     """
 
-    flaw: Flaw
+    flaw: str
     step: str
-    size: float
-    pair: str
-    epsilon: float
+    size: float = math.nan
+    pair: str = ""
+    epsilon: float = math.nan
     said: str = ""
+    pairs: int = 1
+    against: str = ""
 
 
 @dataclass(frozen=True)
@@ -106,11 +106,20 @@ class StepMoves:
 
 @dataclass
 class Judge:
-    """Compares the two sides of a replay, and notes what it finds."""
+    """Compares the two sides of the replay of one pair, and notes what it finds.
+
+    steps       how far each step moved, by its name
+    directions  for each release: (numbers,) how far each number has moved, for black-box statistics
+    samples     for each sampled step: how many of its draws moved, the number of draws, and the probability that one
+                moves
+    alike       for two steps whose draws begin with the same noise: the count of the same numbers
+    """
 
     algorithm: PrivateAlgorithm
     pair: Pair
     epsilon: float
+    here: Side
+    there: Side
     findings: list[Finding] = field(default_factory=list)
     steps: dict[str, StepMoves] = field(default_factory=dict)
     directions: dict[Place, NDArray[np.float64]] = field(default_factory=dict)
@@ -126,99 +135,108 @@ class Judge:
         if amount > allowed * (1 + SLACK):
             self.find(flaw, step, amount / allowed if allowed else math.inf, said)
 
-    def compare(self, here: FittedSide, there: FittedSide) -> None:
-        self._compare_ledgers(here.ledger, there.ledger)
-        self._compare_steps(here.side, there.side)
-        for name in sorted(here.side.restless | there.side.restless):
+    def _moves(self, entry: Entry, of_sensitivity: float, of_noise: float) -> None:
+        measured = StepMoves(entry.step, entry.mechanism, of_sensitivity, of_noise)
+        self.steps[entry.step] = measured.worst(self.steps.get(entry.step, measured))
+
+    def compare(self) -> None:
+        here, there = self.here, self.there
+        for entry in here.ledger.entries:
+            if entry.sensitivity.neighbours is not self.algorithm.neighbours:
+                self.find(Flaw.LEDGER, entry.step, said=f"is of neighbours {entry.sensitivity.neighbours}")
+        if [each.record() for each in here.ledger.entries] != [
+            each.record() for each in there.ledger.entries
+        ]:
+            self.find(Flaw.LEDGER, "")
+        self._compare_steps()
+        for name in sorted(here.restless | there.restless):
             self.find(Flaw.STEPS, name, said="one draw of noise covers several measurements")
-        draws = _draws(here.side.seen)
-        self.alike = _same_noise(here.side.seen, draws)
+        draws = {
+            draw: list(places) for draw, places in groupby(sorted(here.seen), key=lambda place: place[:2])
+        }
+        self.alike = _same_noise(here.seen, draws)
         for (step, other), numbers in self.alike.items():
             if numbers >= COMPARED:
                 self.find(Flaw.STEPS, step, said=f"{NOISE_OF} {other}")
-        for (step, draw), places in draws.items():
-            self._compare_draw(step, draw, here.side, there.side, places)
-        self._compare_grids(here.side)
-        spent = [self._compare_cost(entry, here.side, here.ledger.delta) for entry in here.ledger.entries]
-        self._compare_totals(here.ledger, Spent.of(spent))
+        for (step, _), places in draws.items():
+            self._compare_draw(step, places)
+        self._compare_grids()
+        self._compare_totals(Spent.of([self._compare_cost(entry) for entry in here.ledger.entries]))
         self._compare_predictions(here.predictions, there.predictions)
-        for name in sorted(here.published.keys() | there.published.keys()):
-            ours, theirs = (np.asarray(side.published.get(name, ())) for side in (here, there))
+        for name in sorted(here.arrays.keys() | there.arrays.keys()):
+            ours, theirs = (np.asarray(side.arrays.get(name, ())) for side in (here, there))
             if ours.shape != theirs.shape or ours.tobytes() != theirs.tobytes():
                 self.find(Flaw.AFTER, f"published {name}")
 
-    def loss(self, ledger: Ledger) -> float:
-        """Returns the cost of all moves together, in units of the claimed ε."""
-        claimed = float(ledger.claimed[0])
-        if not 0 < claimed < math.inf:
+    @property
+    def loss(self) -> float:
+        """The cost of all moves together, in units of the claimed ε; nan if it is no sum over steps."""
+        claimed = float(self.here.ledger.claimed[0])
+        if self.here.error or not 0 < claimed < math.inf:
             return math.nan
-        return Spent.of(self._costs.values()).epsilon(ledger.delta or GIVEN_DELTA) / claimed
+        return Spent.of(self._costs.values()).epsilon(self.here.ledger.delta or GIVEN_DELTA) / claimed
 
-    def _compare_ledgers(self, here: Ledger, there: Ledger) -> None:
-        for entry in here.entries:
-            if entry.sensitivity.neighbours is not self.algorithm.neighbours:
-                self.find(Flaw.LEDGER, entry.step, said=f"is of neighbours {entry.sensitivity.neighbours}")
-        if [each.record() for each in here.entries] != [each.record() for each in there.entries]:
-            self.find(Flaw.LEDGER, "")
-
-    def _compare_steps(self, here: Side, there: Side) -> None:
-        for place in sorted(here.seen.keys() ^ there.seen.keys()):
+    def _compare_steps(self) -> None:
+        here, there = self.here.seen, self.there.seen
+        for place in sorted(here.keys() ^ there.keys()):
             self.find(Flaw.STEPS, place[0], said="numbers that one side alone releases")
-        for place in here.seen.keys() & there.seen.keys():
-            one, other = here.seen[place], there.seen[place]
+        for place in sorted(here.keys() & there.keys()):
+            one, other = here[place], there[place]
             if one.clean.shape != other.clean.shape:
                 self.find(Flaw.STEPS, place[0], said=f"{one.clean.shape} and {other.clean.shape} numbers")
             elif not np.array_equal(_scale(one.release), _scale(other.release)):
                 self.find(Flaw.SCALES, place[0])
 
-    def _compare_draw(self, step: str, draw: int, here: Side, there: Side, places: Iterable[Place]) -> None:
-        both = [place for place in places if place in there.seen]
-        both = [place for place in both if here.seen[place].clean.shape == there.seen[place].clean.shape]
-        if not both:
+    def _compare_draw(self, step: str, places: Iterable[Place]) -> None:
+        both = [(self.here.seen[place], self.there.seen.get(place), place) for place in places]
+        alike = [
+            (one, other, at) for one, other, at in both if other and one.clean.shape == other.clean.shape
+        ]
+        if not alike:
             return
-        release = here.seen[both[0]].release
+        release = alike[0][0].release
         entry = release.entry
         differences = []
-        for place in both:
-            one, other = here.seen[place].clean[..., 0], there.seen[place].clean[..., 0]
+        for ours, theirs, place in alike:
+            one, other = ours.clean[..., 0], theirs.clean[..., 0]
             if not np.array_equal(np.isfinite(one), np.isfinite(other)):
                 self.find(Flaw.NAN, step)
             with np.errstate(invalid="ignore"):
                 move = np.nan_to_num(other - one)
             self.directions[place] = move.ravel()
-            differences.append(
-                move.reshape(len(move), math.prod(move.shape[1:])) if move.ndim else move.reshape(1, 1)
-            )
-        unit = 1.0 if release.unit is None else float(release.unit[0])
-        together = np.concatenate(differences) * unit
+            move = np.atleast_1d(move)
+            differences.append(move.reshape(len(move), math.prod(move.shape[1:])))
+        together = np.concatenate(differences) * _unit(release)
         moved, claimed = (_distance(together, entry, of) for of in (entry.sensitivity, entry.calibrated_to))
         times = self._changes(entry)
         allowed, used = times * entry.sensitivity.value, times * entry.calibrated_to.value
         of_sensitivity = moved / allowed if allowed < math.inf else math.nan
         of_noise = claimed / used if 0 < used < math.inf else math.nan
-        measured = StepMoves(step, entry.mechanism, of_sensitivity, of_noise)
-        self.steps[step] = measured.worst(self.steps.get(step, measured))
+        self._moves(entry, of_sensitivity, of_noise)
         self._limit(Flaw.MOVES, step, of_sensitivity, 1)
         self._limit(Flaw.CLAIM, step, of_noise, 1)
-        self._add(entry, release, moved, unit)
+        cost = self._costs.setdefault(step, Spent())
         rate = entry.rate if entry.sampled is None else entry.sampled.rate
+        if release.told is None and (rate is not None or math.isinf(entry.sensitivity.norm)):
+            cost.pure = math.nan
+        elif moved:
+            spent = _cost(entry, [release], moved)
+            cost.pure, cost.squares = cost.pure + spent.pure, cost.squares + spent.squares
         if rate is not None and rate < 1:
-            step = (
-                entry.mechanism
-            )  # one name for all steps of a sampled mechanism: each draw may have its own entry
-            some, all_of_them, _ = self.samples.get(step, (0, 0, rate))
-            self.samples[step] = some + (moved > 0), all_of_them + 1, rate
+            # One name for all steps of a sampled mechanism: each draw may have its own entry.
+            some, all_of_them, _ = self.samples.get(entry.mechanism, (0, 0, rate))
+            self.samples[entry.mechanism] = some + (moved > 0), all_of_them + 1, rate
         if release.volume is not None:
-            self._compare_volumes(release.volume, here.seen[both[0]], there.seen[both[0]])
+            self._compare_volumes(release.volume, alike[0][0].volume, alike[0][1].volume)
 
-    def _compare_volumes(self, paid: Entry, here: Seen, there: Seen) -> None:
+    def _compare_volumes(self, paid: Entry, *volumes: NDArray[np.float64] | None) -> None:
         """Checks that the densities of solutions change by no more than the ledger pays for."""
-        if here.volume is None or there.volume is None or here.volume.shape != there.volume.shape:
+        here, there = volumes
+        if here is None or there is None or here.shape != there.shape:
             return
-        changed = float(np.abs(there.volume - here.volume).sum())
+        changed = float(np.abs(there - here).sum())
         allowed = self._changes(paid) * float(paid.provable[0]) / paid.repetitions
-        measured = StepMoves(paid.step, paid.mechanism, changed / allowed, changed / allowed)
-        self.steps[paid.step] = measured.worst(self.steps.get(paid.step, measured))
+        self._moves(paid, changed / allowed, changed / allowed)
         self._costs.setdefault(paid.step, Spent()).pure += changed
         self._limit(Flaw.MOVES, paid.step, changed, allowed)
 
@@ -230,40 +248,21 @@ class Judge:
         hides_presence = entry.sensitivity.neighbours is Neighbours.UNBOUNDED
         return RECORDS_APART.get(self.algorithm.neighbours, 1) if hides_presence else 1
 
-    def _add(self, entry: Entry, release: Release, moved: float, unit: float) -> None:
-        """Adds the cost of one draw's move."""
-        cost = self._costs.setdefault(entry.step, Spent())
-        told = release.told
-        if told is not None:
-            cost.pure += moved * float(told[0])
-            return
-        scale = float(release.scale[0]) * unit
-        if entry.sampled is not None or entry.rate is not None or math.isinf(entry.sensitivity.norm):
-            cost.pure = math.nan
-        elif scale == 0:
-            cost.pure += math.inf if moved else 0.0
-        elif entry.mechanism.startswith(("Laplace", "K-norm")):
-            cost.pure += moved / scale
-        else:
-            cost.squares += (moved / scale) ** 2
-
-    def _compare_grids(self, side: Side) -> None:
+    def _compare_grids(self) -> None:
         """Checks that released numbers are multiples of a power of two that their noise's scale s alone decides, and
         that is above s/2048 (`privacy.grid`)."""
-        for (step, _, _), seen in sorted(side.seen.items()):
+        for (step, _, _), seen in sorted(self.here.seen.items()):
             scale = 0.0 if seen.release.told is not None else float(seen.release.scale[0])
             if seen.noise is not None and seen.release.leaves and scale > 0:
-                off = np.count_nonzero(
-                    np.remainder(seen.out[..., 0], math.ldexp(1.0, math.frexp(scale)[1] - 11))
-                )
+                numbers = seen.out[..., 0]
+                off = np.count_nonzero(np.remainder(numbers, math.ldexp(1.0, math.frexp(scale)[1] - 11)))
                 if off:
-                    self.find(Flaw.GRID, step, said=f"{off} numbers of {seen.out[..., 0].size}")
+                    self.find(Flaw.GRID, step, said=f"{off} numbers of {numbers.size}")
 
-    def _compare_cost(self, entry: Entry, side: Side, delta: float) -> Spent:
+    def _compare_cost(self, entry: Entry) -> Spent:
         """Checks that the noise of all draws is as large as the entry's provable ε requires. Returns their cost."""
-        draws = {
-            each.release.draw: each.release for each in side.seen.values() if each.release.entry is entry
-        }
+        seen, delta = self.here.seen.values(), self.here.ledger.delta
+        draws = {each.release.draw: each.release for each in seen if each.release.entry is entry}
         provable, allowed, used = float(entry.provable[0]), entry.sensitivity.value, entry.calibrated_to.value
         if not draws:
             return Spent(0.0 if entry.mu is not None or entry.sampled is not None else provable)
@@ -271,9 +270,8 @@ class Judge:
             self.find(Flaw.CLAIM, entry.step, 1 / entry.temperature, AT_ITS_LIMIT)
         if entry.rate is not None:
             scaled = _cost(entry, draws.values(), used).epsilon(delta)
-            self._limit(
-                Flaw.CLAIM, entry.step, scaled, float(entry.claimed[0]), f"{AMPLIFIED} {entry.rate:g}"
-            )
+            said = f"{AMPLIFIED} {entry.rate:g}"
+            self._limit(Flaw.CLAIM, entry.step, scaled, float(entry.claimed[0]), said)
         if math.isinf(provable) or math.isinf(allowed):
             return Spent(math.inf)
         paid = entry.repetitions if entry.sampled is None else entry.sampled.repetitions
@@ -282,8 +280,9 @@ class Judge:
         self._limit(Flaw.SPENDS, entry.step, spent.epsilon(delta), provable)
         return spent
 
-    def _compare_totals(self, ledger: Ledger, spent: Spent) -> None:
+    def _compare_totals(self, spent: Spent) -> None:
         """Adds up the steps once more, and checks the sum against the ledger's total and limit."""
+        ledger = self.here.ledger
         provable = float(ledger.provable[0])
         self._limit(Flaw.SPENDS, "all steps", spent.epsilon(ledger.delta), provable)
         if self.algorithm.mode is Mode.CORRECTED:
@@ -293,12 +292,13 @@ class Judge:
             if claimed > 0:
                 if proved < math.inf:
                     self._limit(Flaw.CLAIM, entry.step, proved, claimed, "by the accountant")
-                self._together(entry.step, self._costs.get(entry.step, Spent()), claimed, ledger.delta)
+                self._together(entry.step, self._costs.get(entry.step, Spent()), claimed)
         if 0 < (claimed := float(ledger.claimed[0])) < math.inf:
-            self._together("all steps", Spent.of(self._costs.values()), claimed, ledger.delta)
+            self._together("all steps", Spent.of(self._costs.values()), claimed)
 
-    def _together(self, step: str, moved: Spent, claimed: float, delta: float) -> None:
+    def _together(self, step: str, moved: Spent, claimed: float) -> None:
         """Checks that what was claimed pays for the moves of this pair."""
+        delta = self.here.ledger.delta
         given = f", even with δ = {GIVEN_DELTA:g}" if moved.squares and not delta else ""
         self._limit(Flaw.CLAIM, step, moved.epsilon(delta or GIVEN_DELTA), claimed, TOGETHER + given)
 
@@ -313,14 +313,6 @@ class Judge:
             self.find(Flaw.AFTER, "predictions", said=said)
 
 
-def _draws(seen: Mapping[Place, Seen]) -> dict[tuple[str, int], list[Place]]:
-    """Returns the places of each draw of noise."""
-    draws: dict[tuple[str, int], list[Place]] = {}
-    for place in sorted(seen):
-        draws.setdefault(place[:2], []).append(place)
-    return draws
-
-
 def _same_noise(
     seen: Mapping[Place, Seen], draws: Mapping[tuple[str, int], list[Place]]
 ) -> dict[tuple[str, str], int]:
@@ -328,46 +320,46 @@ def _same_noise(
 
     Noise counts as the same if it differs only by rounding to the grids.
     """
-    begins: list[tuple[str, NDArray[np.float64]]] = []
+    steps, begins = [], []
     times = Counter(step for step, _ in draws)
     for (step, _), places in draws.items():
-        units = [np.zeros(0)]
-        for place in places:
-            each = seen[place]
-            if each.noise is not None and each.release.told is None and each.release.scale[0] > 0:
-                units.append(each.noise[..., 0].ravel() / each.release.scale[0])
-            if sum(map(len, units)) >= COMPARED:
-                break
-        begin = np.concatenate(units)[:COMPARED]
+        noisy = [seen[place] for place in places[:COMPARED]]
+        units = [
+            each.noise[..., 0].ravel() / each.release.scale[0]
+            for each in noisy
+            if each.noise is not None and each.release.told is None and each.release.scale[0] > 0
+        ]
+        begin = np.concatenate([np.zeros(0), *units])[:COMPARED]
         if (
             len(begin) == COMPARED or times[step] == 1
-        ):  # of many draws with few numbers some are alike by chance
-            begins.append((step, begin))
-    first = np.full((len(begins), COMPARED), np.nan)
-    for row, (_, begin) in zip(first, begins, strict=True):
-        row[: len(begin)] = begin
+        ):  # some of many draws of few numbers are alike by chance
+            steps.append(step)
+            begins.append(np.pad(begin, (0, COMPARED - len(begin)), constant_values=np.nan))
+    first = np.reshape(begins, (-1, COMPARED))
     apart = np.abs(first[:, None] - first[None])
     both = np.isfinite(apart).sum(axis=2)
     same = (both > 0) & (np.nan_to_num(apart).max(axis=2, initial=0) < CLOSE)
     found: dict[tuple[str, str], int] = {}
     for one, other in zip(*np.nonzero(np.triu(same, 1)), strict=True):
-        steps = begins[other][0], begins[one][0]
-        found[steps] = max(found.get(steps, 0), int(both[one, other]))
+        names = steps[other], steps[one]
+        found[names] = max(found.get(names, 0), int(both[one, other]))
     return found
 
 
 def _scale(release: Release) -> NDArray[np.float64]:
-    told = release.told
-    return release.scale if told is None else told
+    return release.scale if release.told is None else release.told
 
 
-def _cost(entry: Entry, draws: Collection[Release], move: float) -> Spent:
+def _unit(release: Release) -> float:
+    return 1.0 if release.unit is None else float(release.unit[0])
+
+
+def _cost(entry: Entry, draws: Iterable[Release], move: float) -> Spent:
     """Returns the cost of draws of noise if the numbers of each move by `move`, in the norm of the entry."""
-    told = [release.told for release in draws if release.told is not None]
-    if told:
-        return Spent(math.fsum(float(each[0]) for each in told) * move / entry.calibrated_to.value)
-    units = (1.0 if release.unit is None else float(release.unit[0]) for release in draws)
-    scales = [float(release.scale[0]) * unit for release, unit in zip(draws, units, strict=True)]
+    draws = list(draws)
+    if draws[0].told is not None:
+        return Spent(math.fsum(float(_scale(each)[0]) for each in draws) * move / entry.calibrated_to.value)
+    scales = [float(release.scale[0]) * _unit(release) for release in draws]
     if 0 in scales:
         return Spent(math.inf)
     ratios = [move / scale for scale in scales]
@@ -376,7 +368,7 @@ def _cost(entry: Entry, draws: Collection[Release], move: float) -> Spent:
         counts = Counter(float(f"{ratio / (1 + exchanged):.12g}") for ratio in ratios)
         steps = (OnSamples(ratio, entry.sampled.rate, exchanged, count) for ratio, count in counts.items())
         return Spent(sampled=tuple(steps))
-    if entry.mu is not None:
+    if entry.mechanism.startswith(("Gaussian", "SGLD")):
         return Spent(squares=math.fsum(ratio**2 for ratio in ratios))
     if entry.rate is not None:
         return Spent(math.fsum(on_a_sample(ratio, entry.rate) for ratio in ratios))

@@ -37,17 +37,11 @@ TAILS = (0.5, 0.1, 0.01, 1e-3, 2.3e-4, 3.2e-5, 3.4e-6, 2.9e-7)
 """The probabilities of the tails in which draws are counted. The last four begin at 3.5, 4, 4.5 and 5 standard
 deviations of a normal."""
 
-FAR = 1_000_000
-"""The number of fresh draws of each kind of noise: a normal that is cut at 4 standard deviations shows."""
+FAR, FAR_ROWS = 1_000_000, 200_000
+"""The number of fresh draws of each kind of noise, and of noise in rows: a normal cut at 4 deviations shows."""
 
-FAR_ROWS = 200_000
-"""The same for noise that is drawn in rows."""
-
-LAGS = 64
-"""The largest distance of two numbers of a release that are tested for dependence."""
-
-FIRST = 512
-"""The number of numbers of a release, from its first on, that are tested for dependence."""
+LAGS, FIRST = 64, 512
+"""The largest distance of two numbers of a release that are tested for dependence, and how many numbers are."""
 
 PAIRS = (
     *(f"{lag} places apart" for lag in range(1, LAGS + 1)),
@@ -88,9 +82,8 @@ class RowNumber:
         a = (self.dimension + 1) / 2
 
         def density(v: float) -> float:
-            return math.exp((a - 1) * math.log(v) - v - math.lgamma(a)) * float(
-                special.ndtr(-x / math.sqrt(2 * v))
-            )
+            gamma = math.exp((a - 1) * math.log(v) - v - math.lgamma(a))
+            return gamma * float(special.ndtr(-x / math.sqrt(2 * v)))
 
         return float(integrate.quad(density, 0, np.inf, epsabs=0, epsrel=1e-8, limit=200)[0])
 
@@ -126,18 +119,21 @@ class Tails:
         below = np.searchsorted(ordered, self.low)
         return np.stack([below, len(ordered) - np.searchsorted(ordered, self.high, "right")])
 
+    def coins(self, units: Floats) -> tuple[Coins, Coins]:
+        """Returns ±1 for every draw, for its sign and for its size: above the median or not, among the larger half or
+        not."""
+        alone, (low, high) = units[:FIRST, 0], self.half
+        signs = np.where(units.ravel()[:FIRST] > self.middle, 1, -1)
+        return signs, np.where((alone < low) | (alone > high), 1, -1)
+
     def off(self, counts: Coins, draws: int) -> Iterator[tuple[float, str]]:
         """Yields, for each tail, the probability of a count as far off, and a remark."""
-        for side, of_side, chances in zip(("below", "above"), counts, self.chances, strict=True):
-            for count, (least, largest), x in zip(
-                of_side, chances, self.low if side == "below" else self.high, strict=True
-            ):
-                chance = chance_of_count(int(count), draws, float(least), float(largest))
-                expected = draws * (least + largest) / 2
-                yield (
-                    chance,
-                    f"{count} of {draws} draws are {side} {x:.3g} scales, where {expected:.3g} are expected",
-                )
+        ends = self.low, self.high
+        for side, of_side, chances, end in zip(("below", "above"), counts, self.chances, ends, strict=True):
+            for count, (least, largest), x in zip(of_side, chances, end, strict=True):
+                expected = f"{draws * (least + largest) / 2:.3g} are expected"
+                said = f"{count} of {draws} draws are {side} {x:.3g} scales, where {expected}"
+                yield chance_of_count(int(count), draws, float(least), float(largest)), said
 
 
 @cache
@@ -161,25 +157,8 @@ def tails_of(kind: str, dimension: int) -> Tails | None:
         [(law.cdf(x - step), law.cdf(x + step)) for x in low],
         [(law.sf(x + step), law.sf(x - step)) for x in high],
     ]
-    return Tails(
-        low, high, np.array(chances), float(law.ppf(0.5)), (float(law.ppf(0.25)), float(law.isf(0.25)))
-    )
-
-
-@dataclass(frozen=True)
-class Draw:
-    """The unit noise of one draw, (numbers, d), with its law; d is 1 unless rows are drawn, as for K-norm noise."""
-
-    kind: str
-    units: Floats
-    tails: Tails
-
-    @property
-    def coins(self) -> tuple[Coins, Coins]:
-        """±1 for every draw: whether it is above the median, and whether it is among the larger half in size."""
-        alone, (low, high) = self.units[:FIRST, 0], self.tails.half
-        signs = np.where(self.units.ravel()[:FIRST] > self.tails.middle, 1, -1)
-        return signs, np.where((alone < low) | (alone > high), 1, -1)
+    half = float(law.ppf(0.25)), float(law.isf(0.25))
+    return Tails(low, high, np.array(chances), float(law.ppf(0.5)), half)
 
 
 @dataclass
@@ -200,10 +179,12 @@ class Watch:
         release_before = None
         for (step, number), places in groupby(sorted(here), key=lambda place: place[:2]):
             seen = [here[place] for place in places]
-            if number >= MOST or (draw := _drawn(seen)) is None:
+            kind = seen[0].release.entry.mechanism.split()[0].rstrip(",")
+            units = _units(seen, in_rows=kind == "K-norm")
+            if number >= MOST or units is None or (tails := tails_of(kind, units.shape[1])) is None:
                 continue
-            self._releases[draw.kind, draw.units.shape[1]] = seen[0].release
-            coins = draw.coins
+            self._releases[kind, units.shape[1]] = seen[0].release
+            coins = tails.coins(units)
             earlier = latest.get(step), release_before, self._before.get((step, number))
             products = np.array(
                 [
@@ -212,11 +193,11 @@ class Watch:
                 ]
             )
             self._before[step, number] = latest[step] = release_before = coins
-            alone = draw.units[:, 0]
-            counts = draw.tails.counts(alone)
-            for group in (step, _all_of(draw.kind)):
+            alone = units[:, 0]
+            counts = tails.counts(alone)
+            for group in (step, _all_of(kind)):
                 _, draws, before = self._tails.get(group, (None, 0, 0))
-                self._tails[group] = draw.tails, draws + len(alone), before + counts
+                self._tails[group] = tails, draws + len(alone), before + counts
                 self._coins[group] = self._coins.get(group, 0) + products
         for place in here.keys() & there.keys():
             self._compare(here[place], there[place])
@@ -283,19 +264,18 @@ def _all_of(kind: str) -> str:
     return f"all steps: {kind}"
 
 
-def _drawn(seen: Iterable[Seen]) -> Draw | None:
-    """Returns the noise of one draw; None if it is none, is drawn on devices, or is not a number."""
-    units, kind = [], ""
+def _units(seen: Iterable[Seen], *, in_rows: bool) -> Floats | None:
+    """Returns the unit noise (numbers, d) of one draw, d = 1 unless `in_rows`.
+
+    None if there is none, if devices draw it, or if it is not a number.
+    """
+    units = []
     for each in seen:
         release = each.release
-        kind = release.entry.mechanism.split()[0].rstrip(",")
         noise = each.clean - each.excess if each.noise is None and each.excess is not None else each.noise
         if noise is None or release.told is not None or not release.scale[0] > 0:
             return None
         rows = noise[..., 0] / release.scale[0]
-        units.append(rows if kind == "K-norm" else rows.reshape(-1, 1))
+        units.append(rows if in_rows else rows.reshape(-1, 1))
     together = np.concatenate(units)
-    tails = tails_of(kind, together.shape[1])
-    if tails is None or not together.size or not np.isfinite(together).all():
-        return None
-    return Draw(kind, together, tails)
+    return together if together.size and np.isfinite(together).all() else None

@@ -70,28 +70,15 @@ def pairs_of(ratings: Ratings, neighbours: Neighbours, count: int, seed: int = 0
         yield neighbour_of(f"part of the data {number}", small, neighbours, rng)
 
 
-def large_pairs(neighbours: Neighbours, powers: tuple[int, ...], seed: int = 0) -> Iterator[Pair]:
-    """Yields, for each of `powers`, a pair in which the running sum of one item's row hovers at that power of two.
-
-    See `hovering_pair`.
-    """
-    for power in powers:
-        yield hovering_pair(neighbours, power, seed=seed)
-
-
-def larger_pairs(neighbours: Neighbours, seed: int = 0) -> Iterator[Pair]:
-    """Yields pairs that reach what depends on a large number: of a user's ratings, and of users.
-
-    In the first, a user with 129 or 130 ratings of 140 items differs, beside eight others with ten each. In the
-    second, 1,001 others have one rating each, of one of three items, and the user who differs has one or none.
+def larger_pairs(neighbours: Neighbours) -> Iterator[Pair]:
+    """Yields pairs that reach what depends on a large number: a user with 129 or 130 ratings of 140 items differs,
+    beside eight others with ten each; and one with one rating or none, beside 1,001 with one each, of three items.
     """
     for number, (others, items, each, own) in enumerate(((8, 140, 10, 130), (1001, 3, 1, 1))):
-        rng, scale = np.random.default_rng((seed, 3, number)), SCALES[number]
+        rng, scale = np.random.default_rng((0, 3, number)), SCALES[number]
         rated = rng.random((others, items)).argsort(axis=1)[:, :each]
-        users, ends = (
-            np.repeat(np.arange(others), each),
-            rng.choice([scale.minimum, scale.maximum], others * each),
-        )
+        users = np.repeat(np.arange(others), each)
+        ends = rng.choice([scale.minimum, scale.maximum], others * each)
         base = _ratings(users, rated.ravel(), ends, others + 1, items, scale)
         values = np.where(np.arange(own) % 2 == 0, scale.maximum, rng.choice(ends, own))
         whole = with_ratings(base, np.full(own, others), np.arange(own), values)
@@ -105,77 +92,59 @@ def larger_pairs(neighbours: Neighbours, seed: int = 0) -> Iterator[Pair]:
             yield _changed(name, whole, neighbours, others, 0, scale.maximum, scale.minimum, rng)
 
 
-def hovering_pair(
-    neighbours: Neighbours,
-    power: int,
-    part: float = 1.6,
-    *,
-    weight: float = 0.9,
-    clamp: float = 2.0,
-    seed: int = 0,
-) -> Pair:
+def hovering_pair(neighbours: Neighbours, power: int) -> Pair:
     """Returns a pair with a row whose float32 sum is above or below 2^power before many small terms are added.
 
-    One rating decides on which side of 2^power the sum is. The sum is of weight·clamp(r − m, ±clamp), where m is the
-    average of all ratings. The first raters of item 0 give the largest rating, and bring the sum to the power of two.
-    Other users give item 1 the smallest rating, which sets m. Each later rater of item 0 gives a rating so little
-    below m that its term counts as one full last digit on the lower side of the power of two. On the upper side last
-    digits are twice as large, and the term counts as nothing. So a sum in float32 moves by the total of all these
-    terms (Casacuberta et al. 2022). A sum in float64 moves only as far as the one rating moves it. There are `part`
-    times as many later raters as first raters, so that a row that is fitted to them is not clipped to its norm.
+    One rating decides on which side of 2^power the sum is. The sum is of 0.9·clamp(r − m, ±2), where m is the average
+    of all ratings. The first raters of item 0 give the largest rating, and bring the sum to the power of two. Other
+    users give item 1 the smallest rating, which sets m. Each later rater of item 0 gives a rating so little below m
+    that its term counts as one full last digit on the lower side of the power of two. On the upper side last digits
+    are twice as large, and the term counts as nothing. So a sum in float32 moves by the total of all these terms
+    (Casacuberta et al. 2022). A sum in float64 moves only as far as the one rating moves it. There are 1.6 times as
+    many later raters as first raters, so that a row that is fitted to them is not clipped to its norm.
     """
-    scale = Scale(1, 5)
+    scale, weight, clamp = Scale(1, 5), 0.9, 2.0
     digit = 2.0 ** (power - 24)
     many = _raters_up_to(2.0**power, weight * clamp)
     middle = scale.minimum + 1.5
     others = round(many * (scale.maximum - middle) / (middle - scale.minimum))
-    later = round(part * many)
+    later = round(1.6 * many)
     size = many + later
     little = 0.75 * digit / weight * (size + others) / (many + others)  # m is below the middle, too
-    users = np.concatenate([np.arange(size), np.arange(size, size + others)])
-    items = np.concatenate([np.zeros(size), np.ones(others)])
-    values = np.concatenate(
-        [
-            np.full(many, scale.maximum),
-            np.full(later, middle - little),
-            np.full(others, scale.minimum),
-        ]
-    )
-    base = _ratings(users, items, values, size + others + 1, 3, scale)
-    rng = np.random.default_rng((seed, 2, power))
+    items = np.repeat([0, 1], [size, others])
+    values = np.repeat([scale.maximum, middle - little, scale.minimum], [many, later, others])
+    base = _ratings(np.arange(size + others), items, values, size + others + 1, 3, scale)
     name = f"{size} raters at 2^{power}"
     if neighbours in (Neighbours.BOUNDED, Neighbours.LOCAL):
+        rng = np.random.default_rng((0, 2, power))
         return _changed(name, base, neighbours, 0, 0, scale.minimum, scale.maximum, rng)
+    one = np.zeros(1, np.int64)
     without = base.select(base.users != 0)
-    return Pair(name, without, with_ratings(without, *_ONE, np.array([scale.maximum])), 0)
+    return Pair(name, without, with_ratings(without, one, one, np.array([scale.maximum])), 0)
 
 
-def contrary_to_all(hated: int = 67, haters: int = 200, lovers: int = 600) -> Pair:
+def contrary_to_all() -> Pair:
     """Returns a pair with a user who loves the items that all others hate, and who in D′ also hates an item that all
     others love. Unbounded.
 
-    `hated` items have the least rating from each of `haters` users, and one item has the largest rating from each of
-    `lovers` users. The user's item-centred ratings are near 4, but the new one is near −4. So the user's mean moves
-    twice as far as with the α of McSherry and Mironov 2009, theorem 4. With β_p = 20, this number of items has
-    residuals that move from well within the clamp up to it.
+    67 items have the least rating from each of 200 users, and one item has the largest rating from each of 600. The
+    user's item-centred ratings are near 4, but the new one is near −4. So the user's mean moves twice as far as with
+    the α of McSherry and Mironov 2009, theorem 4. With β_p = 20, this number of items has residuals that move from
+    well within the clamp up to it.
     """
-    scale = Scale(1, 5, 1)
+    scale, hated, haters, lovers = Scale(1, 5, 1), 67, 200, 600
     user, loved = lovers, hated
     of_haters, of_hated = np.divmod(np.arange(haters * hated), hated)
     base = _ratings(
         np.concatenate([of_haters, np.arange(lovers), np.full(hated, user)]),
         np.concatenate([of_hated, np.full(lovers, loved), np.arange(hated)]),
-        np.concatenate([np.full(haters * hated, 1.0), np.full(lovers, 5.0), np.full(hated, 5.0)]),
+        np.repeat([1.0, 5.0], [haters * hated, lovers + hated]),
         lovers + 1,
         hated + 1,
         scale,
     )
     more = with_ratings(base, np.array([user]), np.array([loved]), np.ones(1))
     return Pair("contrary to all", base, more, user)
-
-
-_ONE = np.zeros(1, np.int64), np.zeros(1, np.int64)
-"""User 0 and item 0."""
 
 
 def _raters_up_to(sum_wanted: float, each: float) -> int:
@@ -290,8 +259,7 @@ def _one_each(rng: np.random.Generator, scale: Scale) -> Ratings:
 
 def _none(rng: np.random.Generator, scale: Scale) -> Ratings:
     """Returns no rating at all, so that the change adds the first rating, or changes the only one."""
-    nothing = np.zeros(0)
-    return _ratings(nothing, nothing, nothing, 3, 3, scale)
+    return _ratings(np.zeros(0), np.zeros(0), np.zeros(0), 3, 3, scale)
 
 
 def _one_busy_user(rng: np.random.Generator, scale: Scale) -> Ratings:
@@ -368,9 +336,8 @@ def read_pair(path: Path) -> KeptPair:
         raise DpmfError(f"{path}: cannot be read: {error}") from None
     head = _HEAD.fullmatch(lines[0]) if lines else None
     if head is None or lines[1:2] != [",".join(_COLUMNS)]:
-        raise DpmfError(
-            f"{path}: line 1: not a pair that `dpmf audit` wrote; give a file of results/audit/pairs/"
-        )
+        said = "not a pair that `dpmf audit` wrote; give a file of results/audit/pairs/"
+        raise DpmfError(f"{path}: line 1: {said}")
     n_users, n_items, changed = int(head[4]), int(head[5]), int(head[9])
     try:
         neighbours, epsilon = Neighbours(head[1]), float(head[2])
@@ -378,9 +345,8 @@ def read_pair(path: Path) -> KeptPair:
     except ValueError as error:
         raise DpmfError(f"{path}: line 1: {error}") from None
     if not (changed < n_users and n_items and epsilon > 0):
-        raise DpmfError(
-            f"{path}: line 1: needs one user and one item at least, the user who differs, and a positive ε"
-        )
+        said = "needs one user and one item at least, the user who differs, and a positive ε"
+        raise DpmfError(f"{path}: line 1: {said}")
     sides: tuple[dict[tuple[int, int], float], ...] = ({}, {})
     for number, line in enumerate(lines[2:], start=3):
         try:
@@ -392,14 +358,17 @@ def read_pair(path: Path) -> KeptPair:
                     if not scale.minimum <= side[place] <= scale.maximum:
                         raise ValueError
         except ValueError:
-            raise DpmfError(
-                f"{path}: line {number}: user,item,here,there must be numbers, ratings on the scale, not {line!r}"
-            ) from None
+            said = f"user,item,here,there must be numbers, ratings on the scale, not {line!r}"
+            raise DpmfError(f"{path}: line {number}: {said}") from None
         if not (0 <= place[0] < n_users and 0 <= place[1] < n_items):
-            raise DpmfError(
-                f"{path}: line {number}: there are only {n_users} users and {n_items} items, counted from 0"
-            )
-    here, there = (_ratings_of(side, n_users, n_items, scale) for side in sides)
+            said = f"there are only {n_users} users and {n_items} items, counted from 0"
+            raise DpmfError(f"{path}: line {number}: {said}")
+
+    def ratings_of(cells: dict[tuple[int, int], float]) -> Ratings:
+        users, items = np.array(list(cells), np.int64).reshape(-1, 2).T
+        return _ratings(users, items, np.array(list(cells.values())), n_users, n_items, scale)
+
+    here, there = map(ratings_of, sides)
     return KeptPair(Pair(path.name, here, there, changed), neighbours, epsilon, int(head[3]))
 
 
@@ -407,10 +376,3 @@ def _value_column(ratings: Ratings) -> dict[tuple[int, int], float]:
     """Returns the value of each (user, item)."""
     places = zip(ratings.users.tolist(), ratings.items.tolist(), strict=True)
     return dict(zip(places, ratings.values.tolist(), strict=True))
-
-
-def _ratings_of(values: dict[tuple[int, int], float], n_users: int, n_items: int, scale: Scale) -> Ratings:
-    none = np.zeros(0, np.int32)
-    empty = Ratings(none, none, none.astype(np.float32), n_users, n_items, scale)
-    places = np.array(list(values), np.int64).reshape(-1, 2)
-    return with_ratings(empty, places[:, 0], places[:, 1], np.array(list(values.values()), np.float64))

@@ -6,8 +6,8 @@ must be the same: the list of releases, their shapes and scales, the entries of 
 that privacy covers, to the byte. The compiled kernels run on both sides, except kernels of keyed noise, whose
 twins run instead (`privacy.release`).
 
-A replay can refute a claim. It cannot prove one. It assumes that the noise has the law that its mechanism declares;
-`laws`, `distinguish` and the test of low bits below test that.
+A replay can refute a claim, not prove one. It assumes that the noise has the law that its mechanism declares; `laws`,
+`distinguish` and the test of low bits test that.
 
 *Low bits.* Do the low bits of released floats tell which numbers were added? For every step, the number that moves
 most between two neighbours is released many times on either side, each time with fresh noise, by the code that
@@ -16,67 +16,33 @@ low-bit patterns (`bounds.bit_event`), or that a number is large or small (`boun
 law of messages of the local model. A replay checks that the compiled kernels round as this code does.
 """
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit import bounds
-from dpmf_cli.audit.fits import Place, Side, both_sides
-from dpmf_cli.audit.judge import Finding, Flaw, Judge, StepMoves
+from dpmf_cli.audit.fits import Side, both_sides
+from dpmf_cli.audit.judge import Flaw, Judge
 from dpmf_cli.audit.pairs import Pair
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.privacy.accounting import epsilon_of_mu
-from dpmf_cli.privacy.ledger import Entry
 from dpmf_cli.privacy.release import Release
 
 
-@dataclass(frozen=True)
-class Replayed:
-    """The findings of the replay of one pair.
-
-    steps  how far each step moved, by its name
-    loss   the cost of all moves of this pair together, in units of the claimed ε; nan if it is no sum over steps
-    """
-
-    pair: Pair
-    epsilon: float
-    steps: Mapping[str, StepMoves]
-    findings: tuple[Finding, ...]
-    loss: float
-    directions: Mapping[Place, NDArray[np.float64]]
-    """For each release: (numbers,) how far each number has moved, for black-box statistics."""
-    samples: Mapping[str, tuple[int, int, float]]
-    """For each sampled step: how many of its draws moved, the number of draws, and the probability that one moves."""
-    alike: Mapping[tuple[str, str], int]
-    """For two steps whose draws begin with the same noise: the count of the same numbers."""
-    sides: tuple[Side, Side]
-    """What was measured and drawn on both sides."""
-
-
-def replay(algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int = 0) -> Replayed:
+def replay(algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int = 0) -> Judge:
     """Finds what a fit for `epsilon` does differently on the neighbour."""
     here, there = both_sides(algorithm, pair, epsilon, run)
-    judge = Judge(algorithm, pair, epsilon)
+    judge = Judge(algorithm, pair, epsilon, here, there)
     if bool(here.error) != bool(there.error):
         judge.find(Flaw.CRASH, "", said=here.error or there.error)
     elif here.error:
         judge.find(Flaw.BROKEN, "", said=here.error)
     else:
-        judge.compare(here, there)
-    return Replayed(
-        pair,
-        epsilon,
-        judge.steps,
-        tuple(judge.findings),
-        judge.loss(here.ledger),
-        judge.directions,
-        judge.samples,
-        judge.alike,
-        (here.side, there.side),
-    )
+        judge.compare()
+    return judge
 
 
 SIZES = 2000
@@ -85,10 +51,9 @@ SIZES = 2000
 
 @dataclass(frozen=True)
 class BitTest:
-    """The result of a test of the low bits of one step's releases.
+    """The lower bound on ε that the low bits of one step's releases give, at a `confidence`.
 
     allowed  the ε that the move of the tested number costs, according to the step's claim
-    epsilon  the lower bound that the low bits give, at `confidence`
     ceiling  the largest bound that this many draws can show
     """
 
@@ -106,11 +71,11 @@ def low_bits(
 ) -> Iterator[BitTest]:
     """Yields a test for each step of a fit whose noisy numbers are published and move between neighbours."""
     delta = algorithm.spends_delta
-    for release, here, there in _widest_moves(algorithm, pair, epsilon):
-        allowed = _allowed(release.entry, release, abs(there - here), delta)
-        found = _tested(release, (here, there), allowed, draws, confidence, delta, "")
+    for release, clean in _widest_moves(*both_sides(algorithm, pair, epsilon)):
+        allowed = _allowed(release, abs(clean[1] - clean[0]), delta)
+        found = _tested(release, clean, allowed, delta, draws, confidence)
         if found.epsilon > allowed:  # this is one of many tests, so a finding must show again, more surely
-            found = _tested(release, (here, there), allowed, 2 * draws, bounds.SURE, delta, "again")
+            found = _tested(release, clean, allowed, delta, 2 * draws, bounds.SURE, "again")
         yield found
 
 
@@ -118,69 +83,52 @@ def _tested(
     release: Release,
     clean: tuple[float, float],
     allowed: float,
+    delta: float,
     draws: int,
     confidence: float,
-    delta: float,
-    time: str,
+    time: str = "",
 ) -> BitTest:
     step, half = release.entry.step, draws // 2
     rng = named_generator("audit", "bits", step, time)
     ours, theirs = (release.again(number, draws, rng) for number in clean)
-    training = ours[1:half:2], theirs[1:half:2]
-
-    def score(event: bounds.Happening) -> float:
-        counts = bounds.counts_of(event, *training)
-        return bounds.epsilon_of_event(*counts, delta, bounds.TRAINING_CONFIDENCE)
-
-    events: tuple[bounds.Happening, ...] = (
+    events: tuple[bounds.Event, ...] = (
         bounds.bit_event(ours[:half:2], theirs[:half:2], delta),
         bounds.best_threshold(ours[: 2 * SIZES : 2], theirs[: 2 * SIZES : 2], delta),
     )
-    event = max(events, key=score)
-    counts = bounds.counts_of(event, ours[half:], theirs[half:])
-    left = draws - half
-    return BitTest(
-        step,
-        bounds.epsilon_of_event(*counts, delta, confidence),
-        allowed,
-        bounds.ceiling(left, left, delta, confidence),
-        draws,
-        confidence,
-        str(event),
-    )
+    event = max(events, key=lambda each: each.training_score(ours[1:half:2], theirs[1:half:2], delta))
+    counts = event.counts(ours[half:], theirs[half:])
+    most = bounds.always_against_never(draws - half, draws - half)
+    epsilon, ceiling = (bounds.epsilon_of_event(each, delta, confidence) for each in (counts, most))
+    return BitTest(step, epsilon, allowed, ceiling, draws, confidence, str(event))
 
 
-def _widest_moves(
-    algorithm: PrivateAlgorithm, pair: Pair, epsilon: float
-) -> Iterator[tuple[Release, float, float]]:
+def _widest_moves(here: Side, there: Side) -> Iterator[tuple[Release, tuple[float, float]]]:
     """Yields, for each step, the number that moves most, as it is on both sides."""
-    here, there = (fitted.side.seen for fitted in both_sides(algorithm, pair, epsilon))
-    widest: dict[str, tuple[float, Release, float, float]] = {}
-    for place in here.keys() & there.keys():
-        one, other = here[place], there[place]
+    widest: dict[str, tuple[float, Release, tuple[float, float]]] = {}
+    for place in sorted(here.seen.keys() & there.seen.keys()):
+        one, other = here.seen[place], there.seen[place]
         if one.clean.shape != other.clean.shape or not one.clean.size:
             continue
         ours, theirs = one.clean.ravel(), other.clean.ravel()
         moved = np.nan_to_num(np.abs(theirs - ours))
         at = int(moved.argmax())
-        step = place[0]
-        if moved[at] > widest.get(step, (0.0,))[0]:
-            widest[step] = float(moved[at]), one.release, float(ours[at]), float(theirs[at])
+        if moved[at] > widest.get(place[0], (0.0,))[0]:
+            widest[place[0]] = float(moved[at]), one.release, (float(ours[at]), float(theirs[at]))
     for step in sorted(widest):
-        _, release, ours_at, theirs_at = widest[step]
+        _, release, clean = widest[step]
         if release.leaves:
-            yield release, ours_at, theirs_at
+            yield release, clean
 
 
-def _allowed(entry: Entry, release: Release, moved: float, delta: float) -> float:
+def _allowed(release: Release, moved: float, delta: float) -> float:
     """Returns the ε that one number's move costs, given the noise that its step declares."""
     if release.told is not None:
         return float(release.told[0])
-    scale = float(release.scale[0])
+    entry, scale = release.entry, float(release.scale[0])
     if scale == 0:
-        return float("inf")
+        return math.inf
     if entry.mu is not None or entry.sampled is not None:
         return epsilon_of_mu(moved / scale, delta)
     if not entry.by_rows and not entry.mechanism.startswith("Laplace"):
-        return float("inf")  # the law of this noise bounds no ε by itself: Langevin dynamics
+        return math.inf  # the law of this noise bounds no ε by itself: Langevin dynamics
     return moved / scale

@@ -10,8 +10,7 @@ from dpmf_cli.cli.run import JobsOption
 from dpmf_cli.core.errors import DpmfError
 
 if TYPE_CHECKING:
-    from dpmf_cli.audit.job import Audited, Job, Settings
-    from dpmf_cli.core.ratings import Ratings
+    from dpmf_cli.audit.job import Job, Settings
     from dpmf_cli.datasets import Folders
     from dpmf_cli.experiment.config import ExperimentConfig
 
@@ -85,12 +84,13 @@ def audit(
 
     Example: dpmf audit --algorithm pge --trials 400
     """
-    from dpmf_cli.audit.job import Settings, keep_for_experiment, outcomes_of
+    from dpmf_cli.audit.job import FOLDER, Settings, keep_for_experiment, outcomes_of
     from dpmf_cli.audit.known import KNOWN, jobs_of
     from dpmf_cli.core.children import available_cores
     from dpmf_cli.datasets import Folders
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.results.manifest import add_file
+    from dpmf_cli.experiment.results.store import write_atomically
     from dpmf_cli.report.tables.audits import audits_table, flaws_table
     from dpmf_cli.report.tables.layout import draw
 
@@ -123,7 +123,9 @@ def audit(
             f"--trials {trials}: too few to show anything; give {LEAST_TRIALS} or more fits on each side"
         )
     kept = outcomes_of(wanted, title, results, jobs or available_cores())
-    _keep_pairs(kept, results)
+    for name, outcome in kept.items():
+        if outcome.worst_pair:
+            write_atomically(results / FOLDER / "pairs" / f"{name}.csv", outcome.worst_pair.encode())
     outcomes = list(kept.values())
     if flaws:
         print(draw(flaws_table([(flaw, flaw.shown_by(outcomes)) for flaw in KNOWN]), form), end="")
@@ -147,8 +149,13 @@ def _registered(key: str | None, settings: "Settings") -> list["Job"]:
     from dpmf_cli.audit.entries import of_plugin, registered
     from dpmf_cli.audit.job import Job
     from dpmf_cli.core.errors import did_you_mean
+    from dpmf_cli.datasets import Folders, load
+    from dpmf_cli.datasets.spec import SyntheticSpec
 
-    ratings = _made_up() if settings.canaries else None
+    ratings = None
+    if settings.canaries:  # which are put into made-up ratings
+        spec = SyntheticSpec(kind="synthetic", like="ml-100k", users=300, items=400, ratings=12_000, seed=1)
+        ratings = load(spec, Folders.named(None, base=Path(), results=Path("results"))).ratings
     if key is not None and key not in PRIVATE:
         if key not in plugins.available():
             raise DpmfError(f'there is no private algorithm "{key}"{did_you_mean(key, PRIVATE)}')
@@ -157,15 +164,6 @@ def _registered(key: str | None, settings: "Settings") -> list["Job"]:
             raise DpmfError(f'"{key}" spends no ε: there is nothing to audit')
         return [Job(each, settings, ratings=ratings) for each in of_plugin(found)]
     return [Job(each, settings, ratings=ratings) for each in registered(key)]
-
-
-def _made_up() -> "Ratings":
-    """Returns made-up ratings into which canaries are put."""
-    from dpmf_cli.datasets import Folders, load
-    from dpmf_cli.datasets.spec import SyntheticSpec
-
-    spec = SyntheticSpec(kind="synthetic", like="ml-100k", users=300, items=400, ratings=12_000, seed=1)
-    return load(spec, Folders.named(None, base=Path(), results=Path("results"))).ratings
 
 
 def _of_config(loaded: "ExperimentConfig", settings: "Settings", folders: "Folders") -> list["Job"]:
@@ -196,6 +194,7 @@ def _of_config(loaded: "ExperimentConfig", settings: "Settings", folders: "Folde
 
 def _replay_one(wanted: list["Job"], path: Path) -> None:
     """Prints what one pair shows about each algorithm that has the pair's neighbours."""
+    from dpmf_cli.audit.judge import Flaw
     from dpmf_cli.audit.pairs import read_pair
     from dpmf_cli.audit.replay import replay
 
@@ -212,17 +211,7 @@ def _replay_one(wanted: list["Job"], path: Path) -> None:
         for step in seen.steps.values():
             print(f"  {step.step}: moves by {step.of_sensitivity:.4g} times its sensitivity")
         for finding in seen.findings:
-            refuted |= not finding.flaw.of_claims
-            print(f"  {finding.flaw.value}: {finding.step} {finding.size:.4g} {finding.said}".rstrip())
+            refuted |= finding.flaw != Flaw.CLAIM
+            print(f"  {finding.flaw}: {finding.step} {finding.size:.4g} {finding.said}".rstrip())
     if refuted:
         raise typer.Exit(1)
-
-
-def _keep_pairs(outcomes: dict[str, "Audited"], results: Path) -> None:
-    """Writes the worst pair of each algorithm as a CSV file, named after the algorithm's job."""
-    from dpmf_cli.audit.job import FOLDER
-    from dpmf_cli.experiment.results.store import write_atomically
-
-    for name, outcome in outcomes.items():
-        if outcome.worst_pair:
-            write_atomically(results / FOLDER / "pairs" / f"{name}.csv", outcome.worst_pair.encode())

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -41,7 +40,7 @@ def _in_columns(rows: list[tuple[str, ...]]) -> str:
 
 
 @app.command("list")
-def list_(data: _Data = None, as_json: _Json = False) -> None:
+def list_(data: _Data = None, as_json: _Json = False) -> str:
     """Show the catalog, and which data sets are in the data folder.
 
     Example: dpmf datasets list
@@ -49,35 +48,37 @@ def list_(data: _Data = None, as_json: _Json = False) -> None:
     from dpmf_cli.datasets import catalog, located
 
     folder = _folder(data)
-    found = {key: located.present(entry, folder) for key, entry in catalog.ENTRIES.items()}
+    found = [
+        {
+            "key": key,
+            "title": entry.title,
+            "ratings": entry.expected.ratings,
+            "present": located.present(entry, folder) is not None,
+            **_files(entry, folder),
+        }
+        for key, entry in catalog.ENTRIES.items()
+    ]
     if as_json:
-        content = [
-            {
-                "key": key,
-                "title": entry.title,
-                "ratings": entry.expected.ratings,
-                "present": found[key] is not None,
-                "files": [str(path) for path in found[key] or []],
-                "fetched_from": [located.origin(path) for path in found[key] or []],
-            }
-            for key, entry in catalog.ENTRIES.items()
-        ]
-        print(json.dumps(content, indent=2))
-        return
+        return json.dumps(found, indent=2) + "\n"
     rows: list[tuple[str, ...]] = [("key", "ratings", "present", "title", "where")]
-    for key, entry in catalog.ENTRIES.items():
-        places = found[key]
-        where = ", ".join(map(_place, places or []))
-        rows.append((key, f"{entry.expected.ratings:,}", "yes" if places else "no", entry.title, where))
-    print(_in_columns(rows))
+    for each in found:
+        here = "yes" if each["present"] else "no"
+        rows.append((each["key"], f"{each['ratings']:,}", here, each["title"], ", ".join(_places(each))))
+    return _in_columns(rows) + "\n"
 
 
-def _place(path: Path) -> str:
-    """Returns a file's path, with the mirror that it came from if that is noted."""
+def _files(entry: "CatalogEntry", folder: Path) -> dict[str, Any]:
+    """Returns the present files of a data set, and the mirror that each came from, None if that is not noted."""
     from dpmf_cli.datasets import located
 
-    origin = located.origin(path)
-    return f"{path} from {origin}" if origin else str(path)
+    places = located.present(entry, folder) or []
+    return {"files": list(map(str, places)), "fetched_from": [located.origin(path) for path in places]}
+
+
+def _places(known: dict[str, Any]) -> list[str]:
+    """Returns the files of a data set, each with the mirror that it came from if that is noted."""
+    pairs = zip(known["files"], known["fetched_from"], strict=True)
+    return [f"{path} from {origin}" if origin else path for path, origin in pairs]
 
 
 @app.command()
@@ -85,7 +86,7 @@ def info(
     keys: Annotated[list[str], typer.Argument(help="Keys of data sets, as `dpmf datasets list` shows them.")],
     data: _Data = None,
     as_json: _Json = False,
-) -> None:
+) -> str:
     """Show a data set's counts, licence and citation.
 
     The counts stand beside those that Friedman et al. (2016) print. With --json, one key gives an object, and several
@@ -95,18 +96,11 @@ def info(
     """
     from dpmf_cli.datasets import catalog
 
-    if as_json:
-        content = [_counts(catalog.entry(key), data) for key in keys]
-        print(json.dumps(content if len(content) > 1 else content[0], indent=2))
-    else:
-        print(info_of(keys, data), end="")
-
-
-def info_of(keys: Sequence[str], data: Path | None) -> str:
-    """Returns what `dpmf datasets info` prints."""
-    from dpmf_cli.datasets import catalog
-
-    return "\n".join([_info(entry, data) for entry in [catalog.entry(key) for key in keys]])
+    entries = [catalog.entry(key) for key in keys]
+    if not as_json:
+        return "\n".join([_info(entry, data) for entry in entries])
+    content = [_counts(entry, data) for entry in entries]
+    return json.dumps(content if len(content) > 1 else content[0], indent=2) + "\n"
 
 
 def _counts(entry: "CatalogEntry", data: Path | None) -> dict[str, Any]:
@@ -118,8 +112,7 @@ def _counts(entry: "CatalogEntry", data: Path | None) -> dict[str, Any]:
 
     counted: dict[str, float] | None = None
     seen: list[str] = []
-    places = located.present(entry, _folder(data))
-    if places is not None:
+    if located.present(entry, _folder(data)) is not None:
         spec = CatalogSpec(name=entry.key)
         found = load(spec, Folders.named(data))
         seen = look(spec, found).report()
@@ -136,8 +129,7 @@ def _counts(entry: "CatalogEntry", data: Path | None) -> dict[str, Any]:
         "licence_url": entry.licence.url,
         "citation": entry.citation,
         "homepage": entry.homepage,
-        "files": [str(path) for path in places or []],
-        "fetched_from": [located.origin(path) for path in places or []],
+        **_files(entry, _folder(data)),
     }
 
 
@@ -161,7 +153,7 @@ def _info(entry: "CatalogEntry", data: Path | None) -> str:
         *known["seen"],
         f"\nLicence: {entry.licence.summary}\n         {entry.licence.url}",
         f"Citation: {entry.citation}\nHome: {entry.homepage}",
-        *(f"File: {printable(_place(Path(file)))}" for file in known["files"]),
+        *(f"File: {printable(place)}" for place in _places(known)),
     ]
     return "\n".join(lines) + "\n"
 

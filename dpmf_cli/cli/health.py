@@ -4,6 +4,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -195,10 +196,5 @@ def _as_text(checks: Sequence["Soundness"]) -> str:
 
 
 def _as_json(checks: Sequence["Soundness"], seed: int | None) -> str:
-    import json
-    from dataclasses import asdict
-
-    found = {
-        check.kind: {key: value for key, value in asdict(check).items() if key != "kind"} for check in checks
-    }
+    found = {check.pop("kind"): check for check in map(asdict, checks)}
     return json.dumps({"seed": seed, "checks": found}, indent=2) + "\n"

@@ -1,4 +1,7 @@
-"""The command line: parse, call, print. Heavy imports happen inside the commands, so that help is instant."""
+"""The command line: parse, call, and print what the command returns, if it does not print as it goes on.
+
+Heavy imports happen inside the commands, so that help is instant.
+"""
 
 import os
 import resource
@@ -30,7 +33,7 @@ LIBRARIES, OF_A_THREAD = 512 << 20, 80 << 20
 """Bytes of address space: for all imports with one OpenBLAS thread (497 MB, measured), and for each further thread
 (82 MB: buffers and stacks of the two copies of OpenBLAS, one in NumPy and one in SciPy)."""
 
-REFERENCE = Path(dpmf_cli.__file__).with_name("reference.md")
+REFERENCE = Path(dpmf_cli.__file__).with_name("reference.txt")
 """The reference. In the repository it is a link to docs/reference.md, so that a built package has it, too."""
 
 FILES = 64
@@ -86,7 +89,11 @@ def _version(asked: bool) -> None:
         raise typer.Exit()
 
 
-@app.callback()
+def _print(text: str | None, **_: object) -> None:
+    print(text or "", end="")
+
+
+@app.callback(result_callback=_print)
 def dpmf(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
@@ -122,7 +129,7 @@ def schema(
         typer.Argument(help="Names of plugins to include in the schema.", show_default=False),
     ] = None,
     plugin: PluginOption = None,
-) -> None:
+) -> str:
     """Print the JSON schema of a config, for editors.
 
     Example: dpmf schema > configs/schema.json
@@ -134,13 +141,13 @@ def schema(
     from dpmf_cli.experiment.config.loading import file_schema
 
     model = ExperimentConfig.knowing([plugins.plugin(name) for name in names or plugins.given()])
-    print(json.dumps(file_schema(model), indent=2, ensure_ascii=False))
+    return json.dumps(file_schema(model), indent=2, ensure_ascii=False) + "\n"
 
 
 @app.command()
-def docs() -> None:
+def docs() -> str:
     """Print the reference: commands, keys, algorithms.
 
     Example: dpmf docs | less
     """
-    print(REFERENCE.read_text(encoding="utf-8"), end="")
+    return REFERENCE.read_text(encoding="utf-8")

@@ -328,7 +328,7 @@ def print_answer(
     from dpmf_cli.datasets import load
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.running.processes import LocalProcesses
-    from dpmf_cli.report.answer import answer
+    from dpmf_cli.report.advice import answer
     from dpmf_cli.studies.experiment import run
 
     again, loaded = f"dpmf run {config}", load_config(config)

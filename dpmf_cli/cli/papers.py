@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from dpmf_cli.datasets import Folders
     from dpmf_cli.evaluation.curves import Experiment
     from dpmf_cli.papers.claims import Output, Table
-    from dpmf_cli.papers.record import Record
     from dpmf_cli.report.tables.layout import TextTable
     from dpmf_cli.studies.explore import Exploration
     from dpmf_cli.studies.reproduce import Maker, Reproduction
@@ -142,11 +141,13 @@ def explore(
 
     Example: dpmf explore friedman2016 --settings 32
     """
+    from dpmf_cli.core.children import available_cores
     from dpmf_cli.datasets import Folders
+    from dpmf_cli.evaluation.numbers import duration
     from dpmf_cli.experiment.config.documents import FOLDER as SHIPPED
     from dpmf_cli.papers.record import FOLDER
     from dpmf_cli.papers.space import explored, space
-    from dpmf_cli.studies.explore import exploration
+    from dpmf_cli.studies.explore import exploration, plan_of
 
     if (paper is None) != every:
         raise DpmfError(f"name one paper, or --all of them: {', '.join(explored())}")
@@ -159,19 +160,11 @@ def explore(
     for key in keys:
         wanted = exploration(key, dataset, configs, settings)
         if plan:
-            _print_settings(wanted, folders, jobs)
+            made = plan_of(wanted, folders, parsing=False)
+            about = duration(made.seconds(jobs or available_cores()))
+            print(f"{key}: {len(wanted.settings)} settings on {dataset}, {made.summary}, about {about}")
         else:
             _explored(wanted, folders, record or results / FOLDER, jobs)
-
-
-def _print_settings(wanted: "Exploration", folders: "Folders", jobs: int | None) -> None:
-    from dpmf_cli.core.children import available_cores
-    from dpmf_cli.evaluation.numbers import duration
-    from dpmf_cli.studies.explore import plan_of
-
-    made = plan_of(wanted, folders, parsing=False)
-    about = duration(made.seconds(jobs or available_cores()))
-    print(f"{wanted.key}: {len(wanted.settings)} settings on {wanted.data}, {made.summary}, about {about}")
 
 
 def _explored(wanted: "Exploration", folders: "Folders", folder: Path, jobs: int | None) -> None:
@@ -182,6 +175,8 @@ def _explored(wanted: "Exploration", folders: "Folders", folder: Path, jobs: int
     from dpmf_cli.experiment.running.processes import LocalProcesses
     from dpmf_cli.papers.record import Record, path_of, read_record, text_of
     from dpmf_cli.report.figures.specification import specification_bytes
+    from dpmf_cli.report.tables.explored import cells_text, claims_text
+    from dpmf_cli.report.tables.layout import terminal
     from dpmf_cli.studies.explore import explore as explore_paper
     from dpmf_cli.studies.explore import proved
 
@@ -200,17 +195,10 @@ def _explored(wanted: "Exploration", folders: "Folders", folder: Path, jobs: int
     write_atomically(path, text_of(record).encode())
     picture = folder / f"{wanted.key}-{wanted.data}.png"
     write_atomically(picture, specification_bytes(found, "png"))
-    _print_tables(record, wanted)
-    say(f"{path} and {picture}")
-
-
-def _print_tables(record: "Record", wanted: "Exploration") -> None:
-    from dpmf_cli.report.tables.explored import cells_text, claims_text
-    from dpmf_cli.report.tables.layout import terminal
-
     print(terminal(claims_text(record, wanted.paper)))
-    if (found := record.data[wanted.data]).printed:
+    if found.printed:
         print(terminal(cells_text(found)))
+    say(f"{path} and {picture}")
 
 
 def reproduce(
@@ -248,21 +236,24 @@ def reproduce(
     from dpmf_cli.core.children import available_cores
     from dpmf_cli.core.terminal import say
     from dpmf_cli.datasets import Folders
+    from dpmf_cli.evaluation.numbers import duration
     from dpmf_cli.experiment.config.documents import FOLDER
     from dpmf_cli.experiment.results.store import write_atomically
     from dpmf_cli.papers.claims import parts_named
     from dpmf_cli.report.html.page import overview_page
     from dpmf_cli.report.tables.layout import markdown
-    from dpmf_cli.studies.reproduce import Reproduction, run_all, write_outputs
-    from dpmf_cli.studies.times import times_text
+    from dpmf_cli.studies.reproduce import Reproduction, processes_for, run_all, times_text, write_outputs
 
     processes = jobs or available_cores()
     folders = Folders.named(data, base=FOLDER, results=results or Path("results", "small" if small else ""))
     of = Reproduction.of(parts_named(what), folders, small=small)
     if plan:
-        _print_plan(of, folders, processes)
+        for words, made in of.plans(folders, parsing=False):
+            print(f"{words}, about {duration(made.seconds(processes_for(made, processes)))}")
+    for lacking, names in of.missing.items():
+        say(f"not run: {', '.join(names)}: {lacking}")
+    if plan:
         return
-    _tell_of_missing(of)
     if not of.configs:
         raise DpmfError(f"no data of {what} are here: nothing to run")
     began = time.perf_counter()
@@ -282,38 +273,22 @@ def reproduce(
 def _outputs(results: Path, data: Path | None) -> "Mapping[Table, Maker]":
     """Returns what makes each kind of output, from the folders of the experiments that were run."""
     from dpmf_cli.cli import rankings, tables
-    from dpmf_cli.cli.datasets import info_of
+    from dpmf_cli.cli.datasets import info
 
     def figure(of: "Output") -> Path | None:
         return results / of.figure if of.figure else None
 
     return {
-        "statistics": lambda of, _: info_of(of.data, data),
+        "statistics": lambda of, _: info(list(of.data), data),
         "noise": lambda of, _: tables.noise_of(of.data[0], data, of.form),
-        "traffic": lambda of, _: tables.traffic_of(Path(of.configs[0]), data, of.form),
-        "baselines": lambda of, given: tables.baselines_of(given, results, of.form),
-        "crossings": lambda of, given: tables.crossings_of(given, results, of.form),
-        "printed crossings": lambda of, given: tables.crossings_of(given, results, of.form, printed=True),
-        "improvements": lambda of, given: tables.improvements_of(given, results, of.form),
-        "combined": lambda of, given: rankings.combined_of(given, results, of.form, figure=figure(of)),
-        "frontier": lambda of, given: rankings.frontier_of(given, results, of.form, figure(of)),
+        "traffic": lambda of, _: tables.traffic(Path(of.configs[0]), data, of.form),
+        "baselines": lambda of, given: tables.baselines(given, results, of.form),
+        "crossings": lambda of, given: tables.crossings(given, results, of.form),
+        "printed crossings": lambda of, given: tables.crossings(given, results, of.form, printed=True),
+        "improvements": lambda of, given: tables.improvements(given, results, of.form),
+        "combined": lambda of, given: rankings.combined(given, results, of.form, figure=figure(of)),
+        "frontier": lambda of, given: rankings.frontier(given, results, of.form, figure(of)),
     }
-
-
-def _print_plan(of: "Reproduction", folders: "Folders", processes: int) -> None:
-    from dpmf_cli.evaluation.numbers import duration
-    from dpmf_cli.studies.reproduce import processes_for
-
-    for words, made in of.plans(folders, parsing=False):
-        print(f"{words}, about {duration(made.seconds(processes_for(made, processes)))}")
-    _tell_of_missing(of)
-
-
-def _tell_of_missing(of: "Reproduction") -> None:
-    from dpmf_cli.core.terminal import say
-
-    for lacking, names in of.missing.items():
-        say(f"not run: {', '.join(names)}: {lacking}")
 
 
 def _verdict(of: "Reproduction", found: "list[Experiment]") -> None:

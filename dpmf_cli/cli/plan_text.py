@@ -23,6 +23,17 @@ def describe(
 ) -> str:
     """Returns a plan as a table or as JSON. `seen` has lines about the ratings, and warnings."""
     seconds, peak = plan.seconds(jobs), plan.peak_bytes(jobs)
+    parts = [
+        {
+            "label": part.entry.name,
+            "tasks": part.total,
+            "done": part.done,
+            "left": len(part.left),
+            "epsilons_left": max((len(task.epsilons) for task in part.left), default=0),
+            "seconds_left": round(part.seconds_left, 3),
+        }
+        for part in plan.entries
+    ]
     if as_json:
         record = {
             "name": config.name,
@@ -38,29 +49,12 @@ def describe(
             "seconds_to_make_data": round(plan.made.seconds, 3),
             "bytes_to_make_data": int(plan.made.bytes),
             "refines": config.refines,
-            "algorithms": [
-                {
-                    "label": part.entry.name,
-                    "tasks": part.total,
-                    "done": part.done,
-                    "left": len(part.left),
-                    "epsilons_left": max((len(task.epsilons) for task in part.left), default=0),
-                    "seconds_left": round(part.seconds_left, 3),
-                }
-                for part in plan.entries
-            ],
+            "algorithms": parts,
         }
         return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     rows = [
-        (
-            part.entry.name,
-            str(part.total),
-            str(part.done),
-            str(len(part.left)),
-            str(max((len(task.epsilons) for task in part.left), default=0)),
-            duration(part.seconds_left),
-        )
-        for part in plan.entries
+        (*(str(value) for value in list(each.values())[:-1]), duration(part.seconds_left))
+        for each, part in zip(parts, plan.entries, strict=True)
     ]
     if isinstance(config.dataset, SyntheticSpec):
         source = "made up, as many as the config asks for"

@@ -34,25 +34,13 @@ def combined(
         ),
     ] = None,
     plugin: PluginOption = None,
-) -> None:
+) -> str:
     """Print one crossing table for several experiments.
 
     Groups all algorithms by what their ε hides and from whom. By default, ranks them only within each group.
 
     Example: dpmf combined configs/combined_ml100k.yaml configs/combined_ml1m.yaml
     """
-    print(combined_of(of or [], results, form, bar, rank, figure), end="")
-
-
-def combined_of(
-    of: list[Path],
-    results: Path,
-    form: str,
-    bar: str = "ia",
-    rank: str = "within",
-    figure: Path | None = None,
-) -> str:
-    """Returns what `dpmf combined` prints, and draws the figure that is asked for."""
     from dpmf_cli.core.errors import DpmfError, did_you_mean
     from dpmf_cli.evaluation.ranking import BARS
     from dpmf_cli.report.tables.layout import draw
@@ -64,7 +52,7 @@ def combined_of(
     chosen = next((each for each in BARS if each == bar.lower()), None)
     if chosen is None:
         raise DpmfError(f'--by: unknown baseline "{bar}"{did_you_mean(bar, BARS)}')
-    experiments, notes, _ = gathered(of, results)
+    experiments, notes, _ = gathered(of or [], results)
     table = draw(combined_table(experiments, bar=chosen, across=rank == "across", notes=notes), form)
     _say_notes(form, notes)
     if figure is not None:
@@ -133,25 +121,18 @@ def frontier(
         ),
     ] = None,
     plugin: PluginOption = None,
-) -> None:
+) -> str:
     """Show the best method at each ε, of all that were run.
 
     Compares methods by provable ε, for each data set and each guarantee, with intervals and ties.
 
     Example: dpmf frontier configs/combined_ml100k.yaml --figure results/frontier.png
     """
-    print(frontier_of(of or [], results, form, figure, leaders), end="")
-
-
-def frontier_of(
-    of: list[Path], results: Path, form: str, figure: Path | None = None, leaders: Path | None = None
-) -> str:
-    """Returns what `dpmf frontier` prints, and writes the other files that are asked for."""
     from dpmf_cli.report.figures.style import figure_form, write_named
     from dpmf_cli.report.tables.layout import draw
     from dpmf_cli.report.tables.ranked import frontier_table
 
-    experiments, notes, folders = gathered(of, results)
+    experiments, notes, folders = gathered(of or [], results)
     table = draw(frontier_table(experiments, notes=notes), form)
     _say_notes(form, notes)
     if figure is not None:

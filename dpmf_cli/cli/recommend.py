@@ -25,22 +25,9 @@ if TYPE_CHECKING:
     from dpmf_cli.privacy.protection import Guarantee
 
 TOWARDS = ("everybody", "others")
-NOT_TAKEN = frozenset(
-    [
-        "name",
-        "algorithms",
-        "parameters",
-        "epsilons",
-        "thetas",
-        "neighbours",
-        "mode",
-        "delta",
-        "twins",
-        "references",
-        "growth",
-        "error_cdf",
-        "refine",
-    ]
+NOT_TAKEN = (
+    *("name", "algorithms", "parameters", "epsilons", "thetas", "neighbours", "mode"),
+    *("delta", "twins", "references", "growth", "error_cdf", "refine"),
 )
 """Keys of the user's config that the written config leaves out or sets itself."""
 
@@ -90,8 +77,8 @@ def recommend(
     from dpmf_cli.experiment.config.suggested import Candidates, config_text
     from dpmf_cli.privacy.accounting import LEAST_DELTA, MOST_DELTA
     from dpmf_cli.privacy.protection import Guarantee, protection_of
-    from dpmf_cli.report.advice import wrapped
     from dpmf_cli.report.leaders import chosen_in_words, shipped
+    from dpmf_cli.report.words import wrapped
 
     neighbours = asked_for(protects, epsilon)
     if towards not in TOWARDS:

@@ -69,9 +69,15 @@ def run(
     from dpmf_cli.experiment.running.processes import LocalProcesses
     from dpmf_cli.studies.experiment import run as run_experiment
 
-    executor = (
-        LocalProcesses(jobs or available_cores()) if scheduler is None else _cluster(scheduler, wait, jobs)
-    )
+    executor: Executor
+    if scheduler is None:
+        executor = LocalProcesses(jobs or available_cores())
+    elif jobs is None:
+        from dpmf_cli.experiment.running.cluster import cluster_executor
+
+        executor = cluster_executor(scheduler, wait, say)
+    else:
+        raise DpmfError("-j is for this machine, --scheduler for a cluster's workers: give one of them")
     experiment_config = reduced(load_config(config), dataset=dataset, held_out=held_out, runs=runs)
     folders = Folders.named(data, base=config.parent, results=results)
     missing = what_is_missing(experiment_config.dataset, folders)
@@ -100,7 +106,7 @@ def plan(
     runs: RunsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
     plugin: PluginOption = None,
-) -> None:
+) -> str:
     """Say what a run would do and how long it takes; run nothing.
 
     Shows all tasks, those done and those left, time and memory.
@@ -123,16 +129,7 @@ def plan(
     made, size = plan_without_parsing(loaded, folders, machine)
     own = known(loaded.dataset, folders) if isinstance(loaded.dataset, CsvSpec) else None
     seen = look(loaded.dataset, own).report() if own else []
-    print(describe(loaded, made, size, jobs or available_cores(), seen=seen, as_json=as_json), end="")
-
-
-def _cluster(scheduler: str, wait: float, jobs: int | None) -> "Executor":
-    from dpmf_cli.core.terminal import say
-    from dpmf_cli.experiment.running.cluster import cluster_executor
-
-    if jobs is not None:
-        raise DpmfError("-j is for this machine, --scheduler for a cluster's workers: give one of them")
-    return cluster_executor(scheduler, wait, say)
+    return describe(loaded, made, size, jobs or available_cores(), seen=seen, as_json=as_json)
 
 
 def _print_results(finished: "Finished") -> None:

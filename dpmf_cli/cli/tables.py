@@ -41,26 +41,13 @@ def crossings(
     ] = False,
     metric: MetricOption = None,
     plugin: PluginOption = None,
-) -> None:
+) -> str:
     """Show the ε at which private methods become as good as averages.
 
     The averages are IA (item averages) and GE (item and user averages together).
 
     Example: dpmf crossings configs/quickstart.yaml
     """
-    print(crossings_of(of or [], results, form, metric, printed=printed, audited=audited), end="")
-
-
-def crossings_of(
-    of: list[Path],
-    results: Path,
-    form: str,
-    metric: str | None = None,
-    *,
-    printed: bool = False,
-    audited: bool = False,
-) -> str:
-    """Returns what `dpmf crossings` prints."""
     from dpmf_cli.audit.job import of_experiment
     from dpmf_cli.core.terminal import say
     from dpmf_cli.datasets import data_folder
@@ -71,7 +58,7 @@ def crossings_of(
 
     rows: list[Crossing] = []
     audits = {}
-    for folder, experiment in _experiments(of, results, metric):
+    for folder, experiment in _experiments(of or [], results, metric):
         audits[experiment.name] = of_experiment(folder)
         rows += _crossings(experiment)
     if printed:
@@ -90,7 +77,7 @@ def _crossings(experiment: "Experiment") -> "list[Crossing]":
 
 def explain(
     of: ResultsArgument = None, results: ResultsOption = Path("results"), plugin: PluginOption = None
-) -> None:
+) -> str:
     """Say in plain words what results recommend.
 
     Judges by RMSE, and says what the results leave open.
@@ -101,7 +88,7 @@ def explain(
     from dpmf_cli.report.advice import advice as advice_on
 
     experiments = [experiment for _, experiment in _experiments(of or [], results, RMSE.key)]
-    print(advice_on(experiments, [row for each in experiments for row in _crossings(each)]), end="")
+    return advice_on(experiments, [row for each in experiments for row in _crossings(each)])
 
 
 def levels(
@@ -113,7 +100,7 @@ def levels(
     form: FormatOption = "table",
     metric: MetricOption = None,
     plugin: PluginOption = None,
-) -> None:
+) -> str:
     """Show the RMSE of every method at one ε.
 
     If no results are named, passes over those whose grids do not hold that ε, and says so.
@@ -138,7 +125,7 @@ def levels(
         raise DpmfError(f"no result has ε = {at:g} in its grid")
     if len({level.curve.metric for level in found}) > 1:
         raise DpmfError("these configs show different metrics; ask for one of them with --metric")
-    print(draw(levels_table(found, at), form), end="")
+    return draw(levels_table(found, at), form)
 
 
 def _experiments(of: list[Path], results: Path, metric: str | None) -> "Iterator[tuple[Path, Experiment]]":
@@ -197,7 +184,7 @@ def compare(
         typer.Option(help="Write the comparison as one HTML page, with charts, instead.", show_default=False),
     ] = None,
     plugin: PluginOption = None,
-) -> None:
+) -> str:
     """Show how experiments differ: in settings and in errors.
 
     Errors are paired over the folds and runs that both have.
@@ -213,10 +200,9 @@ def compare(
     beside = results_folder(first, results)
     several = [compare_folders(beside, results_folder(other, results)) for other in others]
     if page is None:
-        print(comparisons_text(several, form), end="")
-        return
+        return comparisons_text(several, form)
     write_atomically(page, compare_page(several).encode(errors="backslashreplace"))
-    print(page)
+    return f"{page}\n"
 
 
 def baselines(
@@ -225,23 +211,18 @@ def baselines(
     form: FormatOption = "table",
     metric: MetricOption = None,
     plugin: PluginOption = None,
-) -> None:
+) -> str:
     """Show the errors of the baselines: GA, IA, GE, clean MF (ALS).
 
     If an experiment reproduces table 3 of Friedman et al. (2016), the printed errors stand beside them.
 
     Example: dpmf baselines --format md
     """
-    print(baselines_of(of or [], results, form, metric), end="")
-
-
-def baselines_of(of: list[Path], results: Path, form: str, metric: str | None = None) -> str:
-    """Returns what `dpmf baselines` prints."""
     from dpmf_cli.experiment.results.folders import results_of
     from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
     from dpmf_cli.report.tables.layout import draw
 
-    every = (shown(collected, metric, named=bool(of)) for _, collected in results_of(of, results))
+    every = (shown(collected, metric, named=bool(of)) for _, collected in results_of(of or [], results))
     return draw(baselines_table([row for each in every if each for row in baseline_rows(each)]), form)
 
 
@@ -282,18 +263,13 @@ def traffic(
     data: DataOption = None,
     form: FormatOption = "table",
     plugin: PluginOption = None,
-) -> None:
+) -> str:
     """Count the bytes that users send and receive.
 
     Counts them for each algorithm of a config, as in table 1 of Neera et al. 2020.
 
     Example: dpmf local traffic configs/neera_fig3_ml100k.yaml
     """
-    print(traffic_of(config, data, form), end="")
-
-
-def traffic_of(config: Path, data: Path | None, form: str) -> str:
-    """Returns what `dpmf local traffic` prints."""
     from dpmf_cli.datasets import Folders, load
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.report.tables import local
@@ -312,20 +288,15 @@ def improvements(
     results: ResultsOption = Path("results"),
     form: FormatOption = "table",
     plugin: PluginOption = None,
-) -> None:
+) -> str:
     """Show how far BLP-MoG-MF's error is below other curves'.
 
     The improvements over ISGD that Neera et al. 2020 print stand beside them.
 
     Example: dpmf local improvements configs/neera_fig4_ml100k.yaml
     """
-    print(improvements_of(of or [], results, form), end="")
-
-
-def improvements_of(of: list[Path], results: Path, form: str) -> str:
-    """Returns what `dpmf local improvements` prints."""
     from dpmf_cli.experiment.results.folders import results_of
     from dpmf_cli.report.tables.layout import draw
     from dpmf_cli.report.tables.local import improvements_table
 
-    return draw(improvements_table([each.experiment for _, each in results_of(of, results)]), form)
+    return draw(improvements_table([each.experiment for _, each in results_of(of or [], results)]), form)

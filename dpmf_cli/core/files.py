@@ -106,6 +106,15 @@ def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:
 
 
 @contextlib.contextmanager
+def writing(place: Path, fix: str) -> Iterator[None]:
+    """Turns an OSError into a DpmfError that says what cannot be written, and the fix."""
+    try:
+        yield
+    except OSError as error:
+        raise DpmfError(f"{place}: cannot be written ({error.strerror or error}); {fix}") from error
+
+
+@contextlib.contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
     """Opens a new file in a temporary folder for writing, with any umask by this user alone.
 

@@ -17,7 +17,6 @@ import time
 import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any, Self, TextIO, cast
 
 from dpmf_cli.core.errors import DpmfError
@@ -182,8 +181,6 @@ class Progress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.close()

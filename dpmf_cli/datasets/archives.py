@@ -20,7 +20,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import open_file
@@ -88,19 +88,22 @@ class _Search:
     levels: int = _DEPTH
     seen: set[str] = field(default_factory=set)
 
-    def check_name(self, archive: str, name: str) -> None:
-        """Raises DpmfError for a name that leads outside, for a name that the archive has twice, and for too many
-        names."""
+    def wants(self, archive: str, name: str) -> str | None:
+        """Returns the base name of a member that is wanted, or is an archive to enter; None for any other.
+
+        Raises DpmfError for a name that leads outside, for a name that the archive has twice, and for too many names.
+        """
         self.budget.members -= 1
         if self.budget.members < 0:
             raise _too_many(archive)
         parts = PurePosixPath(name.replace("\\", "/"))
         if parts.is_absolute() or ".." in parts.parts or ":" in name.split("/")[0]:
             raise DpmfError(f'{archive}: holds a member named "{name}", outside of its own folder; refused')
-        plain = str(parts)
-        if plain in self.seen and not name.endswith("/"):
+        if str(parts) in self.seen and not name.endswith("/"):
             raise DpmfError(f'{archive}: holds two members named "{name}"; refused')
-        self.seen.add(plain)
+        self.seen.add(str(parts))
+        base = PurePosixPath(name).name
+        return base if self.wanted.match(base) or self.wanted.enter(base) else None
 
     def within(self, label: str) -> "_Search":
         """Returns the search for a nested archive, with the same budget.
@@ -112,8 +115,21 @@ class _Search:
         return _Search(self.wanted, self.budget, self.levels - 1)
 
     def member(self, label: str, name: str, stream: IO[bytes]) -> Member:
-        limited = _Bounded(stream, self.budget, label)
-        return Member(label, name, io.BufferedReader(limited, 1 << 20))
+        return Member(label, name, io.BufferedReader(_Bounded(stream, self.budget, label), 1 << 20))
+
+    def members(self, stream: IO[bytes], label: str, size: int) -> Iterator[Member]:
+        """Yields a member, or what is wanted in an archive within the archive.
+
+        A tar is read as a stream. A zip must be read in memory, since it needs seeking.
+        """
+        name = PurePosixPath(label).name
+        if self.wanted.match(name):
+            yield self.member(label, name, stream)
+        elif name.endswith(".zip"):
+            held = io.BytesIO(self.member(label, name, stream).stream.read())
+            yield from _zip_members(held, label, self.within(label))
+        else:
+            yield from _tar_members(stream, label, self.within(label), size, name.endswith((".gz", ".tgz")))
 
 
 def _too_many(archive: str) -> DpmfError:
@@ -137,14 +153,10 @@ class _SmallReads:
         return getattr(self._file, name)
 
 
-class Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
 class _Bounded(io.RawIOBase):
     """A stream that raises DpmfError when more bytes are read than its budget has."""
 
-    def __init__(self, stream: Readable, budget: _Budget, label: str) -> None:
+    def __init__(self, stream: Any, budget: _Budget, label: str) -> None:
         self._stream, self._budget, self._label = stream, budget, label
 
     def readable(self) -> bool:
@@ -167,11 +179,10 @@ def most_bytes(size: int) -> int:
     return max(_SMALL, _RATIO_LIMIT * size)
 
 
-def unpacking(stream: Readable, label: str, size: int) -> io.BufferedReader:
+def unpacking(stream: Any, label: str, size: int) -> io.BufferedReader:
     """Limits a stream that unpacks a file of `size` bytes: reading raises DpmfError if the file is damaged, or if it
     unpacks to far more."""
-    limited = _Bounded(stream, _Budget(most_bytes(size)), label)
-    return io.BufferedReader(limited, 1 << 20)
+    return io.BufferedReader(_Bounded(stream, _Budget(most_bytes(size)), label), 1 << 20)
 
 
 def members(path: Path, wanted: Wanted) -> Generator[Member]:
@@ -196,7 +207,7 @@ def _members(path: Path, search: _Search) -> Iterator[Member]:
             if start.startswith(_ZIP):
                 yield from _zip_members(file, str(path), search)
             elif zipped or is_tar(start):
-                yield from _tar_members(file, str(path), search, path.stat().st_size, zipped=zipped)
+                yield from _tar_members(file, str(path), search, path.stat().st_size, zipped)
             elif search.wanted.match(path.name):
                 yield search.member(str(path), path.name, file)
 
@@ -244,13 +255,10 @@ def _folder_members(folder: Path, search: _Search) -> Iterator[Member]:
 
 
 def _zip_members(file: IO[bytes], label: str, search: _Search) -> Iterator[Member]:
-    wanted = search.wanted
     with zipfile.ZipFile(_SmallReads(file, label)) as archive:
-        for info in archive.infolist():
-            search.check_name(label, info.filename)
-        for info in archive.infolist():
-            name = PurePosixPath(info.filename).name
-            if info.is_dir() or not (wanted.match(name) or wanted.enter(name)):
+        wanted = [info for info in archive.infolist() if search.wants(label, info.filename)]
+        for info in wanted:
+            if info.is_dir():
                 continue
             inner = f"{label}/{info.filename}"
             if (kind := stat.S_IFMT(info.external_attr >> 16)) not in (0, stat.S_IFREG):
@@ -260,51 +268,27 @@ def _zip_members(file: IO[bytes], label: str, search: _Search) -> Iterator[Membe
             if info.flag_bits & 1:
                 raise DpmfError(f"{inner}: is encrypted; unpack it yourself first")
             with archive.open(info) as stream:
-                if wanted.match(name):
-                    yield search.member(inner, name, stream)
-                else:
-                    yield from _nested_members(stream, inner, search, info.file_size)
+                yield from search.members(stream, inner, info.file_size)
 
 
-def _tar_members(
-    file: IO[bytes], label: str, search: _Search, size: int, *, zipped: bool
-) -> Iterator[Member]:
+def _tar_members(file: IO[bytes], label: str, search: _Search, size: int, zipped: bool) -> Iterator[Member]:
     """Yields members of a tar in stored order, in one pass, so that a tar within a tar.gz needs no second pass."""
-    wanted = search.wanted
     most = most_bytes(size) if zipped else size
     plain = unpacking(gzip.GzipFile(fileobj=file), label, size) if zipped else file
     with tarfile.open(fileobj=plain, mode="r|") as archive:
         for info in archive:
-            search.check_name(label, info.name)
+            wanted, inner = search.wants(label, info.name), f"{label}/{info.name}"
             if archive.offset > most + tarfile.RECORDSIZE:  # tarfile would go to that offset in small steps
                 raise DpmfError(
-                    f"{label}/{info.name}: claims more bytes than the archive has; it is damaged or unsafe; refused"
+                    f"{inner}: claims more bytes than the archive has; it is damaged or unsafe; refused"
                 )
-            name = PurePosixPath(info.name).name
-            if info.isdir() or not (wanted.match(name) or wanted.enter(name)):
+            if info.isdir() or not wanted:
                 continue
-            inner = f"{label}/{info.name}"
             if not info.isreg() or info.issparse():  # a few bytes of a sparse file may stand for any number
-                raise DpmfError(
-                    f"{inner}: is {'a link' if info.issym() or info.islnk() else 'no file'}; refused"
-                )
-            stream = archive.extractfile(info)
-            if stream is None:
-                continue
-            if wanted.match(name):
-                yield search.member(inner, name, stream)
-            else:
-                yield from _nested_members(stream, inner, search, info.size)
-
-
-def _nested_members(stream: IO[bytes], label: str, search: _Search, size: int) -> Iterator[Member]:
-    """Yields members of an archive within an archive: reads a tar as a stream, a zip (it needs seeking) in memory."""
-    name, inside = PurePosixPath(label).name, search.within(label)
-    if name.endswith(".zip"):
-        held = io.BytesIO(search.member(label, name, stream).stream.read())
-        yield from _zip_members(held, label, inside)
-    else:
-        yield from _tar_members(stream, label, inside, size, zipped=name.endswith((".gz", ".tgz")))
+                link = info.issym() or info.islnk()
+                raise DpmfError(f"{inner}: is {'a link' if link else 'no file'}; refused")
+            if (stream := archive.extractfile(info)) is not None:
+                yield from search.members(stream, inner, info.size)
 
 
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
@@ -345,7 +329,14 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
             yield file
             return
     wanted = Wanted(("[!.]*",), byte_limit=most_bytes(size))  # not what macOS adds
-    _check_only(path, wanted)
+    names = [member.label.removeprefix(f"{path}/") for member in members(path, wanted)]
+    if _IN_SPREADSHEETS.intersection(names):
+        raise _spreadsheet(path)
+    if len(names) != 1:
+        shown = f" ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})" if names else ""
+        raise DpmfError(
+            f"{path}: holds {len(names)} files{shown}, not one; unpack it and name the file of ratings"
+        )
     with closing(members(path, wanted)) as found:
         yield next(found).stream
 
@@ -355,17 +346,6 @@ def is_packed(path: Path) -> bool:
     with open_file(path) as file:
         start = file.read(BLOCK)
     return start.startswith((_GZIP, _ZIP, _ZSTANDARD)) or is_tar(start)
-
-
-def _check_only(path: Path, wanted: Wanted) -> None:
-    names = [member.label.removeprefix(f"{path}/") for member in members(path, wanted)]
-    if _IN_SPREADSHEETS.intersection(names):
-        raise _spreadsheet(path)
-    if len(names) != 1:
-        shown = f" ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})" if names else ""
-        raise DpmfError(
-            f"{path}: holds {len(names)} files{shown}, not one; unpack it and name the file of ratings"
-        )
 
 
 def _spreadsheet(path: Path) -> DpmfError:

@@ -1,22 +1,22 @@
 """Canonical ratings on disk, in NumPy's own format, opened as memory maps: no process parses twice.
 
-    ratings/<checksum>/   users, items, values, column-*; meta.json         named by their content
-    sources/<key>/        user_ids, item_ids; meta.json with the checksum   named by their source
+    ratings/<checksum>/   users, items, values, column-*; meta.json   named by their content
+    sources/<key>         the ids, and the checksum of the ratings    named by their source
     digests/              remembered digests of source files
 
-A folder of ratings or of a source is either complete or absent: it is written beside its place under another name,
-flushed to the disk and renamed. If two processes write the same folder at once, both succeed: the second finds the
-first's folder and drops its own. The `meta.json` of ratings has each file's size, so that a cut-off file is noticed;
-other damage is noticed by their checksum. The `meta.json` of a source has the SHA-256 of each file, of itself and of
-the source's key, so that no item gets another's id. Nothing is read, and nothing kept, where other users may write.
+A folder of ratings or a file is either complete or absent: it is written beside its place under another name, flushed
+to the disk and renamed. If two processes write the same folder at once, both succeed: the second finds the first's
+folder and drops its own. The `meta.json` of ratings has each file's size, so that a cut-off file is noticed; other
+damage is noticed by their checksum. A source begins with the SHA-256 of its key and of all that follows, so that no
+item gets another's id. Nothing is read, and nothing kept, where other users may write.
 """
 
 import contextlib
+import io
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from stat import S_IFREG
 from typing import Any
@@ -39,18 +39,25 @@ from dpmf_cli.core.files import (
     temporary_folder,
     unused_name,
     write_whole,
+    writing,
 )
 from dpmf_cli.core.ratings import Ratings, Scale
-from dpmf_cli.datasets.canonical import Canonical, Ids, arrays, checksum
+from dpmf_cli.datasets.canonical import Canonical, arrays, checksum
 
+# Raise it when a change of a parser or of the canonical form changes the ratings that come out.
+PARSER_VERSION = 1
 _ATTEMPTS = 20
 _PAUSE = 0.01
 """Seconds between two attempts: other processes may be replacing the same folder."""
+_DAMAGED = (DpmfError, OSError, ValueError, LookupError, TypeError, AttributeError)
+_COLUMN = "column-"
+_FIX = "free some space there, or name another folder in $DPMF_CACHE"
+_UNFIT = "its content does not fit its checksum"
 
 
 def write_text(path: Path, text: str) -> None:
     """Writes a small file atomically. Raises `DpmfError` if the disk is full or the folder read-only."""
-    with _errors_named(path.parent):
+    with writing(path.parent, _FIX):
         write_whole(path, text.encode(), 0o644)
 
 
@@ -61,7 +68,7 @@ def publish(folder: Path, write: Callable[[Path], None], sound: Callable[[Path],
     Raises `DpmfError` if the folder cannot be written.
     """
     place = folder.parent
-    with _errors_named(place):
+    with writing(place, _FIX):
         make_folder(place, 0o755)
         sweep(place)
         with temporary_folder(place) as fresh:
@@ -94,92 +101,58 @@ def _replace(folder: Path, fresh: Path) -> None:
     remove(broken)
 
 
-@contextlib.contextmanager
-def _errors_named(place: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise DpmfError(
-            f"{place}: cannot be written ({error.strerror or error}); free some space there, or name another "
-            "folder in $DPMF_CACHE"
-        ) from error
-
-
-_COLUMN = "column-"
-_UNFIT = "its content does not fit its checksum"
-
-
-@dataclass(frozen=True)
-class Cached:
-    """The content of a `Canonical` as read-only memory maps, and the checksum of its ratings."""
-
-    checksum: str
-    ratings: Ratings
-    user_ids: Ids
-    item_ids: Ids
-    merged: int = 0
-
-
 def source_key(description: Mapping[str, Any]) -> str:
     """Returns the name of a source: a digest of everything that decides what is parsed from it."""
-    return sha256(json.dumps(description, sort_keys=True).encode())
+    return sha256(json.dumps({"parser": PARSER_VERSION, **description}, sort_keys=True).encode())
 
 
-def find(key: str, cache: Path) -> Cached | None:
+def find(key: str, cache: Path) -> Canonical | None:
     """Opens what was kept from a source; None if nothing is there, or something broken.
 
     Raises DpmfError if other users may write to the cache.
     """
     refuse_shared(cache)
-    source = cache / "sources" / key
-    meta = _meta(source)
-    if meta is None:
-        return None
     try:
-        return Cached(
-            str(meta["checksum"]),
-            open_ratings(str(meta["checksum"]), cache),
-            _mapped(source / "user_ids.npy"),
-            _mapped(source / "item_ids.npy"),
-            int(meta.get("merged", 0)),
-        )
-    except (DpmfError, OSError, ValueError, KeyError, TypeError):
+        head, user_ids, item_ids = _source(cache / "sources" / key)
+        ratings = open_ratings(head["checksum"], cache)
+        return Canonical(ratings, user_ids, item_ids, head["merged"], head["checksum"])
+    except _DAMAGED:
         return None
 
 
-def keep(key: str, canonical: Canonical, cache: Path) -> Cached:
-    """Writes ratings and ids, and opens them again as memory maps."""
-    ratings = canonical.ratings
-    name = checksum(ratings)
-    head = {
-        "n_users": ratings.n_users,
-        "n_items": ratings.n_items,
-        "scale": [ratings.scale.minimum, ratings.scale.maximum, ratings.scale.step],
-        "columns": sorted(ratings.columns),
-    }
-    ids = {"user_ids": canonical.user_ids, "item_ids": canonical.item_ids}
-    source = cache / "sources" / key
-    if source.exists() and not is_older(source) and (wrong := broken(source)):
+def keep(key: str, parsed: Canonical, cache: Path) -> Canonical:
+    """Writes ratings and ids, and opens them again, the ratings as memory maps."""
+    name, source = checksum(parsed.ratings), cache / "sources" / key
+    ids = io.BytesIO()
+    for each in (parsed.user_ids, parsed.item_ids):
+        np.save(ids, each, allow_pickle=False)
+    head = json.dumps({"checksum": name, "merged": parsed.merged}).encode()
+    data = head + b"\n" + ids.getvalue()
+    if source.is_dir():  # an older version kept a folder of files
+        remove(source)
+    elif source.exists() and (wrong := broken(source)):
         _say_replaced(source, wrong)
     for _ in range(2):
-        _write(cache / "ratings" / name, arrays(ratings), head)
-        _write(source, ids, {"checksum": name, "merged": canonical.merged})
+        publish(cache / "ratings" / name, lambda fresh: _fill(fresh, parsed.ratings), _is_whole)
+        with writing(source.parent, _FIX):
+            write_whole(source, _seal(key, data).encode() + b"\n" + data, 0o644)
         found = find(key, cache)
         if found is not None:
             return found
         # Older files were there and were not replaced, since they have the right size. But they cannot be read.
         discard(name, cache)
-        remove(source)
     raise DpmfError(f"{cache}: files written there cannot be read back; name another folder in $DPMF_CACHE")
 
 
-def verified(get: Callable[[], Cached], cache: Path) -> Cached:
-    """Returns what `get` finds or makes; calls `get` again if the kept ratings no longer have their checksum.
+def opened(key: str, parse: Callable[[], Canonical], cache: Path, *, verify: bool) -> Canonical:
+    """Returns what was kept from a source; parses it if that is not there, or broken.
 
-    Checking 10⁸ ratings takes about five seconds.
+    verify   whether the ratings must still have their checksum. Checking 10⁸ ratings takes about five seconds
     """
-    found = get()
-    return found if intact(found.checksum, found.ratings, cache) else get()
+    found = find(key, cache) or keep(key, parse(), cache)
+    if verify and not intact(found.checksum, found.ratings, cache):
+        return keep(key, parse(), cache)
+    return found
 
 
 def intact(name: str, ratings: Ratings, cache: Path) -> bool:
@@ -190,8 +163,8 @@ def intact(name: str, ratings: Ratings, cache: Path) -> bool:
     return False
 
 
-def _say_replaced(folder: Path, why: str) -> None:
-    print(f"{folder}: damaged ({why}); it is replaced", file=sys.stderr)
+def _say_replaced(place: Path, why: str) -> None:
+    print(f"{place}: damaged ({why}); it is replaced", file=sys.stderr)
 
 
 def refuse_shared(cache: Path) -> None:
@@ -214,12 +187,12 @@ def open_ratings(name: str, cache: Path) -> Ratings:
 
 
 def _open(folder: Path) -> Ratings:
-    meta = _meta(folder)
-    if meta is None:
+    if not _is_whole(folder):
         raise DpmfError(
             f"{folder}: not there, or cut off; run the command again to rebuild it from the source"
         )
     try:
+        meta = json.loads(read_file(folder / "meta.json"))
         return Ratings(
             _mapped(folder / "users.npy"),
             _mapped(folder / "items.npy"),
@@ -229,37 +202,27 @@ def _open(folder: Path) -> Ratings:
             Scale(*meta["scale"]),
             {column: _mapped(folder / f"{_COLUMN}{column}.npy") for column in meta["columns"]},
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except _DAMAGED as error:
         raise DpmfError(f"{folder}: cannot be read ({error}); delete it and run the command again") from error
 
 
-def broken(folder: Path) -> str | None:
-    """Says in words what is wrong with a folder of `ratings` or `sources`; None if it is sound. Changes nothing."""
+def broken(place: Path) -> str | None:
+    """Says in words what is wrong with a part of `ratings` or `sources`; None if it is sound. Changes nothing."""
     try:
-        if folder.parent.name == "ratings":
-            return None if checksum(_open(folder)) == folder.name else _UNFIT
-        if (meta := _meta(folder)) is None:
-            return f"incomplete, or {_UNFIT}"
-        _mapped(folder / "user_ids.npy"), _mapped(folder / "item_ids.npy"), str(meta["checksum"])
-    except (DpmfError, OSError, ValueError, KeyError, TypeError) as error:
-        return f"cannot be read ({error})"
+        if place.parent.name == "ratings":
+            return None if checksum(_open(place)) == place.name else _UNFIT
+        _source(place)
+    except _DAMAGED as error:
+        return str(error) if _UNFIT in str(error) else f"cannot be read ({error})"
     return None
 
 
-def is_older(source: Path) -> bool:
-    """Whether a folder of `sources` was kept by a version of dpmf that wrote no checksums: it is made anew."""
-    try:
-        meta = json.loads((source / "meta.json").read_text())
-        sizes = meta.pop("files").values()
-        return meta.keys() <= {"checksum", "merged"} and all(isinstance(size, int) for size in sizes)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return False
-
-
 def checksum_of(source: Path) -> str | None:
-    """Returns the checksum of the ratings that a folder of `sources` belongs to; None if it is damaged."""
-    meta = _meta(source)
-    return None if meta is None else str(meta.get("checksum"))
+    """Returns the checksum of the ratings that a file of `sources` belongs to; None if it is damaged."""
+    try:
+        return str(_source(source)[0]["checksum"])
+    except _DAMAGED:
+        return None
 
 
 def discard(name: str, cache: Path) -> Path:
@@ -290,58 +253,60 @@ def unpack(name: str, files: Mapping[str, bytes], cache: Path) -> None:
         if checksum(_open(fresh)) != name:
             raise DpmfError(f"{folder}: the files came damaged over the network; run the command again")
 
-    if not _holds(name, cache):
-        publish(folder, fill, lambda place: _meta(place) is not None)
-
-
-def _holds(name: str, cache: Path) -> bool:
     try:
-        return intact(name, open_ratings(name, cache), cache)
+        if intact(name, open_ratings(name, cache), cache):
+            return
     except DpmfError:
+        pass
+    publish(folder, fill, _is_whole)
+
+
+def _fill(fresh: Path, ratings: Ratings) -> None:
+    """Writes the files of ratings into an empty folder."""
+    for name, array in arrays(ratings).items():
+        with new_file(fresh / f"{name}.npy") as file:
+            np.save(file, array, allow_pickle=False)
+    meta = {
+        "n_users": ratings.n_users,
+        "n_items": ratings.n_items,
+        "scale": [ratings.scale.minimum, ratings.scale.maximum, ratings.scale.step],
+        "columns": sorted(ratings.columns),
+        "files": {path.name: path.stat().st_size for path in fresh.iterdir()},
+    }
+    with new_file(fresh / "meta.json") as file:
+        file.write(json.dumps(meta).encode())
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether a folder of ratings has all its files, of the right size, and only this user may write to them."""
+    try:
+        sizes = json.loads(read_file(folder / "meta.json"))["files"]
+        paths = [folder / "meta.json", *(folder / name for name in sizes)]
+        return (
+            is_private(folder)
+            and all(is_private(path, S_IFREG) for path in paths)
+            and all((folder / name).stat().st_size == size for name, size in sizes.items())
+        )
+    except _DAMAGED:
         return False
 
 
-def _write(folder: Path, content: Mapping[str, NDArray[Any]], head: Mapping[str, Any]) -> None:
-    def fill(fresh: Path) -> None:
-        for name, array in content.items():
-            with new_file(fresh / f"{name}.npy") as file:
-                np.save(file, array, allow_pickle=False)
-        meta = {**head, "files": {path.name: _noted(path, folder) for path in fresh.iterdir()}}
-        if folder.parent.name == "sources":
-            meta["sha256"] = _seal(folder, meta)
-        with new_file(fresh / "meta.json") as file:
-            file.write(json.dumps(meta).encode())
+def _source(path: Path) -> tuple[dict[str, Any], NDArray[Any], NDArray[Any]]:
+    """Reads the checksum and number of merged rows of a source, and the ids of users and items.
 
-    publish(folder, fill, lambda place: _meta(place) is not None)
-
-
-def _meta(folder: Path) -> dict[str, Any] | None:
-    """Reads the `meta.json` of a folder; None if it is broken, if a file is not as noted, or if others may write."""
-    try:
-        meta: dict[str, Any] = json.loads(read_file(folder / "meta.json"))
-        paths = {folder / name: noted for name, noted in meta["files"].items()}
-        sound = is_private(folder) and all(
-            is_private(path, S_IFREG) for path in (folder / "meta.json", *paths)
-        )
-        sound = sound and all(_noted(path, folder) == noted for path, noted in paths.items())
-        if sound and (folder.parent.name == "ratings" or meta["sha256"] == _seal(folder, meta)):
-            return meta
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        pass
-    return None
+    Raises an error of `_DAMAGED` if the file is damaged, or others may write to it.
+    """
+    seal, _, data = read_file(path).partition(b"\n")
+    if not is_private(path, S_IFREG) or seal.decode() != _seal(path.name, data):
+        raise ValueError(f"incomplete, or {_UNFIT}")
+    stream = io.BytesIO(data)
+    head = json.loads(stream.readline())
+    user_ids, item_ids = (np.load(stream, allow_pickle=False) for _ in range(2))
+    return head, user_ids, item_ids
 
 
-def _noted(path: Path, folder: Path) -> int | str:
-    """What the `meta.json` of a folder notes of a file: its size, or its SHA-256 (hex) if nothing else checks it."""
-    if folder.parent.name == "ratings":
-        return path.stat().st_size
-    return sha256(read_file(path))
-
-
-def _seal(folder: Path, meta: Mapping[str, Any]) -> str:
-    """The SHA-256 (hex) of the name of a folder and of its `meta.json`, without the seal itself."""
-    rest = {key: value for key, value in meta.items() if key != "sha256"}
-    return sha256(json.dumps([folder.name, rest], sort_keys=True).encode())
+def _seal(key: str, data: bytes) -> str:
+    return sha256(key.encode() + b"\n" + data)
 
 
 def _mapped(path: Path) -> NDArray[Any]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.datasets.folders import DataIdentity
 from dpmf_cli.datasets.formats.source import Raw
 from dpmf_cli.datasets.stars import GRID_TOLERANCE
 
@@ -23,13 +24,22 @@ _LONGEST_ID = 200
 class Canonical:
     """Canonical ratings, and the source's ids: user u of `ratings` is `user_ids[u]` (n_users,) in the source.
 
-    merged   number of rows of the source that repeat a (user, item) pair, and so add no rating
+    merged     number of rows of the source that repeat a (user, item) pair, and so add no rating
+    checksum   that of the ratings, if they are kept: then all arrays are read-only
     """
 
     ratings: Ratings
     user_ids: Ids
     item_ids: Ids
     merged: int = 0
+    checksum: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset(Canonical):
+    """Ratings that are kept, with their name."""
+
+    identity: DataIdentity
 
 
 class NoRatingsError(DpmfError):
@@ -58,23 +68,32 @@ def canonicalise(
     users, user_ids = _dense(raw.users, raw.user_labels)
     items, item_ids = _dense(raw.items, raw.item_labels)
     order = _order(users, items, len(user_ids), len(item_ids))
-    if order is not None:
-        users, items = users[order], items[order]
-    values = _ordered(raw.values.astype(np.float32, copy=False), order)
-    columns = {name: _ordered(column, order) for name, column in sorted(raw.columns.items())}
+    rows: Any = slice(None) if order is None else order
+    users, items, values = users[rows], items[rows], raw.values.astype(np.float32, copy=False)[rows]
+    columns = {name: column[rows] for name, column in sorted(raw.columns.items())}
     repeated = (users[1:] == users[:-1]) & (items[1:] == items[:-1])
     if repeated.any():
         if duplicates == "error":
-            raise _duplicate(raw, order, int(np.argmax(repeated)), scale)
-        first = np.flatnonzero(np.concatenate([[True], ~repeated]))
-        last = np.append(first[1:], len(users)) - 1
+            # The order is stable: of equal pairs, the first in the file comes first.
+            at = int(np.argmax(repeated))
+            first, again = (at, at + 1) if order is None else (int(order[at]), int(order[at + 1]))
+            user, item = (
+                ids[first] if labels is None else repr(labels[int(ids[first])])
+                for ids, labels in ((raw.users, raw.user_labels), (raw.items, raw.item_labels))
+            )
+            raise DpmfError(
+                f"{raw.where(again)}: user {user} has rated item {item} before, at {raw.where(first)}; "
+                f"{raw.fix_repeated or raw.fix}"
+            )
+        begin = np.flatnonzero(np.concatenate([[True], ~repeated]))
+        last = np.append(begin[1:], len(users)) - 1
         if duplicates == "mean":
-            counts = np.diff(np.append(first, len(users)))
-            values = (np.add.reduceat(values.astype(np.float64), first) / counts).astype(np.float32)
+            counts = np.diff(np.append(begin, len(users)))
+            values = (np.add.reduceat(values.astype(np.float64), begin) / counts).astype(np.float32)
         else:
             values = values[last]
         columns = {
-            name: np.minimum.reduceat(column, first)
+            name: np.minimum.reduceat(column, begin)
             if name == "epsilon" and duplicates == "mean"
             else column[last]
             for name, column in columns.items()
@@ -107,7 +126,7 @@ def arrays(ratings: Ratings) -> dict[str, NDArray[Any]]:
 
 
 def _check_values(raw: Raw, scale: Scale) -> None:
-    values = raw.values
+    values, fix = raw.values, raw.fix_scale or (lambda: raw.fix)
     on_scale = (values >= scale.minimum) & (values <= scale.maximum)
     if not on_scale.all():
         row = int(np.argmin(on_scale))
@@ -115,7 +134,7 @@ def _check_values(raw: Raw, scale: Scale) -> None:
             raise DpmfError(f"{raw.where(row)}: the rating is {values[row]}, not a finite number; {raw.fix}")
         raise DpmfError(
             f"{raw.where(row)}: the rating {values[row]:g} is off the scale from {scale.minimum:g} to "
-            f"{scale.maximum:g}; {_fix_scale(raw)}"
+            f"{scale.maximum:g}; {fix()}"
         )
     if scale.step:
         steps = (values - scale.minimum) / scale.step
@@ -125,25 +144,8 @@ def _check_values(raw: Raw, scale: Scale) -> None:
             row = int(np.argmax(bad))
             raise DpmfError(
                 f"{raw.where(row)}: the rating {values[row]:g} is not one of {scale.minimum:g}, "
-                f"{scale.minimum + scale.step:g}, … {scale.maximum:g}; {_fix_scale(raw)}"
+                f"{scale.minimum + scale.step:g}, … {scale.maximum:g}; {fix()}"
             )
-
-
-def _fix_scale(raw: Raw) -> str:
-    return raw.fix_scale() if raw.fix_scale else raw.fix
-
-
-def _duplicate(raw: Raw, order: NDArray[np.int32] | None, at: int, scale: Scale) -> DpmfError:
-    # The order is stable: of equal pairs, the first in the file comes first.
-    rows = (at, at + 1) if order is None else (int(order[at]), int(order[at + 1]))
-    user, item = (
-        ids[rows[0]] if labels is None else repr(labels[int(ids[rows[0]])])
-        for ids, labels in ((raw.users, raw.user_labels), (raw.items, raw.item_labels))
-    )
-    return DpmfError(
-        f"{raw.where(rows[1])}: user {user} has rated item {item} before, at {raw.where(rows[0])}; "
-        f"{raw.fix_repeated or raw.fix}"
-    )
 
 
 def _dense(ids: NDArray[np.integer], labels: list[str] | None) -> tuple[NDArray[np.int32], Ids]:
@@ -204,7 +206,3 @@ def _counting_order(keys: NDArray[np.int32], n_keys: int) -> NDArray[np.int32]:
     matrix = sparse.coo_array((np.ones(n, dtype=np.int8), (keys, rows)), shape=(n_keys, n)).tocsr()
     order: NDArray[np.int32] = matrix.indices.astype(np.int32, copy=False)
     return order
-
-
-def _ordered(column: NDArray[Any], order: NDArray[np.int32] | None) -> NDArray[Any]:
-    return column if order is None else column[order]

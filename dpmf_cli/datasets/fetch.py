@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import urljoin, urlsplit
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.files import flush, make_folder, rename, sweep, temporary_folder, write_whole
+from dpmf_cli.core.files import flush, make_folder, rename, sweep, temporary_folder, write_whole, writing
 from dpmf_cli.core.terminal import unguarded
 from dpmf_cli.datasets import archives, loading, located
 from dpmf_cli.datasets.archives import Wanted
-from dpmf_cli.datasets.catalog import CatalogEntry, Download, IndexPackage, SourcePart
+from dpmf_cli.datasets.catalog import CatalogEntry, Mirror, SourcePart
 from dpmf_cli.datasets.sanity import TOLERANCE, figures
 
 if TYPE_CHECKING:
@@ -126,63 +126,67 @@ def _blocks(asked: "requests.Session", url: str) -> Iterator[tuple[str, bytes]]:
     except requests.exceptions.InvalidSchema:
         raise MirrorError("it leads to an address without https; refused") from None
     except (OSError, urllib3.exceptions.HTTPError) as error:  # all errors of requests are OSErrors
-        raise MirrorError(_short(error)) from error
-
-
-def _short(error: Exception) -> str:
-    """Returns the innermost reason of a network error, without the errors around it."""
-    inner = error.args[0] if error.args else error
-    return re.split("[>)]: ", str(getattr(inner, "reason", inner)))[-1][:200] or type(error).__name__
+        # The innermost reason, without the errors around it.
+        inner = error.args[0] if error.args else error
+        reason = re.split("[>)]: ", str(getattr(inner, "reason", inner)))[-1][:200]
+        raise MirrorError(reason or type(error).__name__) from error
 
 
 _MOST_OF_A_PAGE = 32 << 20
 """Most bytes of an index's page about a package."""
 
 
-def from_mirror(mirror: Download | IndexPackage, folder: Path) -> Path:
-    """Downloads a file with the right checksum into `folder`. Raises `MirrorError` if the mirror gives none."""
-    if isinstance(mirror, IndexPackage):
-        return _member(mirror, _release(mirror, folder), folder / "kept")
-    place = folder / "file"
-    download(session(), mirror.url, place, mirror.most_bytes, mirror.digest)
-    return place
+def from_mirror(mirror: Mirror, folder: Path) -> Path:
+    """Downloads a file with the right checksum into `folder`. Raises `MirrorError` if the mirror gives none.
+
+    Of a release on the package index, which is read as an archive, only the one wanted file is kept.
+    """
+    if mirror.url:
+        download(session(), mirror.url, folder / "file", mirror.most_bytes, mirror.digest)
+        return folder / "file"
+    for member in archives.members(_release(mirror, folder), Wanted((mirror.filename,))):
+        with (folder / "kept").open("wb") as file:
+            shutil.copyfileobj(member.stream, file)
+        with (folder / "kept").open("rb") as kept:
+            if located.digest(kept, mirror.digest.partition(":")[0]) == mirror.digest:
+                return folder / "kept"
+    raise MirrorError(f"the release has no {mirror.filename} with the right checksum")
 
 
-def _release(mirror: IndexPackage, folder: Path) -> Path:
+def _release(mirror: Mirror, folder: Path) -> Path:
     """Downloads the release's own file, from the first of the user's indexes that gives it.
 
     Raises MirrorError, with the reasons, if none does.
     """
     options = _pip_options()
-    indexes = () if options.no_index else (options.index_url, *options.extra_index_urls)
+    name = re.sub("[-_.]+", "-", mirror.requirement.partition("==")[0]).lower()
+    fragment = mirror.release.replace(":", "=")
     reasons = []
-    for number, index in enumerate(indexes):
+    for number, index in enumerate(
+        [] if options.no_index else [options.index_url, *options.extra_index_urls]
+    ):
         if not index.startswith(("https://", "http://")):
             continue
         # The user's own index is asked as it is configured, even without https: the digest is checked.
         asked = session(also=index if index.startswith("http://") else "")
         asked.verify = options.cert or True
         asked.proxies = {"http": options.proxy, "https": options.proxy} if options.proxy else {}
+        # Files for each index, since a download that was given up may still write to its file.
+        page, place = folder / f"page{number}", folder / f"release{number}"
         try:
-            # One file for each index, since a download that was given up may still write to its file.
-            place = folder / f"release{number}"
-            url = _listed(mirror, index, asked, folder / f"page{number}")
-            download(asked, url, place, mirror.most_bytes, mirror.release)
+            # The index's page about the package has the address (PEP 503).
+            address = download(asked, f"{index.rstrip('/')}/{name}/", page, _MOST_OF_A_PAGE, None)
+            text = page.read_text("utf-8", errors="replace")
+            link = re.search(rf"""href=["']([^"'#]+)#{fragment}["']""", text)
+            if link is None:
+                raise MirrorError("the index lists no file of that release with the right checksum")
+            download(
+                asked, urljoin(address, html.unescape(link[1])), place, mirror.most_bytes, mirror.release
+            )
             return place
         except MirrorError as error:
             reasons.append(str(error))
     raise MirrorError("; ".join(dict.fromkeys(reasons)) or "pip is configured without a package index")
-
-
-def _listed(mirror: IndexPackage, index: str, asked: "requests.Session", place: Path) -> str:
-    """Returns the address of the release's file, from the index's page about the package (PEP 503)."""
-    name = re.sub("[-_.]+", "-", mirror.requirement.partition("==")[0]).lower()
-    page = download(asked, f"{index.rstrip('/')}/{name}/", place, _MOST_OF_A_PAGE, None)
-    fragment = mirror.release.replace(":", "=")
-    link = re.search(rf"""href=["']([^"'#]+)#{fragment}["']""", place.read_text("utf-8", errors="replace"))
-    if link is None:
-        raise MirrorError("the index lists no file of that release with the right checksum")
-    return urljoin(page, html.unescape(link[1]))
 
 
 def _pip_options() -> Any:
@@ -198,25 +202,8 @@ def _pip_options() -> Any:
         raise MirrorError(f"pip cannot be asked where the index is: {error}") from error
 
 
-def _member(mirror: IndexPackage, release: Path, kept: Path) -> Path:
-    """Copies the one wanted file out of a release, which is read as an archive, to `kept`.
-
-    Raises MirrorError if the release has no such file with the right checksum.
-    """
-    for member in archives.members(release, Wanted((mirror.member,))):
-        with kept.open("wb") as file:
-            shutil.copyfileobj(member.stream, file)
-        with kept.open("rb") as file:
-            if located.digest(file, located.kinds([mirror.digest])[0]) == mirror.digest:
-                return kept
-    raise MirrorError(f"the release has no {mirror.member} with the right checksum")
-
-
-Confirm = Callable[[str], bool]
-
-
 def fetch(
-    entry: CatalogEntry, data: Path, cache: Path, *, confirm: Confirm, out: TextIO | None = None
+    entry: CatalogEntry, data: Path, cache: Path, *, confirm: Callable[[str], bool], out: TextIO | None = None
 ) -> list[Path]:
     """Downloads the parts that are not in `data`, or not sound there, and returns the place of each part.
 
@@ -228,7 +215,12 @@ def fetch(
     asked = False
     for part in entry.parts:
         place = located.find_part(part, data)
-        if place is not None and _sound(entry, part, place, cache, out):
+        try:
+            sound = place is not None and _fault(entry, part, place, cache, out) is None
+        except DpmfError as error:
+            print(error, file=out)
+            sound = False
+        if place is not None and sound:
             print(f"{place}: already there", file=out)
             places.append(place)
             continue
@@ -252,8 +244,12 @@ def take(entry: CatalogEntry, path: Path, data: Path, cache: Path, *, out: TextI
     if not path.is_file():
         hint = "; a folder can be used where it is: `dataset: {kind: catalog, name: …, path: …}`"
         raise DpmfError(f"{path}: not a file{hint if path.is_dir() else ''}")
+    name = path.name
     part = _part_of(entry, path, cache, out or sys.stderr)
-    name = path.name if path.name in part.names else _name(entry, part, path)
+    if name not in part.names:  # one under which the file is found again
+        kind = next((end for end in (".tar.gz", ".tgz", ".tar", ".zip") if name.endswith(end)), "")
+        plain = f"{entry.key}{kind}" if len(entry.parts) == 1 else ""
+        name = (plain if plain in part.names else part.names[0]) if kind else f"{entry.key}/{name}"
     with _temporary(data) as folder:
         held = folder / "file"
         try:
@@ -266,49 +262,30 @@ def take(entry: CatalogEntry, path: Path, data: Path, cache: Path, *, out: TextI
 
 def _part_of(entry: CatalogEntry, path: Path, cache: Path, out: TextIO) -> SourcePart:
     """Returns the part whose file this is, by its checksum, by that of the rating file in it, or by its counts."""
-    wrong = None
+    names = ", ".join(content.pattern for part in entry.parts for content in part.contents)
+    wrong: str | None = f"{path}: holds no {names}"
     for part in entry.parts:
         if located.is_publishers(part, path, cache):
             return part
-    for part in entry.parts:
-        if located.content_at(entry, part, path) is None:
-            continue
-        if len(entry.parts) > 1:
-            wrong = located.fault(located.locate_part(entry, part, path), cache)
+        if located.content_at(entry, part, path) is not None:
+            wrong = _fault(entry, part, path, cache, out)
             if wrong is None:
                 return part
-            continue
-        # Verifies the checksum if one is known, and always the counts of the ratings.
-        _count(located.locate(entry, path.parent, path), cache, out)
-        return part
-    names = ", ".join(pattern for part in entry.parts for pattern in part.patterns)
-    raise DpmfError(
-        f"{wrong or f'{path}: holds no {names}'}: it is not (a part of) {entry.title}, or damaged"
-    )
+    raise DpmfError(f"{wrong}: it is not (a part of) {entry.title}, or damaged")
 
 
-def _sound(entry: CatalogEntry, part: SourcePart, place: Path, cache: Path, out: TextIO) -> bool:
-    """Whether the file at `place` is the publisher's: by checksum, or by its counts if no checksum is published."""
-    try:
-        if located.is_publishers(part, place, cache):
-            return True
-        found = located.locate_part(entry, part, place)
-        if located.known_by_digest(found, cache):
-            return located.fault(found, cache) is None
-        _count(found, cache, out)
-    except DpmfError as error:
-        print(error, file=out)
-        return False
-    return True
+def _fault(entry: CatalogEntry, part: SourcePart, place: Path, cache: Path, out: TextIO) -> str | None:
+    """Says why a file is not the publisher's, by its checksum; None if it is.
 
-
-def _count(found: located.Located, cache: Path, out: TextIO) -> None:
-    """Verifies a file by its counts. If it has no published checksum, verifies its mean and variance too, and prints
-    all of them. Raises DpmfError if it is another file."""
-    counted = figures(loading.read_catalog(found, cache).ratings)
+    If no checksum is published, verifies its counts, mean and variance, and prints them. Raises DpmfError if they are
+    others, or the file holds no ratings of the data set.
+    """
+    if located.is_publishers(part, place, cache):
+        return None
+    found = located.locate(entry, place.parent, place, only=part)
     if located.known_by_digest(found, cache):
-        return
-    entry, place = found.entry, found.source.paths[0]
+        return located.fault(found, cache)
+    counted = figures(loading.read_catalog(found, cache).ratings)
     for name in ("mean", "variance"):
         got, expected = getattr(counted, name), getattr(entry.expected, name)
         if abs(got - expected) > TOLERANCE:
@@ -321,14 +298,7 @@ def _count(found: located.Located, cache: Path, out: TextIO) -> None:
         f"{counted.items:,} items, mean {counted.mean:.5f}, variance {counted.variance:.5f}, as in {entry.title}",
         file=out,
     )
-
-
-def _name(entry: CatalogEntry, part: SourcePart, path: Path) -> str:
-    """Returns the name under which a file with an unknown name is put, so that it is found again."""
-    kind = next((end for end in (".tar.gz", ".tgz", ".tar", ".zip") if path.name.endswith(end)), "")
-    if kind and f"{entry.key}{kind}" in part.names and len(entry.parts) == 1:
-        return f"{entry.key}{kind}"
-    return part.names[0] if kind else f"{entry.key}/{path.name}"
+    return None
 
 
 def _from_mirrors(entry: CatalogEntry, part: SourcePart, data: Path, out: TextIO) -> Path:
@@ -356,16 +326,11 @@ def _from_mirrors(entry: CatalogEntry, part: SourcePart, data: Path, out: TextIO
 @contextmanager
 def _temporary(data: Path) -> Iterator[Path]:
     """Makes a folder inside the data folder, so that a file can be renamed out of it, and removes it afterwards."""
-    try:
+    with writing(data, "free some space there, or name another folder in $DPMF_DATA"):
         make_folder(data)
         sweep(data)
         with temporary_folder(data) as folder:
             yield folder
-    except OSError as error:
-        raise DpmfError(
-            f"{data}: cannot be written ({error.strerror or error}); free some space there, or name another "
-            "folder in $DPMF_DATA"
-        ) from error
 
 
 def _settle(held: Path, place: Path) -> Path:

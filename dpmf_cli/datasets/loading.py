@@ -3,6 +3,7 @@
 import io
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +13,24 @@ from numpy.typing import NDArray
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import named_generator
-from dpmf_cli.datasets import Folders, Sizes, catalog, located
 from dpmf_cli.datasets import cache as kept
+from dpmf_cli.datasets import catalog, located, synthetic
 from dpmf_cli.datasets.archives import is_packed
-from dpmf_cli.datasets.cache import Cached
-from dpmf_cli.datasets.canonical import Canonical, Ids, canonicalise
-from dpmf_cli.datasets.catalog import CatalogEntry, Counts
+from dpmf_cli.datasets.canonical import Canonical, Dataset, Ids, canonicalise
+from dpmf_cli.datasets.catalog import Counts
+from dpmf_cli.datasets.folders import DataIdentity, Folders, Sizes
 from dpmf_cli.datasets.formats import PARSERS, own_file
 from dpmf_cli.datasets.formats.own_columns import is_parquet
-from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SampleSpec, SyntheticSpec
+from dpmf_cli.datasets.prize import prize_source
+from dpmf_cli.datasets.sanity import Sanity, look_at
+from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SampleSpec, SyntheticSpec, TestSet
+from dpmf_cli.datasets.stars import in_stars
 
 SAMPLE_VERSION = 1
 """Raise it when the same spec makes another sample."""
 
 
-def sampled(whole: Cached | Canonical, spec: CatalogSpec, sample: SampleSpec) -> Canonical:
+def sampled(whole: Canonical, spec: CatalogSpec, sample: SampleSpec) -> Canonical:
     """Returns the ratings of `sample.users` random users, or `sample.ratings` of them at random, in canonical form.
 
     Users and items without a rating are left out; if ratings are drawn, these may include a few of the users. Raises
@@ -65,27 +69,57 @@ def _without_gaps(indices: NDArray[np.int32], ids: Ids) -> tuple[NDArray[np.int3
     return index[indices], ids[present]
 
 
-# Raise it when a change of a parser or of the canonical form changes the ratings that come out.
-PARSER_VERSION = 1
 _LONG = 2_000_000
+"""From so many ratings on, somebody who waits is told why."""
 
 
-def cached(spec: AnySpec, folders: Folders) -> kept.Cached:
-    """Returns the ratings of a spec; parses them if the cache does not have them."""
-    description, build = _source(spec, folders)
-    key = kept.source_key(description)
-    return kept.find(key, folders.cache) or kept.keep(key, build(), folders.cache)
+def load(spec: AnySpec, folders: Folders, test: TestSet = "folds") -> Dataset:
+    """Opens the ratings of a spec: finds the files of the spec and of its test set, verifies and (once) parses them.
+
+    Raises `DpmfError` for a missing, damaged or malformed file, with the line and the fix.
+    """
+    dataset = _named(spec, cached(spec, folders))
+    if test == "folds" or test == "recent" or not isinstance(spec, CatalogSpec):
+        return dataset
+    tested = kept.opened(*prize_source(spec, test, dataset, folders), folders.cache, verify=True)
+    return replace(dataset, identity=replace(dataset.identity, test_checksum=tested.checksum))
 
 
-def verified(spec: AnySpec, folders: Folders) -> kept.Cached:
-    """Returns the ratings of a spec like `cached`, and makes them again if the kept ones are damaged."""
-    return kept.verified(lambda: cached(spec, folders), folders.cache)
+def known(spec: AnySpec, folders: Folders, test: TestSet = "folds") -> Dataset | None:
+    """Returns what `load` returns if the ratings and the test set were parsed before; None otherwise.
+
+    Raises `DpmfError` for a missing file.
+    """
+    found = kept.find(_source(spec, folders)[0], folders.cache)
+    if found is None:
+        return None
+    dataset = _named(spec, found)
+    if test == "folds" or test == "recent" or not isinstance(spec, CatalogSpec):
+        return dataset
+    tested = kept.find(prize_source(spec, test, dataset, folders)[0], folders.cache)
+    if tested is None:
+        return None
+    return replace(dataset, identity=replace(dataset.identity, test_checksum=tested.checksum))
 
 
-def already(spec: AnySpec, folders: Folders) -> kept.Cached | None:
-    """Returns the ratings of a spec if the cache has them; None otherwise."""
-    description, _ = _source(spec, folders)
-    return kept.find(kept.source_key(description), folders.cache)
+def _named(spec: AnySpec, found: Canonical) -> Dataset:
+    to_stars = not spec.stars and not in_stars(found.ratings.scale)
+    own = isinstance(spec, CsvSpec)
+    identity = DataIdentity(spec.key, title(spec), found.checksum, to_stars=to_stars, own=own)
+    return Dataset(**vars(found), identity=identity)
+
+
+def look(spec: AnySpec, dataset: Dataset) -> Sanity:
+    """Describes the ratings of a spec in lines, and in warnings that name the fix."""
+    return look_at(dataset.ratings, merged=dataset.merged, duplicates=getattr(spec, "duplicates", "error"))
+
+
+def cached(spec: AnySpec, folders: Folders, *, verify: bool = True) -> Canonical:
+    """Returns the ratings of a spec; parses them if the cache does not have them, or has them damaged.
+
+    verify   whether their checksum tells damage; else only what is missing or cut off is noticed
+    """
+    return kept.opened(*_source(spec, folders), folders.cache, verify=verify)
 
 
 def title(spec: AnySpec) -> str:
@@ -103,26 +137,23 @@ def title(spec: AnySpec) -> str:
     return f"synthetic, shaped like {spec.entry.title}{size}"
 
 
-def _source(spec: AnySpec, folders: Folders) -> tuple[dict[str, Any], Callable[[], Canonical]]:
-    """Returns a description that identifies a source, and a function that reads it."""
-    common = {"parser": PARSER_VERSION, "kind": spec.kind}
+def _source(spec: AnySpec, folders: Folders) -> tuple[str, Callable[[], Canonical]]:
+    """Returns the key of a source in the cache, and a function that reads it."""
+    about: dict[str, Any] = {"kind": spec.kind}
     if isinstance(spec, CatalogSpec):
         found = located.locate_spec(spec, folders)
-        digest = located.content_digest(found, folders.cache)
-        description = {**common, "key": spec.name, "content": digest}
+        about |= {"key": spec.name, "content": located.content_digest(found, folders.cache)}
         if spec.sample is None:
-            return description, lambda: read_catalog(found, folders.cache)
+            return kept.source_key(about), lambda: read_catalog(found, folders.cache)
         sample, whole = spec.sample, spec.model_copy(update={"sample": None})
-        described = {**description, "sample": {**sample.model_dump(), "version": SAMPLE_VERSION}}
-        return described, lambda: sampled(verified(whole, folders), spec, sample)
+        about["sample"] = {**sample.model_dump(), "version": SAMPLE_VERSION}
+        return kept.source_key(about), lambda: sampled(cached(whole, folders), spec, sample)
     if isinstance(spec, CsvSpec):
-        path = _csv_path(spec, folders)
-        digest = located.file_digest(path, folders.cache)
-        options = spec.model_dump(exclude={"name", "path"})
-        return {**common, **options, "content": digest}, lambda: _read_csv(path, spec)
-    users, items, ratings = spec.shape
-    made = {"like": spec.like, "seed": spec.seed, "shape": [users, items, ratings]}
-    return {**common, **made}, lambda: _make(spec)
+        about |= spec.model_dump(exclude={"name", "path"})
+        about["content"] = located.file_digest(_csv_path(spec, folders), folders.cache)
+    else:
+        about |= {"like": spec.like, "seed": spec.seed, "shape": list(spec.shape)}
+    return kept.source_key(about), lambda: parsed(spec, folders)
 
 
 def parsed(spec: AnySpec, folders: Folders, *, empty: bool = False) -> Canonical:
@@ -133,9 +164,11 @@ def parsed(spec: AnySpec, folders: Folders, *, empty: bool = False) -> Canonical
     if isinstance(spec, CatalogSpec):
         whole = read_catalog(located.locate_spec(spec, folders), None)
         return whole if spec.sample is None else sampled(whole, spec, spec.sample)
-    return (
-        _read_csv(_csv_path(spec, folders), spec, empty=empty) if isinstance(spec, CsvSpec) else _make(spec)
-    )
+    if isinstance(spec, CsvSpec):
+        raw = own_file.parse(_csv_path(spec, folders), spec)
+        return canonicalise(raw, spec.scale.scale, duplicates=spec.duplicates, empty=empty)
+    target = Counts(*spec.shape, spec.entry.expected.mean, spec.entry.expected.variance)
+    return synthetic.generate(spec.key, target, spec.entry.shape, spec.entry.scale, seed=spec.seed)
 
 
 def read_catalog(found: located.Located, cache: Path | None) -> Canonical:
@@ -150,7 +183,7 @@ def read_catalog(found: located.Located, cache: Path | None) -> Canonical:
         )
     wrong = located.fault(found, cache)
     try:
-        raw = PARSERS[found.format](found.source)
+        raw = PARSERS[found.parts[0][2].format](found.source)
         if not entry.timestamps:
             raw.columns.pop("timestamp", None)
         canonical = canonicalise(raw, entry.scale)
@@ -161,23 +194,18 @@ def read_catalog(found: located.Located, cache: Path | None) -> Canonical:
             f"{wrong}: it is damaged, or another version; {located.how_to_get(entry)} (a version of your own "
             "can be described as `kind: csv`)"
         )
-    _check_counts(found, canonical, entry)
-    return canonical
-
-
-def _check_counts(found: located.Located, canonical: Canonical, entry: CatalogEntry) -> None:
-    ratings = canonical.ratings
-    counted = (len(ratings), ratings.n_users, ratings.n_items)
-    expected = (entry.expected.ratings, entry.expected.users, entry.expected.items)
-    if counted != expected:
+    ratings, expected = canonical.ratings, entry.expected
+    shapes = (
+        (len(ratings), ratings.n_users, ratings.n_items),
+        (expected.ratings, expected.users, expected.items),
+    )
+    if shapes[0] != shapes[1]:
+        counted, complete = ("{:,} ratings by {:,} users of {:,} items".format(*shape) for shape in shapes)
         raise DpmfError(
-            f"{found.source.paths[0]}: {_counts(*counted)}, but {entry.title} has {_counts(*expected)}: "
-            f"it is not complete, or another version; {located.how_to_get(entry)}"
+            f"{found.source.paths[0]}: {counted}, but {entry.title} has {complete}: it is not complete, or another "
+            f"version; {located.how_to_get(entry)}"
         )
-
-
-def _counts(ratings: int, users: int, items: int) -> str:
-    return f"{ratings:,} ratings by {users:,} users of {items:,} items"
+    return canonical
 
 
 def _csv_path(spec: CsvSpec, folders: Folders) -> Path:
@@ -190,44 +218,25 @@ def _csv_path(spec: CsvSpec, folders: Folders) -> Path:
     return path
 
 
-def _read_csv(path: Path, spec: CsvSpec, *, empty: bool = False) -> Canonical:
-    raw = own_file.parse(path, spec)
-    return canonicalise(raw, spec.scale.scale, duplicates=spec.duplicates, empty=empty)
-
-
-def _make(spec: SyntheticSpec) -> Canonical:
-    from dpmf_cli.datasets import synthetic
-
-    users, items, ratings = spec.shape
-    expected = spec.entry.expected
-    target = Counts(users, items, ratings, expected.mean, expected.variance)
-    return synthetic.generate(spec.key, target, spec.entry.shape, spec.entry.scale, seed=spec.seed)
-
-
 # So many bytes are parsed in about a second. Of a larger text file, only so many are read.
 _QUICK_BYTES = 32 << 20
 
 
-def sizes_of(spec: AnySpec, folders: Folders) -> Sizes:
-    """See `dpmf_cli.datasets.sizes`."""
+def sizes(spec: AnySpec, folders: Folders) -> Sizes:
+    """Returns users, items and ratings without heavy parsing; `Sizes.basis` says where the numbers come from."""
     if isinstance(spec, SyntheticSpec):
         return expected(spec)
-    if (
-        isinstance(spec, CatalogSpec)
-        and spec.path is None
-        and located.present(catalog.entry(spec.name), folders.data) is None
-    ):
+    if isinstance(spec, CatalogSpec) and spec.path is None and located.what_is_missing(spec, folders):
         return expected(spec)
-    kept = already(spec, folders)
-    if kept is None and isinstance(spec, CatalogSpec):
+    found = kept.find(_source(spec, folders)[0], folders.cache)
+    if found is None and isinstance(spec, CatalogSpec):
         return expected(spec)
-    if kept is None and isinstance(spec, CsvSpec):
+    if found is None and isinstance(spec, CsvSpec):
         path = folders.beside_config(spec.path)
         if path.stat().st_size > _QUICK_BYTES and not (is_packed(path) or is_parquet(path)):
             return _estimated(path, spec)
-        kept = cached(spec, folders)
-    assert kept is not None
-    return Sizes(kept.ratings.n_users, kept.ratings.n_items, len(kept.ratings), "counted")
+    ratings = (found or cached(spec, folders)).ratings
+    return Sizes(ratings.n_users, ratings.n_items, len(ratings), "counted")
 
 
 def expected(spec: CatalogSpec | SyntheticSpec) -> Sizes:

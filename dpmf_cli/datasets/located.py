@@ -8,18 +8,19 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import write_whole
-from dpmf_cli.datasets import Folders, archives, catalog
+from dpmf_cli.datasets import archives, catalog
 from dpmf_cli.datasets.archives import Wanted
 from dpmf_cli.datasets.catalog import CatalogEntry, Content, SourcePart
+from dpmf_cli.datasets.folders import Folders
 from dpmf_cli.datasets.formats.source import Source
-from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec
+from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SyntheticSpec
 
 # After its last change a file could change again within this time and keep the same time stamp.
 _SETTLED_NS = 2 * 10**9
@@ -29,11 +30,6 @@ def digest(stream: BufferedReader, kind: str = "sha256") -> str:
     """Returns the digest of the rest of a stream as `kind:hex`."""
     state = hashlib.file_digest(stream, lambda: hashlib.new(kind, usedforsecurity=False))
     return f"{kind}:{state.hexdigest()}"
-
-
-def kinds(known: Iterable[str]) -> list[str]:
-    """Returns the kinds (`sha256`, `md5`) of the digests in `known`, sorted."""
-    return sorted({value.partition(":")[0] for value in known})
 
 
 def file_digest(path: Path, cache: Path | None, kind: str = "sha256") -> str:
@@ -105,11 +101,10 @@ def _recall(note: Path, key: str, stamp: str) -> str | None:
 
 @dataclass(frozen=True)
 class Located:
-    """The rating files of an entry: their source, their format, and each part with its place and content."""
+    """The rating files of an entry: their source, and each part with its place and content."""
 
     entry: CatalogEntry
     source: Source
-    format: str
     parts: tuple[tuple[SourcePart, Path, Content], ...]
 
 
@@ -146,12 +141,38 @@ def present(entry: CatalogEntry, data: Path) -> list[Path] | None:
     return found if len(found) == len(places) else None
 
 
-def locate(entry: CatalogEntry, data: Path, path: Path | None = None) -> Located:
+def locate(
+    entry: CatalogEntry, data: Path, path: Path | None = None, *, only: SourcePart | None = None
+) -> Located:
     """Finds the entry's rating files in the data folder, or at `path`: a file, an archive, or a folder of either.
+
+    only   the only part to look for
 
     Raises `DpmfError` for a missing file, with the way to get it.
     """
-    return _located(entry, [(part, _place(entry, part, data, path)) for part in entry.parts])
+    found = []
+    for part in (only,) if only else entry.parts:
+        place = find_part(part, data)
+        if path is not None:
+            if not path.exists():
+                raise DpmfError(f"{path}: no such file or folder; {how_to_get(entry)}")
+            place = (find_part(part, path) if path.is_dir() else None) or path
+        if place is None:
+            raise DpmfError(
+                f"{data}: {entry.title} is not there (no {', '.join(part.names[:4])}…); {how_to_get(entry)}"
+            )
+        content = content_at(entry, part, place)
+        if content is None:
+            patterns = " or ".join(content.pattern for content in part.contents)
+            raise DpmfError(f"{place}: holds no {patterns}, so it is not {entry.title}; {how_to_get(entry)}")
+        found.append((part, place, content))
+    wanted = Wanted(
+        tuple(dict.fromkeys(content.pattern for _, _, content in found)),
+        tuple(dict.fromkeys(name for part, _, _ in found for name in part.nested)),
+        entry.byte_limit,
+    )
+    paths = tuple(dict.fromkeys(place for _, place, _ in found))
+    return Located(entry, Source(paths, wanted, how_to_get(entry)), tuple(found))
 
 
 def locate_spec(spec: CatalogSpec, folders: Folders) -> Located:
@@ -160,25 +181,9 @@ def locate_spec(spec: CatalogSpec, folders: Folders) -> Located:
     return locate(catalog.entry(spec.name), folders.data, path)
 
 
-def locate_part(entry: CatalogEntry, part: SourcePart, place: Path) -> Located:
-    """Finds the rating files of only one part."""
-    return _located(entry, [(part, place)])
-
-
-def _located(entry: CatalogEntry, places: Sequence[tuple[SourcePart, Path]]) -> Located:
-    parts = tuple((part, place, _known_content(entry, part, place)) for part, place in places)
-    wanted = Wanted(
-        tuple(dict.fromkeys(content.pattern for _, _, content in parts)),
-        tuple(dict.fromkeys(name for part, _ in places for name in part.nested)),
-        entry.byte_limit,
-    )
-    paths = tuple(dict.fromkeys(place for _, place in places))
-    return Located(entry, Source(paths, wanted, how_to_get(entry)), parts[0][2].format, parts)
-
-
 def content_at(entry: CatalogEntry, part: SourcePart, place: Path) -> Content | None:
     """Returns the form of a part that a place holds, by the first member that matches one; None if it holds none."""
-    wanted = Wanted(part.patterns, part.nested, entry.byte_limit)
+    wanted = Wanted(tuple(content.pattern for content in part.contents), part.nested, entry.byte_limit)
     member = next(archives.members(place, wanted), None)
     if member is None:
         return None
@@ -187,31 +192,28 @@ def content_at(entry: CatalogEntry, part: SourcePart, place: Path) -> Content | 
 
 def is_publishers(part: SourcePart, place: Path, cache: Path | None) -> bool:
     """Whether a place is the publisher's own archive, byte for byte."""
-    known = kinds(part.digests)
+    known = {digest.partition(":")[0] for digest in part.digests}
     return place.is_file() and any(file_digest(place, cache, kind) in part.digests for kind in known)
 
 
 def content_digest(located: Located, cache: Path) -> str:
     """Returns a digest of all source files; remembered for files that have not changed."""
-    found = []
-    for path in located.source.paths:
-        if path.is_dir():
-            paths = archives.files(path, located.source.wanted)
-            found.append(folder_digest(path, paths, cache))
-        else:
-            found.append(file_digest(path, cache))
-    return " ".join(found)
+    wanted = located.source.wanted
+    return " ".join(
+        folder_digest(path, archives.files(path, wanted), cache)
+        if path.is_dir()
+        else file_digest(path, cache)
+        for path in located.source.paths
+    )
 
 
 def fault(located: Located, cache: Path | None) -> str | None:
     """Says which archive or rating file is not the publisher's; None if all are, as far as checksums tell."""
     for part, place, content in located.parts:
-        if is_publishers(part, place, cache):
-            continue
-        if not content.digests:
+        if not content.digests or is_publishers(part, place, cache):
             continue
         wanted = Wanted((content.pattern,), part.nested, located.entry.byte_limit)
-        kind = kinds(content.digests)[0]
+        kind = min(content.digests).partition(":")[0]
         for member in archives.members(place, wanted):
             found = digest(member.stream, kind)
             if found not in content.digests:
@@ -227,44 +229,17 @@ def known_by_digest(located: Located, cache: Path | None) -> bool:
     )
 
 
-def _place(entry: CatalogEntry, part: SourcePart, data: Path, path: Path | None) -> Path:
-    if path is None:
-        place = find_part(part, data)
-        if place is None:
-            raise DpmfError(
-                f"{data}: {entry.title} is not there (no {', '.join(part.names[:4])}…); {how_to_get(entry)}"
-            )
-        return place
-    if not path.exists():
-        raise DpmfError(f"{path}: no such file or folder; {how_to_get(entry)}")
-    inside = find_part(part, path) if path.is_dir() else None
-    return inside or path
-
-
-def _known_content(entry: CatalogEntry, part: SourcePart, place: Path) -> Content:
-    """Returns what `content_at` finds. Raises DpmfError if it finds nothing."""
-    found = content_at(entry, part, place)
-    if found is None:
-        raise DpmfError(
-            f"{place}: holds no {' or '.join(part.patterns)}, so it is not {entry.title}; {how_to_get(entry)}"
-        )
-    return found
-
-
 def what_is_missing(spec: AnySpec, folders: Folders) -> str | None:
     """Says in words what a data set lacks and how to get it; None if it is present."""
-    if isinstance(spec, CsvSpec):
-        path = folders.beside_config(spec.path)
-        return None if path.is_file() else f"{spec.name}: {path} is not there"
-    if not isinstance(spec, CatalogSpec):
+    if isinstance(spec, SyntheticSpec):
         return None
-    entry = catalog.entry(spec.name)
+    title = spec.name if isinstance(spec, CsvSpec) else catalog.entry(spec.name).title
     if spec.path is not None:
         path = folders.beside_config(spec.path)
-        return None if path.exists() else f"{entry.title}: {path} is not there"
-    if present(entry, folders.data) is not None:
-        return None
-    return f"{entry.title} is not present; {how_to_get(entry)}"
+        there = path.is_file() if isinstance(spec, CsvSpec) else path.exists()
+        return None if there else f"{title}: {path} is not there"
+    entry = catalog.entry(spec.name)
+    return None if present(entry, folders.data) else f"{title} is not present; {how_to_get(entry)}"
 
 
 def present_keys(data: Path) -> set[str]:

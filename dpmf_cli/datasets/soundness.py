@@ -1,16 +1,17 @@
 """Checks data files and parsed ratings, by digests and by counts, and changes nothing."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import WRITING
-from dpmf_cli.datasets import Folders, canonical, catalog, loading, located
 from dpmf_cli.datasets import cache as kept
+from dpmf_cli.datasets import canonical, catalog, loading, located
+from dpmf_cli.datasets.folders import Folders
 from dpmf_cli.datasets.sanity import TOLERANCE, figures
-from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec
+from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SyntheticSpec
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def verify(key: str, data: Path, cache: Path) -> list[Check]:
     checks = [Check("files", wrong is None, known, wrong or "; from ".join(("as expected", *origins)))]
     if wrong:
         return checks
-    kept = loading.cached(CatalogSpec(name=key), Folders(data, cache))
+    kept = loading.cached(CatalogSpec(name=key), Folders(data, cache), verify=False)
     counted = figures(kept.ratings)
     for name in ("users", "items", "ratings"):
         expected, got = getattr(entry.expected, name), getattr(counted, name)
@@ -91,21 +92,18 @@ def of_cache(cache: Path, only: Collection[str] | None = None) -> Soundness:
     except DpmfError as error:
         what, _, fix = str(error).removeprefix(f"{cache}: ").partition("; ")
         found.add(cache, what, fix)
-    for folder in chain(_entries(cache / "ratings"), _entries(cache / "sources")):
-        name = kept.checksum_of(folder) if folder.parent.name == "sources" else folder.name
-        if kept.is_older(folder):
+    for place in chain.from_iterable(sorted((cache / part).glob("*")) for part in ("ratings", "sources")):
+        if place.name.startswith(WRITING):
+            continue
+        of_source = place.parent.name == "sources"
+        if of_source and place.is_dir():
             if only is None:
                 found.notes.append(
-                    f"{folder}: ids without a checksum, kept by an older version; the next run makes them anew"
+                    f"{place}: ids as an older version kept them; the next run makes them anew"
                 )
-        elif only is None or name is None or name in only:
-            found.add(folder, kept.broken(folder), "the next run that needs it parses its source again")
+        elif only is None or (kept.checksum_of(place) if of_source else place.name) in (None, *only):
+            found.add(place, kept.broken(place), "the next run that needs it parses its source again")
     return found
-
-
-def _entries(place: Path) -> Iterator[Path]:
-    if place.is_dir():
-        yield from sorted(path for path in place.iterdir() if not path.name.startswith(WRITING))
 
 
 def add_source(found: Soundness, spec: AnySpec, folders: Folders, checksum: str) -> None:
@@ -114,16 +112,14 @@ def add_source(found: Soundness, spec: AnySpec, folders: Folders, checksum: str)
     Compares them with the publisher's checksums. If there are none, parses the files and compares with `checksum`
     (hex), that of the ratings that results were computed from. Synthetic ratings have no files.
     """
-    if not isinstance(spec, CatalogSpec | CsvSpec):
+    if isinstance(spec, SyntheticSpec):
         return
     if missing := located.what_is_missing(spec, folders):
         found.notes.append(f"{missing}; only its parsed ratings in the cache are checked")
         return
-    if isinstance(spec, CsvSpec):
-        place = folders.beside_config(spec.path)
-        fix = "bring the old file back, or run the config with --new-data"
-    else:
-        place = folders.data if spec.path is None else folders.beside_config(spec.path)
+    place = folders.data if spec.path is None else folders.beside_config(spec.path)
+    fix = "bring the old file back, or run the config with --new-data"
+    if isinstance(spec, CatalogSpec):
         fix = located.how_to_get(catalog.entry(spec.name))
     try:
         found.add(place, _fault(spec, folders, checksum), fix)

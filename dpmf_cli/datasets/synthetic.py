@@ -20,13 +20,7 @@ _BLOCK = 1 << 22
 _HEAVY = 0.1
 
 
-def popularity(shape: TwinShape, n_items: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draws (n_items,) the relative chance of each item to be rated, lognormal."""
-    weights: NDArray[np.float64] = np.exp(shape.item_spread * rng.standard_normal(n_items))
-    return weights
-
-
-def activity(target: Counts, shape: TwinShape, rng: np.random.Generator) -> NDArray[np.int64]:
+def _activity(target: Counts, shape: TwinShape, rng: np.random.Generator) -> NDArray[np.int64]:
     """Draws (n_users,) numbers of ratings: lognormal above the least, at most n_items, summing to the target."""
     n_users, n_items, n_ratings = target.users, target.items, target.ratings
     # A publisher's lower bound cannot hold in a set made much sparser than the original.
@@ -50,7 +44,7 @@ def activity(target: Counts, shape: TwinShape, rng: np.random.Generator) -> NDAr
     return extra + least
 
 
-def draw_pairs(
+def _pairs(
     counts: NDArray[np.int64], weights: NDArray[np.float64], stream: tuple[int, str, str]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Draws users and items (n_ratings,) int32 in (user, item) order: `counts[u]` distinct items for user u.
@@ -90,23 +84,17 @@ def _block(
     """Returns sorted keys user·n_items + item of one block of users, its users numbered from 0."""
     n_items = len(weights)
     heavy = counts > _HEAVY * n_items
-    keys = [_heavy(user, int(counts[user]), given, weights, rng) for user in np.flatnonzero(heavy).tolist()]
+    keys = []
+    for user in np.flatnonzero(heavy).tolist():
+        # All of the user's items at once: the first of exponential clocks that run at rate weight.
+        clocks = rng.standard_exponential(n_items) / weights
+        low, high = np.searchsorted(given, [user * n_items, (user + 1) * n_items])
+        clocks[given[low:high] - user * n_items] = -1.0
+        count = int(counts[user])
+        keys.append(user * n_items + np.argpartition(clocks, count - 1)[:count])
     light = given[~heavy[given // n_items]]
     keys.append(_light(np.where(heavy, 0, counts), light, cumulative, rng))
     return np.sort(np.concatenate(keys))
-
-
-def _heavy(
-    user: int, count: int, given: NDArray[np.int64], weights: NDArray[np.float64], rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """Draws one user's items all at once: the first `count` of exponential clocks that run at rate weight."""
-    n_items = len(weights)
-    clocks = rng.standard_exponential(n_items) / weights
-    low, high = np.searchsorted(given, [user * n_items, (user + 1) * n_items])
-    clocks[given[low:high] - user * n_items] = -1.0
-    chosen = np.argpartition(clocks, count - 1)[:count]
-    result: NDArray[np.int64] = user * n_items + chosen
-    return result
 
 
 def _light(
@@ -148,14 +136,15 @@ def generate(key: str, target: Counts, shape: TwinShape, scale: Scale, *, seed: 
     The mean and variance of `target` are met to within sampling error (the variance as far as the scale
     allows). The result depends only on the arguments.
     """
-    n_users, n_items = target.users, target.items
-    weights = popularity(shape, n_items, named_generator(seed, key, "popularity"))
-    counts = activity(target, shape, named_generator(seed, key, "activity"))
-    users, items = draw_pairs(counts, weights, (seed, key, "pairs"))
-    values = _latent(key, shape, users, items, n_users, weights, seed)
+    # (n_items,) the relative chance of each item to be rated
+    rng = named_generator(seed, key, "popularity")
+    weights: NDArray[np.float64] = np.exp(shape.item_spread * rng.standard_normal(target.items))
+    counts = _activity(target, shape, named_generator(seed, key, "activity"))
+    users, items = _pairs(counts, weights, (seed, key, "pairs"))
+    values = _latent(key, shape, users, items, target.users, weights, seed)
     _fit_to_scale(values, target, scale)
-    ratings = Ratings(users, items, values, n_users, n_items, scale)
-    return Canonical(ratings, np.arange(1, n_users + 1), np.arange(1, n_items + 1))
+    ratings = Ratings(users, items, values, target.users, target.items, scale)
+    return Canonical(ratings, np.arange(1, target.users + 1), np.arange(1, target.items + 1))
 
 
 def _latent(

@@ -195,27 +195,31 @@ def measure_crossing(
     differences = differences_between(experiment, curve, target, replicates=replicates)
     if differences is None:
         return cell
+    drawn, low, high = differences.replicates, None, None
+    if drawn.over != "none":
+        # Where crossings are refined, the interval covers the range in which each replicate may cross.
+        least = most = first_crossing(epsilons, drawn.curves)
+        if experiment.refines:
+            least, most = crossing_range(epsilons, drawn.curves)
+        low, high = float(percentile_interval(least)[0]), float(percentile_interval(most)[1])
     found = float(first_crossing(epsilons, differences.mean))
-    low, high = _interval(differences, refines=experiment.refines)
     worse = differences.mean[(differences.mean <= 0).argmax() :] > 0
     cell = replace(
         cell,
         status=_outside(found) or Status.CROSSED,
-        low=low,
-        high=high,
-        over=differences.replicates.over,
+        low=low if low is None else _outside(low) or low,
+        high=high if high is None else _outside(high) or high,
+        over=drawn.over,
         recrosses=found < np.inf and bool(worse.any()),
         coarse=experiment.refines and bool(differences.open_gaps),
     )
     if cell.status is not Status.CROSSED:
         return cell
-    return replace(
-        cell,
-        reproduced=found,
-        claimed=spent_at(found, epsilons, curve.claimed),
-        provable=spent_at(found, epsilons, curve.provable),
-        theta=_theta_at(found, curve) if experiment.axis == "theta" else None,
-    )
+    theta = None
+    if experiment.axis == "theta" and curve.thetas is not None:  # log θ is taken as linear in log ε
+        theta = float(np.exp(np.interp(np.log(found), np.log(epsilons), np.log(curve.thetas))))
+    claimed, provable = (spent_at(found, epsilons, spent) for spent in (curve.claimed, curve.provable))
+    return replace(cell, reproduced=found, claimed=claimed, provable=provable, theta=theta)
 
 
 def differences_between(
@@ -259,34 +263,11 @@ def curve_stream(experiment: Experiment, curve: Measured) -> np.random.Generator
     return named_generator(experiment.seed, "bootstrap", *name)
 
 
-def _interval(differences: Differences, *, refines: bool) -> tuple[End, End]:
-    """The crossing's interval; both ends are None where there is none.
-
-    With `refines`, the interval covers the range in which each replicate may cross.
-    """
-    epsilons, drawn = differences.epsilons, differences.replicates
-    if drawn.over == "none":
-        return None, None
-    if refines:
-        least, most = crossing_range(epsilons, drawn.curves)
-    else:
-        least = most = first_crossing(epsilons, drawn.curves)
-    low, high = float(percentile_interval(least)[0]), float(percentile_interval(most)[1])
-    return _outside(low) or low, _outside(high) or high
-
-
 def _outside(crossing: float) -> Status | None:
     """The side of the grid on which an infinite crossing lies; None for a crossing on the grid."""
     if np.isfinite(crossing):
         return None
     return Status.BELOW_GRID if crossing < 0 else Status.NOT_REACHED
-
-
-def _theta_at(crossing: float, curve: Measured) -> float | None:
-    """θ at the ε of a crossing, if the grid is of θ. Between two grid points log θ is taken as linear in log ε."""
-    if curve.thetas is None:
-        return None
-    return float(np.exp(np.interp(np.log(crossing), np.log(curve.epsilons), np.log(curve.thetas))))
 
 
 def spent_at(crossing: float, epsilons: NDArray[np.float64], spent: NDArray[np.float64]) -> float:

@@ -1,6 +1,6 @@
 """The measurements of one experiment, gathered from its tasks: the input of every table and figure."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -276,30 +276,27 @@ class Experiment:
             yield from (*part.curves, *part.baselines)
         yield from self.aside
 
+    def changed(
+        self, change: Callable[[Sequence[Measured]], Iterable[Measured]], **fields: Any
+    ) -> "Experiment":
+        """The same with `change` made to its curves and baselines, those of all portions and those aside too."""
+
+        def of(part: Any) -> dict[str, Any]:
+            return {"curves": tuple(change(part.curves)), "baselines": tuple(change(part.baselines))}
+
+        growth = self.growth
+        if growth is not None:
+            growth = Growth(growth.order, tuple(replace(stage, **of(stage)) for stage in growth.stages))
+        return replace(self, **{**of(self), "aside": tuple(change(self.aside)), "growth": growth, **fields})
+
     def of_folds(self, folds: Sequence[int]) -> "Experiment":
         """The experiment as if only these folds had been held out. Folds without a result count as missing."""
 
-        def cut(found: Sequence[Measured]) -> tuple[Measured, ...]:
-            return tuple(
-                replace(
-                    each.changed(lambda cube: cube[list(folds)]),
-                    missing=sum(not _is_finished(each, fold) for fold in folds),
-                )
-                for each in found
-            )
+        def cut(each: Measured) -> Measured:
+            missing = sum(not _is_finished(each, fold) for fold in folds)
+            return replace(each.changed(lambda cube: cube[list(folds)]), missing=missing)
 
-        def cut_stage(stage: Stage) -> Stage:
-            return replace(stage, curves=cut(stage.curves), baselines=cut(stage.baselines))
-
-        growth = self.growth and Growth(self.growth.order, tuple(map(cut_stage, self.growth.stages)))
-        return replace(
-            self,
-            folds=len(folds),
-            curves=cut(self.curves),
-            baselines=cut(self.baselines),
-            aside=cut(self.aside),
-            growth=growth,
-        )
+        return self.changed(lambda found: map(cut, found), folds=len(folds))
 
     def of_finished_folds(self) -> "Experiment | None":
         """The experiment restricted to the folds on which all curves and baselines have results.

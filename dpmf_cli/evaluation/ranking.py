@@ -117,11 +117,6 @@ def standings(experiment: Experiment, bars: Sequence[Bar] = BARS) -> list[Standi
     return found
 
 
-def swept_labels(experiment: Experiment) -> list[str]:
-    """The labels of the curves that are points of a sweep, whose axis is not ε."""
-    return [curve.label for curve in experiment.curves if curve.swept is not None]
-
-
 def by_guarantee(found: Iterable[Standing]) -> dict[tuple[str, Guarantee], list[Standing]]:
     """Groups of standings that may be ranked together: one for each title of a data set and each guarantee.
 
@@ -144,7 +139,8 @@ def ranked(found: Sequence[Standing], bar: Bar = "ia") -> list[Ranked]:
     """
     _refuse_mixed(by_guarantee(found))
     provable = sorted(
-        (each for each in found if each.provable), key=lambda each: (each.needs(bar), _no_better(each))
+        (each for each in found if each.provable),
+        key=lambda each: (each.needs(bar), _no_better(each)),
     )
     claimed = sorted(
         (each for each in found if not each.provable), key=lambda each: each.needs(bar, claimed=True)
@@ -310,14 +306,8 @@ def _once(found: Sequence[Standing]) -> list[Standing]:
     kept: dict[tuple[object, ...], Standing] = {}
     for each in sorted(found, key=lambda standing: standing.curve.mode):
         curve = each.curve
-        alike = (
-            each.experiment.title,
-            curve.algorithm,
-            curve.guarantee,
-            curve.rmse.tobytes(),
-            curve.provable.tobytes(),
-        )
-        kept.setdefault(alike, each)
+        errors = (curve.rmse.tobytes(), curve.provable.tobytes())
+        kept.setdefault((each.experiment.title, curve.algorithm, curve.guarantee, *errors), each)
     chosen = {id(each) for each in kept.values()}
     return [each for each in found if id(each) in chosen]
 

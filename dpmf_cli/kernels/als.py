@@ -25,27 +25,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import on_each_group, pad
+from dpmf_cli.core.compiled.lane_groups import on_each_group
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.cholesky import cholesky_solve, solve_in_ball
 from dpmf_cli.kernels.examples import USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, Side
 from dpmf_cli.kernels.lanes import (
-    cast,
     clamp,
     fma,
     load,
-    mul,
     prefetch,
     rint,
     splat,
     store,
-    sub,
     zeros,
     zeros_like,
 )
-from dpmf_cli.kernels.releasing import noise_lanes, published_rows, release_row, store_within, within
-from dpmf_cli.kernels.sums import item_major
+from dpmf_cli.kernels.releasing import published_rows, release_row, store_within, unit_and_lanes, within
+from dpmf_cli.kernels.sums import RatingsByRow, item_major
 from dpmf_cli.privacy.grid import grid_of
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Perturbed, Publish, noisy_kernel
@@ -55,9 +52,6 @@ PREFETCHED = 4
 
 BLOCK = 4
 """How many ratings are added to the sums of a row at a time. Each sum is read and written once for all of these."""
-
-PART = 8
-"""How many lanes are summed and solved at a time. With more, a block's float64 factors do not fit in registers."""
 
 
 @dataclass(frozen=True)
@@ -80,21 +74,17 @@ class RowProblem:
     ball: float = math.inf
     private_raters: bool = False
 
-    def weights(self, group: FactorLanes) -> NDArray[np.floating]:
-        """(lanes,) w of each model of a group. If `per_rating`, callers multiply it by a row's number of ratings."""
-        ridge = self.regularization
-        return ridge[group.part] if isinstance(ridge, np.ndarray) else np.full(group.lanes, ridge)
 
+class Solving(NamedTuple):
+    """A `RowProblem` as kernels take it. Solutions are rounded to multiples of `cell`, and shortened to `limit`."""
 
-class RatingsByRow(NamedTuple):
-    """Ratings, one row after the other, as kernels take them.
-
-    starts (rows + 1,); others (n_ratings,) each rating's row of the other side; values (n_ratings,) rating scale
-    """
-
-    starts: NDArray[np.int64]
-    others: NDArray[np.int32]
-    values: NDArray[np.float32]
+    regularization: NDArray[np.floating]
+    per_rating: bool
+    bound: np.float32
+    ball: np.floating
+    row_factors: NDArray[np.floating]
+    cell: float
+    limit: np.floating
 
 
 @dataclass(frozen=True)
@@ -112,7 +102,7 @@ def by_user(train: Ratings) -> SideRatings:
 
 def by_item(train: Ratings) -> SideRatings:
     """Returns the ratings of items."""
-    return SideRatings("items", RatingsByRow(*item_major(train)))
+    return SideRatings("items", item_major(train))
 
 
 @on_each_group
@@ -121,43 +111,32 @@ def solve_rows(group: FactorLanes, ratings: SideRatings, problem: RowProblem) ->
     _solve_side(group, None, ratings, problem)
 
 
-def _plain_sums(
-    group: FactorLanes, ratings: SideRatings, problem: RowProblem
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+Doubles = NDArray[np.float64]
+
+
+def _plain_sums(group: FactorLanes, ratings: SideRatings, problem: RowProblem) -> tuple[Doubles, Doubles]:
     """Σ q·qᵀ (rows, d, d, lanes) and Σ r̃·q (rows, d, lanes) of a side's rows."""
-    effects = {
-        each: flat.reshape(-1, group.factors + 1, group.width)[:, -1, : group.lanes]
-        for each, flat in (("users", group.users), ("items", group.items))
-    }
-    side, (starts, others, values) = ratings.side, ratings.rows
-    opposite: Side = "items" if side == "users" else "users"
-    rows = len(starts) - 1
-    row_of = np.repeat(np.arange(rows), np.diff(starts))
-    targets = values[:, None] - effects[opposite][others] - effects[side][row_of]
-    targets = np.clip(targets, -np.float32(problem.bound), np.float32(problem.bound)).astype(np.float64)
-    q = group.rows(opposite)[others].astype(np.float64)
-    gram, right = (np.zeros((rows, *(group.factors,) * axes, group.lanes)) for axes in (2, 1))
+    starts, others, values = ratings.rows
+    opposite: Side = "items" if ratings.side == "users" else "users"
+    row_of, rows, d = np.repeat(np.arange(len(starts) - 1), np.diff(starts)), len(starts) - 1, group.factors
+    own, other = group.table(ratings.side)[row_of], group.table(opposite)[others]
+    bound, q = np.float32(problem.bound), other[:, :-1].astype(np.float64)
+    targets = np.clip(values[:, None] - other[:, -1] - own[:, -1], -bound, bound).astype(np.float64)
+    gram, right = np.zeros((rows, d, d, group.lanes)), np.zeros((rows, d, group.lanes))
     np.add.at(gram, row_of, q[:, :, None] * q[:, None])
     np.add.at(right, row_of, targets[:, None] * q)
     return gram, right
 
 
 def _plain_solutions(
-    group: FactorLanes,
-    ratings: SideRatings,
-    problem: RowProblem,
-    gram: NDArray[np.float64],
-    right: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    group: FactorLanes, ratings: SideRatings, problem: RowProblem, gram: Doubles, right: Doubles
+) -> Doubles:
     """(rows, d, lanes) the solutions; 0 in rows that are not solved."""
-    counts, solutions = np.diff(ratings.rows.starts), np.zeros(right.shape)
-    solved = _solved_rows(ratings, problem)
-    times = counts[solved, None] if problem.per_rating else 1
-    ridge = np.broadcast_to(problem.weights(group) * times, (len(solved), group.lanes))
-    found = ridge_within(
-        np.moveaxis(gram[solved], -1, 1), np.moveaxis(right[solved], -1, 1), ridge, problem.ball
-    )
-    solutions[solved] = np.moveaxis(found, 1, -1)
+    solved, solutions = _solved_rows(ratings, problem), np.zeros(right.shape)
+    times = np.diff(ratings.rows.starts)[solved, None] if problem.per_rating else 1
+    ridge = np.broadcast_to(_weights(group, problem) * times, (len(solved), group.lanes))
+    by_lane = np.moveaxis(gram[solved], -1, 1), np.moveaxis(right[solved], -1, 1)
+    solutions[solved] = np.moveaxis(ridge_within(*by_lane, ridge, problem.ball), 1, -1)
     return solutions
 
 
@@ -167,8 +146,15 @@ def _plain_solve_perturbed(
     """The plain twin. It measures −Σ r̃·q of the solved rows, or the solutions if `private_raters`."""
     gram, right = _plain_sums(group, ratings, problem)
     solved = _solved_rows(ratings, problem)
-    if problem.private_raters:
-        solutions = publish.solutions(_plain_problems(group, ratings, problem, gram, right))
+    if problem.private_raters:  # A·p = Σ r̃·q − b inside the ball, A = Σ q·qᵀ + w·I, b the noise
+        hessian = gram + np.eye(group.factors)[..., None] * _weights(group, problem)
+        solutions = publish.solutions(
+            Perturbed(
+                solve=lambda noise: _plain_solutions(group, ratings, problem, gram, right - noise),
+                noise_of=lambda found: np.asarray(right - np.einsum("rijl,rjl->ril", hessian, found)),
+                volume=lambda: np.asarray(np.linalg.slogdet(np.moveaxis(hessian, -1, 1)).logabsdet),
+            )
+        )
     else:
         right = -published_rows(publish, -right, solved)
         solutions = _plain_solutions(group, ratings, problem, gram, right)
@@ -177,34 +163,12 @@ def _plain_solve_perturbed(
     group.rows(ratings.side)[solved] = within(solutions, limit)[solved]
 
 
-def _plain_problems(
-    group: FactorLanes,
-    ratings: SideRatings,
-    problem: RowProblem,
-    gram: NDArray[np.float64],
-    right: NDArray[np.float64],
-) -> Perturbed:
-    """Returns the problems of all rows with noise b: A·p = Σ r̃·q − b inside the ball, A = Σ q·qᵀ + w·I."""
-    hessian = gram + np.eye(group.factors)[..., None] * problem.weights(group)
-
-    def solve(noise: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _plain_solutions(group, ratings, problem, gram, right - noise)
-
-    def noise_of(solutions: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(right - np.einsum("rijl,rjl->ril", hessian, solutions))
-
-    def volume() -> NDArray[np.float64]:
-        return np.asarray(np.linalg.slogdet(np.moveaxis(hessian, -1, 1)).logabsdet)
-
-    return Perturbed(solve, noise_of, volume)
-
-
 def _plain_perturb_solved(
     group: FactorLanes,
     publish: Publish,
     ratings: SideRatings,
     problem: RowProblem,
-    factors: NDArray[np.float64],
+    factors: Doubles,
     limit: float,
 ) -> None:
     """The plain twin. It measures the solutions divided by their factors."""
@@ -219,14 +183,17 @@ def _solved_rows(ratings: SideRatings, problem: RowProblem) -> NDArray[np.intp]:
     return np.flatnonzero((np.diff(ratings.rows.starts) > 0) | (not problem.per_rating))
 
 
+def _weights(group: FactorLanes, problem: RowProblem) -> Doubles:
+    """(lanes,) w of each model of a group. If `per_rating`, callers multiply it by a row's number of ratings."""
+    return group.of_grid(problem.regularization, np.float64)[: group.lanes]
+
+
 def _cell(problem: RowProblem) -> float:
     """Returns the cell width of the grid for solutions of noisy problems in a ball; 0 if there is no ball."""
     return float(grid_of(np.array([problem.ball]))[0]) if problem.ball < math.inf else 0.0
 
 
-def ridge_within(
-    gram: NDArray[np.float64], right: NDArray[np.float64], ridge: NDArray[np.float64], ball: float
-) -> NDArray[np.float64]:
+def ridge_within(gram: Doubles, right: Doubles, ridge: Doubles, ball: float) -> Doubles:
     """(…, d) the minimisers of pᵀ·gram·p − 2·right·p + ridge·‖p‖² within ‖p‖ ≤ ball, by bisection of the multipliers.
 
     gram (…, d, d), right (…, d), ridge (…)
@@ -234,7 +201,7 @@ def ridge_within(
     values, vectors = np.linalg.eigh(gram)
     rotated = np.einsum("...ji,...j->...i", vectors, right)
 
-    def solution(multiplier: NDArray[np.float64]) -> NDArray[np.float64]:
+    def solution(multiplier: Doubles) -> Doubles:
         scaled = rotated / (values + (ridge + multiplier)[..., None])
         return np.asarray(np.einsum("...ij,...j->...i", vectors, scaled))
 
@@ -290,26 +257,19 @@ def _solve_side(
     factors: NDArray[np.float64] | None = None,
     limit: float = math.inf,
 ) -> None:
-    own, other = group.own_and_other(ratings.side)
     kind = np.float32 if noise is None else np.float64
-    nothing = np.empty(0, kind)
-    _solve(
-        ratings.rows,
-        own,
-        other,
-        pad(problem.weights(group), group.width, kind),
+    nothing: NDArray[Any] = np.empty(0, kind)
+    unit, lanes = (nothing, nothing) if noise is None else unit_and_lanes(noise, group.width)
+    solving = Solving(
+        group.of_grid(problem.regularization, kind),
         problem.per_rating,
         np.float32(problem.bound),
         kind(problem.ball),
-        nothing if noise is None else noise.unit.ravel(),
-        nothing if noise is None else noise_lanes(noise, group.width),
         nothing if factors is None else factors,
         0.0 if noise is None else _cell(problem),
         kind(limit),
-        group.factors_of,
-        group.width_of,
-        (0,) * min(PART, group.width),
     )
+    _solve(ratings.rows, *group.own_and_other(ratings.side), solving, unit, lanes, *group.shapes)
 
 
 _ROWS: dict[str, Any] = {
@@ -327,30 +287,15 @@ _ROWS: dict[str, Any] = {
         unit=lambda s: numbers(USERS * s.d), row_factors=np.linspace(0.5, 1, USERS), ball=np.inf, **_ROWS
     ),
 )
-def _solve(
-    ratings,
-    P,
-    Q,
-    regularization,
-    per_rating,
-    bound,
-    ball,
-    unit,
-    noise,
-    row_factors,
-    cell,
-    limit,
-    factors_of,
-    width_of,
-    part_of,
-):
-    """Solves rows of P given Q, in the number type of `regularization`, which is float64 with noise.
+def _solve(ratings, P, Q, solving, unit, noise, factors_of, width_of, part_of):
+    """Solves rows of P given Q, in the number type of `solving`, which is float64 with noise.
 
     `sums` holds the lower triangle of Σ q·qᵀ row by row, then Σ r̃·q as one more row. Each part of the lanes has a
     stretch of `sums` of its own, so that it is summed and solved in the nearest cache. `block` holds the factors and
     targets of BLOCK ratings, which are added one after the other. Missing ratings of a block are 0 and add nothing.
     """
     starts, others, values = ratings
+    regularization, per_rating, bound, ball, row_factors, cell, limit = solving
     d, w, part = len(factors_of), len(width_of), zeros_like(regularization, part_of)
     row, like, wide = (d + 1) * w, zeros(width_of), zeros_like(regularization, width_of)
     low, high = splat(-bound, like), splat(bound, like)
@@ -372,9 +317,9 @@ def _solve(
                 for f in range(d + 1):
                     prefetch(Q, ahead + f * w)
                 for f in range(d):
-                    store(block, k * row + f * w, cast(load(Q, q_at + f * w, like), wide))
-                target = sub(sub(splat(values[first + k], like), load(Q, q_at + d * w, like)), own)
-                store(block, k * row + d * w, cast(clamp(target, low, high), wide))
+                    store(block, k * row + f * w, load(Q, q_at + f * w, wide))
+                target = splat(values[first + k], like) - load(Q, q_at + d * w, like) - own
+                store(block, k * row + d * w, clamp(target, low, high))
             for k in range(members * row, BLOCK * row):
                 block[k] = 0
             add_products(block, block, sums, True, factors_of, width_of, part_of)
@@ -390,7 +335,7 @@ def _solve(
             of_lanes = sums[entries * lane : entries * (lane + v)]
             ridge = load(regularization, lane, part)
             if per_rating:
-                ridge = mul(ridge, splat(count, part))
+                ridge = ridge * splat(count, part)
             cholesky_solve(of_lanes, ridge, factor, of_part, factors_of, part_of)
             if ball < np.inf:
                 solve_in_ball(of_lanes, ridge, ball, factor, of_part, factors_of, part_of)
@@ -400,8 +345,8 @@ def _solve(
             release_row(solution, row_factors[r], unit, r * d, noise, factors_of, width_of)
         elif cell > 0:
             for i in range(d):
-                value = rint(mul(load(solution, i * w, wide), splat(1 / cell, wide)))
-                store(solution, i * w, mul(value, splat(cell, wide)))
+                value = rint(load(solution, i * w, wide) * splat(1 / cell, wide))
+                store(solution, i * w, value * splat(cell, wide))
         store_within(P, r * row, solution, limit, factors_of, width_of)
 
 

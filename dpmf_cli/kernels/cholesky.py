@@ -8,20 +8,16 @@ import numpy as np
 
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.kernels.lanes import (
-    add,
     any_below,
     below,
-    div,
     fma,
     less_product,
     load,
-    mul,
     over_pivot,
     pivot_of,
     splat,
     sqrt,
     store,
-    sub,
     zeros_like,
 )
 from dpmf_cli.kernels.releasing import project
@@ -43,7 +39,7 @@ def solve_in_ball(sums, ridge, ball, factor, solution, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     like = zeros_like(sums, width_of)
     limit, one = splat(ball, like), splat(1.0, like)
-    outside = mul(limit, mul(limit, splat(1 + 8 * np.finfo(sums.dtype).eps, like)))
+    outside = limit * (limit * splat(1 + 8 * np.finfo(sums.dtype).eps, like))
     extra = like
     for _ in range(MOST_ITERATIONS):
         square, slope = like, like
@@ -61,9 +57,9 @@ def solve_in_ball(sums, ridge, ball, factor, solution, factors_of, width_of):
             value = over_pivot(value, load(factor, (row_i + i) * w, like))
             store(solution, i * w, value)
             slope = fma(value, value, slope)
-        rise = mul(div(square, slope), sub(div(sqrt(square), limit), one))
-        extra = add(extra, below(outside, square, rise, like))
-        cholesky_solve(sums, add(ridge, extra), factor, solution, factors_of, width_of)
+        rise = square / slope * (sqrt(square) / limit - one)
+        extra = extra + below(outside, square, rise, like)
+        cholesky_solve(sums, ridge + extra, factor, solution, factors_of, width_of)
     project(solution, 0, ball, factors_of, width_of)
 
 
@@ -79,11 +75,11 @@ def cholesky_solve(sums, ridge, factor, solution, factors_of, width_of):
     """
     d, w = len(factors_of), len(width_of)
     like = zeros_like(sums, width_of)
-    half, left = mul(ridge, splat(0.5, like)), splat(16 * np.finfo(sums.dtype).eps, like)
+    half, left = ridge * splat(0.5, like), splat(16 * np.finfo(sums.dtype).eps, like)
     for j in range(d):
         row_j = j * (j + 1) // 2
-        value = add(load(sums, (row_j + j) * w, like), ridge)
-        rounding = mul(value, left)
+        value = load(sums, (row_j + j) * w, like) + ridge
+        rounding = value * left
         least = below(half, rounding, rounding, half)
         for k in range(j):
             entry = load(factor, (row_j + k) * w, like)

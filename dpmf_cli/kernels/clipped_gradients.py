@@ -12,26 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import Grouped, on_each_group, pad
+from dpmf_cli.core.compiled.lane_groups import of_all_groups, on_each_group
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import ITEMS, USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import (
-    add,
+    cast,
     clamp,
-    div,
     doubles,
     fma,
     load,
-    mul,
     splat,
     sqrt,
     store,
-    sub,
-    widen,
     zeros,
 )
-from dpmf_cli.kernels.releasing import GUARD, noise_lanes, release_row, store_within, within
+from dpmf_cli.kernels.releasing import GUARD, release_row, store_within, unit_and_lanes, within
+from dpmf_cli.kernels.sums import Columns
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 
@@ -50,20 +47,12 @@ class BatchStep(NamedTuple):
     item_limit: float = np.inf
 
 
-def _plain_step(
-    group: FactorLanes,
-    publish: Publish,
-    train: Ratings,
-    step: BatchStep,
-) -> None:
+def _plain_step(group: FactorLanes, publish: Publish, train: Ratings, step: BatchStep) -> None:
     """The plain twin. It measures the sums Σ e·q of all users, then Σ e·p of all items."""
     users, items, n_users = train.users, train.items, train.n_users
     p, q = group.rows("users")[users], group.rows("items")[items]
-    error = np.clip(
-        train.values[:, None] - group.effects(users, items)[:, : group.lanes],
-        -np.float32(step.bound),
-        np.float32(step.bound),
-    )
+    bound, residuals = np.float32(step.bound), train.values[:, None] - group.effects(users, items)
+    error = np.clip(residuals, -bound, bound)
     for f in range(group.factors):
         error -= p[:, f] * q[:, f]
     lengths = _plain_lengths(group.rows("users"))[users] + _plain_lengths(group.rows("items"))[items]
@@ -89,12 +78,7 @@ def _plain_lengths(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 @noisy_kernel(_plain_step)
-def step_batch(
-    group: FactorLanes,
-    noise: LaneNoise,
-    train: Ratings,
-    step: BatchStep,
-) -> None:
+def step_batch(group: FactorLanes, noise: LaneNoise, train: Ratings, step: BatchStep) -> None:
     """Takes one step of batch gradient descent, in place. Ratings in the same order give the same bytes.
 
         e   = clamp(r_ui − IAvg(i) − UAvg(u), ±bound) − p_u·q_i,  clamped to ±C/(‖p_u‖ + ‖q_i‖)
@@ -103,19 +87,13 @@ def step_batch(
 
     So ‖e·q_i‖ + ‖e·p_u‖ ≤ C: no rating moves the two sums by more than C. noise: unit (n_users + n_items, d)
     """
-    _step(
-        train.users,
-        train.items,
-        train.values,
-        BatchStep(*map(float, step)),
-        noise.unit.ravel(),
-        noise_lanes(noise, group.width),
-        *group.arguments,
-    )
+    noisy = unit_and_lanes(noise, group.width)
+    _step(Columns.of(train), BatchStep(*map(float, step)), *noisy, *group.arguments)
 
 
 @compiled(example(unit=lambda s: numbers((USERS + ITEMS) * s.d), regularization=1.0))
-def _step(users, items, values, step, unit, noise, P, Q, factors_of, width_of):
+def _step(ratings, step, unit, noise, P, Q, factors_of, width_of):
+    users, items, values, _ = ratings
     d, w = len(factors_of), len(width_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
     low, high = splat(-np.float32(step.bound), like), splat(np.float32(step.bound), like)
@@ -125,14 +103,14 @@ def _step(users, items, values, step, unit, noise, P, Q, factors_of, width_of):
     for x in range(len(values)):
         u, i = np.int64(users[x]), np.int64(items[x])
         p_at, q_at = u * row, i * row
-        residual = sub(splat(values[x], like), add(load(Q, q_at + d * w, like), load(P, p_at + d * w, like)))
+        residual = splat(values[x], like) - (load(Q, q_at + d * w, like) + load(P, p_at + d * w, like))
         error = clamp(residual, low, high)
         for f in range(d):
-            error = sub(error, mul(load(P, p_at + f * w, like), load(Q, q_at + f * w, like)))
-        most = div(limit, add(add(load(of_P, u * w, like), load(of_Q, i * w, like)), tiny))
-        move = widen(clamp(error, sub(like, most), most))
+            error = error - load(P, p_at + f * w, like) * load(Q, q_at + f * w, like)
+        most = limit / (load(of_P, u * w, like) + load(of_Q, i * w, like) + tiny)
+        move = cast(clamp(error, like - most, most), wide)
         for f in range(d):
-            p, q = widen(load(P, p_at + f * w, like)), widen(load(Q, q_at + f * w, like))
+            p, q = load(P, p_at + f * w, wide), load(Q, q_at + f * w, wide)
             p_to, q_to = (u * d + f) * w, (i * d + f) * w
             store(to_P, p_to, fma(move, q, load(to_P, p_to, wide)))
             store(to_Q, q_to, fma(move, p, load(to_Q, q_to, wide)))
@@ -146,12 +124,12 @@ def _release(P, sums, unit, noise, step, limit, factors_of, width_of):
     """Sets P ← (1 − γλ)·P + γ·(released sums), then projects each row to the L2 norm `limit`."""
     rate, keep = step.learning_rate, 1 - step.learning_rate * step.regularization
     d, w = len(factors_of), len(width_of)
-    like, wide = zeros(width_of), doubles(width_of)
+    wide = doubles(width_of)
     for r in range(len(unit) // d):
         at, moved = r * (d + 1) * w, sums[r * d * w : (r + 1) * d * w]
         release_row(moved, 1.0, unit, r * d, noise, factors_of, width_of)
         for f in range(d):
-            kept = mul(splat(keep, wide), widen(load(P, at + f * w, like)))
+            kept = splat(keep, wide) * load(P, at + f * w, wide)
             store(moved, f * w, fma(splat(rate, wide), load(moved, f * w, wide), kept))
         store_within(P, at, moved, limit, factors_of, width_of)
 
@@ -171,8 +149,9 @@ def _lengths(P, factors_of, width_of):
     return lengths
 
 
+@of_all_groups
 def clipped_item_gradients(
-    models: Grouped[FactorLanes], train: Ratings, sampled: NDArray[np.int64], clip: float
+    group: FactorLanes, train: Ratings, sampled: NDArray[np.int64], clip: float
 ) -> NDArray[np.float64]:
     """(n_items, d, E) Σ_u g_u·min(1, C/‖g_u‖) over the `sampled` users.
 
@@ -181,18 +160,13 @@ def clipped_item_gradients(
     Everything is in double precision: a user's part is at most C·(1 + 10⁻¹²), and sums are rounded by parts in 10¹⁶.
     In single precision one more user changes how the parts of all others are rounded, and moves sums by more than C.
     """
-    equal = np.ones(train.n_users)
-    return np.concatenate(
-        [
-            _clipped_sums(group, _users(group)[:, :-1], train, sampled, equal, clip)[0][..., : group.lanes]
-            for group in models.groups
-        ],
-        axis=-1,
-    )
+    own = group.padded("users")[:, :-1].astype(np.float64)
+    return _clipped_sums(group, own, train, sampled, np.ones(train.n_users), clip)[0]
 
 
+@of_all_groups
 def clipped_item_sums(
-    models: Grouped[FactorLanes],
+    group: FactorLanes,
     directions: NDArray[np.float64],
     train: Ratings,
     weights: NDArray[np.float64],
@@ -205,37 +179,28 @@ def clipped_item_sums(
 
     directions  (n_users, D, E) z; weights (n_users,) w; clip (E,) C. Precision as in `clipped_item_gradients`
     """
-    everybody, found = np.arange(train.n_users), []
-    for group in models.groups:
-        along, most = (pad(each[..., group.part], group.width, np.float64) for each in (directions, clip))
-        sums, left = _clipped_sums(group, along, train, everybody, weights, most)
-        found.append((sums[..., : group.lanes], left[:, : group.lanes]))
-    sums, left = (np.concatenate(each, axis=-1) for each in zip(*found, strict=True))
+    along, everybody = group.of_grid(directions, np.float64), np.arange(train.n_users)
+    sums, left = _clipped_sums(group, along, train, everybody, weights, clip)
     return sums, np.where(train.user_counts[:, None] > 0, left, 0.0)
-
-
-def _users(group: FactorLanes) -> NDArray[np.float32]:
-    """(n_users, d + 1, width) the users' factors and effects."""
-    return group.users.reshape(-1, group.factors + 1, group.width)
 
 
 def _clipped_sums(
     group: FactorLanes,
-    directions: NDArray[np.floating],
+    along: NDArray[np.floating],
     train: Ratings,
     sampled: NDArray[np.int64],
     weights: NDArray[np.float64],
     clip: float | NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(n_items, D, width) the sums of one group of models, and (n_users, width) the factors of the sampled users."""
-    sums = np.zeros((train.n_items, directions.shape[1], group.width))
+    """(n_items, D, lanes) the sums of one group of models, and (n_users, lanes) the factors of the sampled users.
+
+    along  (n_users, D, width) the directions
+    """
+    sums = np.zeros((train.n_items, along.shape[1], group.width))
     left = np.zeros((train.n_users, group.width))
-    items = group.items.reshape(train.n_items, group.factors + 1, group.width)
-    ratings = train.user_starts, train.items, train.values
-    most = np.broadcast_to(np.asarray(clip, np.float64), group.width).copy()
-    along = directions.astype(np.float64)
-    _add_clipped(sampled, *ratings, _users(group), items, along, weights, most, sums, left)
-    return sums, left
+    sides, most = (group.padded("users"), group.padded("items")), group.of_grid(clip, np.float64)
+    _add_clipped(sampled, Columns.of(train), *sides, along, weights, most, sums, left)
+    return sums[..., : group.lanes], left[:, : group.lanes]
 
 
 @on_each_group
@@ -260,11 +225,10 @@ def descend_items(
         left=np.zeros((USERS, 8)),
     )
 )
-def _add_clipped(sampled, starts, items, values, P, Q, directions, weights, clip, sums, left):
+def _add_clipped(sampled, ratings, P, Q, directions, weights, clip, sums, left):
+    _, items, values, starts = ratings
     d, w, count = P.shape[1] - 1, P.shape[2], directions.shape[1]
-    longest = 0
-    for u in sampled:
-        longest = max(longest, starts[u + 1] - starts[u])
+    longest = np.diff(starts).max()
     errors, own, along = np.empty((longest, w)), np.empty((d, w)), np.empty((count, w))
     squares, length, part = np.empty(w), np.empty(w), np.empty(w)
     for u in sampled:

@@ -22,11 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import pad
+from dpmf_cli.core.compiled.lane_groups import Group, pad
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import ITEMS, ROWS, USERS, example, numbers, triangle
-from dpmf_cli.kernels.lanes import add, clamp, doubles, fma, load, mul, splat, store, sub, total, widen, zeros
+from dpmf_cli.kernels.lanes import clamp, doubles, fma, load, splat, store, total
 from dpmf_cli.kernels.releasing import ANCHOR
+from dpmf_cli.kernels.sums import Columns
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 
@@ -69,20 +70,13 @@ def weighted_products(
     neighbours by more than their sensitivity.
     """
     out = np.zeros(triangle_size(ratings.n_items))
-    _weighted_products(
-        ratings.users,
-        ratings.items,
-        ratings.user_starts,
-        raters,
-        values,
-        weights,
-        out,
-    )
+    _weighted_products(Columns.of(ratings)._replace(values=values), raters, weights, out)
     return out
 
 
 @compiled(example(weights=[1.0, 0.5, 1.0, 0.25], out=np.zeros(triangle_size(ITEMS))))
-def _weighted_products(users, items, user_starts, raters, values, weights, out):
+def _weighted_products(ratings, raters, weights, out):
+    users, items, values, user_starts = ratings
     item_starts, positions = raters
     n_items = len(item_starts) - 1
     for i in range(n_items):
@@ -110,8 +104,8 @@ def mean_ratios(
 @compiled(example(covariance=triangle(ROWS), weight=1 + np.abs(triangle(ROWS)), n_items=ROWS))
 def _mean_ratios(covariance, weight, n_items, width_of):
     """Sums in float64. Complete vectors are summed lane by lane, the remaining entries of each row one by one."""
-    w, like = len(width_of), zeros(width_of)
-    products, squares = doubles(width_of), doubles(width_of)
+    w, wide = len(width_of), doubles(width_of)
+    products, squares = wide, wide
     product_on, square_on, product_off, square_off = 0.0, 0.0, 0.0, 0.0
     for i in range(n_items):
         x = place(i, i, n_items)
@@ -120,8 +114,8 @@ def _mean_ratios(covariance, weight, n_items, width_of):
         square_on += of * of
         whole = x + 1 + (end - x - 1) // w * w
         for y in range(x + 1, whole, w):
-            weights = widen(load(weight, y, like))
-            products = fma(weights, widen(load(covariance, y, like)), products)
+            weights = load(weight, y, wide)
+            products = fma(weights, load(covariance, y, wide), products)
             squares = fma(weights, weights, squares)
         for y in range(whole, end):
             of = np.float64(weight[y])
@@ -186,7 +180,7 @@ def measured_together(n_items: int) -> int:
 
 
 @dataclass(frozen=True)
-class Products:
+class Products(Group):
     """Inputs and releases of Σ_u w_u v_ui v_uj, for every pair of items i ≤ j and each of E models.
 
     Here v_ui = clamp(r_ui − items_i − users_u, [−B, B]).
@@ -195,7 +189,6 @@ class Products:
     weights   (n_users,) w
     items     (n_items, E) and users (n_users, E): what each model subtracts; or one column for all models
     clamp     B
-    part      the place of the models in the grid
     released  (E, size) float32: a packed triangle for each model, which `release_products` fills
     """
 
@@ -206,19 +199,12 @@ class Products:
     items: NDArray[np.float64]
     users: NDArray[np.float64]
     clamp: float
-    part: slice
     released: NDArray[np.float32]
-
-    @property
-    def groups(self) -> tuple["Products", ...]:
-        """This group alone."""
-        return (self,)
 
     @property
     def width(self) -> int:
         """How many lanes are summed, a power of two."""
-        models: int = self.items.shape[1]
-        return 1 << (models - 1).bit_length()
+        return 1 << int(self.items.shape[1] - 1).bit_length()
 
 
 def _plain_products(products: Products, publish: Publish) -> None:
@@ -237,50 +223,32 @@ def release_products(products: Products, noise: LaneNoise) -> None:
     """Sets released ← grid(Σ + noise) in float64, then rounds to float32; noise unit (size,)."""
     ratings, width = products.ratings, products.width
     _release_products(
-        ratings.users,
-        ratings.items,
-        products.values,
-        ratings.user_starts,
+        Columns.of(ratings)._replace(values=products.values),
         products.raters,
+        tuple(pad(each, width, np.float64).ravel() for each in (products.items, products.users)),
         products.weights,
-        pad(products.items, width, np.float64).ravel(),
-        pad(products.users, width, np.float64).ravel(),
         products.clamp,
         noise.unit,
         noise.scale,
         ANCHOR * noise.grid,
         products.released,
-        (0,) * width,
+        products.width_of,
     )
 
 
 @compiled(
     example(
         weights=[1.0, 0.5, 1.0, 0.25],
-        item_averages=lambda s: 3.5 + numbers(ITEMS * s.w),
-        user_averages=lambda s: numbers(USERS * s.w),
+        subtracted=lambda s: (3.5 + numbers(ITEMS * s.w), numbers(USERS * s.w)),
         unit=numbers(triangle_size(ITEMS)),
         scales=lambda s: np.linspace(0.3, 0.7, 2 * s.w),
         anchors=lambda s: np.full(2 * s.w, 1.5 * 2.0**22),
         out=lambda s: np.zeros((2 * s.w, triangle_size(ITEMS))),
     )
 )
-def _release_products(
-    users,
-    items,
-    values,
-    user_starts,
-    raters,
-    weights,
-    item_averages,
-    user_averages,
-    bound,
-    unit,
-    scales,
-    anchors,
-    out,
-    width_of,
-):
+def _release_products(ratings, raters, subtracted, weights, bound, unit, scales, anchors, out, width_of):
+    users, items, values, user_starts = ratings
+    item_averages, user_averages = subtracted
     item_starts, positions = raters
     n_items, w, like = len(item_starts) - 1, len(width_of), doubles(width_of)
     low, high = splat(-bound, like), splat(bound, like)
@@ -292,13 +260,13 @@ def _release_products(
             first = positions[x]
             user = np.int64(users[first])
             mean = load(user_averages, user * w, like)
-            left = sub(sub(splat(values[first], like), own), mean)
-            factor = mul(splat(weights[user], like), clamp(left, low, high))
+            left = splat(values[first], like) - own - mean
+            factor = splat(weights[user], like) * clamp(left, low, high)
             for y in range(first, user_starts[user + 1]):
                 at = np.int64(items[y]) * w
-                left = sub(sub(splat(values[y], like), load(item_averages, at, like)), mean)
-                term = mul(factor, clamp(left, low, high))
-                store(sums, at, add(load(sums, at, like), term))
+                left = splat(values[y], like) - load(item_averages, at, like) - mean
+                term = factor * clamp(left, low, high)
+                store(sums, at, load(sums, at, like) + term)
         row = place(i, i, n_items) - i
         for lane in range(len(out)):
             scale, anchor, released = scales[lane], anchors[lane], out[lane]

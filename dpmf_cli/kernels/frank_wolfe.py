@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import aligned, on_each_group, pad
+from dpmf_cli.core.compiled.lane_groups import Group, aligned, on_each_group, pad
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.covariance import Raters, triangle_size, weighted_products
 from dpmf_cli.kernels.examples import ITEMS, RATED, USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel
-from dpmf_cli.kernels.lanes import add, doubles, load, mul, narrow, splat, store, sub, widen, zeros
-from dpmf_cli.kernels.releasing import noise_lanes, released
-from dpmf_cli.kernels.sums import sums_by
+from dpmf_cli.kernels.lanes import doubles, load, splat, store
+from dpmf_cli.kernels.releasing import released, unit_and_lanes
+from dpmf_cli.kernels.sums import Columns, sums_by
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, Release, noisy_kernel
 
@@ -50,19 +50,8 @@ def step_towards(
     own       the ratings of the model's users
     singular  (E,) divisors of a·v
     """
-    _step(
-        own.user_starts,
-        own.items,
-        own.values,
-        group.users.reshape(-1, group.factors + 1, group.width),
-        group.items.reshape(-1, group.factors + 1, group.width),
-        step,
-        pad(singular[group.part], group.width, np.float64),
-        keep,
-        pull,
-        clip,
-        limit,
-    )
+    sides, divisors = (group.padded("users"), group.padded("items")), group.of_grid(singular, np.float64)
+    _step(Columns.of(own), *sides, step, divisors, keep, pull, clip, limit)
 
 
 @compiled(
@@ -75,12 +64,10 @@ def step_towards(
         pull=0.8,
     )
 )
-def _step(starts, items, values, P, Q, step, singular, keep, pull, clip, limit):
+def _step(ratings, P, Q, step, singular, keep, pull, clip, limit):
+    _, items, values, starts = ratings
     d, w = P.shape[1] - 1, P.shape[2]
-    longest = 0
-    for u in range(len(starts) - 1):
-        longest = max(longest, starts[u + 1] - starts[u])
-    rows, along, part = np.empty((longest, w)), np.empty(w), np.empty(w)
+    rows, along, part = np.empty((np.diff(starts).max(), w)), np.empty(w), np.empty(w)
     square, length = np.empty(w), np.empty(w)
     for u in range(len(starts) - 1):
         first, last = starts[u], starts[u + 1]
@@ -124,13 +111,12 @@ def side_by_side(n_items: int) -> int:
 
 
 @dataclass(frozen=True)
-class Grams:
+class Grams(Group):
     """The matrices of some ε of a grid.
 
     predicted  (n_ratings, WIDTH) float32 predictions of the models; unused lanes repeat the last model
     longest    the limit to which ‖a_u‖₂ is clipped, where a_u = predicted − ratings
     released   (ε, size) a packed triangle for each ε, which the kernel fills
-    part       the places of these ε in the grid
     """
 
     train: Ratings
@@ -138,12 +124,6 @@ class Grams:
     predicted: NDArray[np.float32]
     longest: float
     released: NDArray[np.float32]
-    part: slice
-
-    @property
-    def groups(self) -> tuple["Grams", ...]:
-        """This group alone: a kernel that takes the models of a grid also takes a single group."""
-        return (self,)
 
 
 def released_grams(
@@ -163,7 +143,7 @@ def released_grams(
             predicted[:] = pad(predictions[:, lanes], WIDTH)
             place = group.part.start + first
             part = slice(place, place + lanes.stop - first)
-            grams = Grams(train, raters, predicted, longest, room[: lanes.stop - first], part)
+            grams = Grams(part, train, raters, predicted, longest, room[: lanes.stop - first])
             noise.inside(release_grams, grams)
             yield from enumerate(grams.released, place)
 
@@ -194,20 +174,9 @@ def _plain_release(grams: Grams, publish: Publish) -> None:
 @noisy_kernel(_plain_release)
 def release_grams(grams: Grams, noise: LaneNoise) -> None:
     """Sets released ← grid(Σ_u a_u·a_uᵀ + noise) in float64, then rounds to float32; noise unit (size,)."""
-    train, raters = grams.train, grams.raters
-    _release_grams(
-        train.users,
-        train.items,
-        train.values,
-        train.user_starts,
-        raters,
-        grams.predicted.reshape(-1),
-        grams.longest,
-        noise.unit,
-        noise_lanes(noise, WIDTH),
-        grams.released,
-        (0,) * WIDTH,
-    )
+    predicted, noisy = grams.predicted.reshape(-1), unit_and_lanes(noise, WIDTH)
+    given = Columns.of(grams.train), grams.raters, predicted, grams.longest
+    _release_grams(*given, *noisy, grams.released, (0,) * WIDTH)
 
 
 @compiled(
@@ -218,7 +187,8 @@ def release_grams(grams: Grams, noise: LaneNoise) -> None:
         out=lambda s: np.zeros((s.w - 1, triangle_size(ITEMS))),
     )
 )
-def _release_grams(users, items, values, user_starts, raters, predicted, longest, unit, noise, out, width_of):
+def _release_grams(ratings, raters, predicted, longest, unit, noise, out, width_of):
+    users, items, values, user_starts = ratings
     w, wide = len(width_of), doubles(width_of)
     item_starts, positions = raters
     n_users, n_items = len(user_starts) - 1, len(item_starts) - 1
@@ -227,7 +197,7 @@ def _release_grams(users, items, values, user_starts, raters, predicted, longest
         square = wide
         for x in range(user_starts[u], user_starts[u + 1]):
             left = _left(predicted, values, x, width_of)
-            square = add(square, mul(left, left))
+            square = square + left * left
         store(weights, u * w, square)
     for x in range(len(weights)):
         ratio = longest / max(np.sqrt(weights[x]), longest)
@@ -238,14 +208,14 @@ def _release_grams(users, items, values, user_starts, raters, predicted, longest
         for x in range(item_starts[i], item_starts[i + 1]):
             first = positions[x]
             user = np.int64(users[first])
-            factor = mul(load(weights, user * w, wide), _left(predicted, values, first, width_of))
+            factor = load(weights, user * w, wide) * _left(predicted, values, first, width_of)
             for y in range(first, user_starts[user + 1]):
                 at = np.int64(items[y]) * w
-                product = mul(factor, _left(predicted, values, y, width_of))
-                store(sums, at, add(load(sums, at, wide), product))
+                product = factor * _left(predicted, values, y, width_of)
+                store(sums, at, load(sums, at, wide) + product)
         for j in range(i, n_items):
             clean = load(sums, j * w, wide)
-            store(noisy, j * w, narrow(released(clean, splat(unit[row + j - i], wide), noise, wide)))
+            store(noisy, j * w, released(clean, unit[row + j - i], noise, wide))
         for e in range(len(out)):
             for j in range(i, n_items):
                 out[e, row + j - i] = noisy[j * w + e]
@@ -255,5 +225,5 @@ def _release_grams(users, items, values, user_starts, raters, predicted, longest
 @compiled(inline="always")
 def _left(predicted, values, x, width_of):
     """Returns the models' predictions minus rating x, in float64."""
-    at = x * len(width_of)
-    return sub(widen(load(predicted, at, zeros(width_of))), splat(np.float64(values[x]), doubles(width_of)))
+    wide = doubles(width_of)
+    return load(predicted, x * len(width_of), wide) - splat(values[x], wide)

@@ -11,27 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import groups, on_each_group
+from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, groups, on_each_group
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import USERS, example, numbers
-from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side
+from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side, predicted
 from dpmf_cli.kernels.lanes import (
-    add,
+    cast,
     doubles,
     fma,
     lanes_where,
     load,
-    mul,
-    narrow,
+    plain_fma,
     prefetch,
     splat,
     store,
-    sub,
-    widen,
     zeros,
 )
-from dpmf_cli.kernels.plain_lanes import plain_fma
-from dpmf_cli.kernels.releasing import noise_lanes, released
+from dpmf_cli.kernels.releasing import released, unit_and_lanes
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 
@@ -69,39 +65,21 @@ def visits_of_all(train: Ratings, grid: int) -> SampledVisits:
 
 
 @dataclass(frozen=True)
-class DescentLanes:
+class DescentLanes(FactorLanes):
     """One group of models, with sums of gradients since each model's last step.
 
     The sums are Σ e·v for every user and Σ e·u for every item, with e = r − effects − u·v.
 
-    number        the place of the group among the groups of the grid
     sums, speeds  laid out like the factors of their side. A speed is the previous step; it is empty without momentum
     """
 
-    factors: FactorLanes
-    number: int
     momentum: np.float32
     sums: dict[Side, NDArray[np.float32]]
     speeds: dict[Side, NDArray[np.float32]]
 
-    @property
-    def part(self) -> slice:
-        """The place of these models in the grid."""
-        return self.factors.part
-
-    @property
-    def groups(self) -> tuple["DescentLanes", ...]:
-        """This group alone: a kernel that takes the models of a grid also takes a single group."""
-        return (self,)
-
-    def side(self, side: Side) -> NDArray[np.float32]:
-        """The factors of one side, as they lie in memory."""
-        return self.factors.users if side == "users" else self.factors.items
-
-    def rows(self, flat: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(rows, d, lanes) a view of factors, sums or speeds."""
-        factors = self.factors
-        return flat.reshape(-1, factors.factors + 1, factors.width)[:, :-1, : factors.lanes]
+    def rows_of(self, flat: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(rows, d, lanes) a view of sums or speeds."""
+        return flat.reshape(-1, self.factors + 1, self.width)[:, :-1, : self.lanes]
 
 
 class Descent:
@@ -111,17 +89,13 @@ class Descent:
     """
 
     def __init__(self, model: FactorModel, momentum: float) -> None:
-        self.groups = tuple(
-            _descent_lanes(group, number, momentum) for number, group in enumerate(model.groups)
-        )
+        def of(group: FactorLanes) -> DescentLanes:
+            sides: dict[Side, NDArray[np.float32]] = {"users": group.users, "items": group.items}
+            sums = {side: np.zeros_like(flat) for side, flat in sides.items()}
+            speeds = {side: np.zeros_like(flat if momentum else flat[:0]) for side, flat in sides.items()}
+            return DescentLanes(**vars(group), momentum=np.float32(momentum), sums=sums, speeds=speeds)
 
-
-def _descent_lanes(factors: FactorLanes, number: int, momentum: float) -> DescentLanes:
-    sides: dict[Side, NDArray[np.float32]] = {"users": factors.users, "items": factors.items}
-    sums = {side: np.zeros_like(flat) for side, flat in sides.items()}
-    empty = np.empty(0, np.float32)
-    speeds = {side: np.zeros_like(flat) if momentum else empty for side, flat in sides.items()}
-    return DescentLanes(factors, number, np.float32(momentum), sums, speeds)
+        self.groups = [of(group) for group in model.groups]
 
 
 @on_each_group
@@ -129,26 +103,9 @@ def sum_gradients(
     group: DescentLanes, visits: SampledVisits, first: int, last: int, *, of_users: bool = True
 ) -> None:
     """Adds e·u to the items' sums, and e·v to the users' if `of_users`, over the visits [first, last)."""
-    _add_gradients(
-        visits.users[first:last],
-        visits.items[first:last],
-        visits.values[first:last],
-        visits.bits[group.number][first:last],
-        group.sums["users"],
-        group.sums["items"],
-        of_users,
-        *group.factors.arguments,
-    )
-
-
-@on_each_group
-def step_side(group: DescentLanes, side: Side, rates: NDArray[np.floating], regularization: float) -> None:
-    """Sets u ← u + rate·(Σ e·v − λ·u) in the models with a rate above 0, and resets their sums. Other models wait.
-
-    u are the rows of the side, v those of the other. With momentum μ, a step also adds μ times the previous step.
-    rates (E,)
-    """
-    _step(group, side, rates, regularization)
+    bits = visits.bits[group.part.start // MAXIMUM_WIDTH]
+    ratings = (each[first:last] for each in (visits.users, visits.items, visits.values, bits))
+    _add_gradients(*ratings, group.sums["users"], group.sums["items"], of_users, *group.arguments)
 
 
 def _plain_step(
@@ -159,12 +116,12 @@ def _plain_step(
     steps = rate > 0
     if not steps.any():
         return
-    own, sums = group.rows(group.side(side)), group.rows(group.sums[side])
+    own, sums = group.rows(side), group.rows_of(group.sums[side])
     noisy = publish(np.where(steps, -sums, 0)).astype(np.float32)
     slope = plain_fma(np.full_like(rate, -regularization), own, -noisy)
     moved = plain_fma(rate, slope, own)
     if group.momentum:
-        speed = group.rows(group.speeds[side])
+        speed = group.rows_of(group.speeds[side])
         move = plain_fma(rate, slope, group.momentum * speed)
         moved = own + move
         speed[:] = np.where(steps, move, speed)
@@ -174,40 +131,42 @@ def _plain_step(
 
 @noisy_kernel(_plain_step)
 def step_noisy(
-    group: DescentLanes, noise: LaneNoise, side: Side, rates: NDArray[np.floating], regularization: float
+    group: DescentLanes,
+    noise: LaneNoise | None,
+    side: Side,
+    rates: NDArray[np.floating],
+    regularization: float,
 ) -> None:
     """Sets u ← u − rate·(grid(−Σ e·v + noise) + λ·u), otherwise as `step_side`; noise unit (rows, d).
 
     Sums are float32, so no ε is provable. Only published modes use this.
     """
-    _step(group, side, rates, regularization, noise)
-
-
-def _step(
-    group: DescentLanes,
-    side: Side,
-    rates: NDArray[np.floating],
-    regularization: float,
-    noise: LaneNoise | None = None,
-) -> None:
-    factors = group.factors
-    own = np.zeros(factors.width, np.float32)  # unused lanes wait
-    own[: factors.lanes] = rates[group.part]
+    own = np.zeros(group.width, np.float32)  # unused lanes wait
+    own[: group.lanes] = rates[group.part]
     if not own.any():
         return
     _step_rows(
-        group.side(side),
+        group.own_and_other(side)[0],
         group.sums[side],
         group.speeds[side],
         own,
         (own == 0).astype(np.float32),
         np.float32(regularization),
         group.momentum,
-        None if noise is None else noise.unit.ravel(),
-        None if noise is None else noise_lanes(noise, factors.width),
-        factors.factors_of,
-        factors.width_of,
+        *unit_and_lanes(noise, group.width),
+        group.factors_of,
+        group.width_of,
     )
+
+
+@on_each_group
+def step_side(group: DescentLanes, side: Side, rates: NDArray[np.floating], regularization: float) -> None:
+    """Sets u ← u + rate·(Σ e·v − λ·u) in the models with a rate above 0, and resets their sums. Other models wait.
+
+    u are the rows of the side, v those of the other. With momentum μ, a step also adds μ times the previous step.
+    rates (E,)
+    """
+    step_noisy.run(group, None, side, rates, regularization)
 
 
 @compiled(example(bits=[1, 3, 0, 65535, 255, 4, 77, 128], both=True))
@@ -223,10 +182,8 @@ def _add_gradients(users, items, values, bits, to_P, to_Q, both, P, Q, factors_o
         for at in range(ahead, ahead + d * w, FLOATS_OF_LINE):
             prefetch(Q, at)
             prefetch(to_Q, at)
-        dot = add(load(Q, q_at + d * w, like), load(P, p_at + d * w, like))
-        for f in range(d):
-            dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
-        error = mul(lanes_where(bits[x], like), sub(splat(values[x], like), dot))
+        left = splat(values[x], like) - predicted(p_at, q_at, P, Q, factors_of, width_of)
+        error = lanes_where(bits[x], like) * left
         if w == 1:  # the factors of one model lie side by side; with w > 1 the models of one factor do
             store(alone, 0, error)
             each = splat(alone[0], factors)
@@ -255,7 +212,7 @@ def _step_rows(P, to_P, speed, rates, waits, ridge, momentum, unit, noise, facto
     d, w = len(factors_of), len(width_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
     rate, wait = load(rates, 0, like), load(waits, 0, like)
-    go, weight, keep = sub(splat(np.float32(1), like), wait), splat(-ridge, like), splat(momentum, like)
+    go, weight, keep = splat(np.float32(1), like) - wait, splat(-ridge, like), splat(momentum, like)
     slow = fma(keep, go, wait)
     for r in range(len(P) // row):
         for f in range(d):
@@ -263,12 +220,12 @@ def _step_rows(P, to_P, speed, rates, waits, ridge, momentum, unit, noise, facto
             value, gathered = load(P, at, like), load(to_P, at, like)
             slope = gathered
             if unit is not None:
-                slope = narrow(released(widen(slope), splat(-unit[r * d + f], wide), noise, wide))
+                slope = cast(released(cast(slope, wide), -unit[r * d + f], noise, wide), like)
             slope = fma(weight, value, slope)
             if len(speed) > 0:
-                moved = fma(rate, slope, mul(slow, load(speed, at, like)))
+                moved = fma(rate, slope, slow * load(speed, at, like))
                 store(speed, at, moved)
                 store(P, at, fma(go, moved, value))
             else:
                 store(P, at, fma(rate, slope, value))
-            store(to_P, at, mul(wait, gathered))
+            store(to_P, at, wait * gathered)

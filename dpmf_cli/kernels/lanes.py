@@ -16,6 +16,11 @@ each width has its own machine code.
 
 Releases (`releasing`) and kernels of linear algebra also use float64 lanes (`doubles`), where they need the digits.
 
+`+`, `-`, `*`, `/` and `abs` work on two vectors of one type, as on numbers.
+
+Each operation is declared with a function that does the same on NumPy arrays (lanes,). Plain twins of compiled
+functions call these: all are the same IEEE operations, except the fused multiply-adds.
+
 Every operation here is one IEEE operation for each lane. It is a fused multiply-add where `fma` is written, and
 nothing is reassociated (no fast-math). So a lane's result does not depend on the width, on the other lanes of the
 vector, or on the CPU. A grid can be split, padded or refined without changing any result. The exception is numbers
@@ -27,6 +32,7 @@ A kernel itself sets this state of the processor after its last allocation, and 
 step. No line of Python runs in between, so nothing that interrupts Python can leave the state behind.
 """
 
+import operator
 import platform
 from typing import Any
 
@@ -35,10 +41,14 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.datamodel import models
-from numba.extending import register_model
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import lower_builtin, register_model
+from numpy.typing import NDArray
 
 from dpmf_cli.core.compiled.decorator import compiled, operation
-from dpmf_cli.kernels import plain_lanes
+
+Vector = NDArray[np.floating]
+"""A vector (lanes,) of plain twins."""
 
 
 class Lanes(types.Type):
@@ -64,14 +74,23 @@ def _number(lanes: Lanes) -> types.Float:
     return types.float32 if lanes.bits == 32 else types.float64
 
 
+def _in_array(array: Any, lanes: Lanes) -> Lanes | None:
+    """Returns the type that vectors of that width have in a flat array; None for an array without lanes."""
+    flat = isinstance(array, types.Array) and array.ndim == 1 and isinstance(array.dtype, types.Float)
+    return Lanes(lanes.width, array.dtype.bitwidth) if flat else None
+
+
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any, lanes: Lanes) -> Any:
-    """Returns the address of element `at` of a flat array, as a pointer to a vector of the array's type of number."""
+    """Returns the address of element `at` of a flat array, as a pointer to a vector."""
     data = context.make_array(array_type)(context, builder, value=array).data
     return builder.bitcast(builder.gep(data, [at]), _vector(lanes).as_pointer())
 
 
-def _is_flat(array: Any, lanes: Lanes) -> bool:
-    return isinstance(array, types.Array) and array.ndim == 1 and array.dtype == _number(lanes)
+def _converted(builder: Any, value: Any, of: Lanes, to: Lanes) -> Any:
+    """Emits a vector in another number type: unchanged, widened or rounded."""
+    if of.bits == to.bits:
+        return value
+    return (builder.fpext if of.bits < to.bits else builder.fptrunc)(value, _vector(to))
 
 
 def _instruction(name: str) -> Any:
@@ -83,49 +102,67 @@ def _instruction(name: str) -> Any:
     return codegen
 
 
-def _llvm(name: str, lanes: Lanes) -> Any:
-    """Returns the code that calls one of LLVM's own functions on all arguments, which are vectors of `lanes`."""
+def _llvm(name: str) -> Any:
+    """Returns the code that calls one of LLVM's own functions on all arguments, which are vectors of one type."""
 
     def codegen(context, builder, signature, arguments):
-        vector = _vector(lanes)
-        kind = ir.FunctionType(vector, [vector] * len(arguments))
+        lanes = signature.args[0]
+        kind = ir.FunctionType(_vector(lanes), [_vector(lanes)] * len(arguments))
         intrinsic_name = f"llvm.{name}.v{lanes.width}f{lanes.bits}"
         return builder.call(cgutils.get_or_insert_function(builder.module, kind, intrinsic_name), arguments)
 
     return codegen
 
 
-def _zero(lanes: Lanes) -> Any:
-    """Returns the code of a zero vector."""
+@infer_global(operator.add)
+@infer_global(operator.sub)
+@infer_global(operator.mul)
+@infer_global(operator.truediv)
+@infer_global(abs)
+class _OnLanes(AbstractTemplate):
+    """The type of an operator's result: that of its arguments, which are vectors of one type."""
 
-    def codegen(context, builder, signature, arguments):
-        return ir.Constant(_vector(lanes), [0.0] * lanes.width)
+    def generic(self, arguments, keywords):
+        lanes = arguments[0]
+        alike = isinstance(lanes, Lanes) and all(each == lanes for each in arguments)
+        return signature(lanes, *arguments) if alike else None
 
-    return codegen
+
+lower_builtin(operator.add, Lanes, Lanes)(_instruction("fadd"))
+lower_builtin(operator.sub, Lanes, Lanes)(_instruction("fsub"))
+lower_builtin(operator.mul, Lanes, Lanes)(_instruction("fmul"))
+lower_builtin(operator.truediv, Lanes, Lanes)(_instruction("fdiv"))
+lower_builtin(abs, Lanes)(_llvm("fabs"))
 
 
-@operation(plain_lanes.zeros)
+def _zero(context, builder, signature, arguments):
+    """Emits a zero vector."""
+    lanes = signature.return_type
+    return ir.Constant(_vector(lanes), [0.0] * lanes.width)
+
+
+@operation(lambda width_of: np.zeros(len(width_of), np.float32))
 def zeros(typingctx, width_of):
     """The zero vector with one float32 lane for each element of the tuple `width_of`."""
     lanes = Lanes(len(width_of))
-    return lanes(width_of), _zero(lanes)
+    return lanes(width_of), _zero
 
 
-@operation(plain_lanes.doubles)
+@operation(lambda width_of: np.zeros(len(width_of)))
 def doubles(typingctx, width_of):
     """The zero vector with one float64 lane for each element of the tuple `width_of`."""
     lanes = Lanes(len(width_of), 64)
-    return lanes(width_of), _zero(lanes)
+    return lanes(width_of), _zero
 
 
-@operation(plain_lanes.zeros_like)
+@operation(lambda array, width_of: np.zeros(len(width_of), array.dtype))
 def zeros_like(typingctx, array, width_of):
     """The zero vector with one lane for each element of the tuple `width_of`, in the number type of `array`."""
     lanes = Lanes(len(width_of), array.dtype.bitwidth)
-    return lanes(array, width_of), _zero(lanes)
+    return lanes(array, width_of), _zero
 
 
-@operation(plain_lanes.splat)
+@operation(lambda number, like: np.full_like(like, number))
 def splat(typingctx, number, like):
     """The vector whose lanes all hold `number`."""
 
@@ -140,35 +177,37 @@ def splat(typingctx, number, like):
     return like(number, like), codegen
 
 
-@operation(plain_lanes.load)
+@operation(lambda array, at, like: array[at : at + len(like)].astype(like.dtype))
 def load(typingctx, array, at, like):
-    """The vector at elements [at, at + width) of a flat array. Nothing checks the bounds."""
-    if not _is_flat(array, like):
-        return None
+    """Elements [at, at + width) of a flat array, in the number type of `like`. Nothing checks the bounds."""
+    kept = _in_array(array, like)
 
     def codegen(context, builder, signature, arguments):
-        value = builder.load(_pointer(context, builder, array, arguments[0], arguments[1], like))
-        value.align = like.bits // 8
-        return value
+        value = builder.load(_pointer(context, builder, array, arguments[0], arguments[1], kept))
+        value.align = kept.bits // 8
+        return _converted(builder, value, kept, like)
 
-    return like(array, types.int64, like), codegen
+    return (like(array, types.int64, like), codegen) if kept else None
 
 
-@operation(plain_lanes.store)
+def _plain_store(array: Vector, at: int, vector: Vector) -> None:
+    array[at : at + len(vector)] = vector
+
+
+@operation(_plain_store)
 def store(typingctx, array, at, vector):
-    """Writes a vector to elements [at, at + width) of a flat array. Nothing checks the bounds."""
-    if not _is_flat(array, vector):
-        return None
+    """Writes a vector to elements [at, at + width) of a flat array, in its number type. Nothing checks the bounds."""
+    kept = _in_array(array, vector)
 
     def codegen(context, builder, signature, arguments):
-        pointer = _pointer(context, builder, array, arguments[0], arguments[1], vector)
-        builder.store(arguments[2], pointer).align = vector.bits // 8
+        pointer = _pointer(context, builder, array, arguments[0], arguments[1], kept)
+        builder.store(_converted(builder, arguments[2], vector, kept), pointer).align = kept.bits // 8
         return context.get_dummy_value()
 
-    return types.void(array, types.int64, vector), codegen
+    return (types.void(array, types.int64, vector), codegen) if kept else None
 
 
-@operation(plain_lanes.prefetch)
+@operation(lambda array, at: None)
 def prefetch(typingctx, array, at):
     """Asks the CPU to bring the cache line of element `at` near; changes no value."""
 
@@ -184,37 +223,33 @@ def prefetch(typingctx, array, at):
     return types.void(array, types.int64), codegen
 
 
-@operation(plain_lanes.fma)
+def plain_fma(a: Vector, b: Vector, c: Vector) -> NDArray[np.float32]:
+    """`fma` of float32. The product is exact in float64, and one sum in 2²⁹ is rounded twice."""
+    return np.asarray((a.astype(np.float64) * b + c).astype(np.float32))
+
+
+def plain_dot(p: Vector, q: Vector) -> NDArray[np.float32]:
+    """(lanes,) Σ p·q over the rows of p and q (d, lanes), by one `fma` after the other, as kernels do, to the bit."""
+    dot = np.zeros(p.shape[1:], np.float32)
+    for each, other in zip(p, q, strict=True):
+        dot = plain_fma(each, other, dot)
+    return dot
+
+
+def _plain_fma(a: Vector, b: Vector, c: Vector) -> Vector:
+    """`fma`. For float64 it is computed in extended precision, if the machine has it."""
+    if a.dtype == np.float32:
+        return plain_fma(a, b, c)
+    return np.asarray((a.astype(np.longdouble) * b + c).astype(np.float64))
+
+
+@operation(_plain_fma)
 def fma(typingctx, a, b, c):
     """a·b + c in every lane, rounded once."""
-    return a(a, a, a), _llvm("fma", a)
+    return a(a, a, a), _llvm("fma")
 
 
-@operation(plain_lanes.add)
-def add(typingctx, a, b):
-    """a + b in every lane."""
-    return a(a, a), _instruction("fadd")
-
-
-@operation(plain_lanes.sub)
-def sub(typingctx, a, b):
-    """a − b in every lane."""
-    return a(a, a), _instruction("fsub")
-
-
-@operation(plain_lanes.mul)
-def mul(typingctx, a, b):
-    """a·b in every lane."""
-    return a(a, a), _instruction("fmul")
-
-
-@operation(plain_lanes.div)
-def div(typingctx, a, b):
-    """a / b in every lane."""
-    return a(a, a), _instruction("fdiv")
-
-
-@operation(plain_lanes.less_product)
+@operation(lambda a, b, c: c - a * b if a.dtype == np.float32 else _plain_fma(-a, b, c))
 def less_product(typingctx, a, b, c):
     """c − a·b in every lane. In float64 it is rounded once; in float32 the product is rounded first."""
 
@@ -222,12 +257,12 @@ def less_product(typingctx, a, b, c):
         a_, b_, c_ = arguments
         if a.bits == 32:
             return builder.fsub(c_, builder.fmul(a_, b_))
-        return _llvm("fma", a)(context, builder, signature, (builder.fneg(a_), b_, c_))
+        return _llvm("fma")(context, builder, signature, (builder.fneg(a_), b_, c_))
 
     return a(a, a, a), codegen
 
 
-@operation(plain_lanes.pivot_of)
+@operation(lambda square: np.sqrt(square) if square.dtype == np.float32 else 1 / np.sqrt(square))
 def pivot_of(typingctx, square):
     """The diagonal entry of a Cholesky factor, in every lane: √square in float32, 1/√square in float64.
 
@@ -235,7 +270,7 @@ def pivot_of(typingctx, square):
     """
 
     def codegen(context, builder, signature, arguments):
-        root = _llvm("sqrt", square)(context, builder, signature, arguments)
+        root = _llvm("sqrt")(context, builder, signature, arguments)
         if square.bits == 32:
             return root
         return builder.fdiv(ir.Constant(_vector(square), [1.0] * square.width), root)
@@ -243,65 +278,35 @@ def pivot_of(typingctx, square):
     return square(square), codegen
 
 
-@operation(plain_lanes.over_pivot)
+@operation(lambda a, pivot: a / pivot if a.dtype == np.float32 else a * pivot)
 def over_pivot(typingctx, a, pivot):
     """a/√square in every lane, where `pivot` is `pivot_of(square)`."""
     return a(a, a), _instruction("fdiv" if a.bits == 32 else "fmul")
 
 
-@operation(plain_lanes.sqrt)
+@operation(np.sqrt)
 def sqrt(typingctx, a):
     """√a in every lane."""
-    return a(a), _llvm("sqrt", a)
+    return a(a), _llvm("sqrt")
 
 
-@operation(plain_lanes.widen)
-def widen(typingctx, a):
-    """The float32 lanes of `a` as float64 lanes."""
-    wide = Lanes(a.width, 64)
-
-    def codegen(context, builder, signature, arguments):
-        return builder.fpext(arguments[0], _vector(wide))
-
-    return wide(a), codegen
-
-
-@operation(plain_lanes.narrow)
-def narrow(typingctx, a):
-    """The float64 lanes of `a` rounded to float32 lanes."""
-    short = Lanes(a.width)
-
-    def codegen(context, builder, signature, arguments):
-        return builder.fptrunc(arguments[0], _vector(short))
-
-    return short(a), codegen
-
-
-@operation(plain_lanes.cast)
+@operation(lambda a, like: a.astype(like.dtype))
 def cast(typingctx, a, like):
     """The lanes of `a` in the number type of `like`: unchanged, widened or rounded."""
 
     def codegen(context, builder, signature, arguments):
-        if a.bits == like.bits:
-            return arguments[0]
-        return (builder.fpext if a.bits < like.bits else builder.fptrunc)(arguments[0], _vector(like))
+        return _converted(builder, arguments[0], a, like)
 
     return like(a, like), codegen
 
 
-@operation(plain_lanes.rint)
+@operation(np.rint)
 def rint(typingctx, a):
     """The nearest whole number in every lane. Of two equally near, it is the even one."""
-    return a(a), _llvm("rint", a)
+    return a(a), _llvm("rint")
 
 
-@operation(plain_lanes.magnitude)
-def magnitude(typingctx, a):
-    """|a| in every lane."""
-    return a(a), _llvm("fabs", a)
-
-
-@operation(plain_lanes.total)
+@operation(lambda a: float(sum(a.astype(np.float64))))
 def total(typingctx, a):
     """The sum of the lanes as a float64. Lanes are added one after the other."""
 
@@ -317,7 +322,12 @@ def total(typingctx, a):
     return types.float64(a), codegen
 
 
-@operation(plain_lanes.clamp)
+def _plain_clamp(a: Vector, low: Vector, high: Vector) -> Vector:
+    a = np.where(a < low, low, a)
+    return np.where(a > high, high, a)
+
+
+@operation(_plain_clamp)
 def clamp(typingctx, a, low, high):
     """min(max(a, low), high) in every lane; `low` and `high` are vectors."""
 
@@ -329,7 +339,7 @@ def clamp(typingctx, a, low, high):
     return a(a, a, a), codegen
 
 
-@operation(plain_lanes.times_power)
+@operation(lambda a, n: (a.view(np.int32) + (n.view(np.int32) << 23)).view(np.float32))
 def times_power(typingctx, a, n):
     """a·2ⁿ in every float32 lane; the result must be a normal number.
 
@@ -345,7 +355,7 @@ def times_power(typingctx, a, n):
     return (a(a, a), codegen) if a.bits == 32 else None
 
 
-@operation(plain_lanes.below)
+@operation(lambda a, b, x, y: np.where(a < b, x, y))
 def below(typingctx, a, b, x, y):
     """x where a < b, else y, in every lane."""
 
@@ -356,7 +366,7 @@ def below(typingctx, a, b, x, y):
     return a(a, a, a, a), codegen
 
 
-@operation(plain_lanes.any_below)
+@operation(lambda a, b: bool((a < b).any()))
 def any_below(typingctx, a, b):
     """Whether a < b in at least one lane. If not, a branch may skip work that would change no lane."""
 
@@ -367,7 +377,7 @@ def any_below(typingctx, a, b):
     return types.boolean(a, a), codegen
 
 
-@operation(plain_lanes.lanes_where)
+@operation(lambda bits, like: (int(bits) >> np.arange(len(like)) & 1).astype(like.dtype))
 def lanes_where(typingctx, bits, like):
     """1 in lane e where bit e of the uint16 `bits` is set, else 0."""
 
@@ -431,7 +441,7 @@ def exponential(x, width_of):
     x = clamp(x, splat(np.float32(-87), like), like)
     magic = splat(np.float32(12582912), like)  # 1.5·2²³: a sum with it is rounded to a whole number
     shifted = fma(x, splat(np.float32(1.44269504), like), magic)
-    n = sub(shifted, magic)
+    n = shifted - magic
     r = fma(n, splat(np.float32(-0.693359375), like), x)
     r = fma(n, splat(np.float32(2.12194440e-4), like), r)
     y = splat(np.float32(1.9875691500e-4), like)
@@ -440,5 +450,5 @@ def exponential(x, width_of):
     y = fma(y, r, splat(np.float32(4.1665795894e-2), like))
     y = fma(y, r, splat(np.float32(1.6666665459e-1), like))
     y = fma(y, r, splat(np.float32(5.0000001201e-1), like))
-    y = add(fma(y, mul(r, r), r), splat(np.float32(1), like))
+    y = fma(y, r * r, r) + splat(np.float32(1), like)
     return times_power(y, shifted)

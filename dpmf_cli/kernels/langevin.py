@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import pad
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import ITEMS, RATED, USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, Side
-from dpmf_cli.kernels.lanes import doubles, load, splat, store
-from dpmf_cli.kernels.releasing import noise_lanes, released
+from dpmf_cli.kernels.lanes import doubles, load, store
+from dpmf_cli.kernels.releasing import released, unit_and_lanes
+from dpmf_cli.kernels.sums import Columns
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 
@@ -106,30 +106,26 @@ def langevin_round(
     noise  unit (2·n_ratings + n_users + n_items, d + 1), in the order of `roots`
     roots  from `visits_between`
     """
-    _round(
-        train.users,
-        train.items,
-        train.values,
-        roots,
-        noise.unit.ravel(),
-        noise_lanes(noise, group.width),
-        pad(of.drift[group.part], group.width, np.float64),
-        pad(of.decay["users"][..., group.part], group.width, np.float64).ravel(),
-        pad(of.decay["items"][..., group.part], group.width, np.float64).ravel(),
-        *group.arguments,
-    )
+    each = of.drift, of.decay["users"], of.decay["items"]
+    multipliers = tuple(group.of_grid(one, np.float64).ravel() for one in each)
+    noisy = unit_and_lanes(noise, group.width)
+    _round(Columns.of(train), roots, *noisy, multipliers, *group.arguments)
 
 
 @compiled(
     example(
         roots=np.sqrt(np.arange(2 * len(RATED) + USERS + ITEMS) % 5),
         unit=lambda s: numbers((2 * len(RATED) + USERS + ITEMS) * (s.d + 1)),
-        drift=lambda s: np.linspace(0, 0.1, s.w),
-        of_users=lambda s: np.abs(numbers(USERS * s.row)) / 10,
-        of_items=lambda s: np.abs(numbers(ITEMS * s.row)) / 10,
+        multipliers=lambda s: (
+            np.linspace(0, 0.1, s.w),
+            np.abs(numbers(USERS * s.row)) / 10,
+            np.abs(numbers(ITEMS * s.row)) / 10,
+        ),
     )
 )
-def _round(users, items, values, roots, unit, noise, drift, of_users, of_items, P, Q, factors_of, width_of):
+def _round(ratings, roots, unit, noise, multipliers, P, Q, factors_of, width_of):
+    users, items, values, _ = ratings
+    drift, of_users, of_items = multipliers
     d, w, n = len(factors_of), len(width_of), len(values)
     row, dot = (d + 1) * w, np.empty(w)
     for x in range(n):
@@ -168,6 +164,6 @@ def _shake(P, at, root, unit, place, noise, factors_of, width_of):
     for f in range(d + 1):
         for e in range(w):
             clean[e] = P[at + f * w + e] / root
-        store(clean, 0, released(load(clean, 0, wide), splat(unit[place * (d + 1) + f], wide), noise, wide))
+        store(clean, 0, released(load(clean, 0, wide), unit[place * (d + 1) + f], noise, wide))
         for e in range(w):
             P[at + f * w + e] = np.float32(clean[e] * root)

@@ -5,33 +5,30 @@ computed when needed and never stored, because an array of weights would be as l
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import LaneValues, on_each_group, pad
+from dpmf_cli.core.compiled.lane_groups import LaneValues, of_all_groups, on_each_group
 from dpmf_cli.core.ratings import UserMajor
-from dpmf_cli.kernels.als import BLOCK, PART, PREFETCHED, add_products
+from dpmf_cli.kernels.als import BLOCK, PREFETCHED, add_products
 from dpmf_cli.kernels.cholesky import cholesky_solve
 from dpmf_cli.kernels.examples import RATED, example, mixture_constants, numbers
-from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side
+from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side, plus_dot
 from dpmf_cli.kernels.lanes import (
-    add,
     below,
-    div,
+    cast,
     doubles,
     exponential,
     flush_denormals,
     fma,
     load,
-    mul,
     prefetch,
     restore_denormals,
     splat,
     store,
-    sub,
-    widen,
     zeros,
 )
 
@@ -58,38 +55,42 @@ class Mixture:
 
     def constants(self, group: FactorLanes) -> NDArray[np.float32]:
         """Flat (K, 3, width): ln(π_k/σ_k), −1/(2σ_k²), and 1/(12σ_k²) of each model of a group."""
-        proportions, variances = self.proportions[:, group.part], self.variances[:, group.part]
         with np.errstate(divide="ignore"):  # a component that has died out
-            height = np.maximum(np.log(proportions) - np.log(variances) / 2, -1e30)
-        stacked = np.stack([height, -0.5 / variances, REFERENCE / variances], axis=1)
-        return pad(stacked, group.width).ravel()
+            height = np.maximum(np.log(self.proportions) - np.log(self.variances) / 2, -1e30)
+        stacked = np.stack([height, -0.5 / self.variances, REFERENCE / self.variances], axis=1)
+        return group.of_grid(stacked).ravel()
 
 
-@dataclass(frozen=True)
-class SideMessages:
-    """The ratings of one side's rows, one row after the other, where each model has its own value of a rating.
+class MessagesByRow(NamedTuple):
+    """Ratings, one row of one side after the other, where each model has its own value of a rating.
 
-    starts  (rows + 1,) offsets
-    others  (n,) int32, each rating's row of the other side
-    places  (n,) int32, the place of each rating's values
+    starts (rows + 1,); others (n,) int32 each rating's row of the other side; places (n,) int32 where its values are
     """
 
-    side: Side
     starts: NDArray[np.int64]
     others: NDArray[np.int32]
     places: NDArray[np.int32]
 
 
+@dataclass(frozen=True)
+class SideMessages:
+    """The ratings of one side's rows."""
+
+    side: Side
+    rows: MessagesByRow
+
+
 def by_user(pairs: UserMajor) -> SideMessages:
     """Returns the messages for users' rows."""
-    return SideMessages("users", pairs.user_starts, pairs.items, np.arange(len(pairs), dtype=np.int32))
+    places = np.arange(len(pairs), dtype=np.int32)
+    return SideMessages("users", MessagesByRow(pairs.user_starts, pairs.items, places))
 
 
 def by_item(pairs: UserMajor) -> SideMessages:
     """Returns the messages for items' rows."""
     places = np.argsort(pairs.items, kind="stable").astype(np.int32)
     starts = np.concatenate([[0], np.cumsum(pairs.item_counts)])
-    return SideMessages("items", starts, pairs.users[places], places)
+    return SideMessages("items", MessagesByRow(starts, pairs.users[places], places))
 
 
 @on_each_group
@@ -113,21 +114,15 @@ def solve_mixture(
     """
     if not active[group.part].any():
         return
-    own, other = group.own_and_other(messages.side)
     _solve(
-        messages.starts,
-        messages.others,
-        messages.places,
+        messages.rows,
         values.of(group.part).reshape(-1),
-        own,
-        other,
+        *group.own_and_other(messages.side),
         mixture.constants(group),
         np.float32(regularization),
-        pad(active[group.part], group.width),
-        group.factors_of,
-        group.width_of,
+        group.of_grid(active),
         mixture.components_of,
-        (0,) * min(PART, group.width),
+        *group.shapes,
     )
 
 
@@ -139,24 +134,13 @@ def solve_mixture(
     )
 )
 def _solve(
-    starts,
-    others,
-    places,
-    values,
-    P,
-    Q,
-    constants,
-    regularization,
-    active,
-    factors_of,
-    width_of,
-    components_of,
-    part_of,
+    messages, values, P, Q, constants, regularization, active, components_of, factors_of, width_of, part_of
 ):
     """Solves rows of P given Q, by blocks of ratings and parts of the lanes as in `als._solve`.
 
     `block` holds the factors and targets of a block's ratings; `weighted` holds the factors times w.
     """
+    starts, others, places = messages
     d, w, v, components = len(factors_of), len(width_of), len(part_of), len(components_of)
     row, like, part = (d + 1) * w, zeros(width_of), zeros(part_of)
     entries, last = d * (d + 3) // 2, len(others) - 1
@@ -185,7 +169,7 @@ def _solve(
                 target = _target(values, places[first + k], own, Q, q_at, factors_of, width_of)
                 weight = load(constants, 2 * w, like)
                 if components > 1:
-                    error = _error(target, P, p_at, Q, q_at, factors_of, width_of)
+                    error = target - plus_dot(zeros(width_of), p_at, q_at, P, Q, factors_of, width_of)
                     _responsibilities(error, constants, gamma, width_of, components_of)
                     weight = zeros(width_of)
                     for c in range(components):
@@ -193,7 +177,7 @@ def _solve(
                 for f in range(d):
                     q = load(Q, q_at + f * w, like)
                     store(block, k * row + f * w, q)
-                    store(weighted, k * row + f * w, mul(weight, q))
+                    store(weighted, k * row + f * w, weight * q)
                 store(block, k * row + d * w, target)
             for k in range(members * row, BLOCK * row):
                 block[k] = 0
@@ -205,7 +189,7 @@ def _solve(
             cholesky_solve(of_lanes, ridge, factor, solution, factors_of, part_of)
             for i in range(d):
                 at, value = p_at + i * w + lane, load(solution, i * v, part)
-                value = below(mul(value, value), negligible, part, value)
+                value = below(value * value, negligible, part, value)
                 store(P, at, below(moving, half, load(P, at, part), value))
     restore_denormals(before)
 
@@ -224,44 +208,21 @@ def mixture_sums(
     sums = np.zeros((2, *mixture.variances.shape))
     for group in model.groups:
         if active[group.part].any():
-            sums[..., group.part] = _group_sums(group, messages, values.of(group.part), mixture)
+            own, out = values.of(group.part).reshape(-1), np.zeros((*sums.shape[:2], group.width))
+            constants, components_of = mixture.constants(group), mixture.components_of
+            _sums(messages.rows, own, constants, out.reshape(-1), components_of, *group.arguments)
+            sums[..., group.part] = out[..., : group.lanes]
     return sums[0], sums[1]
 
 
-def _group_sums(
-    group: FactorLanes, messages: SideMessages, values: NDArray[np.float32], mixture: Mixture
-) -> NDArray[np.float64]:
-    """(2, K, lanes) `mixture_sums` of one group; values (n, width)."""
-    components = len(mixture.variances)
-    sums = np.zeros(2 * components * group.width)
-    _sums(
-        messages.starts,
-        messages.others,
-        messages.places,
-        values.reshape(-1),
-        mixture.constants(group),
-        sums,
-        mixture.components_of,
-        *group.arguments,
-    )
-    return sums.reshape(2, components, group.width)[:, :, : group.lanes]
-
-
-def residual_variances(model: FactorModel, pairs: UserMajor, values: LaneValues) -> NDArray[np.float64]:
+@of_all_groups
+def residual_variances(group: FactorLanes, pairs: UserMajor, values: LaneValues) -> NDArray[np.float64]:
     """(E,) the variance of ratings minus averages, over all ratings; 0 if there are no ratings."""
-    if not len(pairs):
-        return np.zeros(sum(group.lanes for group in model.groups))
-    return np.concatenate([_variances(group, pairs, values.of(group.part)) for group in model.groups])
-
-
-def _variances(group: FactorLanes, pairs: UserMajor, values: NDArray[np.float32]) -> NDArray[np.float64]:
-    """(lanes,) `residual_variances` of one group; values (n, width)."""
-    moments = np.zeros(group.width)
+    moments, own = np.zeros(group.width), values.of(group.part).reshape(-1)
     for power in (1, 2):
         means, moments = moments, np.zeros(group.width)
-        flat = values.reshape(-1)
-        _moments(pairs.users, pairs.items, flat, means, power == 2, moments, *group.arguments)
-        moments /= len(pairs)
+        _moments(pairs.users, pairs.items, own, means, power == 2, moments, *group.arguments)
+        moments /= max(len(pairs), 1)
     return moments[: group.lanes]
 
 
@@ -281,8 +242,8 @@ def _moments(users, items, values, means, squared, out, P, Q, factors_of, width_
     for x in range(len(users)):
         own = load(P, np.int64(users[x]) * row + d * w, like)
         target = _target(values, x, own, Q, np.int64(items[x]) * row, factors_of, width_of)
-        left = sub(widen(target), mean)
-        total = add(total, mul(left, left) if squared else left)
+        left = cast(target, mean) - mean
+        total = total + (left * left if squared else left)
     store(out, 0, total)
 
 
@@ -293,9 +254,10 @@ def _moments(users, items, values, means, squared, out, P, Q, factors_of, width_
         out=lambda s: np.zeros(2 * s.k * s.w),
     )
 )
-def _sums(starts, others, places, values, constants, out, components_of, P, Q, factors_of, width_of):
+def _sums(messages, values, constants, out, components_of, P, Q, factors_of, width_of):
+    starts, others, places = messages
     d, w, components = len(factors_of), len(width_of), len(components_of)
-    row, like = (d + 1) * w, zeros(width_of)
+    row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
     gamma, sums = np.empty(components * w, np.float32), np.empty(2 * components * w, np.float32)
     for r in range(len(starts) - 1):
         sums[:] = 0
@@ -303,17 +265,16 @@ def _sums(starts, others, places, values, constants, out, components_of, P, Q, f
         for x in range(starts[r], starts[r + 1]):
             q_at = np.int64(others[x]) * row
             target = _target(values, places[x], own, Q, q_at, factors_of, width_of)
-            error = _error(target, P, r * row, Q, q_at, factors_of, width_of)
+            error = target - plus_dot(zeros(width_of), r * row, q_at, P, Q, factors_of, width_of)
             _responsibilities(error, constants, gamma, width_of, components_of)
-            square = mul(error, error)
+            square = error * error
             for k in range(components):
                 part = load(gamma, k * w, like)
-                store(sums, k * w, add(load(sums, k * w, like), part))
+                store(sums, k * w, load(sums, k * w, like) + part)
                 at = (components + k) * w
                 store(sums, at, fma(part, square, load(sums, at, like)))
         for k in range(2 * components):  # rows are added up in float64: there may be millions of ratings
-            wide = widen(load(sums, k * w, like))
-            store(out, k * w, add(load(out, k * w, wide), wide))
+            store(out, k * w, load(out, k * w, wide) + load(sums, k * w, wide))
 
 
 @compiled()
@@ -321,23 +282,14 @@ def _target(values, place, own, Q, q_at, factors_of, width_of):
     """Returns a rating minus the averages; `own` is the average of the row."""
     d, w = len(factors_of), len(width_of)
     like = zeros(width_of)
-    return sub(load(values, np.int64(place) * w, like), add(own, load(Q, q_at + d * w, like)))
-
-
-@compiled()
-def _error(target, P, p_at, Q, q_at, factors_of, width_of):
-    d, w = len(factors_of), len(width_of)
-    like, dot = zeros(width_of), zeros(width_of)
-    for f in range(d):
-        dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
-    return sub(target, dot)
+    return load(values, np.int64(place) * w, like) - (own + load(Q, q_at + d * w, like))
 
 
 @compiled()
 def _responsibilities(error, constants, gamma, width_of, components_of):
     """Sets gamma (K, width) to the posterior probabilities of the components at an error. Equation 10."""
     w, components = len(width_of), len(components_of)
-    like, square = zeros(width_of), mul(error, error)
+    like, square = zeros(width_of), error * error
     largest = splat(np.float32(-3e38), like)
     for k in range(components):
         log = fma(load(constants, (3 * k + 1) * w, like), square, load(constants, 3 * k * w, like))
@@ -345,8 +297,8 @@ def _responsibilities(error, constants, gamma, width_of, components_of):
         largest = below(largest, log, log, largest)
     whole = zeros(width_of)
     for k in range(components):
-        part = exponential(sub(load(gamma, k * w, like), largest), width_of)
+        part = exponential(load(gamma, k * w, like) - largest, width_of)
         store(gamma, k * w, part)
-        whole = add(whole, part)
+        whole = whole + part
     for k in range(components):
-        store(gamma, k * w, div(load(gamma, k * w, like), whole))
+        store(gamma, k * w, load(gamma, k * w, like) / whole)

@@ -15,7 +15,7 @@ from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.covariance import place
 from dpmf_cli.kernels.examples import ITEMS, RATED, example, numbers
-from dpmf_cli.kernels.lanes import add, below, div, doubles, fma, load, mul, splat, sqrt, store, sub
+from dpmf_cli.kernels.lanes import below, doubles, fma, load, splat, sqrt, store
 
 LEAST_PIVOT = 0.1
 """A neighbour is left out if the nearer neighbours leave less than this fraction of its variance unexplained."""
@@ -201,16 +201,16 @@ def _interpolate(items, neighbours, rated, residuals, covariance, n_items, ridge
             store(system, a * row + a * w, root)
             for b in range(a + 1, count + 1):
                 b = b if b < count else k
-                value = div(_eliminated(system, a, b, row, like, w), root)
+                value = _eliminated(system, a, b, row, like, w) / root
                 store(system, a * row + b * w, below(limit, pivot, value, like))
         total = like
         for a in range(count - 1, -1, -1):
             weight = load(system, a * row + k * w, like)
             for b in range(a + 1, count):
-                weight = sub(weight, mul(load(system, a * row + b * w, like), load(weights, b * w, like)))
-            weight = div(weight, load(system, a * row + a * w, like))
+                weight = weight - load(system, a * row + b * w, like) * load(weights, b * w, like)
+            weight = weight / load(system, a * row + a * w, like)
             store(weights, a * w, weight)
-            total = add(total, mul(weight, load(own, a * w, like)))
+            total = total + weight * load(own, a * w, like)
         store(sums, 0, total)
         out[first:last] = sums[: last - first]
     return out
@@ -221,8 +221,8 @@ def _eliminated(system, a, b, row, like, w):
     """Returns element (a, b) of `system` after the rows above a are eliminated."""
     value = load(system, a * row + b * w, like)
     for c in range(a):
-        taken = mul(load(system, c * row + a * w, like), load(system, c * row + b * w, like))
-        value = sub(value, taken)
+        taken = load(system, c * row + a * w, like) * load(system, c * row + b * w, like)
+        value = value - taken
     return value
 
 

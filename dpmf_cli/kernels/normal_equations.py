@@ -18,36 +18,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import Grouped, on_each_group, pad
+from dpmf_cli.core.compiled.lane_groups import of_all_groups, on_each_group
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.kernels.als import BLOCK, PART, PREFETCHED, SideRatings, add_products
+from dpmf_cli.kernels.als import BLOCK, PREFETCHED, SideRatings, add_products
 from dpmf_cli.kernels.examples import BY_ITEM, ITEM_STARTS, ITEMS, RATERS, USERS, example, numbers
-from dpmf_cli.kernels.factors import FactorLanes
+from dpmf_cli.kernels.factors import FactorLanes, plus_dot
 from dpmf_cli.kernels.lanes import (
     below,
-    cast,
     clamp,
-    div,
     doubles,
     fma,
     load,
-    mul,
     prefetch,
     splat,
     sqrt,
     store,
-    sub,
-    zeros,
 )
-
-
-class WeightLanes(NamedTuple):
-    """The weights of ratings in the lanes of a group, flat: √users, √items, `ranks`, `last`; these may be empty."""
-
-    user_roots: NDArray[np.float64]
-    item_roots: NDArray[np.float64]
-    ranks: NDArray[np.float64]
-    last: NDArray[np.float64]
+from dpmf_cli.kernels.sums import Columns
 
 
 @dataclass(frozen=True)
@@ -62,14 +49,6 @@ class RatingWeights:
     items: NDArray[np.float64]
     ranks: NDArray[np.float64] | None = None
     last: NDArray[np.float64] | None = None
-
-    def of_group(self, group: FactorLanes) -> WeightLanes:
-        part, width = group.part, group.width
-        roots = (pad(np.sqrt(own[:, part]), width, np.float64).ravel() for own in (self.users, self.items))
-        if self.ranks is None or self.last is None:
-            return WeightLanes._make((*roots, np.empty(0), np.empty(0)))
-        places = (pad(own[:, part], width, np.float64).ravel() for own in (self.ranks, self.last))
-        return WeightLanes._make((*roots, *places))
 
 
 def last_ranks(train: Ratings, ranks: NDArray[np.float64], most: int) -> NDArray[np.float64]:
@@ -123,6 +102,17 @@ class Residuals:
     vector: PerModel = math.inf
 
 
+class PartLanes(NamedTuple):
+    """The parts of all users in the lanes of a group, as kernels take them: flat weights, then `Residuals`."""
+
+    user_roots: NDArray[np.float64]
+    item_roots: NDArray[np.float64]
+    ranks: NDArray[np.float64]
+    last: NDArray[np.float64]
+    bound: NDArray[np.float64]
+    after_factors: bool
+
+
 @dataclass(frozen=True)
 class UserParts:
     """The parts of all users: the ratings, the same ratings `by_item`, each rating's weight, and its residual."""
@@ -131,6 +121,13 @@ class UserParts:
     by_item: SideRatings
     weights: RatingWeights
     residuals: Residuals = Residuals()
+
+    def of_group(self, group: FactorLanes) -> PartLanes:
+        given, nothing = self.weights, np.empty((0, group.part.stop))
+        ranks, last = (nothing if each is None else each for each in (given.ranks, given.last))
+        each = np.sqrt(given.users), np.sqrt(given.items), ranks, last, self.residuals.bound
+        lanes = (group.of_grid(one, np.float64).ravel() for one in each)
+        return PartLanes._make((*lanes, self.residuals.after_factors))
 
 
 @on_each_group
@@ -147,39 +144,33 @@ def shorten_users(group: FactorLanes, limit: PerModel) -> None:
         with np.errstate(invalid="ignore", over="ignore"):
             wide = some.astype(np.float64)
             length = np.sqrt((wide * wide).sum(axis=1, keepdims=True))
-            most = _lanes_of(limit, group) * (1 - 2.0**-22)
+            most = group.of_grid(limit, np.float64)[: group.lanes] * (1 - 2.0**-22)
             shorter = wide * np.minimum(1, most / np.maximum(length, 1e-300))
         some[:] = np.where(np.isfinite(length), shorter, 0)
 
 
+@of_all_groups
 def item_equations(
-    models: Grouped[FactorLanes], parts: UserParts, items: slice
+    group: FactorLanes, parts: UserParts, items: slice
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """A (n, d(d+1)/2, E) and b (n, d, E) of the n `items`. Factors must be finite, as `shorten_users` leaves them."""
-    found = [_sums(group, parts, items, with_gram=True) for group in models.groups]
-    grams, sides = (np.concatenate(each, axis=-1) for each in zip(*found, strict=True))
-    return grams, sides
+    return _sums(group, parts, items, with_gram=True)
 
 
-def right_sides(models: Grouped[FactorLanes], parts: UserParts, items: slice) -> NDArray[np.float64]:
+@of_all_groups
+def right_sides(group: FactorLanes, parts: UserParts, items: slice) -> NDArray[np.float64]:
     """b (n, d, E) alone; arguments as in `item_equations`."""
-    return np.concatenate(
-        [_sums(group, parts, items, with_gram=False)[1] for group in models.groups], axis=-1
-    )
+    return _sums(group, parts, items, with_gram=False)[1]
 
 
-def pooled_gram(models: Grouped[FactorLanes], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+@of_all_groups
+def pooled_gram(group: FactorLanes, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """(d(d+1)/2, E) Σ_u v_u·p_u·p_uᵀ over all users, v = `weights` (n_users, E): a packed lower triangle."""
-    return np.concatenate([_pooled(group, weights[:, group.part]) for group in models.groups], axis=-1)
-
-
-def _pooled(group: FactorLanes, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(d(d+1)/2, lanes) the `pooled_gram` of one group."""
     below_diagonal = np.tril_indices(group.factors)
     rows, out = group.rows("users"), np.empty((len(below_diagonal[0]), group.lanes))
     for lane in range(group.lanes):
         own = rows[..., lane].astype(np.float64)
-        out[:, lane] = (own.T @ (weights[:, lane, None] * own))[below_diagonal]
+        out[:, lane] = (own.T @ (weights[:, group.part][:, lane, None] * own))[below_diagonal]
     return out
 
 
@@ -203,63 +194,31 @@ def _stretch(factors: int) -> NDArray[np.float64]:
     return np.where(row == column, 1.0, math.sqrt(2))[:, None]
 
 
-def _lanes_of(each: PerModel, group: FactorLanes) -> NDArray[np.float64]:
-    """(lanes,) the numbers of a group's models."""
-    return np.asarray(each[group.part] if isinstance(each, np.ndarray) else np.full(group.lanes, each))
-
-
 def _sums(
     group: FactorLanes, parts: UserParts, items: slice, *, with_gram: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """A (n, d(d+1)/2, lanes) and b (n, d, lanes) of one group. Without `with_gram`, A has no entries."""
-    d, width, train = group.factors, group.width, parts.train
-    bound, vector = (
-        pad(_lanes_of(each, group), width, np.float64)
-        for each in (parts.residuals.bound, parts.residuals.vector)
-    )
-    common = (
-        group.users,
-        group.items,
-        parts.weights.of_group(group),
-        bound,
-        parts.residuals.after_factors,
-    )
-    shapes = group.factors_of, group.width_of
-    kept = np.ones(train.n_users * width)
+    d, width, train, common = group.factors, group.width, parts.train, parts.of_group(group)
+    vector, kept = group.of_grid(parts.residuals.vector, np.float64), np.ones(train.n_users * width)
     if np.isfinite(vector).any():
-        _shorten(train.user_starts, train.items, train.values, *common, vector, kept, *shapes)
+        _shorten(Columns.of(train), common, vector, kept, *group.arguments)
     first, last, _ = items.indices(train.n_items)
     entries = d * (d + 1) // 2 if with_gram else 0
-    out = np.zeros((last - first) * (entries + d) * width)
-    _add(
-        parts.by_item.rows,
-        *common,
-        kept,
-        first,
-        last,
-        with_gram,
-        out,
-        *shapes,
-        (0,) * min(PART, group.width),
-    )
-    sums = out.reshape(last - first, entries + d, width)[..., : group.lanes]
-    return sums[:, :entries], sums[:, entries:]
+    sums = np.zeros((last - first, entries + d, width))
+    sides = group.users, group.items
+    _add(parts.by_item.rows, common, kept, first, last, with_gram, sums.reshape(-1), *sides, *group.shapes)
+    return sums[:, :entries, : group.lanes], sums[:, entries:, : group.lanes]
 
 
 @compiled(inline="always")
 def _residual(value, P, p_at, Q, q_at, after_factors, low, high, factors_of, width_of):
     """clamp(value − effects − p·q, [low, high]) in lanes of float64. p·q is subtracted only if `after_factors`."""
     d, w = len(factors_of), len(width_of)
-    like, wide = zeros(width_of), doubles(width_of)
-    left = sub(splat(value, wide), cast(load(Q, q_at + d * w, like), wide))
-    left = sub(left, cast(load(P, p_at + d * w, like), wide))
+    wide = doubles(width_of)
+    left = splat(value, wide) - load(Q, q_at + d * w, wide)
+    left = left - load(P, p_at + d * w, wide)
     if after_factors:
-        product = wide
-        for f in range(d):
-            product = fma(
-                cast(load(P, p_at + f * w, like), wide), cast(load(Q, q_at + f * w, like), wide), product
-            )
-        left = sub(left, product)
+        left = left - plus_dot(wide, p_at, q_at, P, Q, factors_of, width_of)
     return clamp(left, low, high)
 
 
@@ -274,17 +233,18 @@ _WEIGHTS = {
 
 
 @compiled(example(vector=lambda s: np.linspace(0.1, 2, s.w), kept=lambda s: np.ones(USERS * s.w), **_WEIGHTS))
-def _shorten(starts, items, values, P, Q, weights, bound, after_factors, vector, kept, factors_of, width_of):
+def _shorten(ratings, parts, vector, kept, P, Q, factors_of, width_of):
     """Sets kept[u] ← min(1, vector/‖(w_ui·x_ui·p_u)_i‖), or 0 if that norm is not finite."""
-    user_roots, item_roots, ranks, last = weights
-    d, w = len(factors_of), len(width_of)
-    row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
+    _, items, values, starts = ratings
+    user_roots, item_roots, ranks, last, bound, after_factors = parts
+    d, w, wide = len(factors_of), len(width_of), doubles(width_of)
+    row = (d + 1) * w
     high = load(bound, 0, wide)
-    low, most, one = sub(wide, high), load(vector, 0, wide), splat(1.0, wide)
+    low, most, one = wide - high, load(vector, 0, wide), splat(1.0, wide)
     for u in range(len(starts) - 1):
         length, squares = wide, wide
         for f in range(d):
-            own = cast(load(P, u * row + f * w, like), wide)
+            own = load(P, u * row + f * w, wide)
             length = fma(own, own, length)
         for x in range(starts[u], starts[u + 1]):
             i = np.int64(items[x])
@@ -294,11 +254,11 @@ def _shorten(starts, items, values, P, Q, weights, bound, after_factors, vector,
             root = load(item_roots, i * w, wide)
             if len(ranks) > 0:
                 root = below(load(last, u * w, wide), load(ranks, i * w, wide), wide, root)
-            left = mul(left, mul(root, root))
+            left = left * (root * root)
             squares = fma(left, left, squares)
         root = load(user_roots, u * w, wide)
-        norm = mul(mul(root, root), mul(sqrt(squares), sqrt(length)))
-        part = below(most, norm, div(most, norm), one)
+        norm = root * root * (sqrt(squares) * sqrt(length))
+        part = below(most, norm, most / norm, one)
         store(kept, u * w, below(norm, splat(np.finfo(np.float64).max, wide), part, wide))
 
 
@@ -313,33 +273,18 @@ def _shorten(starts, items, values, P, Q, weights, bound, after_factors, vector,
         **_WEIGHTS,
     )
 )
-def _add(
-    raters,
-    P,
-    Q,
-    weights,
-    bound,
-    after_factors,
-    kept,
-    first,
-    last_item,
-    with_gram,
-    out,
-    factors_of,
-    width_of,
-    part_of,
-):
+def _add(raters, parts, kept, first, last_item, with_gram, out, P, Q, factors_of, width_of, part_of):
     """Sets out (items, entries, w) ← A, if `with_gram`, then b.
 
     Raters are taken in blocks as in `als._solve`. A block holds √w_ui·p_u and √w_ui·kept[u]·x_ui; both are 0 for a
     user whose kept[u] is 0.
     """
     starts, others, values = raters
-    user_roots, item_roots, ranks, last = weights
+    user_roots, item_roots, ranks, last, bound, after_factors = parts
     d, w, v = len(factors_of), len(width_of), len(part_of)
-    row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
+    row, wide = (d + 1) * w, doubles(width_of)
     high, part = load(bound, 0, wide), doubles(part_of)
-    low = sub(wide, high)
+    low = wide - high
     entries, ahead_of = (d * (d + 3) // 2 if with_gram else d), len(others) - 1
     sums, block = np.empty(entries * w), np.empty(BLOCK * row)
     for i in range(first, last_item):
@@ -348,22 +293,20 @@ def _add(
         for begin in range(starts[i], starts[i + 1], BLOCK):
             members = min(BLOCK, starts[i + 1] - begin)
             for k in range(members):
-                u, ahead = (
-                    np.int64(others[begin + k]),
-                    np.int64(others[min(begin + k + PREFETCHED, ahead_of)]),
-                )
+                u = np.int64(others[begin + k])
+                ahead = np.int64(others[min(begin + k + PREFETCHED, ahead_of)]) * row
                 for f in range(d + 1):
-                    prefetch(P, ahead * row + f * w)
-                root, share = mul(load(user_roots, u * w, wide), of_item), load(kept, u * w, wide)
+                    prefetch(P, ahead + f * w)
+                root, share = load(user_roots, u * w, wide) * of_item, load(kept, u * w, wide)
                 if len(ranks) > 0:
                     root = below(load(last, u * w, wide), load(ranks, i * w, wide), wide, root)
                 for f in range(d):
-                    own = cast(load(P, u * row + f * w, like), wide)
-                    store(block, k * row + f * w, below(wide, share, mul(root, own), wide))
+                    own = load(P, u * row + f * w, wide)
+                    store(block, k * row + f * w, below(wide, share, root * own, wide))
                 left = _residual(
                     values[begin + k], P, u * row, Q, q_at, after_factors, low, high, factors_of, width_of
                 )
-                store(block, k * row + d * w, below(wide, share, mul(mul(root, share), left), wide))
+                store(block, k * row + d * w, below(wide, share, root * share * left, wide))
             for k in range(members * row, BLOCK * row):
                 block[k] = 0
             add_products(block, block, sums, with_gram, factors_of, width_of, part_of)

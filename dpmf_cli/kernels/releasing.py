@@ -8,6 +8,8 @@ the scale of the noise. For larger numbers the result is a multiple of g, and as
 Rows of a factor matrix also get noise here, and are projected to a ball.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,19 +18,14 @@ from dpmf_cli.core.compiled.lane_groups import on_each_group, pad
 from dpmf_cli.kernels.examples import USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, Side
 from dpmf_cli.kernels.lanes import (
-    add,
     any_below,
     below,
-    cast,
-    div,
+    doubles,
     fma,
     load,
-    mul,
     splat,
     sqrt,
     store,
-    sub,
-    widen,
     zeros,
     zeros_like,
 )
@@ -44,14 +41,19 @@ def noise_lanes(noise: LaneNoise | KeyedNoise, width: int) -> NDArray[np.float64
     return pad(np.stack([noise.scale, ANCHOR * noise.grid]), width, np.float64).ravel()
 
 
+def unit_and_lanes(noise: LaneNoise | None, width: int) -> tuple[Any, Any]:
+    """The flat unit noise and the `noise_lanes`; twice None without noise, for which kernels are compiled apart."""
+    return (None, None) if noise is None else (noise.unit.ravel(), noise_lanes(noise, width))
+
+
 @compiled(inline="always")
 def released(clean, unit, lanes, wide):
     """`LaneNoise.added_to` in lanes of float64: the multiple of the grid nearest to clean + unit·scale.
 
-    clean, unit  vectors like `wide`; lanes from `noise_lanes`
+    clean  a vector like `wide`; unit a number; lanes from `noise_lanes`
     """
     anchor = load(lanes, len(lanes) // 2, wide)
-    return sub(add(fma(unit, load(lanes, 0, wide), clean), anchor), anchor)
+    return fma(splat(unit, wide), load(lanes, 0, wide), clean) + anchor - anchor
 
 
 @compiled()
@@ -61,8 +63,8 @@ def release_row(row, factor, unit, first, lanes, factors_of, width_of):
     times = splat(factor, wide)
     for f in range(len(factors_of)):
         at = f * len(width_of)
-        clean = div(load(row, at, wide), times)
-        store(row, at, mul(released(clean, splat(unit[first + f], wide), lanes, wide), times))
+        clean = load(row, at, wide) / times
+        store(row, at, released(clean, unit[first + f], lanes, wide) * times)
 
 
 def published_rows(
@@ -91,8 +93,8 @@ def _plain_perturb(group: FactorLanes, publish: Publish, side: Side, limit: floa
 def perturb_side(group: FactorLanes, noise: LaneNoise, side: Side, limit: float) -> None:
     """Sets each row p of a side to p + noise, then projects it to ‖p‖₂ ≤ limit, in place; noise unit (rows, d)."""
     own, _ = group.own_and_other(side)
-    lanes = noise_lanes(noise, group.width)
-    _perturb_rows(own, noise.unit.ravel(), lanes, float(limit), group.factors_of, group.width_of)
+    noisy = unit_and_lanes(noise, group.width)
+    _perturb_rows(own, *noisy, float(limit), group.factors_of, group.width_of)
 
 
 @on_each_group
@@ -111,11 +113,11 @@ def within(rows: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
 @compiled(example(unit=lambda s: numbers(USERS * s.d)))
 def _perturb_rows(P, unit, noise, limit, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
-    like, noisy = zeros(width_of), np.empty(d * w, np.float64)
+    wide, noisy = doubles(width_of), np.empty(d * w)
     for r in range(len(unit) // d):
         at = r * (d + 1) * w
         for f in range(d):
-            store(noisy, f * w, widen(load(P, at + f * w, like)))
+            store(noisy, f * w, load(P, at + f * w, wide))
         release_row(noisy, 1.0, unit, r * d, noise, factors_of, width_of)
         store_within(P, at, noisy, limit, factors_of, width_of)
 
@@ -133,7 +135,7 @@ def store_within(P, at, row, limit, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     project(row, 0, limit, factors_of, width_of)
     for f in range(d):
-        store(P, at + f * w, cast(load(row, f * w, zeros_like(row, width_of)), zeros(width_of)))
+        store(P, at + f * w, load(row, f * w, zeros(width_of)))
 
 
 @compiled()
@@ -148,6 +150,6 @@ def project(P, at, limit, factors_of, width_of):
     longest = splat(limit * limit, like)
     if any_below(longest, square):
         one = splat(1.0, like)
-        shrink = below(longest, square, div(splat(limit, like), sqrt(square)), one)
+        shrink = below(longest, square, splat(limit, like) / sqrt(square), one)
         for f in range(d):
-            store(P, at + f * w, mul(load(P, at + f * w, like), shrink))
+            store(P, at + f * w, load(P, at + f * w, like) * shrink)

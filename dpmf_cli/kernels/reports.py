@@ -4,11 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import Grouped
+from dpmf_cli.core.compiled.lane_groups import of_all_groups
 from dpmf_cli.kernels.als import SideRatings
 from dpmf_cli.kernels.examples import ITEMS, RATED, USERS, example, numbers
-from dpmf_cli.kernels.factors import FactorLanes, FactorModel
-from dpmf_cli.kernels.lanes import add, div, fma, load, mul, splat, store, sub, zeros
+from dpmf_cli.kernels.factors import FactorLanes, FactorModel, predicted
+from dpmf_cli.kernels.lanes import load, splat, store, zeros
 
 Indices = NDArray[np.integer]
 
@@ -22,36 +22,23 @@ def coordinate_gradients(
     bound: float,
 ) -> NDArray[np.float32]:
     """(n, E) (r_ui − r̂_ui)·p_uc/bound of n ratings, where c is the coordinate of each."""
-    found = [_of_group(group, users, items, coordinates, values, bound) for group in model.groups]
+    found = []
+    for group in model.groups:
+        out = np.empty(len(users) * group.width, np.float32)
+        _gradients(users, items, coordinates, values, np.float32(bound), out, *group.arguments)
+        found.append(out.reshape(len(users), group.width)[:, : group.lanes])
     return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
-
-
-def _of_group(
-    group: FactorLanes,
-    users: Indices,
-    items: Indices,
-    coordinates: Indices,
-    values: NDArray[np.float32],
-    bound: float,
-) -> NDArray[np.float32]:
-    """(n, lanes) the `coordinate_gradients` of one group of models."""
-    out = np.empty(len(users) * group.width, np.float32)
-    _gradients(users, items, coordinates, values, np.float32(bound), out, *group.arguments)
-    return out.reshape(len(users), group.width)[:, : group.lanes]
 
 
 @compiled(example(coordinates=lambda s: RATED % s.d, out=lambda s: np.zeros(len(RATED) * s.w)))
 def _gradients(users, items, coordinates, values, bound, out, P, Q, factors_of, width_of):
-    d, w = len(factors_of), len(width_of)
-    row, like = (d + 1) * w, zeros(width_of)
+    w, like = len(width_of), zeros(width_of)
+    row = (len(factors_of) + 1) * w
     for x in range(len(users)):
-        p, q = np.int64(users[x]) * row, np.int64(items[x]) * row
-        predicted = add(load(Q, q + d * w, like), load(P, p + d * w, like))
-        for f in range(d):
-            predicted = fma(load(P, p + f * w, like), load(Q, q + f * w, like), predicted)
-        error = sub(splat(values[x], like), predicted)
-        coordinate = load(P, p + np.int64(coordinates[x]) * w, like)
-        store(out, x * w, div(mul(error, coordinate), splat(bound, like)))
+        p_at, q_at = np.int64(users[x]) * row, np.int64(items[x]) * row
+        error = splat(values[x], like) - predicted(p_at, q_at, P, Q, factors_of, width_of)
+        coordinate = load(P, p_at + np.int64(coordinates[x]) * w, like)
+        store(out, x * w, error * coordinate / splat(bound, like))
 
 
 def sums_of_reports(
@@ -84,11 +71,9 @@ def _add_reports(items, coordinates, weights, reported, sums):
             sums[items[x], coordinates[x], e] += reported[x, e] * weights[x]
 
 
+@of_all_groups
 def clamped_sums(
-    models: Grouped[FactorLanes],
-    ratings: SideRatings,
-    features: NDArray[np.float64],
-    bound: float,
+    group: FactorLanes, ratings: SideRatings, features: NDArray[np.float64], bound: float
 ) -> NDArray[np.float64]:
     """(rows, k, E) Σ clamp(r − r̂_ui, ±B)/B·z over the ratings of each row of a side; r̂ is a model's prediction.
 
@@ -96,22 +81,11 @@ def clamped_sums(
 
     Everything from the residual on is in double precision. So each term is at most |z|, to the last bit.
     """
-    return np.concatenate(
-        [_sums(group, ratings, features, bound)[..., : group.lanes] for group in models.groups], axis=-1
-    )
-
-
-def _sums(
-    group: FactorLanes, ratings: SideRatings, features: NDArray[np.float64], bound: float
-) -> NDArray[np.float64]:
-    """(rows, k, width) the `clamped_sums` of one group of models."""
-    own, other = (
-        each.reshape(-1, group.factors + 1, group.width) for each in group.own_and_other(ratings.side)
-    )
-    features = np.ascontiguousarray(features)
+    sides = group.padded("users"), group.padded("items")
+    own, other = sides if ratings.side == "users" else sides[::-1]
     sums = np.zeros((len(ratings.rows.starts) - 1, features.shape[1], group.width))
-    _add_clamped(ratings.rows, own, other, features, bound, sums)
-    return sums
+    _add_clamped(ratings.rows, own, other, np.ascontiguousarray(features), bound, sums)
+    return sums[..., : group.lanes]
 
 
 @compiled(

@@ -10,23 +10,21 @@ from dpmf_cli.core.compiled.lane_groups import LaneValues, aligned, on_each_grou
 from dpmf_cli.kernels.examples import RATED, RATERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import (
+    cast,
     clamp,
     doubles,
     flush_denormals,
     fma,
     load,
-    mul,
-    narrow,
+    plain_dot,
+    plain_fma,
     prefetch,
     restore_denormals,
     splat,
     store,
-    sub,
-    widen,
     zeros,
 )
-from dpmf_cli.kernels.plain_lanes import plain_dot, plain_fma
-from dpmf_cli.kernels.releasing import noise_lanes, project, released
+from dpmf_cli.kernels.releasing import project, released, unit_and_lanes
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 
@@ -98,9 +96,8 @@ def plain_update(
 def plain_project(row: NDArray[np.float32], limit: float) -> None:
     """Scales a row (d, lanes) down to the L2 norm `limit` in the lanes where it is longer, in place."""
     square, most = plain_dot(row, row), np.float32(limit)
-    row *= np.where(
-        square > most * most, most / np.sqrt(np.maximum(square, np.float32(1e-30))), np.float32(1)
-    )
+    shrunk = most / np.sqrt(np.maximum(square, np.float32(1e-30)))
+    row *= np.where(square > most * most, shrunk, np.float32(1))
 
 
 @noisy_kernel(_plain_descend_perturbed)
@@ -117,8 +114,8 @@ def descend_perturbed(group: FactorLanes, noise: LaneNoise, visits: Visits, sgd:
     """
     keeps = sgd.epochs > 1 and kept_bytes(len(visits.values), group.lanes) > 0
     kept = aligned((len(visits.values) if keeps else 0, group.width)).reshape(-1)
-    lanes = noise_lanes(noise, group.width)
-    _descend_perturbed(visits, noise.unit, lanes, sgd.single(), kept, *group.arguments)
+    noisy = unit_and_lanes(noise, group.width)
+    _descend_perturbed(visits, *noisy, sgd.single(), kept, *group.arguments)
 
 
 def kept_bytes(n_ratings: int, models: int) -> int:
@@ -134,12 +131,6 @@ def left_of(sgd):
 
 
 @compiled(inline="always")
-def half_of(numbers):
-    """Returns how many numbers the first half of a row has, in complete cache lines."""
-    return (numbers // 2 + LINE - 1) // LINE * LINE
-
-
-@compiled(inline="always")
 def ask_for(Q, at, f, w):
     """Prefetches a cache line of the half row at `at`, if one is due at factor f.
 
@@ -147,6 +138,29 @@ def ask_for(Q, at, f, w):
     """
     if f * w % (2 * LINE) == 0:
         prefetch(Q, at + f * w // 2)
+
+
+@compiled(inline="always")
+def dot_of(p_at, q_at, ahead, P, Q, factors_of, width_of):
+    """Returns p·q, and prefetches the first half of the row at `ahead`."""
+    w, like = len(width_of), zeros(width_of)
+    dot = zeros(width_of)
+    for f in range(len(factors_of)):
+        ask_for(Q, ahead, f, w)
+        dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
+    return dot
+
+
+@compiled(inline="always")
+def update(move, keep, p_at, q_at, ahead, P, Q, factors_of, width_of):
+    """Sets p ← keep·p + move·q and q ← keep·q + move·p at once, and prefetches the rest of the row at `ahead`."""
+    d, w = len(factors_of), len(width_of)
+    half = (d * w // 2 + LINE - 1) // LINE * LINE  # in complete cache lines
+    for f in range(d):
+        ask_for(Q, ahead + half, f, w)
+        p, q = load(P, p_at + f * w, keep), load(Q, q_at + f * w, keep)
+        store(P, p_at + f * w, fma(move, q, keep * p))
+        store(Q, q_at + f * w, fma(move, p, keep * q))
 
 
 @compiled(example(kept=lambda s: np.zeros(len(RATED) * s.w)))
@@ -157,8 +171,7 @@ def _descend_perturbed(visits, unit, noise, sgd, kept, P, Q, factors_of, width_o
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
     low, high = splat(-sgd.bound, like), splat(sgd.bound, like)
     step, keep = splat(sgd.learning_rate, like), splat(left_of(sgd), like)
-    last, half = len(values) - 1, half_of(d * w)
-    keeps = len(kept) > 0
+    last, keeps = len(values) - 1, len(kept) > 0
     before = flush_denormals()
     for epoch in range(sgd.epochs):
         known = keeps and epoch > 0
@@ -170,22 +183,14 @@ def _descend_perturbed(visits, unit, noise, sgd, kept, P, Q, factors_of, width_o
                 prefetch(kept, min(x + KEPT_AHEAD, last) * w)
                 error = load(kept, x * w, like)
             else:
-                residual = sub(splat(values[x], like), load(Q, q_at + d * w, like))
-                residual = clamp(sub(residual, load(P, p_at + d * w, like)), low, high)
-                noisy = released(widen(residual), splat(unit[x], wide), noise, wide)
-                error = clamp(narrow(noisy), low, high)
+                residual = splat(values[x], like) - load(Q, q_at + d * w, like)
+                residual = clamp(residual - load(P, p_at + d * w, like), low, high)
+                noisy = released(cast(residual, wide), unit[x], noise, wide)
+                error = clamp(cast(noisy, like), low, high)
                 if keeps:
                     store(kept, x * w, error)
-            dot = zeros(width_of)
-            for f in range(d):
-                ask_for(Q, ahead, f, w)
-                dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
-            move = mul(sub(error, dot), step)
-            for f in range(d):
-                ask_for(Q, ahead + half, f, w)
-                p, q = load(P, p_at + f * w, like), load(Q, q_at + f * w, like)
-                store(P, p_at + f * w, fma(move, q, mul(keep, p)))
-                store(Q, q_at + f * w, fma(move, p, mul(keep, q)))
+            move = (error - dot_of(p_at, q_at, ahead, P, Q, factors_of, width_of)) * step
+            update(move, keep, p_at, q_at, ahead, P, Q, factors_of, width_of)
     restore_denormals(before)
 
 
@@ -202,7 +207,7 @@ def _plain_descend_noisy_errors(group: FactorLanes, publish: Publish, visits: Vi
 
 
 @noisy_kernel(_plain_descend_noisy_errors)
-def descend_noisy_errors(group: FactorLanes, noise: LaneNoise, visits: Visits, sgd: Sgd) -> None:
+def descend_noisy_errors(group: FactorLanes, noise: LaneNoise | None, visits: Visits, sgd: Sgd) -> None:
     """Runs one pass of SGD with perturbed and clamped errors, in place, in the order of the ratings.
 
     Each visit, for each model e:
@@ -212,7 +217,8 @@ def descend_noisy_errors(group: FactorLanes, noise: LaneNoise, visits: Visits, s
 
     noise  unit (n_ratings,), in the order of the visits
     """
-    _one_pass(group, visits, noise.unit, noise_lanes(noise, group.width), sgd)
+    noisy = unit_and_lanes(noise, group.width)
+    _descend_noisy_errors(visits, *noisy, sgd.single(), *group.arguments)
 
 
 @on_each_group
@@ -221,18 +227,7 @@ def descend_clamped_errors(group: FactorLanes, visits: Visits, sgd: Sgd) -> None
 
     Friedman et al. 2016, algorithm 5, lines 5-8.
     """
-    _one_pass(group, visits, None, None, sgd)
-
-
-def _one_pass(
-    group: FactorLanes,
-    visits: Visits,
-    unit: NDArray[np.float64] | None,
-    noise: NDArray[np.float64] | None,
-    sgd: Sgd,
-) -> None:
-    """Runs one pass, with noise or without. The code is compiled separately for each case."""
-    _descend_noisy_errors(visits, unit, noise, sgd.single(), *group.arguments)
+    descend_noisy_errors.run(group, None, visits, sgd)
 
 
 @compiled(example())
@@ -243,30 +238,22 @@ def _descend_noisy_errors(visits, unit, noise, sgd, P, Q, factors_of, width_of):
     low, high = splat(-sgd.bound, like), splat(sgd.bound, like)
     least, most = splat(-sgd.error_bound, like), splat(sgd.error_bound, like)
     step, keep = splat(sgd.learning_rate, like), splat(left_of(sgd), like)
-    last, half = len(values) - 1, half_of(d * w)
+    last = len(values) - 1
     before = flush_denormals()
     for x in range(len(values)):
         p_at, q_at = np.int64(users[x]) * row, np.int64(items[x]) * row
         ahead = np.int64(items[min(x + ITEMS_AHEAD, last)]) * row
         prefetch(Q, ahead + d * w)
-        residual = sub(splat(values[x], like), load(Q, q_at + d * w, like))
-        error = clamp(sub(residual, load(P, p_at + d * w, like)), low, high)
-        dot = zeros(width_of)
-        for f in range(d):
-            ask_for(Q, ahead, f, w)
-            dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
+        residual = splat(values[x], like) - load(Q, q_at + d * w, like)
+        error = clamp(residual - load(P, p_at + d * w, like), low, high)
+        dot = dot_of(p_at, q_at, ahead, P, Q, factors_of, width_of)
         if unit is None:
-            error = sub(error, dot)
+            error = error - dot
         else:
             # In float64 the difference is exact. So it moves exactly as far as the residual does.
-            error = narrow(released(sub(widen(error), widen(dot)), splat(unit[x], wide), noise, wide))
+            error = cast(released(cast(error, wide) - cast(dot, wide), unit[x], noise, wide), like)
         error = clamp(error, least, most)  # lines 4, 5 of algorithm 4
-        move = mul(error, step)  # and below, lines 6 and 7
-        for f in range(d):
-            ask_for(Q, ahead + half, f, w)
-            p, q = load(P, p_at + f * w, like), load(Q, q_at + f * w, like)
-            store(P, p_at + f * w, fma(move, q, mul(keep, p)))
-            store(Q, q_at + f * w, fma(move, p, mul(keep, q)))
+        update(error * step, keep, p_at, q_at, ahead, P, Q, factors_of, width_of)  # lines 6, 7
         project(P, p_at, sgd.user_limit, factors_of, width_of)
         project(Q, q_at, sgd.item_limit, factors_of, width_of)
     restore_denormals(before)
@@ -301,17 +288,11 @@ def _descend_values(visits, order, sgd, P, Q, factors_of, width_of):
     before = flush_denormals()
     for _ in range(sgd.epochs):
         for x in range(len(order)):
-            at, ahead = order[x], order[min(x + 2, last)]
-            prefetch(values, ahead * w)
-            for f in range(d + 1):
-                prefetch(Q, np.int64(items[ahead]) * row + f * w)
+            at, following = order[x], order[min(x + 2, last)]
             p_at, q_at = np.int64(users[at]) * row, np.int64(items[at]) * row
-            dot = zeros(width_of)
-            for f in range(d):
-                dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
-            move = mul(sub(load(values, at * w, like), dot), step)
-            for f in range(d):
-                p, q = load(P, p_at + f * w, like), load(Q, q_at + f * w, like)
-                store(P, p_at + f * w, fma(move, q, mul(keep, p)))
-                store(Q, q_at + f * w, fma(move, p, mul(keep, q)))
+            ahead = np.int64(items[following]) * row
+            prefetch(values, following * w)
+            dot = dot_of(p_at, q_at, ahead, P, Q, factors_of, width_of)
+            move = (load(values, at * w, like) - dot) * step
+            update(move, keep, p_at, q_at, ahead, P, Q, factors_of, width_of)
     restore_denormals(before)

@@ -12,45 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import aligned, groups, pad, padded_width
+from dpmf_cli.core.compiled.lane_groups import Group, aligned, groups, of_all_groups, pad, padded_width
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import RATED, example
-from dpmf_cli.kernels.lanes import add, below, div, fma, load, magnitude, splat, store, sub, zeros
+from dpmf_cli.kernels.lanes import below, fma, load, splat, store, zeros
 
 LEAST_NORM = np.float32(1e-30)
 """Replaces 0 in denominators. The numerator is then 0 too, or there is nothing to predict from."""
 
 
 @dataclass(frozen=True)
-class SimilarityLanes:
+class SimilarityLanes(Group):
     """One group of at most 16 models of item neighbourhoods, side by side.
 
     neighbours  (n_items, k) int32: the neighbours of each item, all different; −1 fills up
     values      flat float32, rows of k vectors of `width` lanes: s_ij for the neighbours j of item i, in their order
     averages    flat float32, a vector for each item: r̄_i, rating scale
-    part        the place of these models in the grid
     """
 
     neighbours: NDArray[np.int32]
     values: NDArray[np.float32]
     averages: NDArray[np.float32]
-    width: int
-    part: slice
-
-    @property
-    def lanes(self) -> int:
-        """How many models there are. The other lanes, up to the width, belong to no model."""
-        return int(self.part.stop - self.part.start)
-
-    @property
-    def groups(self) -> tuple["SimilarityLanes", ...]:
-        """This group alone: a kernel that takes the models of a grid also takes a single group."""
-        return (self,)
-
-    @property
-    def width_of(self) -> tuple[int, ...]:
-        """A tuple whose length is the width: kernels read shapes from types."""
-        return (0,) * self.width
 
     def rows(self) -> NDArray[np.float32]:
         """(n_items, k, lanes) the similarities: a view, which plain code may change."""
@@ -68,18 +50,9 @@ class SimilarityLanes:
         r̂_ui = r̄_i if there are no such neighbours, or if all their similarities are 0.
         """
         out = np.empty(len(users) * self.width, np.float32)
+        pairs, own = (users, items, np.argsort(items, kind="stable")), (self.values, self.averages)
         _predict(
-            users,
-            items,
-            np.argsort(items, kind="stable"),
-            train.user_starts,
-            train.items,
-            train.values,
-            self.neighbours,
-            self.values,
-            self.averages,
-            out,
-            self.width_of,
+            *pairs, train.user_starts, train.items, train.values, self.neighbours, *own, out, self.width_of
         )
         return out.reshape(len(users), self.width)[:, : self.lanes]
 
@@ -96,28 +69,24 @@ class NeighbourhoodModel:
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
         """(n, E) predictions for n pairs."""
-        return np.concatenate([group.predict(self.train, users, items) for group in self.groups], axis=1)
+        return of_all_groups(SimilarityLanes.predict)(self, self.train, users, items)
 
     @property
     def published(self) -> dict[str, NDArray[Any]]:
         """neighbours (n_items, k), similarities (n_items, k, E), averages (n_items, E)."""
         return {
             "neighbours": self.groups[0].neighbours,
-            "similarities": np.concatenate([group.rows() for group in self.groups], axis=2),
-            "averages": np.concatenate([group.item_averages() for group in self.groups], axis=1),
+            "similarities": of_all_groups(SimilarityLanes.rows)(self),
+            "averages": of_all_groups(SimilarityLanes.item_averages)(self),
         }
 
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]], entry: Any, own: Ratings) -> Self:
         """Returns the model whose `published` arrays are `arrays`, for the users whose ratings are `own`."""
-        similarities, averages = arrays["similarities"], arrays["averages"]
-        return cls(
-            own,
-            [
-                _similarity_lanes(arrays["neighbours"], similarities[..., part], averages[:, part], part)
-                for part in groups(averages.shape[1])
-            ],
+        neighbours, similarities, averages = (
+            arrays[name] for name in ("neighbours", "similarities", "averages")
         )
+        return cls(own, _groups(neighbours, similarities, averages))
 
 
 def neighbourhood_model(
@@ -131,26 +100,21 @@ def neighbourhood_model(
     neighbours (n_items, k), −1 fills up; similarities (n_items, k) or one number; averages (n_items, E).
     """
     common = np.broadcast_to(np.atleast_2d(np.asarray(similarities, np.float32)), neighbours.shape)[..., None]
-    return NeighbourhoodModel(
-        train,
-        [
-            _similarity_lanes(neighbours, common, averages[:, part], part)
-            for part in groups(averages.shape[1])
-        ],
-    )
+    return NeighbourhoodModel(train, _groups(neighbours, common, averages))
 
 
-def _similarity_lanes(
-    neighbours: NDArray[np.int32],
-    similarities: NDArray[np.float32],
-    averages: NDArray[np.floating],
-    part: slice,
-) -> SimilarityLanes:
-    """One group; averages (n_items, lanes), similarities (n_items, k, lanes), or (n_items, k, 1) for all models."""
-    width = padded_width(part.stop - part.start)
-    flat = aligned((*neighbours.shape, width))
-    flat[:] = similarities if similarities.shape[2] == 1 else pad(similarities, width)
-    return SimilarityLanes(neighbours, flat.reshape(-1), pad(averages, width).reshape(-1), width, part)
+def _groups(
+    neighbours: NDArray[np.int32], similarities: NDArray[np.float32], averages: NDArray[np.floating]
+) -> list[SimilarityLanes]:
+    """Models of averages (n_items, E) and similarities (n_items, k, E), or (n_items, k, 1) for all models."""
+
+    def of(part: slice) -> SimilarityLanes:
+        width = padded_width(part.stop - part.start)
+        flat = aligned((*neighbours.shape, width))
+        flat[:] = similarities if similarities.shape[2] == 1 else pad(similarities[..., part], width)
+        return SimilarityLanes(part, neighbours, flat.reshape(-1), pad(averages[:, part], width).reshape(-1))
+
+    return [of(part) for part in groups(averages.shape[1])]
 
 
 @compiled()
@@ -192,7 +156,7 @@ def _predict(users, items, order, user_starts, rated, values, neighbours, S, ave
         for a in range(count):
             j = np.int64(rated[found[a]])
             s = load(S, (i * k + slots[j]) * w, like)
-            top = fma(s, sub(splat(values[found[a]], like), load(averages, j * w, like)), top)
-            norm = add(norm, magnitude(s))
+            top = fma(s, splat(values[found[a]], like) - load(averages, j * w, like), top)
+            norm = norm + abs(s)
         norm = below(norm, tiny, tiny, norm)
-        store(out, np.int64(at) * w, add(load(averages, i * w, like), div(top, norm)))
+        store(out, np.int64(at) * w, load(averages, i * w, like) + top / norm)

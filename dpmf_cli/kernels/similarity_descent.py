@@ -6,6 +6,7 @@ raters are visited.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,27 +17,22 @@ from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.examples import ITEMS, RATED, K, example, numbers
 from dpmf_cli.kernels.lanes import (
-    add,
     any_below,
     below,
+    cast,
     clamp,
-    div,
     doubles,
     fma,
     load,
-    magnitude,
-    mul,
-    narrow,
+    plain_dot,
     splat,
     sqrt,
     store,
-    sub,
-    widen,
     zeros,
 )
-from dpmf_cli.kernels.plain_lanes import plain_dot
-from dpmf_cli.kernels.releasing import GUARD, noise_lanes, published_rows, released
+from dpmf_cli.kernels.releasing import GUARD, published_rows, released, unit_and_lanes
 from dpmf_cli.kernels.similarities import LEAST_NORM, SimilarityLanes, index_row
+from dpmf_cli.kernels.sums import Columns
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 
@@ -88,6 +84,17 @@ class SimilarityStep:
     regularization: float = 0.0
     error_bound: float = np.inf
     floor: float = 0.0
+
+
+class StepLanes(NamedTuple):
+    """A `SimilarityStep` on one group, as kernels take it. `everywhere`: whether every similarity gets noise."""
+
+    sampled: NDArray[np.bool_]
+    rates: NDArray[np.float64]
+    everywhere: bool
+    regularization: float
+    error_bound: np.float32
+    floor: np.float32
 
 
 def _plain_descend(
@@ -144,13 +151,13 @@ def _plain_gradient(
 @noisy_kernel(_plain_descend)
 def descend_noisy_similarities(
     group: SimilarityLanes,
-    noise: LaneNoise,
+    noise: LaneNoise | None,
     learned: LearnedRatings,
     step: SimilarityStep,
     *,
     everywhere: bool = True,
 ) -> None:
-    """Takes one step with noise on the sums of gradients, in place.
+    """Takes one step with noise on the sums of gradients, in place. Without noise, it is `descend_similarities`.
 
         s_ij ← s_ij − rate·(grid(Σ_u g_j + noise) + λ·s_ij)
 
@@ -159,50 +166,34 @@ def descend_noisy_similarities(
     noise       unit (n_items·k,), in the order of the similarities
     everywhere  whether all similarities get noise, or only those for which a sampled rating has a gradient
     """
-    _step(group, noise, learned, step, everywhere)
+    rates = np.zeros(group.width)  # unused lanes wait
+    rates[: group.lanes] = step.rates[group.part]
+    train = learned.train
+    room = (
+        aligned((group.neighbours.shape[1] * group.width,), np.float64),
+        aligned((train.n_items * group.width,)),
+    )
+    bounds = step.regularization, np.float32(step.error_bound), np.float32(step.floor)
+    _descend(
+        Columns.of(train),
+        learned.raters,
+        learned.limits,
+        learned.norm,
+        StepLanes(step.sampled, rates, everywhere, *bounds),
+        _centred(group, train),
+        group.neighbours,
+        group.values,
+        group.averages,
+        *unit_and_lanes(noise, group.width),
+        *room,
+        group.width_of,
+    )
 
 
 @on_each_group
 def descend_similarities(group: SimilarityLanes, learned: LearnedRatings, step: SimilarityStep) -> None:
     """Takes one step without noise, in place."""
-    _step(group, None, learned, step, True)
-
-
-def _step(
-    group: SimilarityLanes,
-    noise: LaneNoise | None,
-    learned: LearnedRatings,
-    step: SimilarityStep,
-    everywhere: bool,
-) -> None:
-    """Takes one step, with noise or without. The code is compiled separately for each case."""
-    rates = np.zeros(group.width)  # unused lanes wait
-    rates[: group.lanes] = step.rates[group.part]
-    train = learned.train
-    _descend(
-        learned.raters,
-        step.sampled,
-        learned.limits,
-        learned.norm,
-        train.users,
-        train.user_starts,
-        train.items,
-        train.values,
-        _centred(group, train),
-        group.neighbours,
-        group.values,
-        group.averages,
-        None if noise is None else noise.unit,
-        None if noise is None else noise_lanes(noise, group.width),
-        rates,
-        everywhere,
-        step.regularization,
-        np.float32(step.error_bound),
-        np.float32(step.floor),
-        aligned((group.neighbours.shape[1] * group.width,), np.float64),
-        aligned((train.n_items * group.width,)),
-        group.width_of,
-    )
+    descend_noisy_similarities.run(group, None, learned, step)
 
 
 def _centred(group: SimilarityLanes, train: Ratings) -> NDArray[np.float32] | None:
@@ -227,29 +218,22 @@ def _centred(group: SimilarityLanes, train: Ratings) -> NDArray[np.float32] | No
     )
 )
 def _descend(
+    ratings,
     raters,
-    sampled,
     limits,
     norm_of_limits,
-    users,
-    user_starts,
-    rated,
-    values,
+    step,
     centred,
     neighbours,
     S,
     averages,
     unit,
     noise,
-    rates,
-    everywhere,
-    regularization,
-    error_bound,
-    floor,
     gradient,
     residuals,
     width_of,
 ):
+    users, rated, values, user_starts = ratings
     starts, positions = raters
     w, like, wide = len(width_of), zeros(width_of), doubles(width_of)
     n_items, k = neighbours.shape
@@ -258,26 +242,19 @@ def _descend(
     width = np.uint64(w)
     places, others = np.empty(n_items + 1, np.uint32), np.empty(n_items + 1, np.uint32)
     owns = np.empty(n_items + 1, np.float32)
-    one, tiny, endless = (
-        splat(np.float32(1), like),
-        splat(LEAST_NORM, like),
-        splat(np.float32(np.inf), like),
-    )
-    weight = splat(regularization, wide)
-    low, high, least = (
-        splat(-error_bound, like),
-        splat(error_bound, like),
-        splat(max(floor, LEAST_NORM), like),
-    )
+    one, tiny = splat(np.float32(1), like), splat(LEAST_NORM, like)
+    endless, weight = splat(np.float32(np.inf), like), splat(step.regularization, wide)
+    low, high = splat(-step.error_bound, like), splat(step.error_bound, like)
+    least = splat(max(step.floor, LEAST_NORM), like)
     for i in range(n_items):
-        gradient[:], met[:] = 0, everywhere
+        gradient[:], met[:] = 0, step.everywhere
         index_row(neighbours[i], slots, 1)
         slots[i] = -1
         row = S[i * k * w : (i + 1) * k * w]
         average = load(averages, np.int64(i) * w, like)
         for at in range(starts[i], starts[i + 1]):
             x = positions[at]
-            if not sampled[x]:
+            if not step.sampled[x]:
                 continue
             u = users[x]
             count = np.uint64(0)
@@ -295,19 +272,19 @@ def _descend(
             for a in range(count):
                 s, own = load(row, np.uint64(places[a]) * width, like), splat(owns[a], like)
                 if centred is None:
-                    own = sub(own, load(averages, np.uint64(others[a]) * width, like))
+                    own = own - load(averages, np.uint64(others[a]) * width, like)
                     store(residuals, a * width, own)
-                top, norm = fma(s, own, top), add(norm, magnitude(s))
-            offset = div(top, below(norm, tiny, tiny, norm))
-            error = sub(add(average, offset), splat(values[x], like))
+                top, norm = fma(s, own, top), norm + abs(s)
+            offset = top / below(norm, tiny, tiny, norm)
+            error = average + offset - splat(values[x], like)
             divisor = below(norm, least, least, norm)
-            move = below(tiny, divisor, div(clamp(error, low, high), divisor), like)
+            move = below(tiny, divisor, clamp(error, low, high) / divisor, like)
             square = like
             for a in range(count):
                 s, own = load(row, np.uint64(places[a]) * width, like), splat(owns[a], like)
                 if centred is None:
                     own = load(residuals, a * width, like)
-                slope = below(s, like, add(own, offset), sub(own, offset))
+                slope = below(s, like, own + offset, own - offset)
                 store(residuals, a * width, slope)
                 square = fma(slope, slope, square)
             if any_below(like, below(square, endless, like, one)):
@@ -315,27 +292,27 @@ def _descend(
                 square = like
                 for a in range(count):
                     slope = load(residuals, a * width, like)
-                    slope = below(magnitude(slope), endless, slope, like)
+                    slope = below(abs(slope), endless, slope, like)
                     store(residuals, a * width, slope)
                     square = fma(slope, slope, square)
             if limits[u] < np.inf:
                 # The norm of the numbers that are added. A formula for ‖g‖ would lose digits if they nearly cancel.
                 root = np.sqrt(np.float32(max(count, 1))) if norm_of_limits == 1 else np.float32(1)
                 most = splat(GUARD * limits[u] / root, like)
-                length = mul(magnitude(move), sqrt(square))
+                length = abs(move) * sqrt(square)
                 # A user whose gradient is not finite adds nothing, because the user's presence must not show.
-                factor = below(most, length, div(most, length), below(length, endless, one, like))
-                move = mul(below(length, endless, move, like), factor)
+                factor = below(most, length, most / length, below(length, endless, one, like))
+                move = below(length, endless, move, like) * factor
             for a in range(count):
                 place = np.uint64(places[a])
                 met[place] = True
-                added = widen(mul(move, load(residuals, a * width, like)))
-                store(gradient, place * width, add(added, load(gradient, place * width, wide)))
+                added = cast(move * load(residuals, a * width, like), wide)
+                store(gradient, place * width, added + load(gradient, place * width, wide))
         for a in range(k):
             slope = load(gradient, a * w, wide)
             if unit is not None and met[a]:
-                slope = released(slope, splat(unit[i * k + a], wide), noise, wide)
-            s = widen(load(S, (i * k + a) * w, like))
-            slope = add(slope, mul(weight, s))
-            store(S, (i * k + a) * w, narrow(sub(s, mul(load(rates, 0, wide), slope))))
+                slope = released(slope, unit[i * k + a], noise, wide)
+            s = load(S, (i * k + a) * w, wide)
+            slope = slope + weight * s
+            store(S, (i * k + a) * w, s - load(step.rates, 0, wide) * slope)
         index_row(neighbours[i], slots, -1)

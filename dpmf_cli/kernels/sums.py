@@ -1,5 +1,7 @@
 """Sums by user in the order of the ratings, the order of visits, and ratings in the order of items."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,6 +28,19 @@ def residual_sums_by_user(
     for e in range(sums.shape[1]):
         sums[-1, e] = np.ascontiguousarray(sums[:-1, e]).sum()  # NumPy adds contiguous numbers by pairs
     return sums
+
+
+class Columns(NamedTuple):
+    """Ratings in user-major order, as kernels take them. Those of user u are at [starts[u], starts[u + 1])."""
+
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
+    values: NDArray[np.floating]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, ratings: Ratings) -> "Columns":
+        return cls(ratings.users, ratings.items, ratings.values, ratings.user_starts)
 
 
 @compiled(example(item_averages=numbers(ITEMS, 3)))
@@ -62,12 +77,23 @@ def shuffle_within(starts: NDArray[np.int64], uniform: NDArray[np.float64]) -> N
     return order
 
 
-def item_major(ratings: Ratings) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """The ratings by item, then user: starts (n_items + 1,), and users and values (n_ratings,)."""
+class RatingsByRow(NamedTuple):
+    """Ratings, one row of one side after the other.
+
+    starts (rows + 1,); others (n_ratings,) each rating's row of the other side; values (n_ratings,) rating scale
+    """
+
+    starts: NDArray[np.int64]
+    others: NDArray[np.int32]
+    values: NDArray[np.float32]
+
+
+def item_major(ratings: Ratings) -> RatingsByRow:
+    """Returns the ratings by item, then user."""
     starts = np.concatenate([[0], np.cumsum(ratings.item_counts)])
-    users, values = np.empty(len(ratings), np.int32), np.empty(len(ratings), np.float32)
-    _scatter(ratings.items, starts[:-1].copy(), ratings.users, users, ratings.values, values)
-    return starts, users, values
+    by_item = RatingsByRow(starts, np.empty(len(ratings), np.int32), np.empty(len(ratings), np.float32))
+    _scatter(ratings.items, starts[:-1].copy(), ratings.users, by_item.others, ratings.values, by_item.values)
+    return by_item
 
 
 @compiled(example(ends=[0, 2, 4, 6, 7], to_users=np.zeros(8), to_values=np.zeros(8)))

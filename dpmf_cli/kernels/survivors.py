@@ -27,30 +27,27 @@ from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, aligned
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import ITEMS, example
-from dpmf_cli.kernels.factors import FactorLanes
+from dpmf_cli.kernels.factors import FactorLanes, plus_dot
 from dpmf_cli.kernels.lanes import (
     any_below,
     below,
+    cast,
     clamp,
     doubles,
     flush_denormals,
     fma,
     lanes_where,
     load,
-    magnitude,
-    mul,
-    narrow,
+    plain_dot,
     prefetch,
     restore_denormals,
     splat,
     store,
-    sub,
-    widen,
     zeros,
 )
-from dpmf_cli.kernels.plain_lanes import plain_dot
 from dpmf_cli.kernels.releasing import noise_lanes, released
 from dpmf_cli.kernels.sgd import Sgd, left_of, plain_clamp, plain_update
+from dpmf_cli.kernels.sums import Columns
 from dpmf_cli.privacy.noise import KeyedNoise, cell_bits, magnitude_uniform, minus_log
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 
@@ -104,7 +101,8 @@ def _plain_descend_survivors(
     residuals = np.zeros((n_users, n_items, group.lanes))
     rated = group.residuals(train.users, train.items, train.values, sgd.bound)
     if samples is not None:
-        rated *= _bits(samples, group)[:, None] >> np.arange(group.lanes, dtype=np.uint16) & 1
+        bits = samples[group.part.start // MAXIMUM_WIDTH][:, None]
+        rated *= bits >> np.arange(group.lanes, dtype=np.uint16) & 1
     residuals[train.users, train.items] = rated
     visited = np.stack(
         [np.roll(order, -shift) for shift in shifts]
@@ -142,10 +140,8 @@ def descend_survivors(
     """
     cut = skipped_above(sgd.threshold, float(np.max(noise.scale)))
     _descend_survivors(
-        train.user_starts,
-        train.items,
-        train.values,
-        None if samples is None else _bits(samples, group),
+        Columns.of(train),
+        None if samples is None else samples[group.part.start // MAXIMUM_WIDTH],
         np.uint64(noise.key),
         order,
         shifts,
@@ -157,12 +153,6 @@ def descend_survivors(
     )
 
 
-def _bits(samples: Samples, group: FactorLanes) -> NDArray[np.uint16]:
-    """(n_ratings,) the bits of one group."""
-    bits: NDArray[np.uint16] = samples[group.part.start // MAXIMUM_WIDTH]
-    return bits
-
-
 @compiled(
     example(
         order=[3, 0, 4, 1, 2],
@@ -172,24 +162,9 @@ def _bits(samples: Samples, group: FactorLanes) -> NDArray[np.uint16]:
         near=lambda s: np.zeros(ITEMS * s.row),
     )
 )
-def _descend_survivors(
-    starts,
-    items,
-    values,
-    bits,
-    key,
-    order,
-    shifts,
-    noise,
-    cut,
-    near,
-    sgd,
-    P,
-    Q,
-    factors_of,
-    width_of,
-):
+def _descend_survivors(ratings, bits, key, order, shifts, noise, cut, near, sgd, P, Q, factors_of, width_of):
     """near  room for the items' rows in the order of the visits, so that successive visits use adjacent rows"""
+    _, items, values, starts = ratings
     d, w = len(factors_of), len(width_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
     low, high, least = splat(-sgd.bound, like), splat(sgd.bound, like), splat(sgd.threshold, like)
@@ -223,27 +198,25 @@ def _descend_survivors(
                 value = rating[places[k]]
                 residual = nothing
                 if value == value:
-                    residual = sub(splat(value, like), load(near, q_at + d * w, like))
-                    residual = clamp(sub(residual, load(P, p_at + d * w, like)), low, high)
+                    residual = splat(value, like) - load(near, q_at + d * w, like)
+                    residual = clamp(residual - load(P, p_at + d * w, like), low, high)
                     if bits is not None:
-                        residual = mul(lanes_where(having[places[k]], like), residual)
-                noisy = narrow(released(widen(residual), splat(unit[k], wide), noise, wide))
+                        residual = lanes_where(having[places[k]], like) * residual
+                noisy = cast(released(cast(residual, wide), unit[k], noise, wide), like)
                 noisy = clamp(noisy, low, high)
-                size = magnitude(noisy)
+                size = abs(noisy)
                 if not any_below(least, size):
                     continue
-                dot = zeros(width_of)
-                for f in range(d):
-                    dot = fma(load(P, p_at + f * w, like), load(near, q_at + f * w, like), dot)
+                dot = plus_dot(zeros(width_of), p_at, q_at, P, near, factors_of, width_of)
                 # A dropped cell stores 0·0 + 1·p. When the sum or p was selected and stored instead, the complete fit
                 # took 1.7 times as long, perhaps because the store had a mask.
-                move = below(least, size, mul(sub(noisy, dot), step), nothing)
+                move = below(least, size, (noisy - dot) * step, nothing)
                 kept = below(least, size, keep, one)
                 for f in range(d):
                     p, q = load(P, p_at + f * w, like), load(near, q_at + f * w, like)
                     by_p, by_q = below(least, size, p, nothing), below(least, size, q, nothing)
-                    store(P, p_at + f * w, fma(move, by_q, mul(kept, p)))
-                    store(near, q_at + f * w, fma(move, by_p, mul(kept, q)))
+                    store(P, p_at + f * w, fma(move, by_q, kept * p))
+                    store(near, q_at + f * w, fma(move, by_p, kept * q))
             for x in range(starts[u], starts[u + 1]):
                 place = place_of[items[x]] - shifts[u]
                 rating[place if place >= 0 else place + n_items] = np.nan

@@ -19,7 +19,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.kernels.covariance import place
 from dpmf_cli.kernels.examples import ROWS, example, numbers
-from dpmf_cli.kernels.lanes import add, doubles, fma, load, splat, store, total, widen, zeros
+from dpmf_cli.kernels.lanes import cast, doubles, fma, load, splat, store, total, zeros
 
 TOLERANCE = 1e-4
 """Lanczos stops when the residual of every pair is below this fraction of its eigenvalue."""
@@ -80,7 +80,7 @@ def _multiply(triangle, n, right, out, width_of):
                         fma(a3, v, sum3),
                     )
                     column = fma(a3, v3, fma(a2, v2, fma(a1, v1, fma(a0, v0, like))))
-                    store(out, base + j, add(load(out, base + j, wide), widen(column)))
+                    store(out, base + j, load(out, base + j, wide) + cast(column, wide))
                 out[base + i] += total(sum0)
                 out[base + i + 1] += total(sum1)
                 out[base + i + 2] += total(sum2)

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from pydantic import Field
-
 from dpmf_cli.core.errors import DpmfError, did_you_mean
 from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.experiment.config.loading import is_on_own_data, whole_name
@@ -111,31 +109,6 @@ class Erratum(StrictModel):
     what: str
 
 
-class PrintedSettings(StrictModel):
-    """Settings that a paper prints.
-
-    source    where they are printed
-    configs   the names of the experiments that they are about, or patterns of names ("ml1m_*")
-    are       the printed value by path into a config (`config.paths`). If the config has a number and the printed
-              value is a list, the list holds the values of all entries. Later settings in a file override earlier
-              ones
-    """
-
-    source: str = Field(min_length=1)
-    configs: tuple[str, ...] = Field(min_length=1)
-    are: dict[str, Any] = Field(min_length=1)
-
-
-class Departure(StrictModel):
-    """A difference of shipped configs from the paper: what the paper prints, what they have instead, and why."""
-
-    configs: tuple[str, ...] = Field(min_length=1)
-    key: str
-    printed: Any
-    shipped: Any
-    reason: str = Field(min_length=1)
-
-
 class PaperFindings(StrictModel):
     """A paper: its title, its subject, where its page is, the command that reproduces all of it, and its source.
 
@@ -156,8 +129,8 @@ class PaperFindings(StrictModel):
     large: tuple[str, ...] = ()
     small: tuple[str, ...]
     printed: dict[str, Any]
-    settings: tuple[PrintedSettings, ...] = ()
-    departures: tuple[Departure, ...] = ()
+    settings: tuple[dict[str, Any], ...] = ()
+    departures: tuple[dict[str, Any], ...] = ()
     claims: tuple[Claim, ...]
     errata: tuple[Erratum, ...] = ()
 
@@ -191,51 +164,37 @@ def is_held_against_tables(name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Reproducible:
-    """One part: the experiments that it runs, and the files that it then writes.
+class Comparison:
+    """A part of the reproduction that compares the methods of all papers. Its fields are as those of a paper."""
 
-    configs  the names of its experiments, in the order of running
-    large    those whose data have the size of ML-10M or Netflix
-    small    those of the small reproduction
-    """
-
-    key: str
-    title: str
     configs: tuple[str, ...]
-    large: tuple[str, ...]
     small: tuple[str, ...]
     outputs: tuple[Output, ...]
+    large: tuple[str, ...] = ()
 
 
-COMBINED = Reproducible(
-    "combined",
-    "Every private algorithm in one table",
-    configs=("combined_ml100k", "combined_ml1m"),
-    large=(),
-    small=("combined_ml100k",),
-    outputs=(Output(file="combined.md", table="combined", figure="combined.png"),),
-)
+Part = PaperFindings | Comparison
 
-FRONTIER = Reproducible(
-    "frontier",
-    "At each ε the best of all methods",
-    configs=("frontier_ml100k", "frontier_ml1m", "frontier_jester", "frontier_netflix_sample"),
-    large=(),
-    small=("frontier_ml100k",),
-    outputs=(Output(file="frontier.md", table="frontier", figure="frontier.png"),),
-)
+COMPARISONS = {
+    "combined": Comparison(
+        ("combined_ml100k", "combined_ml1m"),
+        ("combined_ml100k",),
+        (Output(file="combined.md", table="combined", figure="combined.png"),),
+    ),
+    "frontier": Comparison(
+        ("frontier_ml100k", "frontier_ml1m", "frontier_jester", "frontier_netflix_sample"),
+        ("frontier_ml100k",),
+        (Output(file="frontier.md", table="frontier", figure="frontier.png"),),
+    ),
+}
 
 
-def parts() -> Mapping[str, Reproducible]:
+def parts() -> Mapping[str, Part]:
     """Returns each part by its key, in the order of running."""
-    papers = {
-        key: Reproducible(key, each.title, each.configs, each.large, each.small, each.outputs)
-        for key, each in all_papers().items()
-    }
-    return {**papers, COMBINED.key: COMBINED, FRONTIER.key: FRONTIER}
+    return {**all_papers(), **COMPARISONS}
 
 
-def parts_named(what: str) -> tuple[Reproducible, ...]:
+def parts_named(what: str) -> tuple[Part, ...]:
     """Returns one part by its key, or `all` of them. Raises DpmfError for anything else."""
     known = parts()
     if what == "all":

@@ -58,6 +58,10 @@ class Evidence:
         written = IN_NAMES.get(self.data) or self.data.replace("ml-", "ml").replace("-", "_")
         return pattern.format(written)
 
+    def was_run(self, name: str) -> bool:
+        """Whether there are results of a config for this data set."""
+        return name in self.found.get(self.data, {})
+
     def experiment(self, name: str) -> Experiment:
         """Returns the experiment of a config. Raises MissingEvidence if the config was not run."""
         return self._of(name)[0]

@@ -34,14 +34,10 @@ def covariance_triangle(clamp: float, scale: Scale, neighbours: Neighbours) -> S
     wherever 2B ≤ Δr, approached as c grows.
     """
     if neighbours is Neighbours.UNBOUNDED:
-        return Sensitivity(
-            1.5 * clamp**2, 1, neighbours, "theorem 5 of McSherry and Mironov 2009, i ≤ j, α = 0"
-        )
+        return Sensitivity(1.5 * clamp**2, 1, neighbours, f"theorem 5 of {PAPER}, i ≤ j, α = 0")
     moved = clamped_residuals(clamp, scale).value
     value = moved * max(clamp, 2 * clamp - moved)
-    return Sensitivity(
-        value, 1, neighbours, "McSherry and Mironov 2009, section 4.4, i ≤ j, one value changed"
-    )
+    return Sensitivity(value, 1, neighbours, f"{PAPER}, section 4.4, i ≤ j, one value changed")
 
 
 def published_covariance_matrix(clamp: float, neighbours: Neighbours) -> Sensitivity:
@@ -82,20 +78,15 @@ def own_centred_triangle(clamp: float, alpha: float, beta_p: float, norm: int) -
                    found by trying: where c ≥ β_p + 3 and d ≤ 2B, all terms fall with c.
     """
     if norm == 1:
-        return Sensitivity(
-            clamp * alpha + 1.5 * clamp**2,
-            1,
-            Neighbours.UNBOUNDED,
-            f"{PAPER}, theorem 5, i ≤ j, α = {alpha:g}",
-        )
+        value = clamp * alpha + 1.5 * clamp**2
+        return Sensitivity(value, 1, Neighbours.UNBOUNDED, f"{PAPER}, theorem 5, i ≤ j, α = {alpha:g}")
     falling = math.ceil(max(beta_p + 3, alpha / (2 * clamp)))
     tried = min(falling, TRIED)
     largest = max(_triangle_l2(clamp, alpha, beta_p, c) for c in range(tried + 1))
     if tried < falling:
         largest = max(largest, _triangle_l2_beyond(clamp, alpha, beta_p, tried))
-    return Sensitivity(
-        largest, 2, Neighbours.UNBOUNDED, f"after {PAPER}, theorem 5, i ≤ j, every c, α = {alpha:g}"
-    )
+    source = f"after {PAPER}, theorem 5, i ≤ j, every c, α = {alpha:g}"
+    return Sensitivity(largest, 2, Neighbours.UNBOUNDED, source)
 
 
 def _triangle_l2(clamp: float, alpha: float, beta_p: float, c: int) -> float:
@@ -175,6 +166,5 @@ def user_gram(longest: float) -> Sensitivity:
     with one non-zero element attains. a_u is a function of the user's ratings and of released numbers. Jain, Thakkar
     and Thakurta 2018 have ‖a_u‖ ≤ 2L: 4L².
     """
-    return Sensitivity(
-        longest**2, 2, Neighbours.USER, "Jain, Thakkar and Thakurta 2018, algorithm 1: ‖a aᵀ‖ = ‖a‖²"
-    )
+    source = "Jain, Thakkar and Thakurta 2018, algorithm 1: ‖a aᵀ‖ = ‖a‖²"
+    return Sensitivity(longest**2, 2, Neighbours.USER, source)

@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.ledger import Entry, Ledger
 from dpmf_cli.privacy.noise import AnyNoise, DeviceNoise, LaneNoise
-from dpmf_cli.privacy.release import SEAL, Numbers, Perturbed, Release, Witness
+from dpmf_cli.privacy.release import SEAL, Release, Witness
 
 
 class Curator:
@@ -19,11 +18,14 @@ class Curator:
     other way to noise: the generators of `Streams.generator` refuse to draw noise.
 
     witness   sees every release of the fit: an audit, or a test
+    first     for the witness, if the ledger has a part of a grid: the index in that grid of its first ε
     """
 
-    def __init__(self, ledger: Ledger, streams: Streams, witness: Witness | None = None) -> None:
+    def __init__(
+        self, ledger: Ledger, streams: Streams, witness: Witness | None = None, first: int = 0
+    ) -> None:
         self.ledger = ledger
-        self._streams, self._witness = streams, witness
+        self._streams, self._witness, self._first = streams, witness, first
         self._generators: dict[str, np.random.Generator] = {}
         self._later: set[str] = set()
 
@@ -40,10 +42,7 @@ class Curator:
 
     def noise_later(self, name: str) -> Callable[[], np.random.Generator]:
         """Returns a function that gives the generator of that name at its beginning, for one draw that is redone
-        whenever it is used.
-
-        Raises ValueError if the name already has noise, since two measurements would then have the same noise.
-        """
+        whenever it is used. Raises ValueError if the name already has noise."""
         self._refuse_shared(name, self._later | self._generators.keys())
         self._later.add(name)
         return partial(self.noise_again, name)
@@ -58,36 +57,15 @@ class Curator:
     def apart(self, limit: Iterable[float], first: int = 0) -> "Curator":
         """Returns a curator of the same fit with a ledger of its own; the caller copies its entries to this ledger.
 
-        first  for the witness, if `limit` is a part of this curator's grid: the index in that grid of its first ε
+        first  if `limit` is a part of this curator's grid: the index in that grid of its first ε
         """
         ledger = Ledger(limit, self.ledger.mode, self.ledger.delta)
-        witness = self._witness and _LaterLanes(self._witness, first)
-        return Curator(ledger, self._streams, witness)
+        return Curator(ledger, self._streams, self._witness, self._first + first)
 
     def release(self, entry: Entry, noise: AnyNoise, draw: int = 0) -> Release:
         """Returns one draw of an entry that is in the ledger."""
-        return Release(entry, draw, 0, noise, self._witness, SEAL)
+        return Release(entry, draw, 0, noise, self._witness, SEAL, self._first)
 
     def releases(self, entry: Entry, noises: Iterable[LaneNoise | DeviceNoise]) -> Iterator[Release]:
         """Yields the draws of an entry that pays for several; each is drawn when it is asked for."""
         return (self.release(entry, noise, draw) for draw, noise in enumerate(noises))
-
-
-class _LaterLanes(Witness):
-    """Shows a witness the models of a part of the grid at their positions in the complete grid."""
-
-    def __init__(self, witness: Witness, first: int) -> None:
-        self._witness, self._first, self.offset = witness, first, witness.offset
-
-    def published(
-        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        return self._witness.published(release, self._place(lanes), first, clean, noisy)
-
-    def solved(
-        self, release: Release, lanes: slice, problems: Perturbed, drawn: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return self._witness.solved(release, self._place(lanes), problems, drawn)
-
-    def _place(self, lanes: slice) -> slice:
-        return slice(lanes.start + self._first, lanes.stop + self._first)

@@ -32,11 +32,7 @@ class Entry:
     provable  (E,) the ε that can be proved for the step; equal to `claimed` for a sound step, inf if none can be
     mu        (E,) Δ/σ of Gaussian noise; at the ledger's δ, `provable` follows from it for the step alone. None for
               a step that is pure ε-DP
-    theta     (E,) the same with the sensitivity that the noise was scaled to, if the claim too is composed from it;
-              None if the publication adds up its `claimed`, and for pure steps
-    sampled   Gaussian steps on samples of the users; `provable` follows from them if `mu` is None, and so does
-              `claimed` if `composes`
-    composes  whether the claim for sampled steps is composed too
+    sampled   Gaussian steps on samples of the users; `provable` follows from them if `mu` is None
     repetitions  the number of noise draws that the step pays for, in equal parts
     rate         the fraction of the records that a step of Laplace noise looks at; None if it does not sample
     temperature  of a chain: the variance of its noise over the variance at which its claim would hold
@@ -49,9 +45,7 @@ class Entry:
     provable: Epsilons
     calibrated_to: Sensitivity
     mu: Epsilons | None = None
-    theta: Epsilons | None = None
     sampled: SampledSteps | None = None
-    composes: bool = False
     repetitions: int = 1
     rate: float | None = None
     temperature: float = 1.0
@@ -92,11 +86,8 @@ class Account:
     squares: Epsilons | None = None
     sampled: tuple[SampledSteps, ...] = ()
 
-    def plus(self, pure: Epsilons, mu: Epsilons | None, sampled: SampledSteps | None = None) -> "Account":
-        """Returns the account with one step more.
-
-        The step is Gaussian if `mu` is not None, otherwise sampled if `sampled` is not None, otherwise pure.
-        """
+    def plus(self, pure: Epsilons, mu: Epsilons | None, sampled: SampledSteps | None) -> "Account":
+        """Returns the account with one step more: Gaussian if it has `mu`, else sampled if it is, else pure."""
         if mu is not None:
             return replace(self, squares=mu**2 if self.squares is None else self.squares + mu**2)
         if sampled is not None:
@@ -108,9 +99,9 @@ class Account:
         if self.sampled and neighbours is not None:
             squares = np.zeros_like(self.pure) if self.squares is None else self.squares
             return self.pure + composed_epsilons(self.sampled, np.sqrt(squares), delta, neighbours)
-        return (
-            self.pure if self.squares is None else self.pure + epsilons_of_mus(np.sqrt(self.squares), delta)
-        )
+        if self.squares is None:
+            return self.pure
+        return self.pure + epsilons_of_mus(np.sqrt(self.squares), delta)
 
 
 class Ledger:
@@ -155,89 +146,52 @@ class Ledger:
         step: str,
         mechanism: str,
         sensitivity: Sensitivity,
-        claimed: Epsilons,
+        claimed: Epsilons | None = None,
         provable: Epsilons | None = None,
         calibrated_to: Sensitivity | None = None,
         *,
+        theta: Epsilons | None = None,
+        sampled: SampledSteps | None = None,
         repetitions: int = 1,
         rate: float | None = None,
         temperature: float = 1.0,
     ) -> Entry:
-        """Enters a pure step before its noise is drawn.
+        """Enters a step before its noise is drawn: Gaussian if it has `theta` or is `sampled`, otherwise pure.
 
-        Raises OverspentError in three cases: the claims, or in corrected mode the provable ε, would exceed the budget
-        of any ε of the grid; a claim is not positive; or steps with different kinds of neighbours would be added up.
+        claimed        (E,) the ε that the publication charges; by default a Gaussian step is composed as proved
+        provable       (E,) the ε of a pure step that can be proved; by default `claimed`
+        calibrated_to  the sensitivity Δ that the noise is scaled to; by default `sensitivity`
+        theta          (E,) Δ/σ of Gaussian noise
+        sampled        Gaussian steps on samples of the users
+
+        Raises OverspentError if the claims, or in corrected mode the provable ε, would exceed the budget of any ε; if
+        a claim is not positive; if Gaussian noise has no δ; or if neighbours of different kinds would be added up.
         """
-        claimed = self._checked(step, "ε", claimed)
-        proved = claimed if provable is None else np.broadcast_to(provable, self.limit.shape)
-        used = calibrated_to or sensitivity
-        entry = Entry(step, mechanism, sensitivity, claimed, proved, used)
-        return self._enter(replace(entry, repetitions=repetitions, rate=rate, temperature=temperature))
-
-    def spend_gaussian(
-        self,
-        step: str,
-        sensitivity: Sensitivity,
-        theta: Epsilons,
-        claimed: Epsilons | None = None,
-        calibrated_to: Sensitivity | None = None,
-    ) -> Entry:
-        """Enters a step of Gaussian noise with σ = Δ/θ, where Δ is `calibrated_to`. Raises as `spend`.
-
-        claimed  (E,) the ε that the publication charges for the step; by default it is composed like the provable ε
-        """
-        if not self.delta > 0:
+        used, neighbours, mu = calibrated_to or sensitivity, sensitivity.neighbours, None
+        composes = claimed is None
+        if claimed is not None:
+            claimed = self._checked(step, "ε", claimed)
+        if theta is None and sampled is None:
+            alone = claimed if provable is None else np.broadcast_to(provable, self.limit.shape)
+        elif not self.delta > 0:
             raise OverspentError(f"{step}: Gaussian noise needs a δ")
-        theta = self._checked(step, "θ", theta)
-        used = calibrated_to or sensitivity
-        mu = theta * (sensitivity.value / used.value)
-        alone = epsilons_of_mus(mu, self.delta)
-        if claimed is None:
-            by_itself = epsilons_of_mus(theta, self.delta)
-            entry = Entry(step, "Gaussian", sensitivity, by_itself, alone, used, mu, theta)
+        elif sampled is None:
+            theta = self._checked(step, "θ", theta)
+            mu = theta * (sensitivity.value / used.value)
+            alone = epsilons_of_mus(mu, self.delta)
+            claimed = epsilons_of_mus(theta, self.delta) if composes else claimed
         else:
-            entry = Entry(step, "Gaussian", sensitivity, self._checked(step, "ε", claimed), alone, used, mu)
-        return self._enter(entry)
-
-    def spend_sampled(
-        self,
-        step: str,
-        sensitivity: Sensitivity,
-        sampled: SampledSteps,
-        claimed: Epsilons | None = None,
-        calibrated_to: Sensitivity | None = None,
-    ) -> Entry:
-        """Enters Gaussian steps on samples of the users. Raises as `spend`.
-
-        calibrated_to  the sensitivity that the noise is scaled to, if no bound on the true one is known; by default
-                       `sensitivity`
-        claimed        (E,) the ε that the publication charges for all steps; by default it is composed like the
-                       provable ε
-        """
-        if not self.delta > 0:
-            raise OverspentError(f"{step}: Gaussian noise needs a δ")
-        neighbours, composes = sensitivity.neighbours, claimed is None
-        alone = sampled.epsilons(self.delta, neighbours)
-        claimed = (
-            alone if claimed is None else self._checked(step, "ε", claimed)
-        )  # `alone` may be 0: δ covers it
-        mu = sampled.mu(neighbours) if sampled.rate == 1 else None
-        theta = mu if composes else None
-        if math.isinf(sensitivity.value):
-            mu = alone = np.full_like(self.limit, np.inf)
+            alone = sampled.epsilons(self.delta, neighbours)
+            claimed = alone if composes else claimed  # it may be 0: δ covers it
+            theta = mu = sampled.mu(neighbours) if sampled.rate == 1 else None
+            if math.isinf(sensitivity.value):
+                mu = alone = np.full_like(self.limit, np.inf)
+        assert claimed is not None
+        assert alone is not None
         entry = Entry(
-            step,
-            sampled.mechanism,
-            sensitivity,
-            claimed,
-            alone,
-            calibrated_to or sensitivity,
-            mu,
-            theta,
-            sampled,
-            composes,
+            step, mechanism, sensitivity, claimed, alone, used, mu, sampled, repetitions, rate, temperature
         )
-        return self._enter(entry)
+        return self._enter(entry, theta if composes else None, sampled if composes else None)
 
     def charge_nothing(self, step: str, sensitivity: Sensitivity) -> Entry:
         """Enters a step that looks at the data without noise, and for which the publication charges nothing.
@@ -248,18 +202,23 @@ class Ledger:
         nothing, unproved = np.zeros_like(self.limit), np.full_like(self.limit, np.inf)
         return self._enter(Entry(step, "none", sensitivity, nothing, unproved, sensitivity))
 
-    def _checked(self, step: str, symbol: str, amounts: Epsilons) -> Epsilons:
+    def _checked(self, step: str, symbol: str, amounts: Epsilons | None) -> Epsilons:
         amounts = np.broadcast_to(np.asarray(amounts, dtype=np.float64), self.limit.shape)
         if not np.all(amounts > 0):
             raise OverspentError(f"{step}: {symbol} must be positive, not {amounts.min()}")
         return amounts
 
-    def _enter(self, entry: Entry) -> Entry:
-        """Enters a step and returns its entry, or raises and leaves the account as it was."""
+    def _enter(
+        self, entry: Entry, theta: Epsilons | None = None, composed: SampledSteps | None = None
+    ) -> Entry:
+        """Enters a step and returns its entry, or raises and leaves the account as it was.
+
+        The claim is composed from `theta` or from `composed`; without them, the publication adds up what it claims.
+        """
         neighbours = entry.sensitivity.neighbours
         if self._neighbours not in (None, neighbours):
             raise OverspentError(f"{entry.step}: steps with different kinds of neighbours do not add up")
-        claims = self._claims.plus(entry.claimed, entry.theta, entry.sampled if entry.composes else None)
+        claims = self._claims.plus(entry.claimed, theta, composed)
         proofs = self._proofs.plus(entry.provable, entry.mu, entry.sampled)
         self._refuse_overspending(entry.step, claims.total(self.delta, neighbours))
         if self.mode is Mode.CORRECTED:

@@ -9,7 +9,7 @@ somebody rated are not hidden at all. Neera et al. 2020 conclude that the method
 is not proved.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,11 +32,7 @@ CHUNK = 1 << 13
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes that were sent, counted from the messages of a simulation. Table 1.
-
-    up, down  bytes from all users to the aggregator, and back
-    messages  the number of messages from users
-    """
+    """Bytes from all users to the aggregator (`up`) and back, counted from the messages of a simulation. Table 1."""
 
     up: int
     down: int
@@ -52,14 +48,18 @@ class Traffic:
         return self.down / self.users
 
 
+@dataclass(eq=False, kw_only=True)
 class Sealed:
     """Messages that have passed a local mechanism. Raises TypeError if anything else tries to make them."""
 
-    def __init__(self, seal: object) -> None:
+    seal: InitVar[object]
+
+    def __post_init__(self, seal: object) -> None:
         if seal is not _SEAL:
             raise TypeError(f"only a local mechanism can make {type(self).__name__}")
 
 
+@dataclass(eq=False, kw_only=True)
 class PerturbedRatings(Sealed, UserMajor):
     """The messages of all users, decoded, for each ε of the grid.
 
@@ -70,24 +70,14 @@ class PerturbedRatings(Sealed, UserMajor):
     epsilons      (E,)
     """
 
-    def __init__(
-        self,
-        seal: object,
-        *,
-        users: NDArray[np.int32],
-        items: NDArray[np.int32],
-        n_users: int,
-        n_items: int,
-        scale: Scale,
-        epsilons: NDArray[np.float64],
-        values: LaneValues,
-        message_bytes: int,
-    ) -> None:
-        super().__init__(seal)
-        self.users, self.items = users, items
-        self.n_users, self.n_items = n_users, n_items
-        self.scale, self.epsilons, self.values = scale, epsilons, values
-        self.message_bytes = message_bytes
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
+    n_users: int
+    n_items: int
+    scale: Scale
+    epsilons: NDArray[np.float64]
+    values: LaneValues
+    message_bytes: int
 
     @property
     def means(self) -> NDArray[np.float64]:
@@ -102,9 +92,7 @@ class PerturbedRatings(Sealed, UserMajor):
 def value_towards_the_aggregator(source: str, counts: NDArray[np.int64]) -> Sensitivity:
     """One rating on [0, 1], as the aggregator sees it: its value may change to any other.
 
-    The ledger's text says how much ε users spend who send all their ratings.
-
-    counts  (n_users,) the number of ratings of each user
+    The ledger's text says how much ε users spend who send all their ratings. counts (n_users,)
     """
     spent = f"for a user n·ε: {counts.mean():.1f} ε on average, {counts.max()} ε at most"
     return Sensitivity(1.0, 1, Neighbours.LOCAL, f"{source}; {spent}")
@@ -140,10 +128,7 @@ def report_of_a_user() -> Sensitivity:
 def epsilon_per_user(
     epsilons: NDArray[np.float64], counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], ...]:
-    """Returns (E,) the mean and (E,) the largest ε for all ratings of a user, if each of `counts` ratings spends ε.
-
-    counts  (n_users,) the number of ratings of each user
-    """
+    """Returns (E,) the mean and (E,) the largest ε for all `counts` ratings of a user, if each spends ε."""
     return epsilons * counts.mean(), epsilons * counts.max()
 
 
@@ -172,7 +157,7 @@ def perturb_ratings(
         values = (train.values[rows].astype(np.float64) - train.scale.minimum) / train.scale.width
         received.put(rows, 0.5 + (messages.sent(values, first) - 0.5) / slope)
     return PerturbedRatings(
-        _SEAL,
+        seal=_SEAL,
         users=train.users,
         items=train.items,
         n_users=train.n_users,
@@ -189,6 +174,7 @@ def _message_bytes(n_items: int, *payload: tuple[str, str]) -> int:
     return np.dtype([("item", np.min_scalar_type(max(n_items - 1, 0))), *payload]).itemsize
 
 
+@dataclass(eq=False, kw_only=True)
 class PerturbedSigns(Sealed):
     """One reported number of each device's rating, decoded, for each ε of the grid.
 
@@ -197,17 +183,10 @@ class PerturbedSigns(Sealed):
     numbers             (n, E) the decoded numbers, whose means are the numbers in [−1, 1] that were perturbed
     """
 
-    def __init__(
-        self,
-        seal: object,
-        *,
-        items: NDArray[np.int32],
-        coordinates: NDArray[np.uint8],
-        weights: NDArray[np.int64],
-        numbers: NDArray[np.float32],
-    ) -> None:
-        super().__init__(seal)
-        self.items, self.coordinates, self.weights, self.numbers = items, coordinates, weights, numbers
+    items: NDArray[np.int32]
+    coordinates: NDArray[np.uint8]
+    weights: NDArray[np.int64]
+    numbers: NDArray[np.float32]
 
 
 class SignChannel:
@@ -265,4 +244,6 @@ class SignChannel:
             rows = slice(first, first + CHUNK)
             decoded[rows] = reports.sent((np.clip(numbers[rows], -1, 1) + 1) / 2, first)
         self.messages += len(numbers)
-        return PerturbedSigns(_SEAL, items=items, coordinates=coordinates, weights=weights, numbers=decoded)
+        return PerturbedSigns(
+            seal=_SEAL, items=items, coordinates=coordinates, weights=weights, numbers=decoded
+        )

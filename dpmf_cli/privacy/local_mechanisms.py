@@ -54,31 +54,38 @@ class Mechanism(StrEnum):
     DUCHI = "duchi"
 
 
-class LocalMechanism(ABC):
-    """A randomiser of one rating.
+class Randomiser(ABC):
+    """Perturbs a number on a device before it is sent, and decodes the message.
 
     title     its name in ledgers and tables
-    source    the publication that it is from
-    unbiased  whether the mean of a decoded message is the value itself
     uniforms  the number of draws from U(0, 1) that one message takes
-    payload   the NumPy type of the data that are sent beside the item's id
     """
 
     title: ClassVar[str]
-    source: ClassVar[str]
-    unbiased: ClassVar[bool] = True
 
     @property
     def uniforms(self) -> int:
         return 1
 
+    @abstractmethod
+    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
+        """Returns (n, E) decoded messages for values (n, …) in [0, 1], uniforms (n, `uniforms`) and each ε (E,)."""
+
+
+class LocalMechanism(Randomiser):
+    """A randomiser of one rating.
+
+    source    the publication that it is from
+    unbiased  whether the mean of a decoded message is the value itself
+    payload   the NumPy type of the data that are sent beside the item's id
+    """
+
+    source: ClassVar[str]
+    unbiased: ClassVar[bool] = True
+
     @property
     def payload(self) -> str:
         return "<f4"
-
-    @abstractmethod
-    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
-        """Returns (n, E) decoded messages for values (n,) in [0, 1], uniforms (n, `uniforms`) and each ε (E,)."""
 
     def expected(self, values: Values, epsilons: Values) -> Values:
         """Returns (n, E) means of the decoded messages."""
@@ -88,34 +95,6 @@ class LocalMechanism(ABC):
         """Returns (E,) s = E[r*|1] − E[r*|0]: the remaining difference between the two ends of the scale."""
         low, high = self.expected(np.array([0.0, 1.0]), epsilons)
         return np.asarray(high - low)
-
-
-def bounded_laplace_scales(epsilons: Values, sensitivity: float = 1.0) -> Values:
-    """Returns (E,) the least b for which bounded Laplace on [0, 1] is ε-DP for values ≤ Δ = `sensitivity` apart.
-
-    The constant C_r(b) of equation 3 depends on r. So b = Δ/ε is enough only if Δ is the full width, since both ends
-    have the same constant. In general b = Δ/(ε − ln(C_Δ(b)/C_0(b))): Holohan et al. 2018, theorem 3.5 with δ = 0. The
-    fixed point lies above Δ/ε and is found by bisection (equation 21 there).
-
-    Raises ValueError for a Δ outside (0, 1].
-    """
-    if not 0 < sensitivity <= 1:
-        raise ValueError(f"a sensitivity of {sensitivity} on a domain of width 1")
-    epsilons = np.asarray(epsilons, dtype=np.float64)
-    if sensitivity == 1:
-        return np.asarray(1 / epsilons)
-
-    def excess(b: Values) -> Values:
-        """Returns the loss between 0 and Δ, minus ε; it falls with b."""
-        return np.asarray(sensitivity / b + np.log(_mass(sensitivity, b) / _mass(0.0, b)) - epsilons)
-
-    low = sensitivity / epsilons
-    high = 2 * low  # C_Δ/C_0 ≤ e^(Δ/b): the loss is at most 2Δ/b
-    for _ in range(80):
-        middle = (low + high) / 2
-        too_large = excess(middle) > 0
-        low, high = np.where(too_large, middle, low), np.where(too_large, high, middle)
-    return high
 
 
 def _mass(value: float | Values, b: Values) -> Values:
@@ -130,7 +109,8 @@ class BoundedLaplace(LocalMechanism):
 
     Algorithm 1 draws until a draw lies inside. The code inverts the CDF, which gives the same law without a loop.
     With a = e^(−r/b), c = e^(−(1−r)/b) and t = u·C_r(b), r* = r + b·ln(a + 2t) where 2t ≤ 1 − a, and
-    r* = r − b·ln(c + 2(C_r − t)) elsewhere.
+    r* = r − b·ln(c + 2(C_r − t)) elsewhere. b = Δ/ε is enough only because Δ is the full width, whose ends have one
+    C_r. A smaller Δ would need a larger b (Holohan et al. 2018, theorem 3.5).
 
     The grid is that of min(b, 1). The density is at least e^−ε·max(1, ε/2), and cells at the ends are half as wide.
     """
@@ -140,7 +120,7 @@ class BoundedLaplace(LocalMechanism):
     unbiased: ClassVar[bool] = False
 
     def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
-        r, b = values[:, None], bounded_laplace_scales(epsilons)
+        r, b = values[:, None], 1 / epsilons
         with np.errstate(divide="ignore", invalid="ignore"):  # b = 0 where ε = ∞
             left, right = -np.expm1(-r / b), -np.expm1(-(1 - r) / b)  # twice the mass on each side of r
             beyond = uniforms * (left + right) - left
@@ -149,7 +129,7 @@ class BoundedLaplace(LocalMechanism):
 
     def expected(self, values: Values, epsilons: Values) -> Values:
         """Returns r + (∫ (r* − r) e^(−|r*−r|/b))/(2bC) = r + [(1−r+b)·(−c)/2 + (r+b)·a/2]/C, a and c as above."""
-        r, b = values[:, None], bounded_laplace_scales(epsilons)
+        r, b = values[:, None], 1 / epsilons
         with np.errstate(divide="ignore", invalid="ignore"):
             a, c = np.exp(-r / b), np.exp(-(1 - r) / b)
             mean = r + ((r + b) * a - (1 - r + b) * c) / (2 * _mass(r, b))
@@ -274,18 +254,29 @@ class Piecewise(LocalMechanism):
         far = q / ((1 + q) * (largest + 1))  # the density away from t
         before, near = (low + largest) * far, 1 / (1 + q)
         with np.errstate(divide="ignore", invalid="ignore"):  # `far` = 0 where ε = ∞
-            out = np.where(
-                uniforms < before,
-                uniforms / far - largest,
-                np.where(
-                    uniforms < before + near,
-                    low + (uniforms - before) * (largest - 1) / near,
-                    low + largest - 1 + (uniforms - before - near) / far,
-                ),
-            )
+            below, above = uniforms / far - largest, low + largest - 1 + (uniforms - before - near) / far
+            within = low + (uniforms - before) * (largest - 1) / near
+        out = np.where(uniforms < before, below, np.where(uniforms < before + near, within, above))
         grid = grid_of(2 * q / -np.expm1(-epsilons / 2))
         last = np.floor(largest / grid) * grid
         return on_grid(np.where(far > 0, np.clip(out, -last, last), t), grid) / 2 + 0.5
+
+
+@dataclass(frozen=True)
+class Sign(Randomiser):
+    """One sign for a number v in [0, 1]: + with probability ½ + ½·t·tanh(ε/2), where t = 2v − 1.
+
+    It is decoded as t* = ± 1/tanh(ε/2), whose mean is t. As for all mechanisms here, the number moves by 1 at most
+    between neighbours. The ratio of the two laws is then at most e^ε.
+    """
+
+    title: ClassVar[str] = "Duchi et al."
+
+    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
+        """Returns (n, E) decoded messages for numbers (n,) or (n, E), uniforms (n, 1) and each ε (E,)."""
+        certainty = np.tanh(epsilons / 2)
+        values = values if values.ndim == 2 else values[:, None]
+        return np.where(uniforms < 0.5 + (values - 0.5) * certainty, 1.0, -1.0) / certainty
 
 
 @dataclass(frozen=True)
@@ -295,7 +286,7 @@ class Duchi(LocalMechanism):
     Duchi, Jordan, Wainwright 2013. Even at ε = ∞ the value is rounded at random to an end of the scale.
     """
 
-    title: ClassVar[str] = "Duchi et al."
+    title: ClassVar[str] = Sign.title
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013 (FOCS): one sign"
     payload = "u1"
 
@@ -303,30 +294,9 @@ class Duchi(LocalMechanism):
         return 0.5 + Sign().decoded(values, uniforms, epsilons) / 2
 
 
-@dataclass(frozen=True)
-class Sign:
-    """One sign for a number v in [0, 1]: + with probability ½ + ½·t·tanh(ε/2), where t = 2v − 1.
-
-    It is decoded as t* = ± 1/tanh(ε/2), whose mean is t. As for all mechanisms here, the number moves by 1 at most
-    between neighbours. The ratio of the two laws is then at most e^ε.
-    """
-
-    title: ClassVar[str] = Duchi.title
-    uniforms: ClassVar[int] = 1
-
-    def decoded(self, numbers: Values, uniforms: Values, epsilons: Values) -> Values:
-        """Returns (n, E) decoded messages for numbers (n,) or (n, E), uniforms (n, 1) and each ε (E,)."""
-        certainty = np.tanh(epsilons / 2)
-        numbers = numbers if numbers.ndim == 2 else numbers[:, None]
-        return np.where(uniforms < 0.5 + (numbers - 0.5) * certainty, 1.0, -1.0) / certainty
-
-
-COARSEST_STEP = 1 / 20
-"""The least step of a rating scale, over its width, that is used for levels as it is.
-
-A scale with a finer step, or without one, is rounded to `CONTINUOUS_LEVELS`: randomised response needs few
-answers."""
-CONTINUOUS_LEVELS = 5
+COARSEST_STEP, CONTINUOUS_LEVELS = 1 / 20, 5
+"""The least step of a rating scale, over its width, that is used for levels as it is. A scale with a finer step, or
+without one, is rounded to so many levels: randomised response needs few answers."""
 
 
 def mechanism_on(scale: Scale, kind: Mechanism, levels: int | None = None) -> LocalMechanism:
@@ -337,16 +307,12 @@ def mechanism_on(scale: Scale, kind: Mechanism, levels: int | None = None) -> Lo
     if levels is None:
         step = scale.step / scale.width
         levels = round(1 / step) + 1 if step >= COARSEST_STEP else CONTINUOUS_LEVELS
-    match kind:
-        case Mechanism.BLP:
-            return BoundedLaplace()
-        case Mechanism.LAPLACE:
-            return ClampedLaplace()
-        case Mechanism.GRR:
-            return RandomisedResponse(levels)
-        case Mechanism.OUE:
-            return UnaryEncoding(levels)
-        case Mechanism.PIECEWISE:
-            return Piecewise()
-        case Mechanism.DUCHI:
-            return Duchi()
+    made: dict[Mechanism, LocalMechanism] = {
+        Mechanism.BLP: BoundedLaplace(),
+        Mechanism.LAPLACE: ClampedLaplace(),
+        Mechanism.GRR: RandomisedResponse(levels),
+        Mechanism.OUE: UnaryEncoding(levels),
+        Mechanism.PIECEWISE: Piecewise(),
+        Mechanism.DUCHI: Duchi(),
+    }
+    return made[kind]

@@ -4,7 +4,12 @@ Every mechanism takes the `curator` of a fit, and returns a `Release`, or one fo
 step in the ledger and the stream that its noise is drawn from. `stream` names another stream instead, which several
 steps may share: each step goes on where the one before stopped. Every scale is larger by `grid.MARGIN` than a proof
 about real numbers asks for, which pays for rounding. All mechanisms raise OverspentError (a bug in the algorithm) if
-the ledger refuses the step.
+the ledger refuses the step. Common parameters:
+
+    sensitivity    the true sensitivity
+    epsilon        (E,) the ε that a step claims to spend, for each ε of the grid; inf adds no noise
+    calibrated_to  the sensitivity that the noise is scaled to, if a paper assumes another than the true one
+    claimed        (E,) the ε that a publication charges for all repetitions, if it differs from the accountant's
 """
 
 import itertools
@@ -19,13 +24,13 @@ from numpy.typing import NDArray
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Entry
+from dpmf_cli.privacy.local_mechanisms import Randomiser
 from dpmf_cli.privacy.noise import (
     DeviceNoise,
     KeyedNoise,
     LaneNoise,
     LaterNoise,
     Law,
-    Randomiser,
     silence,
     unit_gumbel_downwards,
     unit_k_norm,
@@ -51,12 +56,9 @@ def laplace(
 
     Dwork et al. 2006; Friedman et al. 2016, theorem 1 and equation 5. ε-DP, pure.
 
-    sensitivity    the true sensitivity
-    epsilon        (E,) the ε that this step claims to spend, for each ε of the grid; inf adds no noise
-    calibrated_to  the sensitivity that the noise is scaled to, if a paper assumes another than the true one
-    later          whether the noise is drawn when a kernel asks for it, the same each time, and is not kept
+    later  whether the noise is drawn when a kernel asks for it, the same each time, and is not kept
     """
-    entry, scale = _spend(step, "Laplace", 1, 1, sensitivity, epsilon, curator, calibrated_to)
+    entry, scale = _spend(step, "Laplace", 1, sensitivity, epsilon, curator, calibrated_to)
     return curator.release(entry, _drawn(unit_laplace, step, shape, scale, curator, later))
 
 
@@ -74,11 +76,8 @@ def repeated_laplace(
 
     All of ε is in the ledger before the first draw: draws that are never made are charged too.
     """
-    entry, scale = _spend(step, "Laplace", 1, repetitions, sensitivity, epsilon, curator, calibrated_to)
-    rng = curator.noise(step)
-    return curator.releases(
-        entry, (LaneNoise.drawn(unit_laplace, shape, rng, scale) for _ in range(repetitions))
-    )
+    entry, scale = _spend(step, "Laplace", 1, sensitivity, epsilon, curator, calibrated_to, repetitions)
+    return _repeated(unit_laplace, entry, shape, scale, curator, repetitions)
 
 
 def gaussian(
@@ -96,15 +95,14 @@ def gaussian(
 
     McSherry and Mironov 2009, theorem 3 and section 5. `accounting` gives its cost, alone and in composition.
 
-    theta          (E,) Δ/σ for each ε of the grid; inf adds no noise
-    sensitivity, calibrated_to, later  as for `laplace`
-    claimed        (E,) the ε that the publication charges for the step, if it differs from the accountant's
+    theta  (E,) Δ/σ for each ε of the grid; inf adds no noise
+    later  as for `laplace`
     """
     _refuse_norm(step, "Gaussian", 2, sensitivity)
     used = calibrated_to or sensitivity
     theta = np.asarray(theta, dtype=np.float64)
-    entry = curator.ledger.spend_gaussian(step, sensitivity, theta, claimed, used)
-    scale = _with_margin(used.value / theta)
+    entry = curator.ledger.spend(step, "Gaussian", sensitivity, claimed, calibrated_to=used, theta=theta)
+    scale = (1 + MARGIN) * (used.value / theta)
     return curator.release(entry, _drawn(unit_normal, step, shape, scale, curator, later))
 
 
@@ -125,18 +123,12 @@ def subsampled_laplace(
     It costs `subsampling.amplified`. Where neighbours exchange a record, leaving the record out must move the
     measurement by `sensitivity` at most, too.
 
-    epsilon  (E,) ε₀ = Δ/scale, the ε of the step without the amplification by sampling; inf adds no noise
-    claimed  (E,) the ε that the publication charges for the step
+    epsilon  (E,) ε₀ = Δ/scale, the ε of the step without the amplification by sampling
     """
-    _refuse_norm(step, "Laplace", 1, sensitivity)
-    used = calibrated_to or sensitivity
-    epsilon = np.asarray(epsilon, dtype=np.float64)
-    provable = amplified(_proved(epsilon, sensitivity, used), rate)
     mechanism = f"Laplace, of a part {rate:g}"
-    entry = curator.ledger.spend(
-        step, mechanism, sensitivity, claimed, provable, calibrated_to=used, rate=rate
+    entry, scale = _spend(
+        step, mechanism, 1, sensitivity, epsilon, curator, calibrated_to, claimed=claimed, rate=rate
     )
-    scale = _with_margin(used.value / epsilon)
     return curator.release(entry, LaneNoise.drawn(unit_laplace, shape, curator.noise(stream or step), scale))
 
 
@@ -160,22 +152,20 @@ def subsampled_gaussian(
     contribution  c, a bound on the L2 norm of one user's contribution
     sensitivity   c where neighbours are users, 2c where a user's contribution is exchanged; inf if no bound is known
     multiplier    (E,) from `subsampling.noise_multipliers`; 0 adds no noise
-    claimed       (E,) the ε that the publication charges for all repetitions, if it differs from the accountant's
-    raises        ValueError for another sensitivity
     """
     _refuse_norm(step, "Gaussian", 2, sensitivity)
     move = moves(sensitivity.neighbours) * contribution
     used = replace(sensitivity, value=move) if math.isinf(sensitivity.value) else sensitivity
     if not math.isclose(used.value, move):
-        raise ValueError(
-            f"{step}: a contribution of norm {contribution:g} moves by {move:g}, not {used.value:g}"
-        )
+        wrong = f"a contribution of norm {contribution:g} moves by {move:g}, not {used.value:g}"
+        raise ValueError(f"{step}: {wrong}")
     multiplier = np.asarray(multiplier, dtype=np.float64)
     sampled = SampledSteps(multiplier, rate, repetitions)
-    entry = curator.ledger.spend_sampled(step, sensitivity, sampled, claimed, used)
-    scale, rng = _with_margin(contribution * multiplier), curator.noise(step)
-    return curator.releases(
-        entry, (LaneNoise.drawn(unit_normal, shape, rng, scale) for _ in range(repetitions))
+    entry = curator.ledger.spend(
+        step, sampled.mechanism, sensitivity, claimed, calibrated_to=used, sampled=sampled
+    )
+    return _repeated(
+        unit_normal, entry, shape, (1 + MARGIN) * (contribution * multiplier), curator, repetitions
     )
 
 
@@ -198,22 +188,17 @@ def exponential_choice(
              (choices, candidates). One record must move the losses of one choice only; then all choices together cost
              as much as one (parallel composition)
     """
-    entry, scale = _spend(step, "exponential", math.inf, 1, sensitivity, epsilon, curator, None)
-    rng = curator.noise(step)
+    entry, scale = _spend(step, "exponential", math.inf, sensitivity, epsilon, curator)
     shape = (candidates,) if choices is None else (choices, candidates)
-    noise = LaneNoise.drawn(unit_gumbel_downwards, shape, rng, 2 * scale, rounded=False)
-    return curator.release(entry, noise)
+    (release,) = _repeated(unit_gumbel_downwards, entry, shape, 2 * scale, curator, rounded=False)
+    return release
 
 
 def keyed_laplace(
-    step: str,
-    *,
-    sensitivity: Sensitivity,
-    epsilon: NDArray[np.float64],
-    curator: Curator,
+    step: str, *, sensitivity: Sensitivity, epsilon: NDArray[np.float64], curator: Curator
 ) -> Release:
     """The Laplace mechanism for any number of numbers. Each one's noise is computed from a key when it is visited."""
-    entry, scale = _spend(step, "Laplace", 1, 1, sensitivity, epsilon, curator, None)
+    entry, scale = _spend(step, "Laplace", 1, sensitivity, epsilon, curator)
     return curator.release(entry, KeyedNoise(int(curator.noise(step).integers(2**63)), scale))
 
 
@@ -237,12 +222,8 @@ def repeated_k_norm(
 
     rounded  False if the noisy rows never leave, and the numbers that follow from them have a grid of their own
     """
-    entry, scale = _spend(step, "K-norm", 2, repetitions, sensitivity, epsilon, curator, calibrated_to)
-    rng = curator.noise(step)
-    return curator.releases(
-        entry,
-        (LaneNoise.drawn(unit_k_norm, shape, rng, scale, rounded=rounded) for _ in range(repetitions)),
-    )
+    entry, scale = _spend(step, "K-norm", 2, sensitivity, epsilon, curator, calibrated_to, repetitions)
+    return _repeated(unit_k_norm, entry, shape, scale, curator, repetitions, rounded=rounded)
 
 
 def redrawn_k_norm(
@@ -259,7 +240,7 @@ def redrawn_k_norm(
     Zhang et al. 2018, algorithm 2, line 17. The noise of independent draws averages out. So `sensitivity` is
     `no_bound_known`, and nothing is provable. The returned function takes the name of a use: one name is one draw.
     """
-    entry, scale = _spend(step, "K-norm, redrawn", 2, 1, sensitivity, epsilon, curator, calibrated_to)
+    entry, scale = _spend(step, "K-norm, redrawn", 2, sensitivity, epsilon, curator, calibrated_to)
     draws = count()
     return lambda use: curator.release(
         entry,
@@ -273,9 +254,7 @@ def without_noise(
 ) -> Callable[[tuple[int, ...]], Release]:
     """A release without noise, for which the publication charges nothing. Nothing can be proved for the fit any more.
 
-    The returned function gives the release of numbers of a shape, once for each measurement.
-
-    grid  the number of ε
+    The returned function gives the release of numbers of a shape, once for each measurement. `grid`: the number of ε.
     """
     entry, draws = curator.ledger.charge_nothing(step, sensitivity), count()
     return lambda shape: curator.release(
@@ -299,10 +278,9 @@ def on_devices(
     calibrated_to  the largest distance between two numbers for which the randomiser is ε-DP, if a changed value of
                    one rating moves the numbers further than that
     """
-    entry, _ = _spend(step, randomiser.title, 1, repetitions, sensitivity, epsilon, curator, calibrated_to)
-    noise = DeviceNoise(
-        curator.noise(stream or step), randomiser, np.asarray(epsilon) / repetitions / (1 + MARGIN)
-    )
+    entry, _ = _spend(step, randomiser.title, 1, sensitivity, epsilon, curator, calibrated_to, repetitions)
+    each = np.asarray(epsilon) / repetitions / (1 + MARGIN)
+    noise = DeviceNoise(curator.noise(stream or step), randomiser, each)
     return curator.releases(entry, itertools.repeat(noise, repetitions))
 
 
@@ -310,32 +288,52 @@ def _spend(
     step: str,
     mechanism: str,
     norm: float,
-    repetitions: int,
     sensitivity: Sensitivity,
     epsilon: NDArray[np.float64],
     curator: Curator,
-    calibrated_to: Sensitivity | None,
+    calibrated_to: Sensitivity | None = None,
+    repetitions: int = 1,
+    *,
+    claimed: NDArray[np.float64] | None = None,
+    rate: float | None = None,
 ) -> tuple[Entry, NDArray[np.float64]]:
     """Enters the repetitions as one step. Returns its entry, and the scale (E,) of the noise of one repetition.
 
-    If the noise is scaled to Δ′ and the sensitivity is Δ, the step is Δ/Δ′·ε-DP, which is its provable ε. If no bound
-    on the sensitivity is known, Δ is inf, and so is the provable ε.
+    If the noise is scaled to Δ′ and the sensitivity is Δ, the step is Δ/Δ′·ε-DP, which is its provable ε (`amplified`
+    on a sample). If no bound on the sensitivity is known, Δ is inf, and so is the provable ε.
     """
     _refuse_norm(step, mechanism, norm, sensitivity)
     used = calibrated_to or sensitivity
     epsilon = np.asarray(epsilon, dtype=np.float64)
-    times = f" × {repetitions}" if repetitions > 1 else ""
-    provable = _proved(epsilon, sensitivity, used)
+    with np.errstate(invalid="ignore"):  # ∞ times 0, for a measurement that nothing moves
+        proved = np.where(np.isinf(epsilon), np.inf, epsilon * (sensitivity.value / used.value))
     entry = curator.ledger.spend(
         step,
-        mechanism + times,
+        mechanism + (f" × {repetitions}" if repetitions > 1 else ""),
         sensitivity,
-        epsilon,
-        provable,
-        calibrated_to=used,
+        epsilon if claimed is None else claimed,
+        proved if rate is None else amplified(proved, rate),
+        used,
         repetitions=repetitions,
+        rate=rate,
     )
-    return entry, _with_margin(repetitions * used.value / epsilon)
+    return entry, (1 + MARGIN) * (repetitions * used.value / epsilon)
+
+
+def _repeated(
+    law: Law,
+    entry: Entry,
+    shape: tuple[int, ...],
+    scale: NDArray[np.float64],
+    curator: Curator,
+    repetitions: int = 1,
+    *,
+    rounded: bool = True,
+) -> Iterator[Release]:
+    """Yields the draws of a step; each is drawn when it is asked for."""
+    rng = curator.noise(entry.step)
+    noises = (LaneNoise.drawn(law, shape, rng, scale, rounded=rounded) for _ in range(repetitions))
+    return curator.releases(entry, noises)
 
 
 def _drawn(
@@ -350,17 +348,6 @@ def _drawn(
     if later:
         return LaterNoise(law, shape, curator.noise_later(step), scale)
     return LaneNoise.drawn(law, shape, curator.noise(step), scale)
-
-
-def _with_margin(scale: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns (E,) the scale of noise that pays for rounding too: `privacy.grid`."""
-    return np.asarray(scale * (1 + MARGIN))
-
-
-def _proved(epsilon: NDArray[np.float64], sensitivity: Sensitivity, used: Sensitivity) -> NDArray[np.float64]:
-    """Returns (E,) Δ/Δ′·ε: the provable ε of noise that is scaled to Δ′."""
-    with np.errstate(invalid="ignore"):  # ∞ times 0, for a measurement that nothing moves
-        return np.where(np.isinf(epsilon), np.inf, epsilon * (sensitivity.value / used.value))
 
 
 def _refuse_norm(step: str, mechanism: str, norm: float, sensitivity: Sensitivity) -> None:

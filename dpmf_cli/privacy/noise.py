@@ -25,13 +25,14 @@ on that model's own `grid`. Rounding comes after scaling, so the shared draw cos
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.privacy.grid import FINEST, grid_of, on_grid
+from dpmf_cli.privacy.local_mechanisms import Randomiser
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -115,18 +116,32 @@ def silence(shape: tuple[int, ...], rng: np.random.Generator | None = None) -> N
     return np.zeros(shape)
 
 
+Scales = NDArray[np.float64]
+"""(E,) the scale of noise for each ε, in units of the measurement; 0 where ε = inf."""
+
+
+class ScaledNoise:
+    """Noise of a `scale` for each ε, whose sums are on a grid."""
+
+    scale: Scales
+
+    @property
+    def grid(self) -> NDArray[np.float64]:
+        """(E,) the power of two, for each ε, whose multiples the released numbers are: `privacy.grid`."""
+        return grid_of(self.scale)
+
+
 @dataclass(frozen=True)
-class LaneNoise:
+class LaneNoise(ScaledNoise):
     """Noise for a complete ε grid: element k for ε number e is unit[k]·scale[e].
 
     unit     (...) float64, one draw of the unit distribution per measured number
-    scale    (E,) float64, the scale for each ε, in units of the measurement; 0 where ε = inf
     law      the law of the unit draw, for audits
     rounded  whether noisy numbers are rounded to the `grid`: always, unless the noisy numbers themselves never leave
     """
 
     unit: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    scale: Scales
     law: Law = silence
     rounded: bool = True
 
@@ -136,7 +151,7 @@ class LaneNoise:
         law: Law,
         shape: tuple[int, ...],
         rng: np.random.Generator,
-        scale: NDArray[np.float64],
+        scale: Scales,
         *,
         rounded: bool = True,
     ) -> Self:
@@ -145,7 +160,6 @@ class LaneNoise:
 
     @property
     def grid(self) -> NDArray[np.float64]:
-        """(E,) the power of two, for each ε, whose multiples the released numbers are: `privacy.grid`."""
         return grid_of(self.scale) if self.rounded else np.full_like(self.scale, FINEST)
 
     def added_to(self, values: ArrayLike) -> NDArray[np.float64]:
@@ -174,53 +188,37 @@ class LaneNoise:
 
 
 @dataclass(frozen=True)
-class LaterNoise:
+class LaterNoise(ScaledNoise):
     """The noise of `LaneNoise`, for kernels only, with a unit that is not kept.
 
-    The unit is drawn for each group of models that asks for it, and is the same each time.
-
-    law, shape  the law and the shape of the unit draw
-    again       gives the generator of the step at its beginning
-    scale       (E,) float64, the scale for each ε
+    The unit is drawn for each group of models that asks for it, and is the same each time: `again` gives the step's
+    generator at its beginning.
     """
 
     law: Law
     shape: tuple[int, ...]
     again: Callable[[], np.random.Generator]
-    scale: NDArray[np.float64]
+    scale: Scales
 
     def of_models(self, lanes: slice) -> LaneNoise:
         """Returns the noise of the models `lanes`, drawn."""
         return LaneNoise.drawn(self.law, self.shape, self.again(), self.scale[lanes])
 
-    @property
-    def grid(self) -> NDArray[np.float64]:
-        """(E,) the power of two, for each ε, whose multiples the released numbers are: `privacy.grid`."""
-        return grid_of(self.scale)
-
 
 @dataclass(frozen=True)
-class KeyedNoise:
+class KeyedNoise(ScaledNoise):
     """Laplace noise for more numbers than can be kept.
 
-    Number c has the unit noise that `unit_of_cells` computes from (key, c). It is independent of the others,
-    and the same whenever it is computed.
-
-    key    the state of SplitMix64
-    scale  (E,) float64, the scale for each ε
+    Number c has the unit noise that `unit_of_cells` computes from (key, c), whenever it is asked for. `key` is the
+    state of SplitMix64.
     """
 
     key: int
-    scale: NDArray[np.float64]
+    scale: Scales
 
     def of_models(self, lanes: slice) -> Self:
         """Returns the noise of the models `lanes`, from the same unit draw."""
         return replace(self, scale=self.scale[lanes])
-
-    @property
-    def grid(self) -> NDArray[np.float64]:
-        """(E,) the power of two, for each ε, whose multiples the released numbers are: `privacy.grid`."""
-        return grid_of(self.scale)
 
     def of_numbers(self, first: int, count: int) -> LaneNoise:
         """Returns the noise of `count` numbers from `first` on."""
@@ -229,25 +227,6 @@ class KeyedNoise:
     def drawn_again(self, count: int, rng: np.random.Generator) -> LaneNoise:
         """Returns fresh noise for `count` single numbers."""
         return replace(self, key=int(rng.integers(2**63))).of_numbers(0, count)
-
-
-class Randomiser(Protocol):
-    """Perturbs a number on a device before it is sent, and decodes the message.
-
-    title     its name in ledgers
-    uniforms  the number of draws from U(0, 1) that one message takes
-    """
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def uniforms(self) -> int: ...
-
-    def decoded(
-        self, values: NDArray[np.float64], uniforms: NDArray[np.float64], epsilons: NDArray[np.float64], /
-    ) -> NDArray[np.float64]:
-        """Returns (n, E) decoded messages for `values` (n, …), uniforms (n, `uniforms`) and each ε (E,)."""
 
 
 @dataclass(frozen=True)

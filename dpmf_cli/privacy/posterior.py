@@ -42,11 +42,6 @@ class LangevinSchedule:
         """√(ρ·η_t), the deviation of the noise of step t."""
         return math.sqrt(self.temperature * self.rate(t))
 
-    @property
-    def cost_at_the_limit(self) -> float:
-        """1/ρ: the provable cost of a sample if the chain had converged, as a multiple of ε, for ε up to 4B."""
-        return 1 / self.temperature
-
 
 @dataclass(frozen=True)
 class LangevinStep:
@@ -87,7 +82,7 @@ def posterior_sampling(
     unknown = no_bound_known(
         2, neighbours, f"a chain of {schedule.steps} steps, whose distance from its limit nobody has bounded"
     )
-    times = schedule.cost_at_the_limit
+    times = 1 / schedule.temperature  # for ε up to 4B
     source = f"Wang and Tang 2017, theorem 2: 2B of the log-likelihood; a chain at its limit spends {times:g} times ε"
     published = Sensitivity(2 * bound, 2, neighbours, source)
     entry = curator.ledger.spend(
@@ -101,16 +96,9 @@ def posterior_sampling(
         temperature=schedule.temperature,
     )
     power, rng = posterior_power(epsilon, bound), curator.noise(step)
+    deviations = (np.where(np.isinf(epsilon), 0.0, schedule.deviation(t + 1)) for t in range(schedule.steps))
+    noises = (LaneNoise.drawn(unit_normal, shape, rng, deviation) for deviation in deviations)
     return (
-        LangevinStep(
-            schedule.rate(t) / 2 * power,
-            curator.release(
-                entry,
-                LaneNoise.drawn(
-                    unit_normal, shape, rng, np.where(np.isinf(epsilon), 0.0, schedule.deviation(t))
-                ),
-                draw=t - 1,
-            ),
-        )
-        for t in range(1, schedule.steps + 1)
+        LangevinStep(schedule.rate(t) / 2 * power, release)
+        for t, release in enumerate(curator.releases(entry, noises), start=1)
     )

@@ -3,9 +3,12 @@
 import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import NamedTuple
 
-from dpmf_cli.privacy.neighbours import RECORDS_APART, Neighbours
+import yaml
+
+from dpmf_cli.privacy.neighbours import Neighbours
 
 
 class Protection(StrEnum):
@@ -111,7 +114,7 @@ class _Promise(NamedTuple):
 
     hides    what ε bounds
     besides  what is public, or which multiple of ε bounds the rest
-    because  why, if two steps from neighbour to neighbour lead there
+    because  why, if two steps from neighbour to neighbour lead there: a δ becomes (1 + e^ε)·δ
     each     added if each rating has an ε of its own
     anybody, others   from whom: as a rule, and if the guarantee is joint
     """
@@ -125,36 +128,12 @@ class _Promise(NamedTuple):
     others: str = "the other users, even all together,"
 
 
-_TWICE = f"{RECORDS_APART[Neighbours.BOUNDED]}ε"
-"""The bound for a replacement where ε is the bound for presence. A δ becomes (1 + e^ε)·δ."""
-_LARGER = " (where there is a δ, with (1 + e^ε)·δ, which is no bound from 1 on), because "
-_EACH = "; each rating has an ε of its own, often a smaller one"
-_VALUE = _Promise(Neighbours.BOUNDED, "the value of one rating", "who rated what is public")
-_PRESENCE = _Promise(
-    Neighbours.UNBOUNDED,
-    "whether one rating exists",
-    f"for its value the bound is {_TWICE}",
-    f"{_LARGER}another value is one rating removed and one added",
+_PLAIN: dict[str, dict[str, str]] = yaml.safe_load(
+    Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
 )
-
 PROMISES = {
-    Protection.VALUE: _VALUE,
-    Protection.PRESENCE: _PRESENCE,
-    Protection.PERSONALISED: _PRESENCE._replace(each=_EACH),
-    Protection.PERSONALISED_VALUE: _VALUE._replace(each=_EACH),
-    Protection.USER: _Promise(
-        Neighbours.USER,
-        "whether one user, with all ratings, took part at all",
-        f"for the ratings of somebody who did the bound is {_TWICE}",
-        f"{_LARGER}other ratings are one user removed and one added",
-    ),
-    Protection.LOCAL: _Promise(
-        Neighbours.LOCAL,
-        "the value of one rating in all messages of its user",
-        _VALUE.besides,
-        anybody="anybody, the aggregator too,",
-        others="anybody but its user, the aggregator too,",
-    ),
+    Protection[name.upper()]: _Promise(Neighbours(promise.pop("neighbours")), **promise)
+    for name, promise in _PLAIN.items()
 }
 _OPEN = (
     "Predictions for a user are made from that user's own clean ratings: ε does not bound what somebody who sees "

@@ -7,11 +7,10 @@ noise. Its methods are the only ways in which that noise reaches a measured numb
     inside     a compiled kernel adds the noise to the numbers that it measures on its way
     sent       a device perturbs its numbers and sends them: the local model
 
-An algorithm gets releases from `mechanisms`, which enter the step in the ledger first. It never sees the noise
-itself. Released numbers are on the grid of the noise (`grid`). A kernel that adds noise is a `NoisyKernel`: it
-registers a plain twin, which hands over every clean number to be published. If there is a `Witness`, the twin runs
-beside the kernel. So a witness sees every clean number of a release beside its published number, whichever of the
-three ways it takes.
+An algorithm gets releases from `mechanisms`, which enter the step in the ledger first. It never sees the noise. A
+kernel that adds noise is a `NoisyKernel`: it registers a plain twin, which hands over every clean number to be
+published. If there is a `Witness`, the twin runs beside the kernel. So a witness sees every clean number of a release
+beside its published number, whichever of the three ways it takes.
 
 In a fit for one ε, the compiled kernel runs too, after its twin. Its noise turns the twin's clean numbers into the
 numbers that the witness published, off the middle of a cell of the grid by `Witness.offset`. The model then goes on
@@ -23,9 +22,8 @@ Some methods release the solution of a perturbed problem, and not the problem (`
 sees the noise that gives that solution. The sensitivity bounds how far this noise moves between neighbours while the
 solution is the same.
 
-There are two exceptions. Covariances are released when a model predicts, anew at each prediction; the fit pays for
-their noise, which is the same each time. Published modes use some statistics without a release, and a witness does
-not see these (common raters of items, known users, a sample's mean).
+Two things a witness sees otherwise. Covariances are released anew at each prediction; the fit pays for their noise,
+which is the same each time. Published modes use some statistics without a release, which no witness sees.
 """
 
 import copy
@@ -61,13 +59,11 @@ class Perturbed:
 
 
 class Publish(Protocol):
-    """Publishes numbers that a plain twin has measured.
+    """Publishes numbers that a plain twin has measured."""
 
-    clean   (m, …, lanes) the numbers, for each model of the group
-    first   the position of the first number among all numbers of the release
-    """
-
-    def __call__(self, clean: Numbers, first: int = 0, /) -> NDArray[np.float64]: ...
+    def __call__(self, clean: Numbers, first: int = 0, /) -> NDArray[np.float64]:
+        """Publishes (m, …, lanes) numbers from position `first` on, for each model of the group."""
+        ...
 
     def solutions(self, problems: Perturbed) -> NDArray[np.float64]:
         """Publishes and returns (m, d, lanes) solutions of all rows."""
@@ -112,9 +108,8 @@ class NoisyKernel:
     twin: Callable[..., None]
 
     def __call__(self, *_: Any, **__: Any) -> None:
-        raise TypeError(
-            f"{self.run.__name__} adds noise: run it by `Release.inside`, on the release that holds the noise"
-        )
+        how = "run it by `Release.inside`, on the release that holds the noise"
+        raise TypeError(f"{self.run.__name__} adds noise: {how}")
 
 
 def noisy_kernel(twin: Callable[..., None]) -> Callable[[Callable[..., None]], NoisyKernel]:
@@ -170,24 +165,21 @@ class Release:
     def inside(self, kernel: NoisyKernel, models: Grouped[Any], *arguments: Any, **parameters: Any) -> None:
         """Runs a kernel on every group of lanes of the models, in place; it adds this noise to what it measures."""
         if not isinstance(kernel, NoisyKernel):
-            raise TypeError(
-                f"{kernel} has no plain twin, so no witness sees what it measures: make it a `noisy_kernel`"
-            )
+            wrong = "has no plain twin, so no witness sees what it measures: make it a `noisy_kernel`"
+            raise TypeError(f"{kernel} {wrong}")
         for group in models.groups:
             if group.part.stop > len(self.scale):
                 raise TypeError(f"{self.entry.step}: the release has no noise for the models {group.part}")
             noise = self._added_noise.of_models(group.part)
-            if self._witness is None:
+            witness = self._witness
+            if witness is None:
                 kernel.run(group, noise, *arguments, **parameters)
-            elif self._witness.offset is None or isinstance(noise, KeyedNoise) or len(noise.scale) > 1:
-                publisher = _Publisher(self, group.part, noise, self._witness)
-                kernel.twin(group, publisher, *arguments, **parameters)
+            elif witness.offset is None or isinstance(noise, KeyedNoise) or len(noise.scale) > 1:
+                kernel.twin(group, _Publisher(self, group.part, noise), *arguments, **parameters)
             else:
-                publish = _Noted(
-                    _Publisher(self, group.part, noise, self._witness), noise, self._witness.offset
-                )
-                kernel.twin(copy.deepcopy(group), publish, *arguments, **parameters)
-                kernel.run(group, publish.noise, *arguments, **parameters)
+                publisher = _Publisher(self, group.part, noise, witness.offset)
+                kernel.twin(copy.deepcopy(group), publisher, *arguments, **parameters)
+                kernel.run(group, publisher.noted, *arguments, **parameters)
 
     def sent(self, numbers: Numbers, first: int = 0) -> NDArray[np.float64]:
         """Returns (n, E) the received messages for numbers that devices perturb: (n,), common to all ε, or (n, E).
@@ -214,7 +206,8 @@ class Release:
 
     def at(self, lane: int) -> "Release":
         """Returns the release for one ε of the grid, by its index."""
-        return replace(self, _noise=self._added_noise.of_models(slice(lane, lane + 1)), _lane=lane)
+        noise = self._added_noise.of_models(slice(lane, lane + 1))
+        return replace(self, _noise=noise, _lane=self._lane + lane)
 
     def in_units_of(self, unit: NDArray[np.float64]) -> "Release":
         """Returns this release for the measurement divided by `unit` (E,), which is public."""
@@ -230,9 +223,8 @@ class Release:
     @property
     def _lane_noise(self) -> LaneNoise:
         if not isinstance(self._noise, LaneNoise):
-            raise TypeError(
-                f"{self.entry.step}: the noise of this release can only be added inside a kernel or on devices"
-            )
+            wrong = "the noise of this release can only be added inside a kernel or on devices"
+            raise TypeError(f"{self.entry.step}: {wrong}")
         return self._noise
 
     def _witnessed(self, clean: ArrayLike, noisy: NDArray[np.float64], first: int) -> NDArray[np.float64]:
@@ -240,9 +232,9 @@ class Release:
         if self._witness is None:
             return noisy
         measured = np.asarray(clean, dtype=np.float64)
-        measured = np.broadcast_to(
-            measured if measured.ndim == noisy.ndim else measured[..., None], noisy.shape
-        )
+        if measured.ndim < noisy.ndim:
+            measured = measured[..., None]
+        measured = np.broadcast_to(measured, noisy.shape)
         lanes = slice(self._lane, self._lane + noisy.shape[-1])
         return self._witness.published(self, lanes, first, measured, noisy)
 
@@ -251,50 +243,39 @@ class Release:
         return replace(self, volume=entry)
 
 
-@dataclass(frozen=True)
 class _Publisher:
-    """Publishes the numbers that a twin hands over for the models `lanes`, with their `noise`."""
+    """Publishes the numbers that a twin hands over for the models of `part`, with their `noise`.
 
-    release: Release
-    lanes: slice
-    noise: LaneNoise | KeyedNoise
-    witness: Witness
-
-    def __call__(self, clean: Numbers, first: int = 0, /) -> NDArray[np.float64]:
-        clean = np.asarray(clean, dtype=np.float64)
-        noisy = self.noise.of_numbers(first, len(clean)).added_to(clean)
-        return self.witness.published(self.release, self.lanes, self.release.first + first, clean, noisy)
-
-    def solutions(self, problems: Perturbed) -> NDArray[np.float64]:
-        return self.solved(problems)[0]
-
-    def solved(self, problems: Perturbed) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns solutions, and the noise that gives them."""
-        assert isinstance(self.noise, LaneNoise)
-        drawn = np.asarray(self.noise.unit[..., None] * self.noise.scale)
-        return self.witness.solved(self.release, self.lanes, problems, drawn)
-
-
-class _Noted:
-    """Publishes for one model, and notes the noise with which a kernel releases the published numbers.
-
-    noise  the noted noise: for every published number, its unit draw leads to that number, off by `offset` of a cell
+    noted  the noise with which a kernel of one model releases the published numbers: the unit draw of every number
+           leads to what was published for it, off by `offset` of a cell
     """
 
-    def __init__(self, publisher: _Publisher, noise: LaneNoise, offset: float) -> None:
-        self._publisher, self._offset = publisher, offset
-        self.noise = replace(noise, unit=noise.unit.copy())
+    def __init__(
+        self, release: Release, part: slice, noise: LaneNoise | KeyedNoise, offset: float | None = None
+    ) -> None:
+        self._release, self._noise, self._offset = release, noise, offset
+        self._lanes = slice(part.start + release._lane, part.stop + release._lane)
+        if isinstance(noise, LaneNoise) and offset is not None:
+            self.noted = replace(noise, unit=noise.unit.copy())
 
     def __call__(self, clean: Numbers, first: int = 0, /) -> NDArray[np.float64]:
-        out = self._publisher(clean, first)
-        self._note(out - clean + self._offset * self.noise.grid, first)
+        clean, release = np.asarray(clean, dtype=np.float64), self._release
+        noisy = self._noise.of_numbers(first, len(clean)).added_to(clean)
+        assert release._witness is not None
+        out = release._witness.published(release, self._lanes, release.first + first, clean, noisy)
+        if self._offset is not None:
+            self._note(out - clean + self._offset * self._noise.grid, first)
         return out
 
     def solutions(self, problems: Perturbed) -> NDArray[np.float64]:
-        solutions, noise = self._publisher.solved(problems)
-        self._note(noise, 0)
+        assert isinstance(self._noise, LaneNoise)
+        assert self._release._witness is not None
+        drawn = np.asarray(self._noise.unit[..., None] * self._noise.scale)
+        solutions, noise = self._release._witness.solved(self._release, self._lanes, problems, drawn)
+        if self._offset is not None:
+            self._note(noise, 0)
         return solutions
 
     def _note(self, wanted: NDArray[np.float64], first: int) -> None:
-        if self.noise.scale[0] > 0:
-            self.noise.unit[first : first + len(wanted)] = wanted[..., 0] / self.noise.scale[0]
+        if self.noted.scale[0] > 0:
+            self.noted.unit[first : first + len(wanted)] = wanted[..., 0] / self.noted.scale[0]

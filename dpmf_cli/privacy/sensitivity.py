@@ -1,6 +1,6 @@
 """Sensitivities: how far a measurement can move between neighbours, each with its derivation.
 
-Every noisy step names one of these functions. A property test (tests/privacy/test_sensitivity.py) searches for
+Every noisy step names one of these functions. tests/privacy/test_sensitivity.py searches, through all fits, for
 neighbours that exceed them. Where only one coordinate of a vector moves, its L1 and L2 moves are the same number,
 and `norm` says which one the mechanism needs. Item-item covariances are in `covariance_sensitivity`.
 
@@ -12,8 +12,7 @@ units of B, so that B may differ with ε. Sums are in double precision, and x/B 
 the weight w_ui ≥ 0, with Σ_i w_ui² ≤ k. Either at most k ratings of a user have weight 1 each, or the weights of a
 user have an L2 norm of √k at most. A user's contribution is a function of that user's ratings, of random choices
 that do not depend on other users' ratings, and of released numbers. So one user more or less moves a sum by that
-contribution. tests/privacy/test_least_squares_sensitivity.py searches, through the kernel, for users whose
-contribution exceeds these sensitivities.
+contribution.
 """
 
 import math
@@ -144,9 +143,8 @@ def least_squares_row(other_bound: float, clamp: float, scale: Scale) -> Sensiti
     `clamped_residuals`. The noise of a row with n ratings is scaled by 1/(n·λ), and n is public.
     """
     value = other_bound * clamped_residuals(clamp, scale).value
-    return Sensitivity(
-        value, 2, Neighbours.BOUNDED, "Friedman et al. 2016, theorem 6: q_max·Δr/(n·λ), times n·λ"
-    )
+    source = "Friedman et al. 2016, theorem 6: q_max·Δr/(n·λ), times n·λ"
+    return Sensitivity(value, 2, Neighbours.BOUNDED, source)
 
 
 def least_squares_right_hand_side(other_bound: float, clamp: float, scale: Scale) -> Sensitivity:

@@ -118,28 +118,20 @@ class SampledSteps:
 
     def record(self) -> dict[str, Any]:
         """Returns the steps as plain data for a result file."""
-        return {
-            "rate": self.rate,
-            "repetitions": self.repetitions,
-            "multiplier": self.multiplier.tolist(),
-        }
+        multiplier = self.multiplier.tolist()
+        return {"rate": self.rate, "repetitions": self.repetitions, "multiplier": multiplier}
 
 
 def composed_epsilons(
     steps: tuple[SampledSteps, ...], mu: NDArray[np.float64], delta: float, neighbours: Neighbours
 ) -> NDArray[np.float64]:
     """Returns (E,) the ε of sampled steps composed with Gaussian steps on all users, whose total Δ/σ is `mu` (E,)."""
-    return np.array(
-        [
-            _composed_epsilon(
-                tuple((float(step.multiplier[lane]), step.rate, step.repetitions) for step in steps),
-                float(mu[lane]),
-                delta,
-                neighbours,
-            )
-            for lane in range(len(mu))
-        ]
-    )
+
+    def of_lane(lane: int) -> float:
+        each = tuple((float(step.multiplier[lane]), step.rate, step.repetitions) for step in steps)
+        return _composed_epsilon(each, float(mu[lane]), delta, neighbours)
+
+    return np.array([of_lane(lane) for lane in range(len(mu))])
 
 
 @lru_cache(maxsize=65536)
@@ -204,12 +196,8 @@ def noise_multipliers(
     """
     _refuse_rate(rate)
     others = np.zeros_like(epsilons) if beside is None else beside
-    return np.array(
-        [
-            _noise_multiplier(float(epsilon), delta, rate, steps, neighbours, float(mu))
-            for epsilon, mu in zip(epsilons, others, strict=True)
-        ]
-    )
+    both = zip(epsilons.tolist(), others.tolist(), strict=True)
+    return np.array([_noise_multiplier(epsilon, delta, rate, steps, neighbours, mu) for epsilon, mu in both])
 
 
 @lru_cache(maxsize=4096)

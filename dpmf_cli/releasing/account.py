@@ -16,9 +16,11 @@ from functools import partial
 from pathlib import Path
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.files import alone, make_folder, read_file, state_folder, write_whole
+from dpmf_cli.core.files import alone, make_folder, read_file, state_folder, write_whole, writing
 from dpmf_cli.core.strict_model import SealedModel
 from dpmf_cli.privacy.neighbours import Neighbours
+
+_FIX = "nothing is released without an entry there. Name another folder in $DPMF_STATE"
 
 
 class Entered(SealedModel):
@@ -63,7 +65,7 @@ def account_file() -> Path:
 def kept_to_oneself() -> Iterator[None]:
     """Keeps other processes from releasing until this ends. Raises DpmfError if the account cannot be written."""
     with contextlib.ExitStack() as held:
-        with _written():
+        with writing(account_file(), _FIX):
             make_folder(account_file().parent, 0o755)  # nobody else may put another account in its place
             held.enter_context(alone(account_file().with_suffix(".lock")))
         yield
@@ -71,20 +73,9 @@ def kept_to_oneself() -> Iterator[None]:
 
 def enter(entered: Entered) -> None:
     """Adds a line to the account; it is on the disk when this returns. Raises DpmfError if it cannot be written."""
-    with _written():
+    with writing(account_file(), _FIX):
         before = b"".join(line + b"\n" for line in _lines())
         write_whole(Path(os.path.realpath(account_file())), before + entered.text(), mode=0o600)
-
-
-@contextlib.contextmanager
-def _written() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise DpmfError(
-            f"{account_file()}: cannot be written: {error.strerror or error}; nothing is released without an entry "
-            "there. Name another folder in $DPMF_STATE"
-        ) from None
 
 
 def releases_of(dataset: str, checksum: str) -> list[Entered]:
@@ -98,13 +89,15 @@ def totals(releases: Iterable[Entered]) -> list[Total]:
     found: dict[Neighbours, list[Entered]] = {}
     for each in {each.release: each for each in releases}.values():
         found.setdefault(each.neighbours, []).append(each)
-    return [_total(kind, found[kind]) for kind in sorted(found)]
-
-
-def _total(neighbours: Neighbours, releases: list[Entered]) -> Total:
-    spent = [each.epsilon for each in releases if each.epsilon is not None]
-    together = sum(spent) if len(spent) == len(releases) else None
-    return Total(neighbours, len(releases), together, sum(each.delta for each in releases))
+    return [
+        Total(
+            kind,
+            len(of),
+            None if any(each.epsilon is None for each in of) else sum(each.epsilon or 0 for each in of),
+            sum(each.delta for each in of),
+        )
+        for kind, of in sorted(found.items())
+    ]
 
 
 def entries() -> Iterator[Callable[[], Entered]]:

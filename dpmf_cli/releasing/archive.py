@@ -14,13 +14,12 @@ process that is killed leaves nothing under that name, and perhaps the hidden fo
 it.
 """
 
-import contextlib
 import io
 import json
 import math
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,7 +33,7 @@ from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.files import make_folder, read_file, remove, rename, sha256, sweep, write_whole
+from dpmf_cli.core.files import make_folder, read_file, remove, rename, sha256, sweep, write_whole, writing
 from dpmf_cli.core.ratings import Scale
 from dpmf_cli.core.strict_model import SealedModel, StrictModel
 from dpmf_cli.datasets.stars import Stars
@@ -154,7 +153,7 @@ def statement_of(
         privacy=PrivacyStatement(
             epsilon=float(ledger.limit[0]),
             claimed=float(ledger.claimed[0]),
-            provable=_finite(float(ledger.provable[0])),
+            provable=_plain(float(ledger.provable[0])),
             delta=ledger.delta,
             neighbours=entry.neighbours,
             mode=entry.mode,
@@ -171,7 +170,7 @@ def statement_of(
             not_to_publish=JOINT if entry.joint else None,
         ),
         unknown=UNKNOWN,
-        ledger=[_without_infinities(entered.record()) for entered in ledger.entries],
+        ledger=[_plain(entered.record()) for entered in ledger.entries],
         release=release,
     )
 
@@ -186,28 +185,23 @@ UNKNOWN = (
 )
 
 
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
-
-
-def _without_infinities(record: dict[str, Any]) -> dict[str, Any]:
-    """Replaces infinities by None: JSON has no infinity, and null stands for no bound."""
-    return {name: _plain(value) for name, value in record.items()}
-
-
 def _plain(value: Any) -> Any:
+    """Replaces infinities by None: JSON has no infinity, and null stands for no bound."""
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, list):
         return [_plain(each) for each in value]
-    return _finite(value) if isinstance(value, float) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 ARRAYS, STATEMENT, UNFINISHED = "model.npz", "model.json", ".unfinished"
+_FIX = "name another folder"
 AGAIN = "release the model again, or copy its folder again without changes"
 
 
 def refuse_a_release(folder: Path) -> None:
     """Raises DpmfError if the folder holds a release already, or anything else."""
-    with _written(folder):
+    with writing(folder, _FIX):
         if folder.exists() and any(folder.iterdir()):
             holds = "holds a release" if (folder / STATEMENT).exists() else "is not empty"
             raise DpmfError(f"{folder}: {holds}; name another folder")
@@ -241,7 +235,7 @@ def write(folder: Path, statement: Statement, arrays: bytes) -> None:
     """
     beside = _beside(folder)
     begun = os.path.exists(beside)
-    with _written(folder):
+    with writing(folder, _FIX):
         try:
             make_folder(beside)
             sweep(beside)
@@ -255,23 +249,13 @@ def write(folder: Path, statement: Statement, arrays: bytes) -> None:
 
 def publish(folder: Path) -> None:
     """Gives the written files the name of the release. Raises DpmfError if that fails."""
-    with _written(folder):
+    with writing(folder, _FIX):
         rename(_beside(folder), Path(os.path.abspath(folder)))
 
 
 def _beside(folder: Path) -> Path:
     place = Path(os.path.abspath(folder))
     return place.with_name(f".{place.name}{UNFINISHED}")
-
-
-@contextlib.contextmanager
-def _written(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise DpmfError(
-            f"{error.filename or folder}: cannot be written: {error.strerror or error}; name another folder"
-        ) from None
 
 
 def releases_in(place: Path) -> list[Path]:

@@ -7,7 +7,7 @@ into the account and writes it.
 import os
 import secrets
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.algorithms.shared.model import Arrays, Model
+from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import sha256
 from dpmf_cli.core.ratings import Ratings
@@ -31,26 +31,6 @@ from dpmf_cli.privacy.neighbours import HIDE_IDS
 from dpmf_cli.releasing import account, archive, models
 from dpmf_cli.releasing.archive import NO_USERS, DataStatement, Lists, Statement, statement_of
 from dpmf_cli.releasing.recommender import OwnRatings, Recommender, within
-
-
-def fit_once(entry: PrivateAlgorithm, ratings: Ratings, epsilon: float) -> tuple[Model, Ledger]:
-    """Returns the model for one ε, and the ledger of its fit.
-
-    The seed is drawn by the operating system, is held only in memory, and is forgotten when this returns.
-
-    Raises DpmfError for an ε outside of 1e-6 to 1e6, and for an algorithm that draws noise past its curator.
-    """
-    if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
-        raise DpmfError(f"epsilon is {epsilon:g}; give one from {LEAST_EPSILON:g} to {MOST_EPSILON:g}")
-    streams = Streams(drawn_seed(SECRET), "", entry.algorithm, 0, 0)
-    ledger = Ledger([epsilon], entry.mode, entry.spends_delta)
-    try:
-        with threadpool_limits(limits=1):
-            model = entry.fit(ratings, ledger.limit, streams=streams, curator=Curator(ledger, streams))
-    except UnaccountedNoiseError as error:
-        raise DpmfError(f"{entry.name}: {error}") from None
-    return model, ledger
-
 
 COLUMNS = {"user": "user", "item": "item", "rating": "rating"}
 
@@ -134,10 +114,13 @@ class FittedRecommender(Recommender):
 
 
 def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> FittedRecommender:
-    """Fits the method for one ε on all ratings, under a seed that nobody knows.
+    """Fits the method for one ε on all ratings.
+
+    The seed is drawn by the operating system, is held only in memory, and is forgotten when this returns.
 
     Where ε hides whether a rating exists, it hides whether any does, so no ratings are fitted like some. Raises
-    DpmfError if there are none and the list is missing that says for which ids to predict.
+    DpmfError if there are none and the list is missing that says for which ids to predict, for an ε outside of 1e-6
+    to 1e6, and for an algorithm that draws noise past its curator.
     """
     _refuse_nothing(source, users=entry.counts_users or entry.neighbours not in HIDE_IDS)
     release = secrets.token_hex(16)
@@ -145,17 +128,22 @@ def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> Fi
     ratings, user_ids, item_ids = within(
         source.ratings, source.user_ids, source.item_ids, source.users, source.items
     )
+    if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
+        raise DpmfError(f"epsilon is {epsilon:g}; give one from {LEAST_EPSILON:g} to {MOST_EPSILON:g}")
     seen = Stars(ratings.scale).of(ratings) if source.to_stars else ratings
-    model, ledger = fit_once(entry, seen, epsilon)
+    streams = Streams(drawn_seed(SECRET), "", entry.algorithm, 0, 0)
+    ledger = Ledger([epsilon], entry.mode, entry.spends_delta)
+    try:
+        with threadpool_limits(limits=1):
+            model = entry.fit(seen, ledger.limit, streams=streams, curator=Curator(ledger, streams))
+    except UnaccountedNoiseError as error:
+        raise DpmfError(f"{entry.name}: {error}") from None
     kind, arrays = models.published(model)
     has_users = any(name.startswith("users") for name in arrays)
     _refuse_nothing(source, users=has_users)
-    scale = ratings.scale
     dataset = DataStatement(
         name=source.name,
-        minimum=scale.minimum,
-        maximum=scale.maximum,
-        step=scale.step,
+        **asdict(ratings.scale),
         to_stars=source.to_stars,
         columns=source.columns or COLUMNS,
         users=_list(source.users) if has_users or entry.counts_users else NO_USERS,

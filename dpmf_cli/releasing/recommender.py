@@ -47,12 +47,6 @@ def places(known: Ids, asked: Ids) -> NDArray[np.int64]:
     return np.where(known[at] == asked, at, -1)
 
 
-def different(ids: Ids) -> tuple[Ids, NDArray[np.intp]]:
-    """Returns the distinct ids among n ids, in order, and (n,) the position of each of the n among them."""
-    found: Any = np.unique(ids, return_inverse=True)
-    return found[0], found[1]
-
-
 def read_list(path: Path) -> Ids:
     """Reads the ids of a file with one id in each line. Raises DpmfError if there is none, or one stands twice."""
     try:
@@ -80,32 +74,30 @@ def within(
     """
     if users is None and items is None:
         return ratings, user_ids, item_ids
-    rows, user_ids = _placed(user_ids, users, "user")
-    columns, item_ids = _placed(item_ids, items, "item")
-    of_users, of_items = rows[ratings.users], columns[ratings.items]
+    moved = []
+    for what, own, listed in (("user", user_ids, users), ("item", item_ids, items)):
+        found = np.arange(len(own)) if listed is None else places(listed, own)
+        if (found < 0).any():
+            missing = own[int(np.argmin(found))]
+            raise DpmfError(
+                f"the {what} {missing} has ratings, but is not in the list of {what}s; list all of them"
+            )
+        moved.append(found.astype(np.int32))
+    user_ids, item_ids = (
+        own if listed is None else listed for own, listed in ((user_ids, users), (item_ids, items))
+    )
+    of_users, of_items = moved[0][ratings.users], moved[1][ratings.items]
     order = np.lexsort((of_items, of_users))
-    moved = replace(
+    placed = replace(
         ratings,
-        users=of_users[order].astype(np.int32),
-        items=of_items[order].astype(np.int32),
+        users=of_users[order],
+        items=of_items[order],
         values=ratings.values[order],
         n_users=len(user_ids),
         n_items=len(item_ids),
         columns={name: column[order] for name, column in ratings.columns.items()},
     )
-    return moved, user_ids, item_ids
-
-
-def _placed(own: Ids, listed: Ids | None, what: str) -> tuple[NDArray[np.int64], Ids]:
-    if listed is None:
-        return np.arange(len(own)), own
-    found = places(listed, own)
-    if (found < 0).any():
-        missing = own[int(np.argmin(found))]
-        raise DpmfError(
-            f"the {what} {missing} has ratings, but is not in the list of {what}s; list all of them"
-        )
-    return found, listed
+    return placed, user_ids, item_ids
 
 
 @dataclass(frozen=True)
@@ -158,7 +150,8 @@ class Recommender:
         `own` are the ratings of these users, for a joint model: a user without own ratings counts as one who has
         rated nothing. Raises DpmfError for values that are not ids, and for own ratings off the scale.
         """
-        asked, place = different(as_ids(users, "users"))
+        distinct: Any = np.unique(as_ids(users, "users"), return_inverse=True)
+        asked, place = distinct
         at = places(self.item_ids, as_ids(items, "items"))
         if at.shape != place.shape:
             raise DpmfError(f"{len(place)} users and {len(at)} items; give one of each for every pair")
@@ -206,8 +199,9 @@ class Recommender:
         arrays = dict(self.arrays)
         if self.user_ids is not None:
             rows = places(self.user_ids, asked)
-            chosen = {name: _rows(array, rows) for name, array in arrays.items() if name.startswith("users")}
-            arrays |= chosen
+            for name, array in self.arrays.items():
+                if name.startswith("users"):
+                    arrays[name] = _rows(array, rows)
         return models.restored(self.statement.kind, arrays, self.entry, self._own_ratings(asked, own))
 
     def _own_ratings(self, asked: Ids, own: OwnRatings | None) -> Ratings:
@@ -253,14 +247,13 @@ def read_own(path: Path, names: Mapping[str, str]) -> OwnRatings:
     values = []
     for line, text in enumerate(texts, 2):
         try:
-            value = float(text.replace(",", "."))  # a decimal comma
+            values.append(float(text.replace(",", ".")))  # a decimal comma
         except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
+            values.append(math.nan)
+        if not math.isfinite(values[-1]):
             raise DpmfError(
                 f'{path}:{line}: the rating "{text[:40]}" is not a finite number; correct the line'
             )
-        values.append(value)
     return OwnRatings(np.array(users, np.str_), np.array(items, np.str_), np.array(values, np.float64))
 
 
@@ -268,30 +261,28 @@ def _read(path: Path, roles: tuple[str, ...], names: Mapping[str, str]) -> list[
     """Reads the columns of these roles, found by the data set's names for them, or by the names of the roles."""
     try:
         text = read_file(path).decode("utf-8-sig")
+        separator = max(_SEPARATORS, key=text.partition("\n")[0].count)
+        lines = [row for row in csv.reader(io.StringIO(text), delimiter=separator) if row]
     except OSError as error:
         raise DpmfError(f"{path}: cannot be read: {error.strerror or error}; give a CSV file") from None
     except UnicodeDecodeError:
         raise DpmfError(f"{path}: is not UTF-8; save the file as UTF-8") from None
-    separator = max(_SEPARATORS, key=text.partition("\n")[0].count)
-    try:
-        lines = [row for row in csv.reader(io.StringIO(text), delimiter=separator) if row]
     except csv.Error as error:
         raise DpmfError(f"{path}: {error}; correct the file") from None
     header = lines[0] if lines else []
-    found = [_place(path, header, role, names.get(role, role)) for role in roles]
+    found = []
+    for role in roles:
+        name = names.get(role, role)
+        at = next((header.index(each) for each in (name, role) if header.count(each) == 1), None)
+        if at is None:
+            raise DpmfError(
+                f'{path}:1: no column "{name}" ({role}); it has: {", ".join(header) or "nothing"}. Write a header '
+                "line with the names"
+            )
+        found.append(at)
     for number, row in enumerate(lines[1:], 2):
         if len(row) != len(header):
             raise DpmfError(
                 f"{path}:{number}: {len(row)} field(s) where the header has {len(header)}; correct the line"
             )
-    return [[row[place] for row in lines[1:]] for place in found]
-
-
-def _place(path: Path, header: list[str], role: str, name: str) -> int:
-    for each in (name, role):
-        if header.count(each) == 1:
-            return header.index(each)
-    raise DpmfError(
-        f'{path}:1: no column "{name}" ({role}); it has: {", ".join(header) or "nothing"}. Write a header '
-        "line with the names"
-    )
+    return [[row[at] for row in lines[1:]] for at in found]

@@ -2,15 +2,14 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.curves import Experiment
 
 FOLDER = Path(__file__).parent / "expected_rmse"
 DIGITS = 5
@@ -51,12 +50,25 @@ class OffFigure:
 
 
 def figures_of(experiment: Experiment) -> dict[str, Figure]:
-    """Returns the figures of an experiment that can be expected: for each curve, those at a few ε."""
-    return {
-        f"{_name(measured, part)} at {epsilon:g}": figure
-        for part, measured in _parts(experiment)
-        for epsilon, figure in _points(measured)
-    }
+    """Returns the figures of an experiment that can be expected: for each curve, those at a few ε.
+
+    With growth, each portion of the ratings has its own.
+    """
+    found = {}
+    stages = experiment.growth.stages if experiment.growth else ()
+    parts = [(f" on {stage.portion.share:g}", (*stage.curves, *stage.baselines)) for stage in stages]
+    for part, curves in parts or [("", (*experiment.curves, *experiment.baselines))]:
+        for each in curves:
+            kind = "" if each.is_baseline else f", {each.neighbours}, {each.mode}"
+            last = len(each.epsilons) - 1
+            for at in sorted({round(last * step / (POINTS - 1)) for step in range(POINTS)}):
+                values = each.rmse[:, :, at].ravel()
+                mean = float(values.mean())
+                if math.isfinite(mean):
+                    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+                    figure = Figure(round(mean, DIGITS), round(deviation, DIGITS))
+                    found[f"{each.label}{kind}{part} at {each.epsilons[at]:g}"] = figure
+    return found
 
 
 def figures_off(name: str, expected: Figures, found: Figures) -> Iterator[OffFigure]:
@@ -84,29 +96,3 @@ def read_expected(path: Path) -> dict[str, Figures]:
         return {}
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise DpmfError(f"{path}: holds no expected figures: {error}; install dpmf again") from None
-
-
-def _parts(experiment: Experiment) -> Iterator[tuple[str, Measured]]:
-    """Yields every curve and baseline, each with words for the portion of the ratings ("" without growth)."""
-    stages: Iterable[Any] = experiment.growth.stages if experiment.growth else ()
-    if not experiment.growth:
-        for each in (*experiment.curves, *experiment.baselines):
-            yield "", each
-    for stage in stages:
-        for each in (*stage.curves, *stage.baselines):
-            yield f" on {stage.portion.share:g}", each
-
-
-def _name(measured: Measured, part: str) -> str:
-    kind = "" if measured.is_baseline else f", {measured.neighbours}, {measured.mode}"
-    return f"{measured.label}{kind}{part}"
-
-
-def _points(measured: Measured) -> Iterator[tuple[float, Figure]]:
-    last = len(measured.epsilons) - 1
-    for at in sorted({round(last * step / (POINTS - 1)) for step in range(POINTS)}):
-        values = measured.rmse[:, :, at].ravel()
-        mean = float(values.mean())
-        if math.isfinite(mean):
-            deviation = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-            yield float(measured.epsilons[at]), Figure(round(mean, DIGITS), round(deviation, DIGITS))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from dpmf_cli.audit.job import Audited, Settings, outcomes_of
+from dpmf_cli.audit.job import Settings, outcomes_of
 from dpmf_cli.audit.known import jobs_of
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
@@ -27,8 +27,9 @@ from dpmf_cli.experiment.running.runner import Datasets, Executor, refuse_failur
 from dpmf_cli.papers.claims import PaperFindings, paper
 from dpmf_cli.papers.evidence import Evidence, Found, Proof
 from dpmf_cli.papers.record import Explored, Halves, Printed, Proved, Tried
-from dpmf_cli.papers.rules import RULES, cells, compute
-from dpmf_cli.papers.rules.base import Theorem
+from dpmf_cli.papers.rules import compute, rules_of
+from dpmf_cli.papers.rules.cells import cells
+from dpmf_cli.papers.rules.theorem import Theorem
 from dpmf_cli.papers.space import OnData, Setting, Space, halves, space
 
 Configs = dict[str, ExperimentConfig]
@@ -54,19 +55,14 @@ def with_settings(space: Space, settings: Iterable[Setting], configs: Configs) -
     """Returns these configs under each setting. Raises DpmfError for values that make an invalid config."""
     found = []
     for setting in settings:
-        values = _values(space, setting)
+        chosen = (choice.values[at] for choice, at in zip(space.open, setting, strict=True))
+        values = {path: value for each in chosen for path, value in each.set.items()}
         under = {}
         for name, config in configs.items():
             data, met = with_values(config, values)
             under[name] = _of(config, data, f"{space.file}: {space.named(setting)}") if met else config
         found.append(under)
     return found
-
-
-def _values(space: Space, setting: Setting) -> dict[str, Any]:
-    """Returns the values of a setting by their paths."""
-    chosen = (choice.values[at] for choice, at in zip(space.open, setting, strict=True))
-    return {path: value for each in chosen for path, value in each.set.items()}
 
 
 def _of(config: ExperimentConfig, data: dict[str, Any], what: str) -> ExperimentConfig:
@@ -120,26 +116,27 @@ def _best(settings: Sequence[Measured], choosing: Sequence[int], testing: Sequen
 
 def proved(key: str, results: Path, processes: int) -> dict[str, Proved]:
     """Returns by claim what audits say about a paper's theorems. Audits in the results folder are not run again."""
-    rules = RULES[key]
-    entries = {rule.entry for rule in rules.values() if isinstance(rule, Theorem)}
-    if not entries:
+    theorems = {claim: rule for claim, rule in rules_of(key).items() if isinstance(rule, Theorem)}
+    if not theorems:
         return {}
-    outcomes = outcomes_of(jobs_of(entries, Settings()), f"theorems of {key}", results, processes)
-    proofs = {outcome.label: _proof(outcome) for outcome in outcomes.values()}
+    jobs = jobs_of({rule.theorem for rule in theorems.values()}, Settings())
+    outcomes = outcomes_of(jobs, f"theorems of {key}", results, processes)
+    proofs = {}
+    for outcome in outcomes.values():
+        flaws = tuple(dict.fromkeys(f"{each.flaw}, {each.step}".rstrip(", ") for each in outcome.found))
+        proofs[outcome.label] = Proof(
+            outcome.provable, flaws, {step.step: step.of_noise for step in outcome.steps}
+        )
     evidence = Evidence({}, "", proofs)
-    found = {}
-    for claim in paper(key).claims:
-        rule = rules.get(claim.id)
-        if isinstance(rule, Theorem) and (computed := compute(key, claim.id, evidence)):
-            found[claim.id] = Proved(
-                held=all(computed.held), proved=rule.is_proved(evidence), measured=computed.measured
-            )
-    return found
-
-
-def _proof(outcome: Audited) -> Proof:
-    found = tuple(dict.fromkeys(f"{each.flaw}, {each.step}".rstrip(", ") for each in outcome.found))
-    return Proof(outcome.provable, found, {step.step: step.of_noise for step in outcome.steps})
+    return {
+        claim.id: Proved(
+            held=all(computed.held),
+            proved=theorems[claim.id].is_proved(evidence),
+            measured=computed.measured,
+        )
+        for claim in paper(key).claims
+        if claim.id in theorems and (computed := compute(key, claim.id, evidence))
+    }
 
 
 REPLICATES = 2
@@ -269,15 +266,11 @@ def _claims(of: Exploration, both: Sequence[Evidence], figures: dict[str, set[st
 def _cells(
     of: Exploration, both: Sequence[Evidence], printed: dict[str, Printed]
 ) -> dict[str, tuple[float | None, float | None]]:
-    """Returns the measured cells, and adds their printed values to `printed`."""
-    choosing, testing = ({cell.name: cell for cell in cells(of.key, evidence)} for evidence in both)
-    found = {}
-    for name, cell in choosing.items():
-        if name not in testing:
-            continue
-        printed.setdefault(name, Printed(printed=cell.printed, tolerance=cell.tolerance, ratio=cell.ratio))
-        found[name] = (_finite(cell.measured), _finite(testing[name].measured))
-    return found
+    """Returns the cells that are measured on both halves, and adds their printed values to `printed`."""
+    choosing, testing = (cells(of.key, evidence) for evidence in both)
+    known = {name: each for name, each in choosing.items() if name in testing}
+    printed |= {name: cell for name, (cell, _) in known.items() if name not in printed}
+    return {name: (_finite(measured), _finite(testing[name][1])) for name, (_, measured) in known.items()}
 
 
 def _finite(value: float) -> float | None:

@@ -1,6 +1,6 @@
 """Reproduces parts of papers: runs their experiments as one run, then writes their tables and figures."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,19 +9,21 @@ from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import Folders
 from dpmf_cli.datasets.located import what_is_missing
 from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.evaluation.numbers import duration
 from dpmf_cli.experiment.config import ExperimentConfig, load_config
 from dpmf_cli.experiment.config.documents import FOLDER
 from dpmf_cli.experiment.config.loading import reduced
 from dpmf_cli.experiment.results.manifest import MANIFEST
+from dpmf_cli.experiment.results.provenance import cpu
 from dpmf_cli.experiment.results.store import write_atomically
 from dpmf_cli.experiment.results.task import Outcome
 from dpmf_cli.experiment.running.batches import MEMORY_SHARE, memory
 from dpmf_cli.experiment.running.plan import Plan
 from dpmf_cli.experiment.running.processes import LocalProcesses
 from dpmf_cli.experiment.running.runner import refuse_failures, run_whole, whole_plan
-from dpmf_cli.papers.claims import Output, Reproducible, Table
+from dpmf_cli.papers.claims import Output, Part, Table
+from dpmf_cli.report.tables.layout import Group, TextTable
 from dpmf_cli.studies.experiment import run
-from dpmf_cli.studies.times import Took, took
 
 Maker = Callable[[Output, list[Path]], str | bytes]
 """Makes an output from the results folders of experiments. Raises DpmfError if they have nothing for it."""
@@ -35,13 +37,13 @@ class Reproduction:
     missing  data that are missing, each with the names of the configs that need them
     """
 
-    parts: Sequence[Reproducible]
+    parts: Sequence[Part]
     small: bool
     configs: dict[str, ExperimentConfig] = field(default_factory=dict)
     missing: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, parts: Sequence[Reproducible], folders: Folders, *, small: bool) -> "Reproduction":
+    def of(cls, parts: Sequence[Part], folders: Folders, *, small: bool) -> "Reproduction":
         made = cls(parts, small)
         for part in parts:
             for name in part.small if small else part.configs:
@@ -65,6 +67,14 @@ class Reproduction:
             if chosen:
                 plan = whole_plan(chosen, folders, parsing=parsing)
                 yield f"{len(chosen)} experiments{size}, {plan.summary}", plan
+
+
+@dataclass(frozen=True)
+class Took:
+    """The cost of one experiment: its number of tasks, and the CPU seconds of their fits, added up."""
+
+    tasks: int = 0
+    seconds: float = 0.0
 
 
 def run_all(of: Reproduction, folders: Folders, jobs: int) -> tuple[list[Experiment], dict[str, Took]]:
@@ -112,3 +122,39 @@ def write_outputs(of: Reproduction, results: Path, makers: Mapping[Table, Maker]
                 continue
             write_atomically(file, made.encode() if isinstance(made, str) else made)
             yield file
+
+
+def took(plan: Plan, ended: Iterable[Outcome]) -> dict[str, Took]:
+    """Returns the cost of each experiment by name. A task that several experiments share counts for the first."""
+    of = {task.key: entry.experiment for entry in plan.entries for task in entry.left}
+    found = dict[str, Took]()
+    for outcome in ended:
+        name = of[outcome.task.key]
+        before = found.get(name, Took())
+        found[name] = Took(before.tasks + 1, before.seconds + outcome.seconds)
+    return found
+
+
+def times_text(times: Mapping[str, Took], seconds: float, processes: int) -> TextTable:
+    """Makes a table with a row for each experiment, the longest first, and a row for all.
+
+    seconds    time by the clock of the complete command
+    processes  how many worked side by side
+    """
+    longest_first = sorted(times.items(), key=lambda each: -each[1].seconds)
+    tasks, work = (sum(getattr(each, what) for each in times.values()) for what in ("tasks", "seconds"))
+    rows = [(name, f"{each.tasks:,}", _minutes(each.seconds)) for name, each in longest_first]
+    return TextTable(
+        ("experiment", "tasks", "CPU minutes"),
+        "lrr",
+        (Group("What it took", (*rows, ("all", f"{tasks:,}", _minutes(work)))),),
+        (
+            f"{duration(seconds)} by the clock, in {processes} processes on {cpu()}",
+            "a task that several experiments share counts for the first of them",
+            "the table has only what this command computed, not results that were there before",
+        ),
+    )
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.1f}"

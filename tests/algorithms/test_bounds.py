@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.testing import fit, predict_all
+from tests.algorithms.fitted import entry
 from tests.algorithms.test_contract import small
 
 BOUNDED, UNBOUNDED, USER, LOCAL = Neighbours.BOUNDED, Neighbours.UNBOUNDED, Neighbours.USER, Neighbours.LOCAL
@@ -47,9 +47,10 @@ CASES = [
 ]
 
 
-def entry(key: str, neighbours: Neighbours, **parameters: Any) -> Any:
-    given = {"algorithm": key, "neighbours": neighbours, "mode": "corrected", **small(key, "corrected")}
-    return PRIVATE[key].model_validate({**given, **parameters})
+def corrected(key: str, neighbours: Neighbours, **parameters: Any) -> Any:
+    return entry(
+        key, **{**small(key, "corrected"), "neighbours": neighbours, "mode": "corrected", **parameters}
+    )
 
 
 def few_ratings() -> list[Ratings]:
@@ -66,38 +67,28 @@ def few_ratings() -> list[Ratings]:
 def test_at_the_ends_of_its_range_a_parameter_gives_finite_predictions(
     key: str, neighbours: Neighbours, parameters: dict[str, float]
 ) -> None:
-    algorithm = entry(key, neighbours, **parameters)
+    algorithm = corrected(key, neighbours, **parameters)
     for ratings in few_ratings():
         assert np.isfinite(predict_all(fit(algorithm, ratings, [0.1, 100.0])[0], ratings)).all()
 
 
 @pytest.mark.parametrize(
-    ("key", "neighbours", "parameters"),
+    ("key", "neighbours", "parameters", "message"),
     [
-        ("pals", UNBOUNDED, {"user_norm": 1e5}),
-        ("dpps_mf", USER, {"user_ridge": 1e-9}),
-        ("pg_mf", LOCAL, {"regularization": 1e-9}),
-        ("dp_pmf", UNBOUNDED, {"item_norm": 1e40}),
-        ("pbgd", BOUNDED, {"clip": 1e40}),
+        ("pals", UNBOUNDED, {"user_norm": 1e5}, "less than or equal"),
+        ("dpps_mf", USER, {"user_ridge": 1e-9}, "greater than or equal"),
+        ("pg_mf", LOCAL, {"regularization": 1e-9}, "greater than or equal"),
+        ("dp_pmf", UNBOUNDED, {"item_norm": 1e40}, "less than or equal"),
+        ("pbgd", BOUNDED, {"clip": 1e40}, "less than or equal"),
+        ("dpps_mf", USER, {"item_ridge": 51.0}, "at most 50 with"),
+        ("dpps_pnbm", USER, {"regularization": 0.3, "initial_rate": 8.0}, "at most 0.25 with"),
+        ("dpsgd_pnbm", USER, {"regularization": 1.1, "learning_rate": 1.0}, "at most 1 with steps of .*, or the descent diverges"),
+        ("dpam", USER, {"learning_rate": 0.1, "item_ridge": 10.5}, "at most 10 with"),
+        ("dpps_mf", USER, {"delta": 1e-13, "sampling_rate": 0.5}, "no δ below 1e-12 can be certified"),
     ],
-)
+)  # fmt: skip
 def test_what_gave_nan_for_some_ratings_alone_is_refused(
-    key: str, neighbours: Neighbours, parameters: dict[str, float]
+    key: str, neighbours: Neighbours, parameters: dict[str, float], message: str
 ) -> None:
-    with pytest.raises(ValidationError, match=r"(greater|less) than or equal"):
-        entry(key, neighbours, **parameters)
-
-
-@pytest.mark.parametrize(
-    ("key", "parameters", "most"),
-    [
-        ("dpps_mf", {"item_ridge": 51.0}, 50),
-        ("dpps_pnbm", {"regularization": 0.3, "initial_rate": 8.0}, 0.25),
-        ("dpsgd_pnbm", {"regularization": 1.1, "learning_rate": 1.0}, 1),
-    ],
-)
-def test_steps_that_diverge_are_refused(key: str, parameters: dict[str, float], most: float) -> None:
-    with pytest.raises(
-        ValidationError, match=f"it must be at most {most:g} with steps of .*, or the descent diverges"
-    ):
-        entry(key, USER, **parameters)
+    with pytest.raises(ValidationError, match=message):
+        corrected(key, neighbours, **parameters)

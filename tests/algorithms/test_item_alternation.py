@@ -7,19 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from dpmf_cli.algorithms.field.chien2021 import (
     PrivateAlternatingLeastSquares,
     PrivateAlternatingMinimization,
-    solved,
 )
 from dpmf_cli.algorithms.shared.factorization import at_most, initial_factors
 from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Ledger
-from tests.algorithms.fitted import fitted
+from tests.algorithms import fitted
 from tests.conftest import make_ratings
 from tests.released import released
 
@@ -27,7 +25,6 @@ Array = NDArray[np.float64]
 
 RATINGS = make_ratings(9, n_users=14, n_items=9, density=0.6)
 STREAMS = Streams(4, "d", "dpals", 0, 0)
-PAIRS = np.divmod(np.arange(14 * 9, dtype=np.int32), 9)
 D, K, T = 3, 4, 3
 ROW, COLUMN = np.tril_indices(D)
 RATED = np.zeros((14, 9), bool)
@@ -60,8 +57,8 @@ def dpam(mode: str, **parameters: Any) -> PrivateAlternatingMinimization:
 
 def predicted(algorithm: ItemAlternation, epsilon: float) -> tuple[Array, Ledger]:
     """(14, 9) the predictions for all pairs, by the second model of a grid."""
-    model, ledger = fitted(algorithm, RATINGS, [1.0, epsilon], STREAMS)
-    return np.asarray(model.predict(*PAIRS), float).reshape(14, 9, -1)[..., 1], ledger
+    found, ledger = fitted.predicted(algorithm, RATINGS, [1.0, epsilon], STREAMS)
+    return found[..., 1], ledger
 
 
 def noisy(step: str, clean: Array, scale: float, draw: int = 0) -> Array:
@@ -104,17 +101,8 @@ class Written:
         _, self.q = initial_factors(RATINGS, entry.initial_factors, D, STREAMS)
 
     def users(self) -> Array:
-        return np.array(
-            [
-                np.linalg.solve(self.q[own].T @ self.q[own] + 2 * np.eye(D), self.q[own].T @ x[own])
-                for own, x in zip(RATED, self.x, strict=True)
-            ]
-        )
-
-    def short_users(self) -> Array:
-        p = self.users()
-        lengths = np.linalg.norm(p, axis=1, keepdims=True)
-        return np.asarray(p * np.minimum(1, 0.8 / np.maximum(lengths, 1e-300)))
+        x = self.x[RATINGS.users, RATINGS.items]
+        return fitted.solved(x, self.q, RATINGS.users, RATINGS.items, lambda n: 2.0)
 
     def predictions(self) -> Array:
         return np.asarray(self.centre + self.means[:, None] + self.users() @ self.q.T)
@@ -131,7 +119,7 @@ def written_dpals(entry: PrivateAlternatingLeastSquares, epsilon: float) -> Arra
     side_scale = math.sqrt(K) * norm * math.sqrt(T) / (model.theta * entry.budget.right_sides)
     side_scale *= clip if entry.mode == "corrected" else 1
     for t in range(1, T + 1):
-        p = model.short_users()
+        p = fitted.within(model.users(), 0.8)
         grams = np.einsum("ui,uf,ug->ifg", model.weights, p, p)
         stretch = np.where(ROW == COLUMN, 1, math.sqrt(2))
         packed = noisy(f"grams {t}", grams[:, ROW, COLUMN] * stretch, gram_scale) / stretch
@@ -153,7 +141,7 @@ def written_dpam(entry: PrivateAlternatingMinimization, epsilon: float) -> Array
     noise = math.sqrt(T * 2) * 1.5 * multiplier / entry.sampling_rate
     rate = entry.learning_rate * entry.spread / max(entry.spread, entry.learning_rate * noise)
     for _ in range(T):
-        p = model.short_users()
+        p = fitted.within(model.users(), 0.8)
         for _ in range(2):
             chosen = np.ones((14, 1), bool)
             if entry.sampling_rate < 1:
@@ -174,21 +162,11 @@ SELECTIONS = list(product(("uniform", "tail", "weighted"), ("overall", "users"))
 @pytest.mark.parametrize("epsilon", [30.0, math.inf])
 @pytest.mark.parametrize("mode", ["published", "corrected"])
 @pytest.mark.parametrize(("selection", "centring"), SELECTIONS)
-def test_dpals_solves_noisy_normal_equations(
-    selection: str, centring: str, mode: str, epsilon: float
-) -> None:
-    entry = dpals(mode, selection=selection, centring=centring)
-    assert predicted(entry, epsilon)[0] == pytest.approx(written_dpals(entry, epsilon), abs=2e-4)
-
-
-@pytest.mark.parametrize("epsilon", [30.0, math.inf])
-@pytest.mark.parametrize("mode", ["published", "corrected"])
-@pytest.mark.parametrize(("selection", "centring"), SELECTIONS)
-def test_dpam_descends_noisy_clipped_gradients(
-    selection: str, centring: str, mode: str, epsilon: float
-) -> None:
-    entry = dpam(mode, selection=selection, centring=centring)
-    assert predicted(entry, epsilon)[0] == pytest.approx(written_dpam(entry, epsilon), abs=2e-4)
+def test_a_fit_is_its_docstring_written_out(selection: str, centring: str, mode: str, epsilon: float) -> None:
+    als = dpals(mode, selection=selection, centring=centring)
+    assert predicted(als, epsilon)[0] == pytest.approx(written_dpals(als, epsilon), abs=2e-4)
+    descent = dpam(mode, selection=selection, centring=centring)
+    assert predicted(descent, epsilon)[0] == pytest.approx(written_dpam(descent, epsilon), abs=2e-4)
 
 
 def test_dpam_descends_on_samples_of_users() -> None:
@@ -210,31 +188,9 @@ def test_blocks_of_items_are_solved_as_all_of_them(monkeypatch: pytest.MonkeyPat
     assert np.array_equal(predicted(dpals("corrected"), 30.0)[0], found)
 
 
-def test_a_matrix_is_solved_after_its_projection() -> None:
-    """The nearest matrix without negative eigenvalues, in the Frobenius norm, keeps the others as they are."""
-    rng = np.random.default_rng(1)
-    grams = rng.normal(size=(5, 2, D, D))
-    grams = grams + np.swapaxes(grams, -1, -2) - np.eye(D)
-    sides, ridge = rng.normal(size=(5, D, 2)), rng.uniform(0.5, 2, (5, 2))
-    found = solved(grams, sides, ridge)
-    for i, lane in np.ndindex(5, 2):
-        values, vectors = np.linalg.eigh(grams[i, lane])
-        assert values.min() < 0
-        nearest = (vectors * np.maximum(values, 0)) @ vectors.T + ridge[i, lane] * np.eye(D)
-        assert found[i, :, lane] == pytest.approx(np.linalg.solve(nearest, sides[i, :, lane]))
-
-
 def mus(ledger: Ledger) -> dict[str, float]:
     """Δ/σ of the second model, by step. Together they are composed exactly."""
     return {entry.step: float(entry.mu[1]) for entry in ledger.entries if entry.mu is not None}
-
-
-def test_the_steps_compose_to_epsilon_exactly() -> None:
-    for entry in (dpals("corrected"), dpam("corrected")):
-        _, ledger = predicted(entry, 8.0)
-        whole = math.sqrt(sum(mu**2 for mu in mus(ledger).values()))
-        assert ledger.provable[1] == pytest.approx(8.0)
-        assert entry.epsilon_of(whole / entry.accounting.factor) == pytest.approx(8.0)
 
 
 def test_what_the_public_code_forgets_is_proved_by_the_scale() -> None:
@@ -249,8 +205,3 @@ def test_what_the_public_code_forgets_is_proved_by_the_scale() -> None:
     assert found["global count"] == pytest.approx(K * theta * entry.budget.centre / math.sqrt(2))
     assert ledger.claimed[1] == pytest.approx(8.0)
     assert 8 < ledger.provable[1] < math.inf
-
-
-def test_a_step_that_diverges_is_refused() -> None:
-    with pytest.raises(ValidationError, match="must be at most 10"):
-        dpam("corrected", learning_rate=0.1, item_ridge=10.5)

@@ -6,18 +6,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from dpmf_cli.algorithms.baselines.clean_factorizations import SGDFactorization
-from dpmf_cli.algorithms.beyond.comparisons import (
-    LocalMatrixFactorization,
-    LocalMeans,
-    shrunk_means,
-    spread,
-)
-from dpmf_cli.algorithms.neera2020.isgd_local import LocalSGD
+from dpmf_cli.algorithms.beyond.comparisons import shrunk_means, spread
 from dpmf_cli.core.ratings import Scale
-from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.testing import fit, predict_all
+from tests.algorithms import fitted
+from tests.algorithms.fitted import descended, solved
 from tests.algorithms.local_entries import RATINGS, STREAMS, entry, received, started
 from tests.conftest import make_ratings
 
@@ -43,16 +36,9 @@ def test_every_mechanism_is_followed_by_the_same_method(keys: dict[str, Any], sc
 
 def plain_als(values: np.ndarray, p: np.ndarray, q: np.ndarray, ridge: float, iterations: int) -> np.ndarray:
     """(n,) predictions of the training ratings."""
-    p, q = p.copy(), q.copy()
     for _ in range(iterations):
-        for own, other, mine, theirs in (
-            (p, q, RATINGS.users, RATINGS.items),
-            (q, p, RATINGS.items, RATINGS.users),
-        ):
-            for row in range(len(own)):
-                at = mine == row
-                x = other[theirs[at]]
-                own[row] = np.linalg.solve(x.T @ x + ridge * at.sum() * np.eye(x.shape[1]), x.T @ values[at])
+        p = solved(values, q, RATINGS.users, RATINGS.items, lambda n: ridge * n)
+        q = solved(values, p, RATINGS.items, RATINGS.users, lambda n: ridge * n)
     return np.asarray((p[RATINGS.users] * q[RATINGS.items]).sum(axis=1))
 
 
@@ -68,17 +54,8 @@ def test_local_mf_is_plain_alternating_least_squares() -> None:
         assert found[:, e] == pytest.approx(expected, abs=1e-4)
 
 
-def plain_sgd(
-    values: np.ndarray, p: np.ndarray, q: np.ndarray, rate: float, ridge: float, epochs: int
-) -> np.ndarray:
-    p, q = p.copy(), q.copy()
-    for _ in range(epochs):
-        for u, i, r in zip(RATINGS.users, RATINGS.items, values, strict=True):
-            error = r - p[u] @ q[i]
-            p[u], q[i] = (
-                p[u] + rate * (error * q[i] - ridge * p[u]),
-                q[i] + rate * (error * p[u] - ridge * q[i]),
-            )
+def plain_sgd(values: np.ndarray, p: np.ndarray, q: np.ndarray, ridge: float) -> np.ndarray:
+    descended(p, q, zip(RATINGS.users, RATINGS.items, values, strict=True), 0.05, ridge, 3)
     return np.asarray((p[RATINGS.users] * q[RATINGS.items]).sum(axis=1))
 
 
@@ -92,12 +69,11 @@ def test_sgd_is_plain_sgd(ridge: float, monkeypatch: pytest.MonkeyPatch) -> None
     got = received(algorithm, [1.0, 4.0])
     found = algorithm.aggregate(got, STREAMS).predict(RATINGS.users, RATINGS.items)
     for e in range(2):
-        expected = plain_sgd(got.values.column(e).astype(float), *started(algorithm), 0.05, ridge, 3)
+        expected = plain_sgd(got.values.column(e).astype(float), *started(algorithm), ridge)
         assert found[:, e] == pytest.approx(expected, abs=1e-4)
-    clean = SGDFactorization.model_validate({"algorithm": "mf_sgd", **keys})
-    curator = Curator(Ledger([np.inf]), STREAMS)
-    model = clean.fit(RATINGS, curator.ledger.limit, streams=STREAMS, curator=curator)
-    expected = plain_sgd((RATINGS.values - 1) / 4, *started(clean), 0.05, ridge, 3)
+    clean = fitted.entry("mf_sgd", **keys)
+    model, _ = fitted.fitted(clean, RATINGS, [], STREAMS)
+    expected = plain_sgd((RATINGS.values - 1) / 4, *started(clean), ridge)
     assert model.predict(RATINGS.users, RATINGS.items)[:, 0] == pytest.approx(1 + 4 * expected, abs=5e-4)
 
 
@@ -127,7 +103,7 @@ def test_variances_between_and_within_groups_are_found() -> None:
     assert means == pytest.approx(sums / (counts + within / between))
 
 
-def test_means_of_noise_alone_are_not_believed() -> None:
+def test_means_of_noise_alone_or_of_one_message_are_not_believed() -> None:
     rng = np.random.default_rng(1)
     groups = np.repeat(np.arange(200), 30).astype(np.int32)
     shrunk = [
@@ -135,22 +111,20 @@ def test_means_of_noise_alone_are_not_believed() -> None:
         for _ in range(40)
     ]
     assert np.mean(shrunk) > 0.9
-
-
-def test_groups_of_one_message_are_not_believed() -> None:
-    values = np.random.default_rng(2).normal(0, 1e6, 50).astype(np.float32)
+    values = rng.normal(0, 1e6, 50).astype(np.float32)
     assert not shrunk_means(values, np.arange(50, dtype=np.int32), np.ones(50, np.int64)).any()
 
 
-def test_an_unbiased_mechanism_needs_no_debiasing() -> None:
-    with pytest.raises(ValidationError, match="unbiased already"):
-        LocalMatrixFactorization.model_validate(
-            {"algorithm": "local_mf", "mechanism": "duchi", "debias": True}
-        )
-    with pytest.raises(ValidationError, match="unbiased already"):
-        LocalMeans.model_validate({"algorithm": "local_means", "mechanism": "oue", "debias": True})
-
-
-def test_levels_are_for_mechanisms_that_have_them() -> None:
-    with pytest.raises(ValidationError, match="has no levels"):
-        LocalSGD(algorithm="isgd_local", levels=5)
+@pytest.mark.parametrize(
+    ("key", "keys", "message"),
+    [
+        ("local_mf", {"mechanism": "duchi", "debias": True}, "unbiased already"),
+        ("local_means", {"mechanism": "oue", "debias": True}, "unbiased already"),
+        ("isgd_local", {"levels": 5}, "has no levels"),
+    ],
+)
+def test_a_key_that_the_mechanism_has_no_use_for_is_refused(
+    key: str, keys: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValidationError, match=message):
+        fitted.entry(key, **keys)

@@ -1,15 +1,15 @@
 """PG-MF: what devices report and receive, what a report reveals of their ratings, and how it moves the items."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.neera2020.pg_mf import Aggregator, DevicesOfOneReport, PrivateGradientMF
+from dpmf_cli.algorithms.neera2020 import pg_mf
+from dpmf_cli.algorithms.neera2020.pg_mf import DevicesOfOneReport, PrivateGradientMF, move_items_by
 from dpmf_cli.algorithms.shared.factorization import initial_factors
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.kernels.factors import factor_model
+from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import PerturbedSigns, SignChannel, value_towards_the_aggregator
@@ -20,30 +20,6 @@ from tests.algorithms.local_entries import RATINGS, STREAMS
 
 def method_of(**keys: Any) -> PrivateGradientMF:
     return PrivateGradientMF.model_validate({"algorithm": "pg_mf", **keys})
-
-
-def gradients_of(ratings: Ratings, method: PrivateGradientMF, user: int) -> np.ndarray:
-    """(n_u,) the numbers that a user's devices report in the first iteration, for one coordinate."""
-    starts = initial_factors(ratings, method.initial_factors, method.factors, STREAMS)
-    model = factor_model(*starts, np.full((ratings.n_users, 1), 0.5), np.zeros((ratings.n_items, 1)))
-    devices = method.devices(ratings, STREAMS)
-    devices.solve_users(model)
-    mine = slice(*ratings.user_starts[user : user + 2])
-    errors = devices.values[mine] - model.predict(ratings.users[mine], ratings.items[mine])[:, 0]
-    return np.asarray(errors * model.groups[0].rows("users")[user, 0, 0])
-
-
-def test_one_rating_moves_all_reports_of_its_user() -> None:
-    """Published: n·ε is proved for a rating. Reports at ε for each rating would be ε-DP only if p_u did not
-    depend on the other ratings."""
-    method = method_of(factors=3, iterations=4)
-    user = int(RATINGS.user_counts.argmax())
-    values = RATINGS.values.copy()
-    first = RATINGS.user_starts[user]
-    values[first] = 1 if values[first] > 3 else 5
-    neighbour = replace(RATINGS, values=values)
-    moved = gradients_of(RATINGS, method, user) != gradients_of(neighbour, method, user)
-    assert moved.sum() == RATINGS.user_counts[user]
 
 
 def test_one_report_that_counts_for_all_has_the_mean_of_a_report_of_each() -> None:
@@ -128,27 +104,13 @@ def test_a_device_reports_its_users_mean_and_the_middle_without_ratings() -> Non
     assert numbers[5] == pytest.approx((2 * devices.values[train.users == 5] - 1).mean())
 
 
-@pytest.mark.parametrize("mode", Mode)
-def test_private_gradients_without_noise_fit_better_than_their_start(mode: Mode) -> None:
-    """At ε = ∞ a report is still a random sign. Over many small steps the reports still descend."""
-    keys: dict[str, Any] = {"factors": 2, "iterations": 60, "mode": mode, "learning_rate": 0.05}
-    errors = []
-    for method in (method_of(**keys), method_of(**{**keys, "learning_rate": 1e-9})):
-        model, _ = fit(method, RATINGS, [1e6])
-        found = model.predict(RATINGS.users, RATINGS.items)[:, 0]
-        errors.append(float(np.std(found - RATINGS.values)))
-    assert errors[0] < 0.995 * errors[1]
-
-
 def test_the_step_on_items_sees_no_users_factors(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    real = Aggregator.move_items
 
-    def watched(self: Aggregator, reports: PerturbedSigns) -> None:
-        seen.append([group.users.size for group in self.items.groups])
-        real(self, reports)
+    def watched(reports: PerturbedSigns, items: FactorModel, *more: Any) -> None:
+        seen.append([group.users.size for group in items.groups])
 
-    monkeypatch.setattr(Aggregator, "move_items", watched)
+    monkeypatch.setattr(pg_mf, "move_items_by", watched)
     fit(method_of(factors=3, iterations=2), RATINGS, np.geomspace(0.1, 10, 20).tolist())
     assert seen == [[0, 0], [0, 0]]
 
@@ -169,6 +131,6 @@ def test_items_move_by_the_reports_mean() -> None:
     items, coordinates = np.array([0, 0, 1], np.int32), np.array([1, 1, 0], np.uint8)
     reports = channel.send(np.array([[1.0], [1.0], [-1.0]]), items, coordinates, np.array([1, 2, 1]))
     assert reports.numbers[:, 0].tolist() == [1, 1, -1]
-    Aggregator(model.without_users(), np.array([4, 2]), method).move_items(reports)
+    move_items_by(reports, model.without_users(), np.array([4, 2]), method)
     moved = model.groups[0].rows("items")[..., 0] - 0.2
     assert moved == pytest.approx(np.array([[0, 0.1 * 3 / 4], [-0.1 / 2, 0]]), abs=1e-6)

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from dpmf_cli.algorithms.friedman2016.pknn import PrivateKNN
-from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.averages import Effects
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel
 from dpmf_cli.algorithms.shared.item_products import ReleasedProducts, inverse_counts
 from dpmf_cli.core.ratings import Ratings, Scale
@@ -23,8 +21,8 @@ from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.grid import MARGIN, grid_of, on_grid
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.noise import unit_laplace
-from tests.algorithms.covariance_entries import every_pair
-from tests.algorithms.fitted import fitted
+from dpmf_cli.testing import predict_all
+from tests.algorithms.fitted import entry, fitted
 from tests.conftest import make_ratings
 
 BOUNDED, UNBOUNDED = Neighbours.BOUNDED, Neighbours.UNBOUNDED
@@ -32,8 +30,8 @@ STREAMS = Streams(1, "data", "knn", 0, 0)
 VARIANTS = [(neighbours, mode) for neighbours in (BOUNDED, UNBOUNDED) for mode in Mode]
 
 
-def pknn(**fields: Any) -> PrivateAlgorithm:
-    return PRIVATE["pknn"].model_validate({"algorithm": "pknn", **fields})
+def pknn(**fields: Any) -> Any:
+    return entry("pknn", **fields)
 
 
 def with_effects(model: CovarianceModel, effects: Effects) -> CovarianceModel:
@@ -98,24 +96,8 @@ def test_predictions_are_those_of_dense_linear_algebra(
     effects = {"residual_clamp": 2.0}
     algorithm = pknn(neighbours=neighbours, mode=mode, k=3, effects=effects)
     model, _ = fitted(algorithm, ratings, [epsilon], STREAMS)
-    found = model.predict(*every_pair(ratings))[:, 0].reshape(25, 14)
+    found = predict_all(model, ratings)[:, 0].reshape(25, 14)
     assert found == pytest.approx(predicted_densely(model), abs=1e-4)
-
-
-def test_three_users_and_three_items_by_hand() -> None:
-    """No shrinkage to speak of, no averages to speak of: residuals are ±1/2 around the middle of the scale.
-
-    Users 0 and 1 rated items 0 and 1 alike, user 2 rated item 0 alone: Cov_01/Wgt_01 = Cov_00/Wgt_00 = 1/4, so
-    w = (1/4)/(1/4 + 1/4) at a ridge of 1/4, and user 2's residual of −1/2 moves item 1 by −1/4.
-    """
-    users, items = np.array([[0, 0, 1, 1, 2], [0, 1, 0, 1, 0]], np.int32)
-    values = np.array([3.5, 3.5, 2.5, 2.5, 2.5], np.float32)
-    ratings = Ratings(users, items, values, 3, 3, Scale(1, 5))
-    algorithm = pknn(ridge=0.25, shrinkage=1e-6)
-    model, _ = fitted(algorithm, ratings, [np.inf], STREAMS)
-    middle = replace(model.effects, items=np.full((3, 1), 3.0), users=np.zeros((3, 1)))
-    found = with_effects(model, middle).predict(np.array([2], np.int32), np.array([1], np.int32))
-    assert found[0, 0] == pytest.approx(3 - 0.25, abs=1e-5)
 
 
 @pytest.mark.parametrize("k", [2, 1000])
@@ -123,11 +105,8 @@ def test_three_users_and_three_items_by_hand() -> None:
 def test_the_fixed_covariance_is_the_same_predictor(neighbours: Neighbours, k: int) -> None:
     """With equal variances and equal covariances, the closed form equals the solution of the k × k system."""
     ratings = make_ratings(6, n_users=25, n_items=14)
-    algorithm = PRIVATE["public_knn"].model_validate(
-        {"algorithm": "public_knn", "neighbours": neighbours, "k": k}
-    )
+    algorithm = entry("public_knn", neighbours=neighbours, k=k)
     model, _ = fitted(algorithm, ratings, [2.0], STREAMS)
-    users, items = every_pair(ratings)
     private = pknn(
         k=k if neighbours is BOUNDED else 1000,
         variance_limits=(0.5, 0.5),
@@ -135,8 +114,8 @@ def test_the_fixed_covariance_is_the_same_predictor(neighbours: Neighbours, k: i
         shrinkage=1e9,
     )
     fixed, _ = fitted(private, ratings, [np.inf], STREAMS)
-    expected = with_effects(fixed, model.effects).predict(users, items)
-    assert model.predict(users, items) == pytest.approx(expected, abs=1e-5)
+    fixed = with_effects(fixed, model.effects)
+    assert predict_all(model, ratings) == pytest.approx(predict_all(fixed, ratings), abs=1e-5)
 
 
 @pytest.mark.parametrize(("neighbours", "mode"), VARIANTS)

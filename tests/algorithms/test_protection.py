@@ -11,18 +11,13 @@ from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm
 from dpmf_cli.algorithms.zhang2018.private_pmf import PrivateBase
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.papers.printed import papers
-from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.protection import GUARANTEES, PROMISES, Guarantee, Protection, protection_of
 
 
 def entry(**fields: object) -> PrivateAlgorithm:
     config = {"name": "x", "dataset": "ml-100k", "epsilons": [1], "algorithms": [fields]}
     return ExperimentConfig.model_validate(config).algorithms[0]
-
-
-@pytest.mark.parametrize("key", PRIVATE)
-def test_every_private_algorithm_names_its_paper(key: str) -> None:
-    assert isinstance(PRIVATE[key].paper, Paper)
 
 
 OF_THE_FIELD = ("chien2021", "hua2015", "jain2018", "liu2015", "mugdho2023")
@@ -34,102 +29,12 @@ def test_papers_are_those_whose_figures_are_here_this_project_and_plugins() -> N
     assert cited == {*papers(), *OF_THE_FIELD, "dpmf", "plugin"}
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "neighbours", "protects"),
-    [
-        ("pge", "bounded", Protection.VALUE),
-        ("pge", "unbounded", Protection.PRESENCE),
-        ("mm_knn", "user", Protection.USER),
-        ("local_mean", "local", Protection.LOCAL),
-    ],
-)
-def test_what_is_protected_follows_from_the_neighbours(
-    algorithm: str, neighbours: str, protects: Protection
-) -> None:
-    assert entry(algorithm=algorithm, neighbours=neighbours).protects is protects
-
-
-Modes = tuple[bool | None, bool | None]
-"""Whether it is joint as published, and as corrected; None where that mode is not offered."""
-TOWARDS_ALL: Modes = (False, False)
-TOWARDS_OTHERS: Modes = (True, True)
-CORRECTED_ALONE: Modes = (None, True)
-
-JOINT: dict[str, dict[str, Modes]] = {
-    "pge": {"bounded": TOWARDS_ALL, "unbounded": TOWARDS_ALL},
-    "isgd": {"bounded": TOWARDS_ALL, "unbounded": TOWARDS_ALL},
-    "psgd": {"bounded": TOWARDS_ALL, "unbounded": (False, None)},
-    "pals": {"bounded": TOWARDS_ALL, "unbounded": TOWARDS_ALL},
-    "pals_objective": {"bounded": TOWARDS_ALL},
-    "pbgd": {"bounded": TOWARDS_ALL, "unbounded": TOWARDS_ALL},
-    "pknn": {"bounded": TOWARDS_OTHERS, "unbounded": TOWARDS_OTHERS},
-    "public_knn": {"bounded": TOWARDS_OTHERS, "unbounded": TOWARDS_OTHERS},
-    "mm_knn": {"unbounded": TOWARDS_OTHERS, "user": TOWARDS_OTHERS},
-    "mm_svd": {"unbounded": TOWARDS_OTHERS, "user": TOWARDS_OTHERS},
-    "mm_averages": {"unbounded": TOWARDS_OTHERS, "user": TOWARDS_OTHERS},
-    "mm_public": {"unbounded": TOWARDS_OTHERS, "user": TOWARDS_OTHERS},
-    "dp_pmf": {"bounded": (True, False), "unbounded": (True, False)},
-    "personalized dp_pmf": {"bounded": (True, False), "unbounded": (True, False)},
-    "personalized isgd": {"bounded": TOWARDS_ALL, "unbounded": TOWARDS_ALL},
-    "personalized pals": {"bounded": TOWARDS_ALL, "unbounded": TOWARDS_ALL},
-    "personalized psgd": {"bounded": (False, None), "unbounded": (False, None)},
-    "personalized pbgd": {"bounded": TOWARDS_ALL, "unbounded": TOWARDS_ALL},
-    "personalized pge": {"bounded": TOWARDS_ALL, "unbounded": TOWARDS_ALL},
-    "blp_mog_mf": {"local": TOWARDS_ALL},
-    "pg_mf": {"local": TOWARDS_OTHERS, "user": TOWARDS_OTHERS},
-    "isgd_local": {"local": TOWARDS_ALL},
-    "local_mf": {"local": TOWARDS_ALL},
-    "local_mean": {"local": TOWARDS_ALL},
-    "local_means": {"local": TOWARDS_ALL},
-    "dpsgd_pnbm": {"bounded": TOWARDS_OTHERS, "unbounded": CORRECTED_ALONE, "user": CORRECTED_ALONE},
-    "dpps_pnbm": {"user": TOWARDS_OTHERS},
-    "private_constant_nbm": {
-        "bounded": CORRECTED_ALONE,
-        "unbounded": CORRECTED_ALONE,
-        "user": CORRECTED_ALONE,
-    },
-    "dpps_mf": {"user": (False, True)},
-    "dpals": {"user": TOWARDS_OTHERS},
-    "dpam": {"user": TOWARDS_OTHERS},
-    "frank_wolfe": {"user": TOWARDS_OTHERS},
-    "hua_mf": {"bounded": TOWARDS_OTHERS},
-    "mugdho_mf": {"bounded": (False, None)},
-    "liu_mf": {"user": (False, None)},
-    "public_pattern": {"bounded": (None, False)},
-    "own_pattern": {"bounded": CORRECTED_ALONE},
-    "shrunk_averages": {"unbounded": (None, False)},
-    "own_regression": {
-        "bounded": CORRECTED_ALONE,
-        "unbounded": CORRECTED_ALONE,
-        "user": CORRECTED_ALONE,
-    },
-}
-"""From whom the ε protects, for every algorithm that a config can name. The contract of algorithms checks this
-statement of each algorithm against its fits."""
-
-
-def joint_of(name: str, neighbours: str, mode: str) -> bool | None:
-    """None where the algorithm, or its base, does not offer it."""
-    key, _, base = name.partition(" ")
-    around = {"base": {"algorithm": base}} if base else {}
-    asked = {key: neighbours, **({base: "unbounded"} if base else {})}
-    if any((of, mode) not in PRIVATE[each].variants for each, of in asked.items()):
-        return None
-    return entry(algorithm=key, neighbours=neighbours, mode=mode, **around).joint
-
-
-@pytest.mark.parametrize("name", JOINT)
-def test_who_sees_predictions_from_clean_ratings(name: str) -> None:
-    found = {
-        str(neighbours): tuple(joint_of(name, neighbours, mode) for mode in ("published", "corrected"))
-        for neighbours in Neighbours
-    }
-    assert {key: modes for key, modes in found.items() if modes != (None, None)} == JOINT[name]
-
-
-def test_the_list_of_who_sees_what_is_complete() -> None:
-    bases = {f"personalized {key}" for key, of in PRIVATE.items() if of in get_args(PrivateBase)}
-    assert JOINT.keys() == PRIVATE.keys() - {"personalized"} | bases
+def test_what_is_personalised_is_as_joint_as_its_base() -> None:
+    """The contract of algorithms checks what each says of itself against its fits."""
+    for key, mode in ((of.key(), mode) for of in get_args(PrivateBase) for mode in Mode):
+        if (Neighbours.UNBOUNDED, mode) in PRIVATE[key].variants:
+            around = entry(algorithm="personalized", mode=mode, base={"algorithm": key})
+            assert around.joint == (key == "dp_pmf" and mode is Mode.PUBLISHED)
 
 
 def test_what_is_personalised_is_a_kind_of_its_own_and_named_after_both_papers() -> None:

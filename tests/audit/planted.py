@@ -110,6 +110,7 @@ class Fit:
     curator: Curator
 
     descends_by: ClassVar[NoisyKernel] = kernel_that()
+    repetitions: ClassVar[int] = ROUNDS
 
     def model(self) -> Model:
         average = self.average()
@@ -136,14 +137,13 @@ class Fit:
         count: Any = len(self.ratings)
         if self.private_counts:
             count = self.released("number of ratings", [len(self.ratings)], self.moves(1.0), 0.1)[0]
-        return self.within_scale(self.train.scale.middle + total / np.maximum(count, 1))
+        scale = self.train.scale
+        average = scale.middle + total / np.maximum(count, 1)
+        return np.asarray(np.clip(average, scale.minimum, scale.maximum))
 
     def total(self) -> float:
         """The sum of all ratings, measured from the middle of the scale."""
         return float((self.ratings.values - np.float64(self.train.scale.middle)).sum())
-
-    def within_scale(self, average: Numbers) -> Numbers:
-        return np.clip(average, self.train.scale.minimum, self.train.scale.maximum)
 
     def counts(self) -> Numbers:
         """(n_items, E) the number of raters of each item."""
@@ -179,13 +179,9 @@ class Fit:
     def smoothed(self, biases: Numbers) -> Numbers:
         """Post-processes released biases: a pass over the items that makes each a little like the one before."""
         biases = biases.copy()
-        order = self.order_of_visits()
-        for before, item in pairwise(order):
+        for before, item in pairwise(range(self.train.n_items)):
             biases[item] += 0.1 * biases[before]
         return biases
-
-    def order_of_visits(self) -> NDArray[np.integer]:
-        return np.arange(self.train.n_items)
 
     # --- how it is released ---
 
@@ -227,19 +223,15 @@ class Fit:
 
     def rounds(self) -> Iterable[Release]:
         """The noise draws of the descent, charged together."""
+        many = {Neighbours.BOUNDED: 2, Neighbours.USER: TAU}.get(self.neighbours, 1)
         return repeated_laplace(
             "descent",
             (self.train.n_items,),
-            repetitions=ROUNDS,
-            sensitivity=self.moves_of_descent(),
+            repetitions=self.repetitions,
+            sensitivity=Sensitivity(many * self.bound, 1, self.neighbours, "clipped errors"),
             epsilon=0.4 * self.epsilons,
             curator=self.curator,
         )
-
-    def moves_of_descent(self) -> Sensitivity:
-        each = 2 * self.bound if self.neighbours is Neighbours.BOUNDED else self.bound
-        many = TAU if self.neighbours is Neighbours.USER else 1
-        return Sensitivity(many * each, 1, self.neighbours, "clipped errors")
 
 
 def fit_with(base: type[Fit] = Fit, **hooks: Any) -> type[Fit]:
@@ -263,7 +255,7 @@ def own_noise(noise: Callable[[Fit, Shape, Numbers], LaneNoise]) -> Callable[...
     def release(self: Fit, step: str, shape: Shape, sensitivity: Sensitivity, share: float) -> Release:
         epsilon, ledger = share * self.epsilons, self.curator.ledger
         if self.toy.gaussian:
-            entry = ledger.spend_gaussian(step, sensitivity, epsilon)
+            entry = ledger.spend(step, "Gaussian", sensitivity, theta=epsilon)
         else:
             entry = ledger.spend(step, "Laplace", sensitivity, epsilon)
         return self.curator.release(entry, noise(self, shape, sensitivity.value / epsilon * (1 + MARGIN)))

@@ -174,13 +174,6 @@ def test_the_tails_are_those_of_the_declared_law(kind: str, law: Law, dimension:
     assert (least(-units) < BY_CHANCE) == (kind == "exponential")
 
 
-def test_of_one_number_a_row_of_k_norm_noise_is_laplace_noise() -> None:
-    one, laplace = tails_of("K-norm", 1), tails_of("Laplace", 1)
-    assert one is not None
-    assert laplace is not None
-    np.testing.assert_allclose(one.chances, laplace.chances, rtol=1e-6)
-
-
 def test_a_count_is_tested_exactly() -> None:
     assert chance_of_count(0, 10, 0.5, 0.5) == chance_of_count(10, 10, 0.5, 0.5) == pytest.approx(2.0**-10)
     assert chance_of_count(0, 10, 0.4, 0.6) == pytest.approx(0.6**10)

@@ -1,6 +1,7 @@
 """Planted mistakes: the toy algorithm with one mistake at a time, each found by the tier that should find it."""
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,35 +9,30 @@ from typing import Any
 import dp_accounting
 import numpy as np
 import pytest
-from dp_accounting.pld import PLDAccountant
 
 from dpmf_cli.algorithms.field import chien2021
-from dpmf_cli.algorithms.field.chien2021 import PrivateAlternatingMinimization as DPAM
-from dpmf_cli.algorithms.shared import item_alternation, neighbourhood
+from dpmf_cli.algorithms.shared import neighbourhood
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel
-from dpmf_cli.algorithms.shared.factorization import OwnFactors, at_most
-from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
+from dpmf_cli.algorithms.shared.factorization import OwnFactors
 from dpmf_cli.audit.entries import registered
-from dpmf_cli.audit.job import Job, Settings, audit
+from dpmf_cli.audit.job import Job, Settings, _of_all_pairs, audit
 from dpmf_cli.audit.judge import Finding, Flaw
-from dpmf_cli.audit.pairs import large_pairs, tiny_pairs
+from dpmf_cli.audit.laws import Watch
+from dpmf_cli.audit.pairs import hovering_pair, tiny_pairs
 from dpmf_cli.audit.replay import low_bits, replay
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.similarity_descent import LearnedRatings
 from dpmf_cli.privacy import mechanisms, subsampling
 from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
 from dpmf_cli.privacy.grid import FINEST, on_grid
-from dpmf_cli.privacy.mechanisms import exponential_choice, repeated_laplace, subsampled_gaussian
+from dpmf_cli.privacy.mechanisms import exponential_choice
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise, unit_laplace
-from dpmf_cli.privacy.release import Publish, Release, noisy_kernel
+from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.privacy.subsampling import SampledSteps, noise_multipliers
 from tests.audit.planted import (
-    DELTA,
     ROUNDS,
-    TAU,
-    Biases,
     Fit,
     NotOnAGrid,
     Numbers,
@@ -136,17 +132,6 @@ def of_sample(sampled: Callable[[Fit], Any]) -> type[Fit]:
 # --- what follows the releases ---
 
 
-def rounds_by_count(self: Fit) -> Iterator[Release]:
-    return repeated_laplace(
-        "descent",
-        (self.train.n_items,),
-        repetitions=1 + len(self.train) % 3,
-        sensitivity=self.moves_of_descent(),
-        epsilon=0.4 * self.epsilons,
-        curator=self.curator,
-    )
-
-
 def crash_on_nothing(self: Fit) -> Numbers:
     assert self.ratings.values.max() <= self.train.scale.maximum
     return Fit.average(self)
@@ -192,31 +177,7 @@ def without_the_grid(clean: Numbers, noise: LaneNoise) -> Numbers:
     return clean + noise.unit[:, None] * noise.scale
 
 
-def overlapping_places(self: Fit, average: Numbers, counts: Numbers) -> Numbers:
-    """The first two items each get a draw. All other items reuse these draws, in the kernel and in its twin."""
-
-    def twin(group: Biases, publish: Publish, clean: Numbers) -> None:
-        group.values[:2] += publish(clean[:2], 0)
-        group.values[1:] += publish(clean[1:], 0)
-
-    @noisy_kernel(twin)
-    def run(group: Biases, noise: LaneNoise, clean: Numbers) -> None:
-        group.values[:2] += on_the_grid(clean[:2], LaneNoise(noise.unit[:2], noise.scale))
-        group.values[1:] += on_the_grid(clean[1:], LaneNoise(noise.unit[: len(clean) - 1], noise.scale))
-
-    biases = Biases(np.zeros_like(counts))
-    errors = np.clip(self.ratings.values[:, None] - average, -self.bound, self.bound)
-    next(iter(self.rounds())).inside(run, biases, in_float64(self.ratings, errors))
-    return biases.values
-
-
 USER_SUMS, ALL, DESCENT, PREDICTIONS = ("user sums",), ("all ratings",), ("descent",), ("predictions",)
-COUNTS = "item counts", "number of ratings"
-
-
-def moved(steps: tuple[str, ...] | None, size: float | None, neighbours: Neighbours, **hooks: Any) -> Planted:
-    """A measurement that moves further than it may."""
-    return Planted(fit_with(**hooks), neighbours, Flaw.MOVES, steps, size)
 
 
 def told(neighbours: Neighbours, **hooks: Any) -> Planted:
@@ -229,76 +190,40 @@ def kernel(**mistakes: Any) -> Planted:
     return told(BOUNDED, descends_by=kernel_that(**mistakes))
 
 
-def width(factor: float) -> property:
-    return property(lambda fit: factor * fit.scale_width)
-
-
 MISTAKES = {
     "losses told": Planted(fit_with(release=of_user_sums(losses_told)), BOUNDED, Flaw.AFTER),
     "half of the noise that is charged": Planted(
         fit_with(release=own_noise(lambda fit, shape, scale: drawn(fit, shape, scale / 2))),
         BOUNDED, Flaw.SPENDS, USER_SUMS, 2,
     ),
-    "noise in other units than the numbers": moved(
-        USER_SUMS, 2, BOUNDED,
-        release=of_user_sums(lambda fit, *of: Fit.release(fit, *of).in_units_of(np.full(len(fit.epsilons), 2.0))),
+    "noise in other units than the numbers": Planted(
+        fit_with(release=of_user_sums(lambda fit, *of: Fit.release(fit, *of).in_units_of(np.full(1, 2.0)))),
+        BOUNDED, Flaw.MOVES, USER_SUMS, 2,
     ),
     "charged, and the clean sums used": told(BOUNDED, users=forgotten),
     "a scale that depends on private counts": Planted(
         fit_with(users=noise_for_private_counts), UNBOUNDED, Flaw.SCALES, USER_SUMS
     ),
     "one draw for two measurements": Planted(fit_with(users=one_draw_for_two), BOUNDED, Flaw.STEPS, USER_SUMS),
-    "private counts without noise": told(
-        UNBOUNDED,
-        counts=lambda fit: np.repeat(fit.ratings.item_counts[:, None], len(fit.epsilons), 1).astype(np.float64),
-    ),
     "twice the rounds that are charged": Planted(
         fit_with(rounds=twice_the_rounds), BOUNDED, Flaw.SPENDS, DESCENT, 2
     ),
-    "each round twice, with the same draw": Planted(
-        fit_with(rounds=lambda fit: 2 * list(Fit.rounds(fit))), BOUNDED, Flaw.STEPS, DESCENT
+    "half of what a changed value moves": Planted(
+        fit_with(half_of_the_scale=property(lambda fit: 0.5 * fit.scale_width)), BOUNDED, Flaw.MOVES, ALL, 2
     ),
-    "half of what a changed value moves": moved(ALL, 2, BOUNDED, half_of_the_scale=width(0.5)),
-    "the sensitivity of other neighbours": moved(
-        ALL, 1.25, UNBOUNDED,
-        total=lambda fit: float(fit.ratings.values.sum(dtype=np.float64)), half_of_the_scale=width(1),
+    "ratings of a user that are not cut off": Planted(
+        fit_with(ratings=property(lambda fit: fit.train)), USER, Flaw.MOVES,
+        (*USER_SUMS, *ALL, *DESCENT, "item counts", "number of ratings"),
     ),
-    "an L2 norm for Laplace noise": moved(
-        ("item counts",), 2**0.5, USER,
-        counts=lambda fit: fit.released(
-            "item counts", fit.ratings.item_counts, Sensitivity(TAU**0.5, 1, USER, "the L2 norm"), 0.2
-        ),
+    "clamped after summing": Planted(
+        fit_with(items=clamped_after_summing), UNBOUNDED, Flaw.MOVES, DESCENT
     ),
-    "ratings of a user that are not cut off": moved(
-        (*USER_SUMS, *ALL, *DESCENT, *COUNTS), None, USER, ratings=property(lambda fit: fit.train)
-    ),
-    "one rating of a user": moved(
-        None, 2, USER, moves=lambda fit, each: Sensitivity(each, 1, USER, "one rating")
-    ),
-    "clamped after summing": moved(DESCENT, None, UNBOUNDED, items=clamped_after_summing),
-    "not clipped": moved(
-        DESCENT, None, UNBOUNDED,
-        bound=width(5),
-        moves_of_descent=lambda fit: Sensitivity(fit.scale_width / 2, 1, UNBOUNDED, "errors that are not clipped"),
-    ),
-    "an average beyond the scale": moved(USER_SUMS, None, UNBOUNDED, within_scale=lambda fit, average: average),
-    "a sample by values": Planted(
-        of_sample(lambda fit: fit.ratings.values >= fit.ratings.values.mean()), BOUNDED, Flaw.MOVES, USER_SUMS
+    "items visited by their clean counts": told(
+        UNBOUNDED,
+        smoothed=lambda fit, biases: Fit.smoothed(fit, biases[order := np.argsort(fit.train.item_counts)])[np.argsort(order)],
     ),
     "a sample by places": Planted(
         of_sample(lambda fit: np.arange(len(fit.ratings)) % 2 == 0), UNBOUNDED, Flaw.MOVES, USER_SUMS
-    ),
-    "items visited by their clean sums": told(
-        BOUNDED,
-        order_of_visits=lambda fit: np.argsort(
-            np.bincount(fit.train.items, fit.train.values, fit.train.n_items), kind="stable"
-        ),
-    ),
-    "items without ratings filled in": told(
-        UNBOUNDED,
-        smoothed=lambda fit, biases: np.where(
-            (fit.train.item_counts > 0)[:, None], Fit.smoothed(fit, biases), 0.0
-        ),
     ),
     "0/0 for an item without ratings": Planted(
         fit_with(smoothed=lambda fit, biases: Fit.smoothed(fit, biases) * ones(fit.train.item_counts)),
@@ -313,33 +238,16 @@ MISTAKES = {
         fit_with(rounds=lambda fit: itertools.islice(Fit.rounds(fit), 1 if fit.total() < 0 else ROUNDS)),
         BOUNDED, Flaw.STEPS, DESCENT,
     ),
-    "rounds by the number of ratings": Planted(fit_with(rounds=rounds_by_count), UNBOUNDED, Flaw.LEDGER),
-    "ε by the number of ratings": Planted(
-        fit_with(
-            release=of_user_sums(
-                lambda fit, step, shape, moves, share: Fit.release(
-                    fit, step, shape, moves, share / (2 if len(fit.train) < 12 else 1)
-                )
-            )
-        ),
-        UNBOUNDED, Flaw.LEDGER,
-    ),
+    "rounds by the number of ratings": Planted(fit_with(repetitions=property(lambda fit: 1 + len(fit.train) % 3)), UNBOUNDED, Flaw.LEDGER),
     "own means of others": Planted(
         fit_with(OwnMean, users=own_mean_of_others), BOUNDED, Flaw.AFTER, PREDICTIONS, toy=Joint
     ),
     "own means where nothing is one's own": Planted(OwnMean, BOUNDED, Flaw.AFTER, PREDICTIONS),
     "a loop that ends early": kernel(sums=of_first_ratings),
     "no grid": kernel(releases=without_the_grid),
-    "a finer grid": kernel(
-        releases=lambda clean, noise: on_grid(without_the_grid(clean, noise), noise.grid / 4)
-    ),
     "half of the noise in the kernel": kernel(
         releases=lambda clean, noise: on_the_grid(clean, LaneNoise(noise.unit, noise.scale / 2))
     ),
-    "noise of the item before": kernel(
-        releases=lambda clean, noise: on_the_grid(clean, LaneNoise(np.roll(noise.unit, 1), noise.scale))
-    ),
-    "overlapping places": told(BOUNDED, items=overlapping_places),
 }  # fmt: skip
 
 
@@ -410,10 +318,10 @@ def test_sums_in_float32_show_on_large_data_alone(neighbours: Neighbours) -> Non
     of_float32 = fit_with(descends_by=kernel_that(sums=in_float32))
     mistaken, right = (Toy(fits=fit, neighbours=neighbours) for fit in (of_float32, Fit))
     assert list(findings(mistaken)) == []
-    for pair in large_pairs(neighbours, (13, 15)):
-        assert replay(right, pair, 300.0).findings == ()
+    for pair in (hovering_pair(neighbours, power) for power in (13, 15)):
+        assert replay(right, pair, 300.0).findings == []
         assert Flaw.AFTER in {each.flaw for each in replay(mistaken, pair, 300.0).findings}
-    (pair,) = large_pairs(neighbours, (17,))
+    pair = hovering_pair(neighbours, 17)
     assert replay(mistaken, pair, 300.0).steps["descent"].of_sensitivity > 50
 
 
@@ -432,39 +340,19 @@ def test_low_bits_of_a_law_that_does_not_round() -> None:
         assert test.epsilon > 1.5 if leaks else test.epsilon <= test.allowed
 
 
-def one_sample_for_all(self: Fit, average: Numbers, counts: Numbers) -> Numbers:
-    """The descent is charged for a new sample of users in each round, but draws one sample for all rounds."""
-    largest = TAU * self.bound
-    rounds = subsampled_gaussian(
-        "descent",
-        (self.train.n_items,),
-        repetitions=ROUNDS,
-        rate=0.3,
-        sensitivity=Sensitivity(largest, 2, self.neighbours, "clipped errors"),
-        contribution=largest,
-        multiplier=noise_multipliers(
-            0.3 * self.epsilons, DELTA, rate=0.3, steps=ROUNDS, neighbours=self.neighbours
-        ),
-        curator=self.curator,
-    )
-    biases = np.zeros_like(counts)
-    drawn = self.streams.generator("sample").random(self.train.n_users) < 0.3
-    sampled = self.ratings.select(drawn[self.ratings.users])
-    for release in rounds:
-        errors = sampled.values[:, None] - average - biases[sampled.items]
-        sums = in_float64(sampled, np.clip(errors, -self.bound, self.bound))
-        biases += 0.5 / np.maximum(counts, 4) * release.added_to(sums)
-    return biases
-
-
-@pytest.mark.slow
 def test_a_sample_that_is_not_drawn_anew_shows_over_many_pairs() -> None:
-    """Either all rounds move, or none. On one pair that could be chance; on sixty it is not."""
-    mistaken = Toy(fits=fit_with(items=one_sample_for_all), neighbours=USER, gaussian=True)
-    assert list(findings(mistaken)) == []
-    (found,) = audit(Job(mistaken, Settings())).refuted
-    assert found.flaw == Flaw.STEPS
-    assert found.said.startswith("all draws have moved at once")
+    """Either all draws move, or none. On one pair that could be chance; on many it is not."""
+    (sampled,) = (each for each in registered("dpam") if each.name == "dpam, samples of 0.3, user, corrected")
+    pairs = [replay(sampled, pair, 300.0) for pair in tiny_pairs(USER, 21)]
+    assert np.isnan([each.loss for each in pairs]).all()  # what moves cost on samples is no sum over steps
+    found = [each for pair in pairs for each in pair.samples.items()]
+    (mechanism,) = {mechanism for mechanism, _ in found}
+    ((draws, rate),) = {(draws, rate) for _, (_, draws, rate) in found}
+    assert (mechanism, rate) == (f"Gaussian × {draws}, of a part 0.3", 0.3)
+    assert len({moved for _, (moved, _, _) in found}) > 2
+    stale = [(mechanism, (draws if moved else 0, draws, rate)) for mechanism, (moved, _, _) in found]
+    for samples, flaws in ((found, []), (stale, [(Flaw.STEPS, mechanism)])):
+        assert [each[:2] for each in _of_all_pairs(samples, Counter(), Watch(), len(pairs))] == flaws
 
 
 def test_a_draw_that_serves_two_steps_shows_over_many_pairs() -> None:
@@ -505,15 +393,9 @@ def wide(clean: Any, noise: LaneNoise) -> Numbers:
     return np.asarray(values + noise.unit[..., None] * noise.scale)
 
 
-PARTS, CLIPPED, GET_EPSILON = ItemAlternation.parts, LearnedRatings.clipped, PLDAccountant.get_epsilon
-BEGIN, RATES, USERS = DPAM.begin, DPAM.rates, [0]
-PUBLISHED: Any = vars(OwnFactors)["published"].fget
+CLIPPED = LearnedRatings.clipped
 OF_GAUSSIAN = "get_epsilon_gaussian", "get_sigma_gaussian"
-
-
-def noting_users(self: DPAM, train: Ratings, *more: Any) -> Any:
-    USERS[0] = max(int(np.count_nonzero(train.user_counts)), 1)
-    return BEGIN(self, train, *more)
+PUBLISHED: Any = vars(OwnFactors)["published"].fget
 
 
 def at_a_hundred_times(of_gaussian: Callable[..., float]) -> Callable[..., float]:
@@ -535,38 +417,6 @@ BROKEN = {
         "mm_averages, laplace, user, corrected", (Flaw.GRID, LOW_BITS), "item sums",
         ((LaneNoise, "added_to", lambda self, clean: on_grid(wide(clean, self), np.full_like(self.scale, FINEST))),),
     ),
-    "weights from clean counts": Broken(
-        "dpals, user, corrected", (Flaw.MOVES,), "right sides 1",
-        (
-            (
-                ItemAlternation, "parts",
-                lambda self, train, kept, counts: PARTS(
-                    self, train, kept, np.maximum(kept.item_counts[:, None] + 0 * counts, 1)
-                ),
-            ),
-        ),
-        replace(FEW, pairs=49),
-    ),
-    "which ratings are kept depends on clean counts": Broken(
-        "dpam, user, corrected", (Flaw.MOVES,), "item counts",
-        (
-            (
-                item_alternation, "at_most",
-                lambda train, limit, draws: at_most(
-                    train, limit, (0.37 * train.item_counts[train.items] + draws) % 1
-                ),
-            ),
-        ),
-        replace(FEW, pairs=49),
-    ),
-    "a rate from the clean number of users": Broken(
-        "dpam, user, corrected", (Flaw.AFTER,), "predictions",
-        (
-            (DPAM, "begin", noting_users),
-            (DPAM, "rates", lambda self, multiplier, _: RATES(self, multiplier, USERS[0])),
-        ),
-        replace(LARGER, epsilons=(300.0,)),
-    ),
     "no clip beyond 64 ratings": Broken(
         "dpsgd_pnbm, gaussian, user, corrected", (Flaw.MOVES,), "gradients",
         (
@@ -584,10 +434,6 @@ BROKEN = {
     "a hundred times δ": Broken(
         "mm_averages, gaussian, user, corrected", (Flaw.SPENDS,), "all steps",
         tuple((dp_accounting, name, at_a_hundred_times(getattr(dp_accounting, name))) for name in OF_GAUSSIAN),
-    ),
-    "a hundred times δ for samples": Broken(
-        "dpam, samples of 0.3, user, corrected", (Flaw.SPENDS,), "gradients",
-        ((PLDAccountant, "get_epsilon", lambda self, delta: GET_EPSILON(self, 100 * delta)),),
     ),
     "amplification to first order": Broken(
         "dpsgd_pnbm, laplace, samples of 0.3, user, corrected", (Flaw.SPENDS,), "gradient 1",

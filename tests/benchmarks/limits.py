@@ -24,7 +24,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dpmf_cli.core.compiled.lane_groups import aligned
-from dpmf_cli.kernels.lanes import add, fma, load, prefetch, splat, store, zeros
+from dpmf_cli.kernels.lanes import fma, load, prefetch, splat, store, zeros
 
 LANES, LINE = 16, 64
 REPETITIONS, LINES = 5, 1 << 21
@@ -154,6 +154,5 @@ def _operations(steps, width_of):  # type: ignore[no-untyped-def]
         g, h, i = fma(g, keep, keep), fma(h, keep, keep), fma(i, keep, keep)
         j, k, m = fma(j, keep, keep), fma(k, keep, keep), fma(m, keep, keep)
     out = np.empty(16, np.float32)
-    total = add(add(add(a, b), add(c, d)), add(add(e, f), add(g, h)))
-    store(out, 0, add(total, add(add(i, j), add(k, m))))
+    store(out, 0, a + b + c + d + e + f + g + h + i + j + k + m)
     return out[0]

@@ -58,15 +58,13 @@ def test_what_was_run_smaller_is_planned_alike_and_found_by_the_configs_name(
     assert {row["experiment"] for row in rows(folder, cache, "shop.yaml")} == {"shop"}
 
 
-def test_each_value_of_a_sweep_has_its_row(folder: Path, cache: Path) -> None:
+def test_each_value_of_a_sweep_has_its_row_and_of_an_interrupted_run_the_finished_folds_are_shown(
+    folder: Path, cache: Path
+) -> None:
     dpmf(folder, cache, "run", "shop.yaml", "-j", "1")
     assert [(row["label"], row["baseline"]) for row in rows(folder, cache)] == [
         (f"pge, effects.beta_u {value}", baseline) for value in (10, 100) for baseline in ("IA", "GE")
     ]
-
-
-def test_of_an_interrupted_run_the_finished_folds_are_shown(folder: Path, cache: Path) -> None:
-    dpmf(folder, cache, "run", "shop.yaml", "-j", "1")
     for path in folder.glob("results/tasks/*/*/fold003-*.json"):
         path.unlink()
     told = dpmf(folder, cache, "crossings", "shop.yaml")

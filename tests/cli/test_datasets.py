@@ -1,23 +1,20 @@
 """`dpmf datasets`: results on stdout, everything else on stderr, JSON on request."""
 
-import importlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from dpmf_cli.cli.datasets import app
+from dpmf_cli.cli.main import app
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import catalog
 from dpmf_cli.datasets.catalog import Content
 from dpmf_cli.papers.printed import printed_statistics
-from tests.datasets.building import MakeEntry, zipped
+from tests.datasets.building import U_DATA, Shelf, zipped
 
-U_DATA = b"100\t30\t4\t11\n7\t30\t5\t12\n7\t4\t3\t13\n"
+TINY = zipped({"u.data": U_DATA})
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +24,7 @@ def folders(monkeypatch: pytest.MonkeyPatch, data: Path, cache: Path) -> None:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
+    return CliRunner().invoke(app, ["datasets", *arguments])
 
 
 def parsed(*arguments: str) -> Any:
@@ -42,17 +39,16 @@ def error_of(*arguments: str) -> str:
     return str(result.exception)
 
 
-def test_list(data: Path, make_entry: MakeEntry) -> None:
-    make_entry()
-    (data / "tiny.zip").write_bytes(zipped({"u.data": U_DATA}))
+def test_list(shelf: Shelf) -> None:
+    shelf.put("tiny.zip", TINY)
     rows = {row["key"]: row for row in parsed("list", "--json")}
     assert list(rows) == list(catalog.ENTRIES)
-    assert rows["tiny"]["files"] == [str(data / "tiny.zip")]
+    assert rows["tiny"]["files"] == [str(shelf.data / "tiny.zip")]
     assert [row["key"] for row in rows.values() if row["present"]] == ["tiny"]
     lines = run("list").stdout.splitlines()
     assert lines[0].split() == ["key", "ratings", "present", "title", "where"]
     (line,) = [line for line in lines if line.startswith("tiny")]
-    assert line.endswith(str(data / "tiny.zip"))
+    assert line.endswith(str(shelf.data / "tiny.zip"))
 
 
 def test_info_without_data() -> None:
@@ -67,30 +63,18 @@ def test_info_without_data() -> None:
     assert content["printed"]["items"] == 65_133
 
 
-def test_info_with_data(data: Path, make_entry: MakeEntry) -> None:
-    make_entry()
-    (data / "tiny.zip").write_bytes(zipped({"u.data": U_DATA}))
+def test_info_with_data(shelf: Shelf) -> None:
+    shelf.put("tiny.zip", TINY)
     content = parsed("info", "tiny", "--json")
     assert content["printed"] is None
-    assert content["counted"] == pytest.approx(
-        {
-            "users": 2,
-            "items": 2,
-            "ratings": 3,
-            "density": 0.75,
-            "mean": 4,
-            "variance": 2 / 3,
-            "per_user": 1.5,
-            "per_item": 1.5,
-        }
-    )
+    counts = {"users": 2, "items": 2, "ratings": 3, "per_user": 1.5, "per_item": 1.5}
+    assert content["counted"] == pytest.approx({**counts, "density": 0.75, "mean": 4, "variance": 2 / 3})
 
 
-def test_the_mirror_of_a_file_is_told(data: Path, make_entry: MakeEntry) -> None:
-    make_entry()
-    (data / "tiny.zip").write_bytes(zipped({"u.data": U_DATA}))
-    (data / "tiny.zip.source").write_text('{"mirror": "https://example.org/a\\nb", "digest": "md5:1"}')
-    place, mirror = str(data / "tiny.zip"), "https://example.org/a\nb"
+def test_the_mirror_of_a_file_is_told(shelf: Shelf) -> None:
+    shelf.put("tiny.zip", TINY)
+    (shelf.data / "tiny.zip.source").write_text('{"mirror": "https://example.org/a\\nb", "digest": "md5:1"}')
+    place, mirror = str(shelf.data / "tiny.zip"), "https://example.org/a\nb"
     (row,) = [row for row in parsed("list", "--json") if row["key"] == "tiny"]
     assert (row["files"], row["fetched_from"]) == ([place], [mirror])
     content = parsed("info", "tiny", "--json")
@@ -111,11 +95,10 @@ def test_table_2_is_read_from_the_paper(key: str) -> None:
     assert printed["variance"] == pytest.approx(expected.variance, abs=1e-4)
 
 
-def test_fetch_from_file(tmp_path: Path, data: Path, make_entry: MakeEntry) -> None:
-    make_entry()
-    (tmp_path / "mine.zip").write_bytes(zipped({"u.data": U_DATA}))
+def test_fetch_from_file(tmp_path: Path, shelf: Shelf) -> None:
+    (tmp_path / "mine.zip").write_bytes(TINY)
     result = run("fetch", "tiny", "--from-file", str(tmp_path / "mine.zip"))
-    assert result.stdout == f"{data / 'tiny.zip'}\n"
+    assert result.stdout == f"{shelf.data / 'tiny.zip'}\n"
 
 
 def test_fetch_asks_nobody_in_a_script() -> None:
@@ -124,30 +107,23 @@ def test_fetch_asks_nobody_in_a_script() -> None:
     )
 
 
-def test_verify(data: Path, make_entry: MakeEntry) -> None:
-    make_entry()
-    (data / "tiny.zip").write_bytes(zipped({"u.data": U_DATA}))
+def test_verify(shelf: Shelf) -> None:
+    shelf.put("tiny.zip", TINY)
     checks = parsed("verify", "--json")["tiny"]
     assert [check["what"] for check in checks] == [
         "files", "users", "items", "ratings", "mean", "variance", "cache",
     ]  # fmt: skip
     assert all(check["holds"] for check in checks)
     assert "no checksum is published" in checks[0]["expected"]
-    make_entry(mean=4.001)
-    assert error_of("verify", "tiny") == "tiny: mean: expected 4.00100, found 4.00000"
-    make_entry(contents=(Content("u.data", "u.data", frozenset({"sha256:0"})),))
-    assert "its checksum is" in error_of("verify", "tiny")
-
-
-def test_verify_finds_a_changed_cache(data: Path, cache: Path, make_entry: MakeEntry) -> None:
-    make_entry()
-    (data / "tiny.zip").write_bytes(zipped({"u.data": U_DATA}))
-    run("verify", "tiny")
-    (values,) = cache.glob("ratings/*/values.npy")
+    (values,) = shelf.cache.glob("ratings/*/values.npy")
     content = bytearray(values.read_bytes())
     content[-1] ^= 0x40
     values.write_bytes(content)
     assert "cache: expected" in error_of("verify", "tiny")
+    shelf.entry(mean=4.001)
+    assert "tiny: mean: expected 4.00100, found 4.00000" in error_of("verify", "tiny")
+    shelf.entry(Content("u.data", "u.data", frozenset({"sha256:0"})))
+    assert "its checksum is" in error_of("verify", "tiny")
 
 
 def test_nothing_to_verify(data: Path) -> None:
@@ -157,20 +133,3 @@ def test_nothing_to_verify(data: Path) -> None:
 def test_unknown_key() -> None:
     for command in ("info", "fetch", "verify"):
         assert 'did you mean "ml-100k"?' in error_of(command, "ml-10k0")
-
-
-@pytest.mark.parametrize("command", ["list", "info", "fetch", "verify"])
-def test_help_has_an_example(command: str) -> None:
-    assert f"Example: dpmf datasets {command}" in run(command, "--help").stdout
-
-
-def test_imports_are_light() -> None:
-    code = (
-        "import sys, dpmf_cli.datasets, dpmf_cli.cli.datasets\n"
-        "print([m for m in ('pandas', 'scipy', 'requests', 'python_calamine', 'pydantic') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    heavy = done.stdout.strip()
-    # Typer itself may bring pydantic; nothing else may come along.
-    assert heavy in ("[]", "['pydantic']")
-    assert importlib.import_module("dpmf_cli.datasets")

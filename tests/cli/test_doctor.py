@@ -80,14 +80,12 @@ def test_an_entry_of_another_version(entry: Path) -> None:
     older = key.replace(b'"numba": "0.', b'"numba": "9.')
     path = entry.with_name(entries.file_of("dpmf_cli.kernels.sums.sums_by", "?", older))
     entries.write(path, older, payload)
-    gone = key.replace(b"sums_by", b"no_more")
-    entries.write(entry.with_name(f"gone{entries.SUFFIX}"), gone, payload)
-    moved = key.replace(b"kernels.sums.", b"kernels.no_more.")
-    entries.write(entry.with_name(f"moved{entries.SUFFIX}"), moved, payload)
-    other = key.replace(b"sums_by", b"Any")
-    entries.write(
-        entry.with_name(f"other{entries.SUFFIX}"), other.replace(b"kernels.sums.", b"errors."), payload
-    )
+    for name, old, new in (
+        ("gone", b"sums_by", b"no_more"),
+        ("moved", b"kernels.sums.", b"kernels.no_more."),
+        ("other", b"kernels.sums.sums_by", b"errors.Any"),
+    ):
+        entries.write(entry.with_name(f"{name}{entries.SUFFIX}"), key.replace(old, new), payload)
     found = asked()["kernels"]
     assert (found["sound"], found["older"], found["damaged"]) == (1, 4, [])
 
@@ -115,7 +113,6 @@ def test_looking_makes_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("DPMF_KERNELS")
     assert asked()["kernels"] == kernels()
     assert not (tmp_path / "none").exists()
-
-
-def test_kernels_of_the_package_have_the_cache_that_is_inspected() -> None:
-    assert isinstance(sums.sums_by._cache, KernelCache)
+    assert isinstance(
+        sums.sums_by._cache, KernelCache
+    )  # kernels of the package have the cache that is inspected

@@ -82,23 +82,16 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @hostile(TEXT)
-def test_a_key(tmp_path: Path, text: str) -> None:
-    assert "unknown key" in said("plan", config(tmp_path, **{f"k{text}": 1}))
-    assert "unknown key" in said("plan", config(tmp_path, algorithms=[{"algorithm": "pge", f"k{text}": 1}]))
-
-
-@hostile(TEXT)
-def test_the_name_of_an_algorithm_or_a_data_set(tmp_path: Path, text: str) -> None:
-    assert "unknown algorithm" in said("plan", config(tmp_path, algorithms=[f"no {text}"]))
-    assert "no data set" in said("plan", config(tmp_path, dataset=f"no {text}"))
+def test_a_key_a_name_or_a_label(tmp_path: Path, text: str) -> None:
+    for changes, message in (
+        ({f"k{text}": 1}, "unknown key"),
+        ({"algorithms": [{"algorithm": "pge", f"k{text}": 1}]}, "unknown key"),
+        ({"algorithms": [{"algorithm": "pge", "label": f"\x9b{text}"}]}, "a label must be"),
+        ({"algorithms": [f"no {text}"]}, "unknown algorithm"),
+        ({"dataset": f"no {text}"}, "no data set"),
+    ):
+        assert message in said("plan", config(tmp_path, **changes))
     assert "no data set" in said("datasets", "info", f"no {text}")
-
-
-@hostile(TEXT)
-def test_a_label(tmp_path: Path, text: str) -> None:
-    assert "a label must be" in said(
-        "plan", config(tmp_path, algorithms=[{"algorithm": "pge", "label": f"\x9b{text}"}])
-    )
 
 
 @hostile(NAME)

@@ -306,7 +306,6 @@ def test_the_sources_of_all_that_is_called_are_in_the_key(monkeypatch: pytest.Mo
     depends = set(entries._depends(survivors._descend_survivors))
     modules = {"kernels.survivors", "kernels.sgd", "kernels.lanes", "kernels.releasing", "privacy.noise"}
     assert {f"dpmf_cli.{module}" for module in modules} <= depends
-    assert "dpmf_cli.kernels.plain_lanes" not in depends, "its plain functions are not compiled"
     assert "dpmf_cli.privacy.noise:_GOLDEN" in depends
     before = key(sgd._descend_perturbed)
     monkeypatch.setattr(

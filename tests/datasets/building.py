@@ -1,19 +1,105 @@
-"""Tiny archives and files made by hand."""
+"""Tiny archives and files made by hand, three ratings in every format, and the data set `tiny` that has them."""
 
 import io
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import yaml
 
 from dpmf_cli.core.ratings import Scale
-from dpmf_cli.datasets.catalog import CatalogEntry
+from dpmf_cli.datasets import Dataset, Folders, catalog, load
+from dpmf_cli.datasets.catalog import CatalogEntry, Content, Counts, Licence, SourcePart
+from dpmf_cli.datasets.spec import CatalogSpec
 
 WHOLE_STARS = Scale(1.0, 5.0, 1.0)
-MakeEntry = Callable[..., CatalogEntry]
+
+# User 7 gave item 30 a 5 and item 4 a 3; user 100 gave item 30 a 4. Numbers sort as numbers: 7 < 100, 4 < 30.
+U_DATA = b"100\t30\t4\t11\n7\t30\t5\t12\n7\t4\t3\t13\n"
+TEXTS = {
+    "u.data": U_DATA,
+    "dat": U_DATA.replace(b"\t", b"::"),
+    "ratings.csv": b"userId,movieId,rating,timestamp\n" + U_DATA.replace(b"\t", b","),
+    "inter": b"user_id:token\titem_id:token\trating:float\ttimestamp:float\n" + U_DATA,
+    "netflix": b"30:\n100,4,1970-01-01\n7,5,2005-12-31\n4:\n7,3,2000-02-29\n",
+}
+OWN = b"when,stars,sku,customer\n11,4,b,x\n12,5,a,x\n13,3,b,w\n"
+"""A user's own file of three ratings."""
+
+
+def faults(family: str) -> list[dict[str, Any]]:
+    """The cases of a family in faults.yaml, with their bytes as `text`."""
+    cases = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text())[family]
+    for case in cases:
+        sound = TEXTS[case["format"]] if "format" in case else OWN
+        case["text"] = (
+            sound + case.get("add", "").encode("latin-1")
+            if case.get("text") is None
+            else case["text"].encode("latin-1")
+        )
+    return list(cases)
+
+
+def tiny(
+    *contents: Content,
+    parts: tuple[SourcePart, ...] = (),
+    counts: tuple[int, int, int] = (2, 2, 3),
+    mean: float = 4.0,
+    variance: float = 2 / 3,
+    scale: Scale = WHOLE_STARS,
+    **rest: Any,
+) -> CatalogEntry:
+    held = contents or (Content("u.data", "u.data"),)
+    names = ("tiny.zip", "tiny.tar.gz", "tiny.tar", "tiny", "u.data")
+    return CatalogEntry(
+        key="tiny",
+        title="Tiny set",
+        scale=scale,
+        parts=parts or (SourcePart(names, held, **rest),),
+        expected=Counts(*counts, mean, variance),
+        licence=Licence("free for tests", "https://example.org/licence"),
+        citation="nobody",
+        homepage="https://example.org/tiny",
+    )
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """A data folder and a cache. The data set `tiny` has three ratings in `u.data`, or what `entry` gives it."""
+
+    data: Path
+    cache: Path
+    patch: pytest.MonkeyPatch
+
+    @property
+    def folders(self) -> Folders:
+        return Folders(self.data, self.cache, self.data)
+
+    def entry(self, *contents: Content, **about: Any) -> CatalogEntry:
+        entry = tiny(*contents, **about)
+        self.patch.setitem(catalog.ENTRIES, "tiny", entry)
+        return entry
+
+    def put(self, name: str, content: bytes) -> Path:
+        (self.data / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.data / name).write_bytes(content)
+        return self.data / name
+
+    def load(self, path: str | None = None) -> Dataset:
+        return load(CatalogSpec(name="tiny", path=path), self.folders)
+
+
+def check_tiny(found: Dataset) -> None:
+    ratings = found.ratings
+    assert (found.user_ids.tolist(), found.item_ids.tolist()) == ([7, 100], [4, 30])
+    arrays = ratings.users, ratings.items, ratings.values
+    assert [array.tolist() for array in arrays] == [[0, 0, 1], [0, 1, 1], [3, 5, 4]]
+    assert [array.dtype for array in arrays] == [np.int32, np.int32, np.float32]
 
 
 def zipped(files: dict[str, bytes]) -> bytes:

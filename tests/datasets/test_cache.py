@@ -1,55 +1,54 @@
-"""The cache: opened without parsing, rebuilt when broken, and safe when several processes use it."""
+"""Where files are and what is missing; the cache: opened without parsing, rebuilt when broken, safe for processes."""
 
 import errno
+import hashlib
 import json
 import multiprocessing
 import os
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dpmf_cli.core import files
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.datasets import Dataset, Folders, cache, load, loading, located, open_cached
+from dpmf_cli.core.files import remove
+from dpmf_cli.datasets import Dataset, Folders, known, load, loading, located, open_cached
 from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets.catalog import Content
-from dpmf_cli.datasets.spec import CatalogSpec, SyntheticSpec
-from tests.datasets.building import MakeEntry, zipped
-from tests.datasets.tiny import check_tiny, read
+from dpmf_cli.datasets.located import present_keys, what_is_missing
+from dpmf_cli.datasets.soundness import Soundness, add_source, of_cache
+from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, SampleSpec, SyntheticSpec
+from tests.datasets.building import U_DATA, Shelf, check_tiny, zipped
+from tests.datasets.test_own_files import spec
 
-U_DATA = b"100\t30\t4\t11\n7\t30\t5\t12\n7\t4\t3\t13\n"
 SMALL = SyntheticSpec(kind="synthetic", like="ml-100k", users=30, items=40, ratings=300)
-
-
-def tiny(data: Path, cache: Path) -> Dataset:
-    return load(CatalogSpec(name="tiny"), Folders(data, cache, data))
+DIGESTS = frozenset({f"sha256:{hashlib.sha256(U_DATA).hexdigest()}"})
 
 
 def small(cache: Path) -> Dataset:
     return load(SMALL, Folders(cache, cache, cache))
 
 
-def forbid_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def parse(*_: object) -> None:
-        raise AssertionError("parsed again")
-
-    monkeypatch.setattr(loading, "read_catalog", parse)
-    monkeypatch.setattr(loading, "_make", parse)
+def content(dataset: Dataset) -> tuple[object, ...]:
+    arrays = (dataset.ratings.users, dataset.ratings.items, dataset.ratings.values)
+    ids = (dataset.user_ids, dataset.item_ids)
+    return dataset.identity, dataset.merged, *(array.tolist() for array in (*arrays, *ids))
 
 
-def test_second_load_and_workers_do_not_parse(
-    data: Path, cache: Path, make_entry: MakeEntry, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_entry()
-    (data / "tiny.zip").write_bytes(zipped({"u.data": U_DATA}))
-    first = tiny(data, cache)
-    forbid_parsing(monkeypatch)
-    second = tiny(data, cache)
-    assert second.identity.checksum == first.identity.checksum
-    for ratings in (second.ratings, open_cached(first.identity.checksum, cache)):
+def test_second_load_and_workers_do_not_parse(shelf: Shelf) -> None:
+    shelf.put("tiny.zip", zipped({"u.data": U_DATA}))
+    assert known(CatalogSpec(name="tiny"), shelf.folders) is None
+    first = shelf.load()
+    shelf.patch.setattr(loading, "read_catalog", lambda *_: pytest.fail("parsed again"))
+    second, third = shelf.load(), known(CatalogSpec(name="tiny"), shelf.folders)
+    assert third is not None
+    assert first.identity == second.identity == third.identity
+    assert first.identity.checksums == (first.identity.checksum,)
+    for ratings in (second.ratings, third.ratings, open_cached(first.identity.checksum, shelf.cache)):
         assert isinstance(ratings.values, np.memmap)
         assert not ratings.values.flags.writeable
         np.testing.assert_array_equal(ratings.values, [3, 5, 4])
@@ -57,70 +56,51 @@ def test_second_load_and_workers_do_not_parse(
         assert ratings.scale == first.ratings.scale
 
 
-def test_zipped_again_is_the_same_data(data: Path, cache: Path, make_entry: MakeEntry) -> None:
-    make_entry()
-    (data / "tiny.zip").write_bytes(zipped({"u.data": U_DATA}))
-    before = tiny(data, cache)
-    (data / "tiny.zip").write_bytes(zipped({"README": b"x", "other/u.data": U_DATA}))
-    after = tiny(data, cache)
-    assert after.identity.checksum == before.identity.checksum
-    assert len(list((cache / "ratings").iterdir())) == 1
-    assert len(list((cache / "sources").iterdir())) == 2
-
-
-def test_a_changed_file_is_other_data(data: Path, cache: Path, make_entry: MakeEntry) -> None:
-    make_entry()
-    path = data / "u.data"
-    path.write_bytes(U_DATA)
-    os.utime(path, (1, 1))
-    before = tiny(data, cache).identity.checksum
-    path.write_bytes(U_DATA.replace(b"\t5\t", b"\t4\t"))
-    assert tiny(data, cache).identity.checksum != before
+def test_zipped_again_is_the_same_data_and_a_changed_file_is_other_data(shelf: Shelf) -> None:
+    shelf.put("tiny.zip", zipped({"u.data": U_DATA}))
+    before = shelf.load().identity.checksum
+    os.utime(shelf.put("tiny.zip", zipped({"README": b"x", "other/u.data": U_DATA})), (1, 1))
+    assert shelf.load().identity.checksum == before
+    assert [len(list((shelf.cache / kind).iterdir())) for kind in ("ratings", "sources")] == [1, 2]
+    shelf.put("tiny.zip", zipped({"u.data": U_DATA.replace(b"\t5\t", b"\t4\t")}))
+    assert shelf.load().identity.checksum != before
 
 
 @pytest.mark.parametrize("kind", ["ratings", "sources"])
 @pytest.mark.parametrize("harm", ["cut", "empty", "gone", "meta", "no meta", "all"])
 def test_broken_cache_is_rebuilt(cache: Path, kind: str, harm: str) -> None:
     found = small(cache)
-    values, ids = found.ratings.values.copy(), found.user_ids.copy()
-    folder = next((cache / kind).iterdir())
-    victim = next(folder.glob("*.npy"))
-    if harm == "cut":
-        os.truncate(victim, victim.stat().st_size - 1)
-    elif harm == "empty":
-        os.truncate(victim, 0)
-    elif harm == "gone":
-        victim.unlink()
+    before = content(found)
+    place = next((cache / kind).iterdir())
+    victim = place / ("meta.json" if "meta" in harm else "users.npy") if kind == "ratings" else place
+    if harm in ("cut", "empty"):
+        os.truncate(victim, victim.stat().st_size - 1 if harm == "cut" else 0)
     elif harm == "meta":
-        (folder / "meta.json").write_text('{"files": 3')
-    elif harm == "no meta":
-        (folder / "meta.json").unlink()
+        victim.write_text('{"files": 3')
+    elif harm == "all":
+        remove(place)
     else:
-        shutil.rmtree(folder)
+        victim.unlink()
     if kind == "ratings":
         with pytest.raises(DpmfError, match="run the command again"):
             open_cached(found.identity.checksum, cache)
-    again = small(cache)
-    assert again.identity.checksum == found.identity.checksum
-    np.testing.assert_array_equal(again.ratings.values, values)
-    np.testing.assert_array_equal(again.user_ids, ids)
-    assert sorted(path.name for path in (cache / kind).iterdir()) == [folder.name]
+    assert content(small(cache)) == before
+    assert sorted(path.name for path in (cache / kind).iterdir()) == [place.name]
 
 
-def _load_in_process(cache: str, start: object, out: object) -> None:
-    start.wait()  # type: ignore[attr-defined]
-    out.put(small(Path(cache)).identity.checksum)  # type: ignore[attr-defined]
+def _load_in_process(cache: str, start: Any, out: Any) -> None:
+    start.wait()
+    out.put(small(Path(cache)).identity.checksum)
 
 
 @pytest.mark.parametrize("broken", [False, True])
 def test_processes_at_once(cache: Path, broken: bool) -> None:
     expected = small(cache).identity.checksum
-    for kind in ("ratings", "sources"):
-        for path in (cache / kind).iterdir():
-            if broken:
-                os.truncate(next(path.glob("*.npy")), 5)
-            else:
-                shutil.rmtree(path)
+    for path in (*(cache / "ratings").iterdir(), *(cache / "sources").iterdir()):
+        if broken:
+            os.truncate(path / "values.npy" if path.is_dir() else path, 5)
+        else:
+            remove(path)
     context = multiprocessing.get_context("fork")
     start, out = context.Event(), context.Queue()
     workers = [context.Process(target=_load_in_process, args=(str(cache), start, out)) for _ in range(6)]
@@ -134,47 +114,21 @@ def test_processes_at_once(cache: Path, broken: bool) -> None:
     assert not list(cache.glob("*/.writing-*"))
 
 
-def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_nothing_and_what_killed_processes_left_is_swept(tmp_path: Path) -> None:
     def write(folder: Path) -> None:
         (folder / "half").write_text("x")
         raise OSError(28, "No space left on device")
 
+    place = tmp_path / "a"
     with pytest.raises(DpmfError, match=r"cannot be written \(No space left on device\).*\$DPMF_CACHE"):
-        cache.publish(tmp_path / "a" / "b", write, lambda _: False)
-    assert list((tmp_path / "a").iterdir()) == []
-
-
-def test_what_killed_processes_left_is_swept(tmp_path: Path) -> None:
-    left = tmp_path / ".writing-1-a"
-    left.mkdir()
-    with files.temporary_folder(tmp_path) as held:
+        kept.publish(place / "b", write, lambda _: False)
+    assert list(place.iterdir()) == []
+    (place / ".writing-1-a").mkdir()
+    with files.temporary_folder(place) as held:
         os.utime(held, (1, 1))  # a clock says nothing
-        cache.publish(tmp_path / "x", lambda folder: (folder / "f").touch(), lambda folder: folder.exists())
+        kept.publish(place / "x", lambda folder: (folder / "f").touch(), lambda folder: folder.exists())
         assert held.exists()
-    assert [path.name for path in tmp_path.iterdir()] == ["x"]
-
-
-@pytest.mark.parametrize("name", ["users", "items", "values"])
-def test_an_altered_cache_is_told_and_made_again(
-    cache: Path, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
-    expected = small(cache)
-    path = cache / "ratings" / expected.identity.checksum / f"{name}.npy"
-    whole = path.read_bytes()
-    path.unlink()  # the ratings of above are mapped from it
-    path.write_bytes(whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])
-    again = small(cache)
-    assert again.identity.checksum == expected.identity.checksum
-    assert path.read_bytes() == whole
-    assert f"{path.parent}: damaged (its content does not fit its checksum); it is replaced" in (
-        capsys.readouterr().err
-    )
-
-
-def content(dataset: Dataset) -> tuple[object, ...]:
-    arrays = (dataset.ratings.users, dataset.ratings.items, dataset.ratings.values)
-    ids = (dataset.user_ids.tolist(), dataset.item_ids.tolist())
-    return dataset.identity, dataset.merged, *(array.tolist() for array in arrays), *ids
+    assert [path.name for path in place.iterdir()] == ["x"]
 
 
 def test_no_flipped_bit_gives_an_item_the_name_of_another(
@@ -182,32 +136,35 @@ def test_no_flipped_bit_gives_an_item_the_name_of_another(
 ) -> None:
     """Of ids and of what names them, each flip is told. Of ratings, a flip in the padding of a header is none."""
     expected, rng = content(small(cache)), random.Random(2)
-    for path in (*cache.glob("sources/*/*"), *cache.glob("ratings/*/*")):
-        whole, places = path.read_bytes(), range(8 * path.stat().st_size)
-        for bit in rng.sample(places, 40):
+    for path in (*cache.glob("sources/*"), *cache.glob("ratings/*/*")):
+        of_source, whole = path.parent.name == "sources", path.read_bytes()
+        place = path if of_source else path.parent
+        for bit in (*rng.sample(range(8 * len(whole)), 40 if of_source else 10), 8 * len(whole) - 1):
             path.unlink()  # the ratings of above are mapped from it
-            path.write_bytes(
-                whole[: bit // 8] + bytes([whole[bit // 8] ^ 1 << bit % 8]) + whole[bit // 8 + 1 :]
-            )
-            wrong = kept.broken(path.parent)
-            assert wrong is not None or path.parent.parent.name == "ratings"
+            flipped = bytes([whole[bit // 8] ^ 1 << bit % 8])
+            path.write_bytes(whole[: bit // 8] + flipped + whole[bit // 8 + 1 :])
+            wrong = kept.broken(place)
             assert content(small(cache)) == expected
-            said = capsys.readouterr().err
-            assert f"{path.parent}: damaged (" in said or path.parent.parent.name == "ratings"
             assert path.read_bytes() == whole or wrong is None
+            told = f"{place}: damaged (" in capsys.readouterr().err
+            if of_source or (path.suffix == ".npy" and bit == 8 * len(whole) - 1):
+                assert wrong is not None
+                assert told
 
 
-def test_ids_without_a_checksum_are_made_anew(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ids_as_an_older_version_kept_them_are_made_anew(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     expected = content(small(cache))
-    (meta,) = cache.glob("sources/*/meta.json")
-    body = json.loads(meta.read_text())
-    sizes = {name: (meta.parent / name).stat().st_size for name in body["files"]}
-    meta.write_text(json.dumps({"checksum": body["checksum"], "merged": 0, "files": sizes}))
-    ids = meta.parent / "item_ids.npy"
-    ids.write_bytes(ids.read_bytes()[:-8] + b"\x7f" + bytes(7))
-    assert kept.is_older(meta.parent)
+    (source,) = cache.glob("sources/*")
+    whole = source.read_bytes()
+    source.unlink()
+    source.mkdir()
+    (source / "meta.json").write_text("{}")
+    assert "ids as an older version kept them" in of_cache(cache).notes[0]
+    assert of_cache(cache, only=["another"]) == Soundness("parsed ratings, ids")
     assert content(small(cache)) == expected
-    assert json.loads(meta.read_text()) == body
+    assert source.read_bytes() == whole
     assert capsys.readouterr().err == ""
 
 
@@ -233,33 +190,31 @@ def test_a_cache_of_another_user_is_refused(cache: Path, monkeypatch: pytest.Mon
         small(cache)
 
 
-def test_a_file_that_others_may_write_to_is_made_anew(
+def test_a_file_that_others_may_write_to_is_made_anew_and_none_is_made(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    expected = content(small(cache))
-    for path in (next(cache.glob("sources/*/user_ids.npy")), next(cache.glob("sources/*"))):
-        path.chmod(0o777)
-        assert content(small(cache)) == expected
-        assert capsys.readouterr().err.count("it is replaced") == 1
-        assert not path.stat().st_mode & 0o022
-
-
-def test_with_any_umask_a_cache_is_this_users_alone(cache: Path) -> None:
     before = os.umask(0)
     try:
-        small(cache / "made")
-        assert content(small(cache / "made")) == content(small(cache))
+        expected = content(small(cache))
     finally:
         os.umask(before)
-    assert not [path for path in (cache / "made").rglob("*") if path.stat().st_mode & 0o022]
+    assert not [path for path in cache.rglob("*") if path.stat().st_mode & 0o022]
+    for part, told in (("ratings/*/users.npy", 0), ("sources/*", 1)):
+        path = next(cache.glob(part))
+        path.chmod(0o777)
+        assert content(small(cache)) == expected
+        assert capsys.readouterr().err.count("it is replaced") == told
+        assert not path.stat().st_mode & 0o022
 
 
 def test_digests_are_remembered_until_the_file_changes(tmp_path: Path, cache: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"one")
-    os.utime(path, (1, 1))
     first = located.file_digest(path, cache)
     assert first == "sha256:7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
+    assert not (cache / "digests").exists()  # it was just written, so it could change and keep its times
+    os.utime(path, (1, 1))
+    located.file_digest(path, cache)
     (note,) = (cache / "digests").iterdir()
     held = json.loads(note.read_text())
     note.write_text(json.dumps({**held, "digest": "remembered"}))
@@ -267,78 +222,133 @@ def test_digests_are_remembered_until_the_file_changes(tmp_path: Path, cache: Pa
     note.write_text("broken")
     assert located.file_digest(path, cache) == first
     path.write_bytes(b"two")
-    os.utime(path, (2, 2))
+    os.utime(path, (1, 1))  # a change that hides its time
     assert located.file_digest(path, cache) != first
 
 
-def test_a_change_that_hides_its_time_is_seen(tmp_path: Path, cache: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"one")
-    os.utime(path, (1, 1))
-    first = located.file_digest(path, cache)
-    path.write_bytes(b"two")
-    os.utime(path, (1, 1))
-    assert located.file_digest(path, cache) != first
-
-
-def test_a_file_just_written_is_not_remembered(tmp_path: Path, cache: Path) -> None:
-    (tmp_path / "file").write_bytes(b"one")
-    located.file_digest(tmp_path / "file", cache)
-    assert not (cache / "digests").exists()
-
-
-def test_folders_are_sources_too(data: Path, cache: Path, make_entry: MakeEntry) -> None:
-    make_entry(contents=(Content("mv_*.txt", "netflix"),), counts=(2, 2, 2))
-    folder = data / "tiny"
-    folder.mkdir()
+def test_folders_are_sources_too(shelf: Shelf) -> None:
+    shelf.entry(Content("mv_*.txt", "netflix"), counts=(2, 2, 2))
     for movie in (1, 2):
-        (folder / f"mv_{movie}.txt").write_bytes(b"%d:\n%d,3,2001-01-01\n" % (movie, movie))
-        os.utime(folder / f"mv_{movie}.txt", (1, 1))
-    before = tiny(data, cache).identity.checksum
-    assert len(list((cache / "digests").iterdir())) == 1
-    (folder / "mv_2.txt").write_bytes(b"2:\n2,4,2001-01-01\n")
-    assert tiny(data, cache).identity.checksum != before
+        place = shelf.put(f"tiny/mv_{movie}.txt", b"%d:\n%d,3,2001-01-01\n" % (movie, movie))
+        os.utime(place, (1, 1))
+    before = shelf.load().identity.checksum
+    assert len(list((shelf.cache / "digests").iterdir())) == 1
+    place.write_bytes(b"2:\n2,4,2001-01-01\n")
+    assert shelf.load().identity.checksum != before
 
 
 def test_ratings_travel_to_another_cache_whole_and_once(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, other = small(cache), tmp_path / "other"
-    files = kept.packed(first.identity.checksum, cache)
+    name, other = small(cache).identity.checksum, tmp_path / "other"
+    files = kept.packed(name, cache)
     damaged = {**files, "values.npy": files["values.npy"][:-1] + b"\x7f"}
-    with pytest.raises(DpmfError, match="came damaged over the network"):
-        kept.unpack(first.identity.checksum, damaged, other)
-    with pytest.raises(DpmfError, match="cut off"):
-        kept.unpack(first.identity.checksum, {**files, "users.npy": b""}, other)
+    for harmed, message in (
+        (damaged, "came damaged over the network"),
+        ({**files, "users.npy": b""}, "cut off"),
+    ):
+        with pytest.raises(DpmfError, match=message):
+            kept.unpack(name, harmed, other)
     assert list((other / "ratings").iterdir()) == []
-    kept.unpack(first.identity.checksum, files, other)
-    assert kept.packed(first.identity.checksum, other) == files
-    np.testing.assert_array_equal(open_cached(first.identity.checksum, other).values, first.ratings.values)
-    values = other / "ratings" / first.identity.checksum / "values.npy"
-    np.save(values, np.load(values)[::-1])
-    kept.unpack(first.identity.checksum, files, other)
-    assert kept.packed(first.identity.checksum, other) == files
+    for _ in range(2):
+        kept.unpack(name, files, other)
+        assert kept.packed(name, other) == files
+        values = other / "ratings" / name / "values.npy"
+        np.save(values, np.load(values)[::-1])
+    kept.unpack(name, files, other)
     monkeypatch.setattr(kept, "publish", None)
-    kept.unpack(first.identity.checksum, files, other)
+    kept.unpack(name, files, other)
 
 
-def test_a_cache_that_is_read_only_serves_a_copy_of_a_file_that_it_holds(
-    data: Path, cache: Path, make_entry: MakeEntry, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_entry()
+def test_a_cache_that_is_read_only_serves_a_copy_of_a_file_that_it_holds(shelf: Shelf) -> None:
     for name in ("old", "new"):
-        (data / name).mkdir()
-        (data / name / "u.data").write_bytes(U_DATA)
-        os.utime(data / name / "u.data", (1, 1))
-    read(data / "old" / "u.data", cache)
+        os.utime(shelf.put(f"{name}/u.data", U_DATA), (1, 1))
+    shelf.load("old")
 
     def refuse(*_: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
     for module in (kept, located):
-        monkeypatch.setattr(module, "write_whole", refuse)
-    monkeypatch.setattr(kept, "make_folder", refuse)
-    check_tiny(read(data / "new" / "u.data", cache))
-    (data / "new" / "u.data").write_bytes(U_DATA.replace(b"\t5\t", b"\t4\t"))
+        shelf.patch.setattr(module, "write_whole", refuse)
+    shelf.patch.setattr(kept, "make_folder", refuse)
+    check_tiny(shelf.load("new"))
+    shelf.put("new/u.data", U_DATA.replace(b"\t5\t", b"\t4\t"))
     with pytest.raises(DpmfError, match=r"ratings: cannot be written \(Read-only file system\).*DPMF_CACHE"):
-        read(data / "new" / "u.data", cache)
+        shelf.load("new")
+
+
+def test_folders_are_those_of_the_command_line_of_the_environment_and_of_the_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DPMF_DATA", "from-environment")
+    monkeypatch.setenv("DPMF_CACHE", str(tmp_path))
+    monkeypatch.setenv("HOME", "/somebody")
+    assert Folders.named() == Folders(Path("from-environment"), tmp_path, Path(), Path("results"))
+    named = Folders.named(Path("mine"), base=Path("configs"), results=Path("out"))
+    assert named == Folders(Path("mine"), tmp_path, Path("configs"), Path("out"))
+    monkeypatch.delenv("DPMF_DATA")
+    assert Folders.named().data == Path("datasets")
+    for path, place in (
+        ("own/r.csv", "configs/own/r.csv"),
+        ("/own/r.csv", "/own/r.csv"),
+        ("~/r.csv", "/somebody/r.csv"),
+    ):
+        assert named.beside_config(path) == Path(place)
+
+
+def test_what_is_missing_is_said_with_the_way_to_get_it(shelf: Shelf) -> None:
+    assert present_keys(shelf.data) == set()
+    for wanted, said in (
+        (CatalogSpec(name="ml-100k"), "get it with `dpmf datasets fetch ml-100k`"),
+        (CatalogSpec(name="ml-100k", path="r.csv"), "r.csv is not there"),
+        (spec(), "r.csv is not there"),
+        (SyntheticSpec(kind="synthetic", like="ml-10m"), ""),
+    ):
+        assert said in (what_is_missing(wanted, shelf.folders) or "")
+        for name in ("ml-100k.zip", "r.csv", "jester_dataset_1_1.zip"):
+            shelf.put(name, b"")
+        assert what_is_missing(wanted, shelf.folders) is None
+        assert present_keys(shelf.data) == {"ml-100k"}
+        shutil.rmtree(shelf.data)
+
+
+def looked_at(folders: Folders, checksum: str, spec: AnySpec) -> Soundness:
+    found = Soundness("data files")
+    add_source(found, spec, folders, checksum)
+    return found
+
+
+@pytest.mark.parametrize("published", [True, False])
+@pytest.mark.parametrize("sample", [None, SampleSpec(users=1, seed=3)])
+def test_a_changed_file_of_the_catalog_is_off(
+    shelf: Shelf, published: bool, sample: SampleSpec | None
+) -> None:
+    shelf.entry(Content("u.data", "u.data", DIGESTS if published else frozenset()))
+    shelf.put("u.data", U_DATA)
+    spec = CatalogSpec(name="tiny", sample=sample)
+    checksum = load(spec, shelf.folders).identity.checksum
+    kept = sorted(shelf.cache.rglob("*"))
+    assert looked_at(shelf.folders, checksum, spec) == Soundness("data files", sound=1)
+    shelf.put("u.data", U_DATA.replace(b"30\t4", b"30\t2").replace(b"30\t5", b"30\t1"))
+    found = looked_at(shelf.folders, checksum, spec)
+    (damage,) = found.off
+    assert found.sound == 0
+    assert ("the publisher's is sha256:" if published else "its ratings changed since") in damage.what
+    assert "dpmf datasets fetch tiny --from-file" in damage.fix
+    assert sorted(shelf.cache.rglob("*")) == kept
+
+
+def test_a_remembered_digest_is_not_believed(shelf: Shelf) -> None:
+    """Not even if the size and times of the file are unchanged."""
+    shelf.entry(Content("u.data", "u.data", DIGESTS), digests=DIGESTS)
+    shelf.put("u.data", U_DATA)
+    checksum = shelf.load().identity.checksum
+    shelf.put("u.data", U_DATA.replace(b"\t5\t", b"\t4\t"))
+    shelf.patch.setattr(located, "_recall", lambda *_: next(iter(DIGESTS)))
+    assert shelf.load().identity.checksum == checksum
+    assert len(looked_at(shelf.folders, checksum, CatalogSpec(name="tiny")).off) == 1
+
+
+def test_what_is_made_up_or_not_there_is_sound(shelf: Shelf) -> None:
+    assert looked_at(shelf.folders, "", SMALL) == Soundness("data files")
+    assert of_cache(shelf.cache) == Soundness("parsed ratings, ids")

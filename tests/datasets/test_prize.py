@@ -5,11 +5,13 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.datasets import Dataset, Folders, catalog, known, load, open_cached
 from dpmf_cli.datasets.catalog import Counts
 from dpmf_cli.datasets.formats import netflix
@@ -17,8 +19,8 @@ from dpmf_cli.datasets.spec import CatalogSpec, PrizeSet
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.results.task import Cut
 from dpmf_cli.experiment.running.batches import _split
-from tests.config.test_grids import run_inside
-from tests.datasets.building import tarred
+from tests.command import here
+from tests.datasets.building import faults, tarred
 
 CUSTOMERS = [1000 + 7 * user for user in range(12)]
 MOVIES = [2, 3, 5, 8, 9, 13, 14, 20]
@@ -66,13 +68,10 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    return tmp_path / "cache"
-
-
-def pairs(dataset: Dataset, users: np.ndarray, items: np.ndarray) -> list[tuple[int, int]]:
-    return list(zip(dataset.item_ids[items].tolist(), dataset.user_ids[users].tolist(), strict=True))
+def rated(dataset: Dataset, ratings: Ratings) -> dict[tuple[int, int], float]:
+    """The ratings by (movie, customer)."""
+    movies, customers = dataset.item_ids[ratings.items].tolist(), dataset.user_ids[ratings.users].tolist()
+    return dict(zip(zip(movies, customers, strict=True), ratings.values.tolist(), strict=True))
 
 
 def find(which: PrizeSet, data: Path, cache: Path) -> tuple[Dataset, str]:
@@ -83,10 +82,8 @@ def find(which: PrizeSet, data: Path, cache: Path) -> tuple[Dataset, str]:
 def test_the_probe_set_is_cut_out_of_the_training_set(data: Path, cache: Path) -> None:
     dataset, checksum = find("probe", data, cache)
     train, test = _split(dataset.identity, 1, Cut(1, 0, test="probe"), cache)
-    assert sorted(pairs(dataset, test.users, test.items)) == sorted(LISTED)
-    values = dict(zip(pairs(dataset, test.users, test.items), test.values.tolist(), strict=True))
-    assert values == {pair: RATED[pair] for pair in LISTED}
-    assert set(pairs(dataset, train.users, train.items)) == set(RATED) - set(LISTED)
+    assert rated(dataset, test) == {pair: RATED[pair] for pair in LISTED}
+    assert rated(dataset, train) == {pair: RATED[pair] for pair in RATED.keys() - LISTED}
     assert (train.n_users, train.n_items) == (len(CUSTOMERS), len(MOVIES))
     assert isinstance(open_cached(checksum, cache).values, np.memmap)
 
@@ -96,7 +93,7 @@ def test_the_judging_set_leaves_all_to_train_on(data: Path, cache: Path, date: s
     (data / "judging.txt").write_text(judging_file(KEPT_BACK, date))
     dataset, _ = find("judging", data, cache)
     train, test = _split(dataset.identity, 1, Cut(1, 0, test="judging"), cache)
-    assert dict(zip(pairs(dataset, test.users, test.items), test.values.tolist(), strict=True)) == KEPT_BACK
+    assert rated(dataset, test) == KEPT_BACK
     assert len(train) == len(RATED)
 
 
@@ -119,7 +116,7 @@ def test_a_list_is_parsed_once_and_again_when_it_changes(
 ) -> None:
     dataset, checksum = find("probe", data, cache)
     with monkeypatch.context() as forbidden:
-        forbidden.setattr(netflix, "read_probe", lambda path: pytest.fail("parsed again"))
+        forbidden.setattr(netflix, "read_list", lambda *_: pytest.fail("parsed again"))
         assert find("probe", data, cache)[1] == checksum
         found = known(SPEC, Folders(data, cache, data), "probe")
         assert found is not None
@@ -129,82 +126,43 @@ def test_a_list_is_parsed_once_and_again_when_it_changes(
     assert find("probe", data, cache)[1] != checksum
 
 
-@pytest.mark.parametrize(
-    ("which", "place"),
-    [
-        ("probe", "training_set/probe.txt"),
-        ("judging", "grand_prize/judging.txt"),
-        ("judging", "grand_prize.tar.gz"),
-    ],
-)
-def test_a_list_may_stand_elsewhere(data: Path, cache: Path, which: PrizeSet, place: str) -> None:
+@pytest.mark.parametrize("which", ["probe", "judging"])
+def test_a_list_may_stand_elsewhere(data: Path, cache: Path, tmp_path: Path, which: PrizeSet) -> None:
     wanted = find(which, data, cache)[1]
-    text = (data / f"{which}.txt").read_bytes()
+    lists = {f"{each}.txt": (data / f"{each}.txt").read_bytes() for each in ("probe", "judging")}
+    movies = {f"training_set/{path.name}": path.read_bytes() for path in (data / "training_set").iterdir()}
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    for content in (
+        movies | lists,
+        {"download/training_set.tar": tarred(movies), "download/probe.txt": lists["probe.txt"], "more.tar": tarred({"judging.txt": lists["judging.txt"]})},
+    ):  # fmt: skip
+        (whole / "netflix.tar.gz").write_bytes(tarred(content, "w:gz"))
+        assert find(which, whole, cache)[1] == wanted
     (data / f"{which}.txt").unlink()
-    (data / place).parent.mkdir(exist_ok=True)
-    packed = place.endswith(".gz")
-    (data / place).write_bytes(tarred({f"grand_prize/{which}.txt": text}, "w:gz") if packed else text)
+    folder = data / {"probe": "training_set", "judging": "grand_prize"}[which]
+    folder.mkdir(exist_ok=True)
+    (folder / f"{which}.txt").write_bytes(lists[f"{which}.txt"])
     assert find(which, data, cache)[1] == wanted
 
 
-def test_the_probe_set_may_be_in_the_archive_of_the_training_set(
-    data: Path, cache: Path, tmp_path: Path
-) -> None:
-    wanted = find("probe", data, cache)[1]
-    movies = {
-        f"download/training_set/{path.name}": path.read_bytes() for path in (data / "training_set").iterdir()
-    }
-    nested = {
-        "download/training_set.tar": tarred(movies),
-        "download/probe.txt": (data / "probe.txt").read_bytes(),
-    }
-    whole = tmp_path / "whole"
-    whole.mkdir()
-    (whole / "netflix.tar.gz").write_bytes(tarred(nested, "w:gz"))
-    assert find("probe", whole, cache)[1] == wanted
-    judged = {
-        "download/training_set.tar": tarred(movies),
-        "more.tar": tarred({"judging.txt": judging_file(KEPT_BACK).encode()}),
-    }
-    expected = find("judging", data, cache)[1]
-    (whole / "netflix.tar.gz").write_bytes(tarred(judged, "w:gz"))
-    assert find("judging", whole, cache)[1] == expected
+def test_the_grand_prize_may_be_packed(data: Path, cache: Path) -> None:
+    wanted = find("judging", data, cache)[1]
+    packed = tarred({"grand_prize/judging.txt": (data / "judging.txt").read_bytes()}, "w:gz")
+    (data / "judging.txt").unlink()
+    (data / "grand_prize.tar.gz").write_bytes(packed)
+    assert find("judging", data, cache)[1] == wanted
 
 
-def test_two_lists_of_one_archive_are_two_sets(data: Path, cache: Path, tmp_path: Path) -> None:
-    wanted = [find(which, data, cache)[1] for which in ("probe", "judging")]
-    names = [*(data / "training_set").iterdir(), data / "probe.txt", data / "judging.txt"]
-    whole = tmp_path / "whole"
-    whole.mkdir()
-    (whole / "netflix.tar.gz").write_bytes(tarred({path.name: path.read_bytes() for path in names}, "w:gz"))
-    assert [find(which, whole, cache)[1] for which in ("probe", "judging")] == wanted
-
-
-BAD = {
-    "no probe": ("probe", None, r"data: the probe set is not there \(no probe\.txt, and none in .*\); it is in the archive of the training set"),
-    "no judging": ("judging", None, r"data: the judging set is not there \(no judging\.txt or grand_prize\.tar\.gz .*\); put grand_prize\.tar\.gz, .* into .*data$"),
-    "empty": ("probe", "", r"probe\.txt: holds no probe\.txt, or an empty one"),
-    "no list": ("probe", "3:\n1000,4\n", r'probe\.txt:2: "1000,4" is not customer'),
-    "unknown customer": ("probe", "3:\n1001\n", r"probe\.txt: customer 1001 has no ratings in the training set"),
-    "unknown movie": ("probe", "4:\n1000\n", r"probe\.txt: movie 4 has no ratings in the training set"),
-    "a customer beyond all": ("probe", "3:\n999999\n", r"probe\.txt: customer 999999 has no ratings"),
-    "not rated": ("probe", "3:\n1007\n2:\n1000\n", r"probe\.txt: customer 1000 has no rating of movie 2 in Netflix Prize; get the probe\.txt of these"),
-    "listed twice": ("probe", "3:\n1000\n1000\n", r"probe\.txt: customer 1000 stands twice under movie 3"),
-    "off the scale": ("judging", "2:\n1000,6,2005-12-01\n", r"judging\.txt: the rating 6 is off the scale from 1 to 5"),
-    "trained on": ("judging", "3:\n1000,3,2005-12-01\n", r"judging\.txt: the rating of movie 3 by customer 1000 is in the training set"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("which", "text", "message"), BAD.values(), ids=BAD)
-def test_a_list_that_cannot_be_used_says_why(
-    data: Path, cache: Path, which: PrizeSet, text: str | None, message: str
-) -> None:
-    if text is None:
-        (data / f"{which}.txt").unlink()
+@pytest.mark.parametrize("case", faults("prize"), ids=lambda case: case["says"])
+def test_a_list_that_cannot_be_used_says_why(data: Path, cache: Path, case: dict[str, Any]) -> None:
+    path = data / f"{case['which']}.txt"
+    if case.get("gone"):
+        path.unlink()
     else:
-        (data / f"{which}.txt").write_text(text)
-    with pytest.raises(DpmfError, match=message) as caught:
-        find(which, data, cache)
+        path.write_bytes(case["text"])
+    with pytest.raises(DpmfError, match=case["says"]) as caught:
+        find(case["which"], data, cache)
     assert "\n" not in str(caught.value)
 
 
@@ -222,12 +180,12 @@ def test_a_whole_run_on_a_fixed_test_set(
 
     def planned() -> dict[str, tuple[int, int]]:
         capsys.readouterr()
-        run_inside(monkeypatch, tmp_path, cache, "plan", "x.yaml", "--json", data="data")
+        here(monkeypatch, tmp_path, cache, "plan", "x.yaml", "--json", data="data")
         plan = json.loads(capsys.readouterr().out)
         return {part["label"]: (part["tasks"], part["left"]) for part in plan["algorithms"]}
 
     assert planned() == {"IA": (1, 1), "GE": (1, 1), "PGE": (3, 3)}
-    run_inside(monkeypatch, tmp_path, cache, "run", "x.yaml", "-j", "1", data="data")
+    here(monkeypatch, tmp_path, cache, "run", "x.yaml", "-j", "1", data="data")
     drawn = capsys.readouterr().out
     assert "* one fold: the interval is over runs only" in drawn
     loose = next(
@@ -242,7 +200,7 @@ def test_a_whole_run_on_a_fixed_test_set(
     assert float(item_average["rmse"]) == pytest.approx(item_average_error(which, tmp_path))
     manifest = json.loads((tmp_path / "results" / "x" / "manifest.json").read_bytes())
     assert manifest["config"]["test"] == which
-    run_inside(monkeypatch, tmp_path, cache, "crossings", "--format", "csv", data="data")
+    here(monkeypatch, tmp_path, cache, "crossings", "--format", "csv", data="data")
     crossings = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert "incomplete" not in {row["status"] for row in crossings}
     assert [row["baseline"] for row in crossings] == ["IA", "GE", "Cinematch probe", "Cinematch quiz"]

@@ -38,15 +38,16 @@ def many(n_users: int, n_items: int, scale: Scale = STARS, spread: float = 1.0) 
 
 
 def test_known_answer() -> None:
+    alone = look_at(made([(0, 0, 5)]))
+    assert math.isnan(alone.ga)
+    assert len(alone.lines) == 1
     found = look_at(made([(0, 0, 5), (0, 1, 1), (1, 0, 3), (2, 2, 3)]), merged=1, duplicates="mean")
-    assert (found.users, found.items, found.ratings, found.per_user, found.per_item) == (3, 3, 4, 1, 1)
-    assert found.density == pytest.approx(4 / 9)
     # Of all: 5, 1, 3, 3 from the averages of the other three, 7/3, 11/3, 3, 3.
     assert found.ga == pytest.approx(math.sqrt(2 * (8 / 3) ** 2 / 4))
     # Best with β = 2: of item 0, from (2·7/3 + 3)/3 and (2·3 + 5)/3.
     ia = [5 - (2 * 7 / 3 + 3) / 3, 3 - (2 * 3 + 5) / 3, 1 - 11 / 3, 0]
     assert found.ia == pytest.approx(math.sqrt(np.mean(np.square(ia))))
-    assert found.lines() == [
+    assert found.lines == [
         "4 ratings by 3 users of 3 items, 44.44% of all pairs; median 1 a user, 1 an item; 1 to 5 on the scale from 1 to "
         "5 in steps of 1",
         "1 of 5 rows repeats a (user, item) pair; each pair averages its ratings (`duplicates: mean`), and 4 ratings "
@@ -87,7 +88,7 @@ def test_item_averages_are_not_called_useless_where_damped_ones_are_better() -> 
     undamped = (np.bincount(items, ratings.values)[items] - ratings.values) / np.maximum(counts[items] - 1, 1)
     raw = np.where(counts[items] > 1, undamped, ratings.values.mean())
     assert math.sqrt(np.mean(np.square(ratings.values - raw))) > 1.01 * found.ga > 1.03 * found.ia
-    assert found.warnings() == []
+    assert found.warnings == []
 
 
 def test_a_warning_of_item_averages_takes_more_than_chance() -> None:
@@ -95,53 +96,29 @@ def test_a_warning_of_item_averages_takes_more_than_chance() -> None:
     found = look_at(sparse(0.3))
     assert found.ia > 0.99 * found.ga
     assert found.gain == pytest.approx(0.0144, abs=1e-4)
-    assert found.warnings() == []
-    (warning,) = look_at(sparse(0)).warnings()
+    assert found.warnings == []
+    (warning,) = look_at(sparse(0)).warnings
     assert "at most 1 % better than the global average" in warning
 
 
-def test_a_single_rating_has_no_error() -> None:
-    found = look_at(made([(0, 0, 5)]))
-    assert math.isnan(found.ga)
-    assert len(found.lines()) == 1
-
-
+MANY = many(60, 20)
+ZEROS = np.resize(np.array([0, 0, 3, 5, 8], np.float32), 1200)
 WARNINGS = [
-    (
-        many(60, 20, Scale(1.0, 100.0, 1.0)),
-        r"wider than .* 1 to 5, .*`scale: \{minimum: 1, maximum: 5, step: 1\}`",
-    ),
-    (many(10, 20), r"200 ratings are too few to tell methods apart; give 1,000 or more"),
-    (
-        replace(many(60, 20), values=np.ones(1200, np.float32)),
-        r"all ratings are 1: .*; give ratings that differ",
-    ),
-    (
-        many(60, 20, spread=0),
-        r"at most 1 % better than the global average \(median 60 ratings an item\).* add `ga` to `crossings`",
-    ),
-    (
-        replace(
-            many(60, 20), values=np.resize(np.array([0, 0, 3, 5, 8], np.float32), 1200), scale=Scale(0, 10, 1)
-        ),
-        r"^40% of the ratings are 0; if 0 means that there is no rating, remove these rows, and begin the scale above 0$",
-    ),
-]
+    (look_at(many(60, 20, Scale(1.0, 100.0, 1.0))), r"wider than .* 1 to 5, .*`scale: \{minimum: 1, maximum: 5, step: 1\}`"),
+    (look_at(many(10, 20)), r"200 ratings are too few to tell methods apart; give 1,000 or more"),
+    (look_at(replace(MANY, values=np.ones(1200, np.float32))), r"all ratings are 1: .*; give ratings that differ"),
+    (look_at(many(60, 20, spread=0)), r"at most 1 % better than the global average \(median 60 ratings an item\).* add `ga` to `crossings`"),
+    (look_at(replace(MANY, values=ZEROS, scale=Scale(0, 10, 1))), r"^40% of the ratings are 0; if 0 means that there is no rating, remove these rows, and begin the scale above 0$"),
+    (look_at(MANY, merged=1200, duplicates="last"), r"^50% of the rows repeat a \(user, item\) pair; check that `columns` names the users"),
+]  # fmt: skip
 
 
-def test_many_repeats_are_a_warning_and_few_are_none() -> None:
-    (warning,) = look_at(many(60, 20), merged=1200, duplicates="last").warnings()
-    assert warning.startswith(
-        "50% of the rows repeat a (user, item) pair; check that `columns` names the users"
-    )
-    assert look_at(many(60, 20), merged=100, duplicates="last").warnings() == []
-
-
-@pytest.mark.parametrize(("ratings", "message"), WARNINGS)
-def test_each_warning_names_the_fix(ratings: Ratings, message: str) -> None:
-    (warning,) = look_at(ratings).warnings()
+@pytest.mark.parametrize(("found", "message"), WARNINGS)
+def test_each_warning_names_the_fix(found: Sanity, message: str) -> None:
+    (warning,) = found.warnings
     assert re.search(message, warning)
-    assert look_at(ratings).report()[-1] == f"warning: {warning}"
+    assert found.report()[-1] == f"warning: {warning}"
+    assert look_at(MANY, merged=100, duplicates="last").warnings == []
 
 
 def test_it_is_quick() -> None:
@@ -153,12 +130,8 @@ def test_it_is_quick() -> None:
 
 CONFIG = """\
 dataset:
-  kind: csv
-  name: shop
-  path: r.csv
-  columns: {user: u, item: i, rating: r}
-  scale: {minimum: 1, maximum: 100, step: 1}
-  duplicates: last
+  {kind: csv, name: shop, path: r.csv, columns: {user: u, item: i, rating: r}, duplicates: last,
+  scale: {minimum: 1, maximum: 100, step: 1}}
 folds: 2
 runs: 1
 epsilons: [1]

@@ -8,7 +8,7 @@ import pytest
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.ranking import by_guarantee, ranked, standings, swept_labels
+from dpmf_cli.evaluation.ranking import by_guarantee, ranked, standings
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
 
 GRID = np.array([0.1, 1.0, 10.0])
@@ -195,12 +195,6 @@ def test_groups_are_in_the_order_of_data_sets_and_of_kinds() -> None:
     expected = [("MovieLens 1M", each) for each in GUARANTEES]
     expected.append(("MovieLens 100K", Guarantee(Protection.VALUE)))
     assert list(groups) == expected
-
-
-def test_every_curve_has_a_standing_but_the_points_of_sweeps_which_are_named() -> None:
-    made = experiment(curve("a", 2.0), curve("a, d 3", 2.0, swept=("d", 3)))
-    assert [each.curve.label for each in standings(made)] == ["a"]
-    assert swept_labels(made) == ["a, d 3"]
 
 
 def test_a_baseline_that_was_not_measured_is_met_nowhere() -> None:

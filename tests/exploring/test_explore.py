@@ -1,7 +1,7 @@
 """Exploring: settings are run as one run and judged; on the real MovieLens 100K, a few settings of each paper."""
 
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +12,8 @@ from dpmf_cli.experiment.config.paths import ConfigPath, with_values
 from dpmf_cli.experiment.running.processes import LocalProcesses
 from dpmf_cli.papers.claims import Claim, PaperFindings
 from dpmf_cli.papers.evidence import Evidence
-from dpmf_cli.papers.record import Explored
-from dpmf_cli.papers.rules.base import Cell, Computed
+from dpmf_cli.papers.record import Explored, Printed
+from dpmf_cli.papers.rules.language import Computed
 from dpmf_cli.papers.space import OnData, Space, explored
 from dpmf_cli.papers.verdicts import judged
 from dpmf_cli.report.figures.specification import specification_bytes
@@ -31,27 +31,18 @@ CONFIG = {
     "baselines": ["ia", "ge"],
     "algorithms": ["pge", {"algorithm": "isgd", "factors": 2, "epochs": 2}],
 }
-OPEN = {
-    "open": [
-        {
-            "name": "step",
-            "what": "",
-            "values": [
-                {"name": "as it is", "why": ""},
-                {"name": "tiny", "why": "", "set": {"isgd.learning_rate": 1e-6}},
-            ],
-        },
-        {
-            "name": "β",
-            "what": "",
-            "values": [
-                {"name": "as it is", "why": ""},
-                {"name": "huge", "why": "", "set": {"*.effects.beta_m": 1000.0}},
-            ],
-        },
-    ],
-    "data": {},
-}
+
+
+def choice(name: str, value: str, path: str, to: float) -> dict[str, Any]:
+    """A choice of the shipped value, or one that sets a path."""
+    values = [{"name": "as it is", "why": ""}, {"name": value, "why": "", "set": {path: to}}]
+    return {"name": name, "what": "", "values": values}
+
+
+OPEN = [
+    choice("step", "tiny", "isgd.learning_rate", 1e-6),
+    choice("β", "huge", "*.effects.beta_m", 1000.0),
+]
 
 
 def learns(evidence: Evidence) -> Computed:
@@ -59,34 +50,26 @@ def learns(evidence: Evidence) -> Computed:
     return Computed((bool(better),), "figures")
 
 
-def a_cell(evidence: Evidence) -> Iterator[Cell]:
-    yield Cell("table 1", 1.0, float(evidence.curve("made", "pge").mean()[-1]), 0.5)
+def a_cell(evidence: Evidence) -> dict[str, tuple[Printed, float]]:
+    printed = Printed(printed=1.0, tolerance=0.5, ratio=False)
+    return {"table 1": (printed, float(evidence.curve("made", "pge").mean()[-1]))}
 
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Exploration:
     claim = Claim(id="learns", statement="it learns", data=("synthetic-ml-100k",))
-    found = PaperFindings(
-        title="",
-        subject="",
-        page="",
-        command="",
-        source="",
-        exhibits=(),
-        small=(),
-        printed={},
-        claims=(claim,),
-    )
+    words = dict.fromkeys(("title", "subject", "page", "command", "source"), "")
+    found = PaperFindings(**words, exhibits=(), small=(), printed={}, claims=(claim,))
     monkeypatch.setattr(module, "paper", lambda key: found)
     monkeypatch.setattr(module, "compute", lambda key, claim, evidence: learns(evidence))
-    monkeypatch.setattr(module, "cells", lambda key, evidence: list(a_cell(evidence)))
+    monkeypatch.setattr(module, "cells", lambda key, evidence: a_cell(evidence))
     return exploration()
 
 
 def exploration(*, tuned: bool = False) -> Exploration:
     config = config_of(CONFIG)
     on = {config.dataset.key: OnData(configs=("made",), settings=4)}
-    space = Space.model_validate({**OPEN, "tuned": tuned}).model_copy(update={"data": on})
+    space = Space.model_validate({"data": {}, "open": OPEN, "tuned": tuned}).model_copy(update={"data": on})
     settings = space.settings(4, "made")
     configs = {config.dataset.key: with_settings(space, settings, {"made": config})}
     return Exploration("made", config.dataset.key, space, settings, configs)
@@ -111,15 +94,9 @@ def test_every_setting_is_judged_and_shared_fits_are_run_once(made: Exploration,
     assert found.measured == {"learns": "figures"}
     assert found.chosen is None
     assert specification_bytes(found, "svg") == specification_bytes(found, "svg")
-
-
-def test_it_goes_on_where_it_was_left(made: Exploration, folders: Folders) -> None:
-    first = explore(made, folders, LocalProcesses(1))
-    stored = sorted((folders.results / "tasks").rglob("*.json"))
-    stored[0].unlink()
-    plan = plan_of(made, folders)
-    assert len(plan.left) == 1
-    assert explore(made, folders, LocalProcesses(1)) == first
+    sorted((folders.results / "tasks").rglob("*.json"))[0].unlink()
+    assert len(plan_of(made, folders).left) == 1
+    assert explore(made, folders, LocalProcesses(1)) == found
 
 
 def test_parameters_are_chosen_on_some_folds_and_measured_on_others(

@@ -1,22 +1,18 @@
 """One small experiment into which faults are injected, and its results without faults."""
 
-import contextlib
 import os
 import random
 import shutil
-import signal
 import subprocess
-import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from dpmf_cli.cli import main as cli
 from dpmf_cli.core.files import WRITING
+from tests import command
 from tests.faults.tally import FULL, Row
-from tests.forked import Forked
 
 NAME = "tiny"
 CONFIG = """\
@@ -32,9 +28,6 @@ algorithms:
   - {algorithm: isgd, factors: 2, epochs: 100}
 """
 PATIENCE = 120
-Running = subprocess.Popen[str] | Forked
-VOLATILE = ("manifest.json",)
-"""The keys that say when and on which machine a run was made."""
 
 
 def ratings_csv(seed: int = 1) -> str:
@@ -48,11 +41,11 @@ def ratings_csv(seed: int = 1) -> str:
 
 
 def files(results: Path) -> dict[str, bytes]:
-    """The bytes of every result, by its name."""
+    """The bytes of every result, by its name. A manifest says when and on which machine a run was made."""
     return {
         str(path.relative_to(results)): path.read_bytes()
         for path in results.rglob("*")
-        if path.is_file() and path.name not in VOLATILE and path.suffix != ".damaged"
+        if path.is_file() and path.name != "manifest.json" and path.suffix != ".damaged"
     }
 
 
@@ -78,67 +71,40 @@ class Arena:
     more: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.results, self.cache, self.kernels = (
+            self.folder / name for name in ("results", "cache", "kernels")
+        )
         (self.folder / f"{NAME}.yaml").write_text(CONFIG)
         (self.folder / "ratings.csv").write_text(ratings_csv())
 
-    @property
-    def results(self) -> Path:
-        return self.folder / "results"
-
-    @property
-    def cache(self) -> Path:
-        return self.folder / "cache"
-
-    def start(self, *, jobs: int = 1, path: Path | None = None, warm: bool = False) -> Running:
+    def start(
+        self, *, jobs: int = 1, path: Path | None = None, warm: bool = False
+    ) -> subprocess.Popen[str] | command.Forked:
         """The command, in a session of its own; `path` goes in front of Python's own.
 
         warm   forked from this process, instead of begun from nothing
         """
+        words = ("run", f"{NAME}.yaml", "-j", str(jobs))
         if warm:
-            return Forked(
-                ["run", f"{NAME}.yaml", "-j", str(jobs)], self.folder, {"DPMF_CACHE": str(self.cache)}
-            )
-        places = [str(path)] if path else []
-        python_path = os.pathsep.join([*places, *filter(None, [os.environ.get("PYTHONPATH")])])
-        return subprocess.Popen(
-            [sys.executable, "-m", "dpmf_cli", "run", f"{NAME}.yaml", "-j", str(jobs)],
-            cwd=self.folder,
-            env={**os.environ, "DPMF_CACHE": str(self.cache), "PYTHONPATH": python_path, **self.more},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )
+            return command.fork(self.folder, self.cache, *words)
+        places = os.pathsep.join(filter(None, [str(path or ""), os.environ.get("PYTHONPATH")]))
+        return command.start(self.folder, self.cache, *words, **{"PYTHONPATH": places, **self.more})
 
     def finish(self, *, jobs: int = 1, path: Path | None = None, warm: bool = False) -> str:
         """Runs to the end, and returns the output."""
-        process = self.start(jobs=jobs, path=path, warm=warm)
-        _, said = process.communicate(timeout=PATIENCE)
-        assert process.returncode == 0, said
-        assert "Traceback" not in said, said
-        return said
+        return command.ended(self.start(jobs=jobs, path=path, warm=warm))[1]
 
     def measure(self) -> None:
         """Runs without faults, and records the results and the time."""
         self.seconds["cold"] = self.timed()
         self.expected = files(self.results)
         if FULL:
-            self._import_everything()
+            self.clear()
+            with pytest.MonkeyPatch.context() as patch:  # so that processes forked from this one load nothing
+                command.here(patch, self.folder, self.cache, "run", f"{NAME}.yaml", "-j", "1")
             for jobs in (1, 2):
                 self.clear()
                 self.seconds[f"warm {jobs}"] = self.timed(jobs=jobs, warm=True)
-
-    def _import_everything(self) -> None:
-        """Runs in this process, so that processes forked from it have nothing to load or compile."""
-        self.clear()
-        before = os.getcwd()
-        os.environ["DPMF_CACHE"] = str(self.cache)
-        sys.argv = ["dpmf", "run", f"{NAME}.yaml", "-j", "1"]
-        os.chdir(self.folder)
-        with contextlib.suppress(SystemExit):
-            cli.main()
-        os.chdir(before)
 
     def timed(self, *, jobs: int = 1, warm: bool = False) -> float:
         """Runs to the end, and returns the seconds that it took."""
@@ -146,39 +112,20 @@ class Arena:
         self.finish(jobs=jobs, warm=warm)
         return time.monotonic() - begin
 
+    def compare(self, row: Row) -> None:
+        """Counts a run that was resumed to its end, and the bytes that differ."""
+        row.resumed += 1
+        row.differing += differing(files(self.results), self.expected)
+
     def resume(self, row: Row, *, jobs: int = 1, path: Path | None = None, warm: bool = False) -> str:
         """Resumes after a fault, compares all bytes, counts, and removes the results."""
         said = self.finish(jobs=jobs, path=path, warm=warm)
-        row.resumed += 1
-        row.differing += differing(files(self.results), self.expected)
+        self.compare(row)
         left = list(self.results.rglob(f"{WRITING}*"))
         assert not left, f"left by killed processes: {left}"
         self.clear()
         return said
 
-    @property
-    def kernels(self) -> Path:
-        """The folder of compiled kernels for commands that get it by `more`."""
-        return self.folder / "kernels"
-
-    def forget(self) -> None:
-        """Removes what is cached."""
-        for place in (self.cache, self.kernels):
-            shutil.rmtree(place, ignore_errors=True)
-
     def clear(self) -> None:
         for path in self.results.iterdir() if self.results.exists() else ():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def run_here(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str]:
-    """(exit code, output)"""
-    code = 0
-    try:
-        sys.argv[5:] = options
-        cli.main()
-    except SystemExit as end:
-        code = int(end.code or 0)
-    said = capsys.readouterr().err
-    assert "Traceback" not in said
-    return code, said

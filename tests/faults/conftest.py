@@ -1,9 +1,10 @@
 """The experiment without faults, made once, and the counts of the complete suite."""
 
-import sys
+from collections.abc import Callable
 
 import pytest
 
+from tests import command
 from tests.faults.arena import NAME, Arena, ratings_csv
 from tests.faults.tally import FULL, Tally, keep
 
@@ -16,11 +17,10 @@ def tally(request: pytest.FixtureRequest) -> Tally:
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    counts = session.config.stash.get(COUNTS, Tally())
-    for section, found in (("faults", counts.rows), ("interrupts", counts.interrupts)):
-        print("", *(f"{name}: {row}" for name, row in found.items()), sep="\n")
-        if FULL and found and exitstatus == 0:
-            keep(section, {name: row.named() for name, row in found.items()})
+    for suite, rows in session.config.stash.get(COUNTS, Tally()).rows.items():
+        print("", *(f"{name}: {row}" for name, row in rows.items()), sep="\n")
+        if FULL and exitstatus == 0:
+            keep(suite, {name: row.named() for name, row in rows.items()})
 
 
 @pytest.fixture(scope="session")
@@ -39,9 +39,16 @@ def arena(measured: Arena) -> Arena:
 
 
 @pytest.fixture
-def here(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> Arena:
-    """The arena for commands that run in this process, which has imported everything that they need."""
-    monkeypatch.chdir(arena.folder)
-    monkeypatch.setenv("DPMF_CACHE", str(arena.cache))
-    monkeypatch.setattr(sys, "argv", ["dpmf", "run", f"{NAME}.yaml", "-j", "1"])
-    return arena
+def run_here(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
+    """Runs the arena's config in this process: exit code and output."""
+
+    def run(*options: str) -> tuple[int, str]:
+        words = ("run", f"{NAME}.yaml", "-j", "1", *options)
+        code = command.here(monkeypatch, arena.folder, arena.cache, *words)
+        said = capsys.readouterr().err
+        assert "Traceback" not in said
+        return code, said
+
+    return run

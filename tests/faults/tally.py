@@ -4,7 +4,7 @@ docs/generated/counts.md."""
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -26,51 +26,27 @@ Counts = Mapping[str, int]
 
 @dataclass
 class Row:
-    """injected: faults that took effect; resumed: runs that continued to the end; differing: bytes, over all
-    files."""
+    """injected: faults that took effect; resumed: runs that continued to the end; differing: bytes, over all files;
+    worst: milliseconds until no process of an interrupted command was left."""
 
     injected: int = 0
     resumed: int = 0
     differing: int = 0
+    worst: int | None = None
 
     def named(self) -> dict[str, int]:
-        return {"tried": self.injected, "runs resumed": self.resumed, "wrong": self.differing}
-
-
-@dataclass
-class Interrupts:
-    """Signals that came while a command worked, and their effects. worst: milliseconds until no process was left."""
-
-    signals: int = 0
-    crashes: int = 0
-    lost: int = 0
-    tracebacks: int = 0
-    failed: int = 0
-    resumed: int = 0
-    differing: int = 0
-    worst: int = 0
-
-    def add(self, other: "Interrupts") -> None:
-        for name, count in asdict(other).items():
-            setattr(self, name, max(self.worst, count) if name == "worst" else getattr(self, name) + count)
-
-    @property
-    def wrong(self) -> int:
-        return self.crashes + self.lost + self.tracebacks + self.failed + self.differing
-
-    def named(self) -> dict[str, int]:
-        return {"tried": self.signals, "runs resumed": self.resumed, "wrong": self.wrong, WORST: self.worst}
+        counts = {"tried": self.injected, "runs resumed": self.resumed, "wrong": self.differing}
+        return counts if self.worst is None else {**counts, WORST: self.worst}
 
 
 @dataclass
 class Tally:
-    """Rows by the name of a fault or of an interrupted command, in the order in which they came."""
+    """Rows by suite and by the name of a fault or of an interrupted command, in the order in which they came."""
 
-    rows: dict[str, Row] = field(default_factory=dict)
-    interrupts: dict[str, Interrupts] = field(default_factory=dict)
+    rows: dict[str, dict[str, Row]] = field(default_factory=dict)
 
-    def row(self, fault: str) -> Row:
-        return self.rows.setdefault(fault, Row())
+    def row(self, fault: str, suite: str = "faults") -> Row:
+        return self.rows.setdefault(suite, {}).setdefault(fault, Row())
 
 
 def times(full: int, short: int) -> int:

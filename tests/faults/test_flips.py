@@ -8,6 +8,7 @@ import json
 import random
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 
 from dpmf_cli.core.compiled import entries
 from dpmf_cli.core.compiled.decorator import KernelCache
-from tests.faults.arena import Arena, run_here
+from tests.faults.arena import Arena
 from tests.faults.tally import Tally, times
 from tests.faults.test_damage import damage, flip
 
@@ -41,10 +42,10 @@ class Kept:
 
 @pytest.fixture
 def kernels(
-    here: Arena, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run_here: Callable[..., tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[Kept]:
     """Entries of kernels that this process has called, copied to a place where a test may damage them."""
-    assert run_here(capsys)[0] == 0
+    assert run_here()[0] == 0
     place = shutil.copytree(entries.place(), tmp_path / "kernels")
     monkeypatch.setenv("DPMF_KERNELS", str(place))
     found = []

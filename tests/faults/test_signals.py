@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.command import session_ended, workers
 from tests.faults.arena import PATIENCE, Arena
 from tests.faults.tally import Row, Tally, full
-from tests.processes import session_ended, workers
 
 
 def inject(
@@ -29,35 +29,36 @@ def inject(
     return (process.returncode, said) if hit else None
 
 
-def kill_parent(pid: int) -> bool:
-    os.kill(pid, signal.SIGKILL)
-    return True
+def killing(number: signal.Signals) -> Callable[[int], bool]:
+    def kill(pid: int) -> bool:
+        os.kill(pid, number)
+        return True
+
+    return kill
 
 
-def end(pid: int) -> bool:
-    os.kill(pid, signal.SIGTERM)
-    return True
+def killing_child(rng: random.Random) -> Callable[[int], bool]:
+    def kill(pid: int) -> bool:
+        deadline = time.monotonic() + 20
+        while (
+            time.monotonic() < deadline
+        ):  # until the processes have started; if none ever does, this is no hit
+            if started := workers(pid):
+                os.kill(rng.choice(started), signal.SIGKILL)
+                return True
+            if not os.path.exists(f"/proc/{pid}/exe"):  # it has ended; its exit code is not yet read
+                return False
+            time.sleep(0.01)
+        return False
 
-
-def kill_child(pid: int, rng: random.Random) -> bool:
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:  # until the processes have started; if none ever does, this is no hit
-        started = workers(pid)
-        if started:
-            os.kill(rng.choice(started), signal.SIGKILL)
-            return True
-        if not os.path.exists(f"/proc/{pid}/exe"):  # it has ended; its exit code is not yet read
-            return False
-        time.sleep(0.01)
-    return False
+    return kill
 
 
 @pytest.mark.slow
 def test_one_after_the_other(arena: Arena, tally: Tally) -> None:
     """The short form: three faults in one experiment, and one run that finishes it."""
     rng, row = random.Random("short"), tally.row("killed, killed worker, ended, in one run")
-    faults = (kill_parent, lambda pid: kill_child(pid, rng), end)
-    for fault in faults:
+    for fault in (killing(signal.SIGKILL), killing_child(rng), killing(signal.SIGTERM)):
         inject(arena, row, fault, rng, 2, warm=False)
     arena.resume(row)
     assert row.injected
@@ -70,7 +71,7 @@ def test_a_killed_parent(arena: Arena, tally: Tally, jobs: int) -> None:
     rng, row = random.Random(f"parent {jobs}"), tally.row("parent killed (SIGKILL)")
     goal = row.injected + 25
     while row.injected < goal:
-        inject(arena, row, kill_parent, rng, jobs, warm=rng.random() < 0.8)
+        inject(arena, row, killing(signal.SIGKILL), rng, jobs, warm=rng.random() < 0.8)
         if rng.random() < 0.2:
             shutil.rmtree(arena.cache, ignore_errors=True)
         arena.resume(row, warm=True)
@@ -81,7 +82,7 @@ def test_a_killed_parent(arena: Arena, tally: Tally, jobs: int) -> None:
 def test_a_killed_child(arena: Arena, tally: Tally) -> None:
     rng, row = random.Random("child"), tally.row("child killed (SIGKILL)")
     while row.injected < 50:
-        ended = inject(arena, row, lambda pid: kill_child(pid, rng), rng, 2, warm=True)
+        ended = inject(arena, row, killing_child(rng), rng, 2, warm=True)
         if ended is not None:
             code, said = ended
             assert code in (0, 2), said

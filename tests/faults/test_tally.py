@@ -42,7 +42,7 @@ def test_rows_that_were_not_counted_stay(page: Path) -> None:
 
 
 def test_of_latencies_the_worst_is_kept_and_a_suite_without_rows_comes_last(page: Path) -> None:
-    bad = tally.Interrupts(signals=5, crashes=1, lost=1, tracebacks=1, failed=1, differing=1, worst=90)
+    bad = tally.Row(5, 0, 5, worst=90)
     tally.keep("interrupts", {"a plan": bad.named()})
     tally.keep("fuzz", {"archives": {"tried": 30_000, "accepted": 6_236, "refused": 23_764, "wrong": 0}})
     assert "| interrupts | a plan | 5 | 0 |  |  | 5 | 90 |\n" in page.read_text()

@@ -6,32 +6,30 @@ import random
 import tarfile
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dpmf_cli.datasets import loading, located
 from dpmf_cli.datasets.archives import Wanted
 from dpmf_cli.datasets.canonical import canonicalise
-from dpmf_cli.datasets.catalog import CatalogEntry, Content, Counts, Licence, SourcePart
+from dpmf_cli.datasets.catalog import Content
 from dpmf_cli.datasets.formats import jester, netflix, own_file
-from dpmf_cli.datasets.formats.guess import guess_format
 from dpmf_cli.datasets.formats.source import Source
 from dpmf_cli.datasets.spec import CsvSpec
-from dpmf_cli.experiment.config import load_config
 from tests import configs
-from tests.datasets.building import WHOLE_STARS, sheet, tarred, zipped, zstandard
+from tests.datasets.building import sheet, tarred, tiny, zipped, zstandard
 from tests.fuzz.mutations import mutated
 
 ROWS = [(7, 30, 5, 12), (7, 4, 3, 13), (100, 30, 4, 11), (100, 4, 1, 900_000_000), (12, 5, 2, 7)]
+LINES = "".join(f"{u}\t{i}\t{r}\t{t}\n" for u, i, r, t in ROWS).encode()
 TEXTS = {
-    "u.data": "".join(f"{u}\t{i}\t{r}\t{t}\n" for u, i, r, t in ROWS).encode(),
-    "ratings.dat": "".join(f"{u}::{i}::{r}::{t}\n" for u, i, r, t in ROWS).encode(),
-    "ratings.csv": b"userId,movieId,rating,timestamp\n"
-    + "".join(f"{u},{i},{r}.0,{t}\n" for u, i, r, t in ROWS).encode(),
-    "tiny.inter": b"user_id:token\titem_id:token\trating:float\ttimestamp:float\n"
-    + "".join(f"{u}\t{i}\t{r}\t{t}\n" for u, i, r, t in ROWS).encode(),
+    "u.data": LINES,
+    "ratings.dat": LINES.replace(b"\t", b"::"),
+    "ratings.csv": b"userId,movieId,rating,timestamp\n" + "".join(f"{u},{i},{r}.0,{t}\n" for u, i, r, t in ROWS).encode(),
+    "tiny.inter": b"user_id:token\titem_id:token\trating:float\ttimestamp:float\n" + LINES,
     "mv_1.txt": b"30:\n100,4,1970-01-01\n7,5,2005-12-31\n4:\n7,3,2000-02-29\n100,1,2004-01-01\n5:\n12,2,2001-01-01\n",
-}
+}  # fmt: skip
 """The publishers' formats, by the names of their files."""
 FORMATS = dict(zip(TEXTS, ("u.data", "dat", "ratings.csv", "inter", "netflix"), strict=True))
 
@@ -71,23 +69,9 @@ algorithms:
 CONFIGS = [*SHIPPED.values(), *[EXTENDING] * 10]
 
 
-def entry(name: str) -> CatalogEntry:
-    """A data set whose file is checked only by its counts, so that broken files reach the parser."""
-    return CatalogEntry(
-        key="tiny",
-        title="Tiny set",
-        scale=WHOLE_STARS,
-        parts=(
-            SourcePart(("tiny",), (Content(name, FORMATS[name]),), nested=("*.zip", "*.tar", "*.tar.gz")),
-        ),
-        expected=Counts(3, 3, 5, 3.0, 2.0),
-        licence=Licence("free for tests", "https://example.org/licence"),
-        citation="nobody",
-        homepage="https://example.org/tiny",
-    )
-
-
-ENTRIES = {name: entry(name) for name in TEXTS}
+NESTED = ("*.zip", "*.tar", "*.tar.gz")
+ENTRIES = {name: tiny(Content(name, kind), counts=(3, 3, 5), nested=NESTED) for name, kind in FORMATS.items()}
+"""Data sets whose file is checked only by its counts, so that broken files reach the parser."""
 
 
 def wrapped(name: str, text: bytes, rng: random.Random) -> bytes:
@@ -103,21 +87,19 @@ def wrapped(name: str, text: bytes, rng: random.Random) -> bytes:
         except (UnicodeEncodeError, ValueError):
             files = {name: text}
     kind = rng.randrange(7)
-    if kind == 0:
-        return zipped(files)
-    if kind == 1:
-        return tarred(files)
-    if kind == 2:
-        return tarred(files, "w:gz")
-    if kind == 3:
-        return tarred(
-            {"in.zip": mutated(zipped(files), rng) if rng.random() < 0.5 else zipped(files)}, "w:gz"
-        )
-    if kind == 4:
-        return zipped({"in.tar": mutated(tarred(files), rng) if rng.random() < 0.5 else tarred(files)})
-    if kind == 5:
-        return zipped({"in.zip": zipped({"in.tar.gz": tarred(files, "w:gz")})})
-    return _with_a_special(name, text, rng)
+    if kind == 6:
+        return _with_a_special(name, text, rng)
+    if kind in (3, 4):  # the archive within may be broken too
+        inner = zipped(files) if kind == 3 else tarred(files)
+        inner = mutated(inner, rng) if rng.random() < 0.5 else inner
+        return tarred({"in.zip": inner}, "w:gz") if kind == 3 else zipped({"in.tar": inner})
+    packs: list[Callable[[], bytes]] = [
+        lambda: zipped(files),
+        lambda: tarred(files),
+        lambda: tarred(files, "w:gz"),
+        lambda: zipped({"in.zip": zipped({"in.tar.gz": tarred(files, "w:gz")})}),
+    ]
+    return packs[min(kind, 3)]()
 
 
 def _with_a_special(name: str, text: bytes, rng: random.Random) -> bytes:
@@ -185,38 +167,12 @@ def packed(text: bytes, rng: random.Random) -> bytes:
     return mutated(data, rng) if rng.random() < 0.7 else data
 
 
-def load_guess(path: Path) -> object:
-    return guess_format(path)
-
-
 def load_csv(path: Path, options: dict[str, Any]) -> object:
-    spec = CsvSpec(
-        kind="csv",
-        name="made",
-        path=path.name,
-        scale={"minimum": 1, "maximum": 5},
-        **options,
-    )
+    spec = CsvSpec(kind="csv", name="made", path=path.name, scale={"minimum": 1, "maximum": 5}, **options)
     return canonicalise(own_file.parse(path, spec), spec.scale.scale, duplicates=spec.duplicates)
 
 
-READERS: dict[bytes, Callable[[Path], object]] = {PROBE: netflix.read_probe, JUDGING: netflix.read_judging}
-
-__all__ = [
-    "CONFIGS",
-    "CSV_SPECS",
-    "EXTENDING",
-    "PARQUET_OPTIONS",
-    "PARQUET_ROWS",
-    "READERS",
-    "SHIPPED",
-    "TEXTS",
-    "broken_sheet",
-    "load_catalog",
-    "load_config",
-    "load_csv",
-    "load_guess",
-    "load_sheet",
-    "packed",
-    "wrapped",
-]
+READERS: dict[bytes, Callable[[Path], object]] = {
+    PROBE: partial(netflix.read_list, which="probe"),
+    JUDGING: partial(netflix.read_list, which="judging"),
+}

@@ -3,12 +3,15 @@
 import os
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
+from dpmf_cli.datasets.formats.guess import guess_format
+from dpmf_cli.experiment.config import load_config
 from tests.datasets.building import parquet, zipped
 from tests.fuzz.corpus import (
     CONFIGS,
@@ -21,9 +24,7 @@ from tests.fuzz.corpus import (
     TEXTS,
     broken_sheet,
     load_catalog,
-    load_config,
     load_csv,
-    load_guess,
     load_sheet,
     packed,
     wrapped,
@@ -32,145 +33,109 @@ from tests.fuzz.guard import FULL, Counts, check
 from tests.fuzz.mutations import mutated
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
-NUMBERS = st.integers(0, 2**62)
+Made = tuple[str, bytes, Callable[[Path], object]]
+"""A file's name, its bytes, and what loads it."""
 
 
-def volume(full: int, short: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Number of inputs in the full form, or in the short one. They are the same each time; $DPMF_FUZZ_SEED
-    gives others."""
+@dataclass(frozen=True)
+class Family:
+    """How files of a kind are broken and loaded, and how many in the full form and in the short one."""
 
-    def decorate(test: Callable[..., None]) -> Callable[..., None]:
-        checks = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-        phases = [Phase.explicit, Phase.generate]
-        options = settings(
-            max_examples=full if FULL else short, deadline=None, database=None, suppress_health_check=checks,
-            phases=phases,
-        )  # fmt: skip
-        return seed(int(os.environ.get("DPMF_FUZZ_SEED", "8")))(options(given(number=NUMBERS)(test)))
-
-    return decorate
+    full: int
+    short: int
+    make: Callable[[random.Random], Made]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("fuzz")
+def _catalog(name: str, file: str, data: bytes) -> Made:
+    return file, data, lambda path: load_catalog(path, name, path.parent / "cache")
 
 
-def put(path: Path, data: bytes) -> Path:
-    path.write_bytes(data)
-    return path
-
-
-@volume(40_000, 400)
-def test_publishers_formats(counts: dict[str, Counts], folder: Path, number: int) -> None:
-    rng = random.Random(number)
+def _published(rng: random.Random) -> Made:
     name = rng.choice(list(TEXTS))
-    data = mutated(TEXTS[name], rng)
-    row = counts.setdefault("publishers' formats", Counts())
-    path = put(folder / name, data)
-    check(lambda: load_catalog(path, name, folder / "cache"), len(data), row)
+    return _catalog(name, name, mutated(TEXTS[name], rng))
 
 
-@volume(30_000, 250)
-def test_archives(counts: dict[str, Counts], folder: Path, number: int) -> None:
-    rng = random.Random(number)
+def _archive(rng: random.Random) -> Made:
     name = rng.choice(list(TEXTS))
     text = mutated(TEXTS[name], rng) if rng.random() < 0.3 else TEXTS[name]
     data = wrapped(name, text, rng)
-    if rng.random() < 0.7:
-        data = mutated(data, rng)
-    row = counts.setdefault("archives", Counts())
-    path = put(folder / "archive", data)
-    check(lambda: load_catalog(path, name, folder / "cache"), len(data), row)
+    return _catalog(name, "archive", mutated(data, rng) if rng.random() < 0.7 else data)
 
 
-@volume(25_000, 200)
-def test_csv(counts: dict[str, Counts], folder: Path, number: int) -> None:
-    rng = random.Random(number)
+def _own(rng: random.Random, pack: Callable[[bytes, random.Random], bytes]) -> Made:
     text, options = rng.choice(CSV_SPECS)
-    data = mutated(text, rng)
-    row = counts.setdefault("CSV with columns", Counts())
-    path = put(folder / "made.csv", data)
-    check(lambda: load_csv(path, options), len(data), row)
+    return "made.csv", pack(text, rng), lambda path: load_csv(path, options)
 
 
-@volume(15_000, 150)
-def test_packed_csv(counts: dict[str, Counts], folder: Path, number: int) -> None:
-    rng = random.Random(number)
-    text, options = rng.choice(CSV_SPECS)
-    data = packed(text, rng)
-    row = counts.setdefault("packed CSV", Counts())
-    path = put(folder / "made.csv.gz", data)
-    check(lambda: load_csv(path, options), len(data), row)
+def _parquet(rng: random.Random) -> Made:
+    return "made.parquet", mutated(parquet(PARQUET_ROWS), rng), lambda path: load_csv(path, PARQUET_OPTIONS)
 
 
-@pytest.fixture(scope="module")
-def whole_parquet() -> bytes:
-    return parquet(PARQUET_ROWS)
-
-
-@volume(15_000, 150)
-def test_parquet(counts: dict[str, Counts], folder: Path, whole_parquet: bytes, number: int) -> None:
-    rng = random.Random(number)
-    data = mutated(whole_parquet, rng)
-    row = counts.setdefault("Parquet", Counts())
-    path = put(folder / "made.parquet", data)
-    check(lambda: load_csv(path, PARQUET_OPTIONS), len(data), row)
-
-
-@volume(15_000, 150)
-def test_guesses(counts: dict[str, Counts], folder: Path, whole_parquet: bytes, number: int) -> None:
-    rng = random.Random(number)
+def _guessed(rng: random.Random) -> Made:
     text, _ = rng.choice(CSV_SPECS)
-    data = packed(text, rng) if rng.random() < 0.4 else mutated(rng.choice([text, text, whole_parquet]), rng)
-    row = counts.setdefault("guessed layouts", Counts())
-    path = put(folder / "made.csv", data)
-    check(lambda: load_guess(path), len(data), row)
+    whole = parquet(PARQUET_ROWS)
+    data = packed(text, rng) if rng.random() < 0.4 else mutated(rng.choice([text, text, whole]), rng)
+    return "made.csv", data, guess_format
 
 
-@volume(10_000, 100)
-def test_lists_of_the_netflix_prize(counts: dict[str, Counts], folder: Path, number: int) -> None:
-    rng = random.Random(number)
+def _prize(rng: random.Random) -> Made:
     text = rng.choice(list(READERS))
-    data = mutated(text, rng)
-    row = counts.setdefault("probe.txt and judging.txt", Counts())
-    path = put(folder / "list.txt", data)
-    check(lambda: READERS[text](path), len(data), row)
+    return "list.txt", mutated(text, rng), READERS[text]
 
 
-@pytest.fixture(scope="module")
-def configs(folder: Path) -> Path:
-    """A folder with the shipped configs that others extend."""
-    (folder / "configs").mkdir()
-    for name, text in {**SHIPPED, "base.yaml": SHIPPED["ml100k_bounded.yaml"]}.items():
-        put(folder / "configs" / name, text)
-    return folder / "configs"
+def _config(rng: random.Random) -> Made:
+    return "config.yaml", mutated(rng.choice(CONFIGS), rng), load_config
 
 
-@volume(3_000, 40)
-def test_configs(counts: dict[str, Counts], configs: Path, number: int) -> None:
-    rng = random.Random(number)
-    data = mutated(rng.choice(CONFIGS), rng)
-    row = counts.setdefault("configs", Counts())
-    path = put(configs / "config.yaml", data)
-    check(lambda: load_config(path), len(data), row)
-
-
-@volume(2_000, 30)
-def test_what_configs_extend(counts: dict[str, Counts], configs: Path, number: int) -> None:
-    rng = random.Random(number)
+def _extended(rng: random.Random) -> Made:
     data = mutated(rng.choice(CONFIGS), rng)
     whole = b"extends: broken.yaml\n" if rng.random() < 0.5 else EXTENDING.replace(b"base.", b"broken.")
-    row = counts.setdefault("what configs extend", Counts())
-    put(configs / "broken.yaml", data)
-    path = put(configs / "config.yaml", whole)
-    check(lambda: load_config(path), len(data) + len(whole), row)
+
+    def load(path: Path) -> object:
+        path.with_name("broken.yaml").write_bytes(data)
+        return load_config(path)
+
+    return "config.yaml", whole, load
 
 
-@volume(500, 5)
-def test_spreadsheets(counts: dict[str, Counts], folder: Path, number: int) -> None:
-    rng = random.Random(number)
+def _spreadsheet(rng: random.Random) -> Made:
     data = broken_sheet(rng)
-    row = counts.setdefault("spreadsheets", Counts())
-    path = put(folder / "jester.xls", data if not data.startswith(b"PK") else zipped({"jester.xls": data}))
-    check(lambda: load_sheet(path), len(data), row)
+    return "jester.xls", data if not data.startswith(b"PK") else zipped({"jester.xls": data}), load_sheet
+
+
+FAMILIES = {
+    "publishers' formats": Family(40_000, 400, _published),
+    "archives": Family(30_000, 250, _archive),
+    "CSV with columns": Family(25_000, 200, lambda rng: _own(rng, mutated)),
+    "packed CSV": Family(15_000, 150, lambda rng: _own(rng, packed)),
+    "Parquet": Family(15_000, 150, _parquet),
+    "guessed layouts": Family(15_000, 150, _guessed),
+    "probe.txt and judging.txt": Family(10_000, 100, _prize),
+    "configs": Family(3_000, 40, _config),
+    "what configs extend": Family(2_000, 30, _extended),
+    "spreadsheets": Family(500, 5, _spreadsheet),
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_broken_files(name: str, counts: dict[str, Counts], tmp_path: Path) -> None:
+    """The inputs are the same each time; $DPMF_FUZZ_SEED gives others."""
+    family, row = FAMILIES[name], counts.setdefault(name, Counts())
+    for shipped, text in {**SHIPPED, "base.yaml": SHIPPED["ml100k_bounded.yaml"]}.items():
+        (tmp_path / shipped).write_bytes(text)  # configs that others extend
+
+    @seed(int(os.environ.get("DPMF_FUZZ_SEED", "8")))
+    @settings(
+        max_examples=family.full if FULL else family.short,
+        deadline=None,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow],
+        phases=[Phase.explicit, Phase.generate],
+    )
+    @given(number=st.integers(0, 2**62))
+    def broken(number: int) -> None:
+        file, data, load = family.make(random.Random(number))
+        (tmp_path / file).write_bytes(data)
+        check(lambda: load(tmp_path / file), len(data), row)
+
+    broken()

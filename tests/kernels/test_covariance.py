@@ -103,6 +103,7 @@ def products(models: int, columns: int) -> Products:
     """Of `models` models with `columns` averages of their own."""
     rng = np.random.default_rng(models)
     return Products(
+        slice(0, models),
         RATINGS,
         Raters.of(RATINGS),
         RATINGS.values,
@@ -110,7 +111,6 @@ def products(models: int, columns: int) -> Products:
         rng.normal(3.5, 0.5, (11, columns)),
         rng.normal(0, 0.5, (30, columns)),
         0.8,
-        slice(0, models),
         np.full((models, SIZE), np.nan, np.float32),
     )
 

@@ -1,7 +1,8 @@
-"""Mini-batch descent over lanes against NumPy, and lanes on samples of their own against separate fits.
+"""Mini-batch descent: what its steps measure, against NumPy, and lanes on samples of their own against separate fits."""
 
-Noisy steps of a descent and their plain twins: the same noise gives the same factors; witnesses see all of it.
-"""
+import sys
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,18 +16,17 @@ from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, SampledVisits, sample_bits, step_noisy, sum_gradients
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.grid import grid_of, on_grid
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.mechanisms import repeated_k_norm
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import Witness
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from tests.algorithms.fitted import curator_for
 from tests.conftest import make_ratings
 from tests.witnesses import Noting
 
 RATINGS = make_ratings(3, n_users=12, n_items=9)
-N, RIDGE, RATE = len(RATINGS), 0.1, 0.02
+N, RIDGE = len(RATINGS), 0.1
 STREAMS = Streams(0, "d", "pmf", 0, 0)
 
 
@@ -34,51 +34,6 @@ def samples(lanes: int, seed: int = 0) -> np.ndarray:
     kept = np.random.default_rng(seed).random((N, lanes)) < np.linspace(0.3, 1.0, lanes)
     kept[:, -1] = True
     return kept
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.8])
-@pytest.mark.parametrize("factors", [1, 4])
-def test_every_lane_descends_its_own_batches(factors: int, momentum: float) -> None:
-    """Three lanes: two step after each half of their own ratings, one after all of its ratings."""
-    rng = np.random.default_rng(factors)
-    start_u, start_v = rng.normal(0, 0.5, (12, factors)), rng.normal(0, 0.5, (9, factors))
-    kept = samples(3)
-    effects_u, effects_v = rng.normal(size=(12, 3)), rng.normal(size=(9, 3))
-    model = factor_model(start_u, start_v, effects_u, effects_v)
-    visits = SampledVisits(RATINGS.users, RATINGS.items, RATINGS.values, sample_bits(kept))
-    assert visits.bits[0].tolist() == (kept * [1, 2, 4]).sum(axis=1).tolist()
-    descent = Descent(model, momentum)
-    half, rates = N // 2, np.zeros((2, 3))
-    rates[:, :2], rates[1, 2] = RATE, RATE / 2
-    unit, scale = rng.normal(size=(9, factors)), np.linspace(0, 2, 3)
-    user_unit = rng.normal(size=(12, factors))
-    for _ in range(3):
-        for at, (first, last) in enumerate(((0, half), (half, N))):
-            sum_gradients(descent, visits, first, last)
-            for group in descent.groups:
-                step_noisy.run(group, LaneNoise(user_unit, scale), "users", rates[at], RIDGE)
-                step_noisy.run(group, LaneNoise(unit, scale), "items", rates[at], RIDGE)
-    found_u, found_v = (model.groups[0].rows(side) for side in ("users", "items"))
-    for lane in range(3):
-        u, v = start_u.copy(), start_v.copy()
-        speed_u, speed_v = np.zeros_like(u), np.zeros_like(v)
-        halves = [np.arange(N) < half, np.arange(N) >= half] if lane < 2 else [np.ones(N, bool)]
-        rate = RATE if lane < 2 else RATE / 2
-        for _ in range(3):
-            for part in halves:
-                to_u, to_v = np.zeros_like(u), np.zeros_like(v)
-                for x in np.flatnonzero(part & kept[:, lane]):
-                    i, j = RATINGS.users[x], RATINGS.items[x]
-                    error = RATINGS.values[x] - effects_u[i, lane] - effects_v[j, lane] - u[i] @ v[j]
-                    to_u[i] += error * v[j]
-                    to_v[j] += error * u[i]
-                grid = grid_of(scale[lane])
-                to_u = -on_grid(user_unit * scale[lane] - to_u, grid) - RIDGE * u
-                to_v = -on_grid(unit * scale[lane] - to_v, grid) - RIDGE * v
-                speed_u, speed_v = momentum * speed_u + rate * to_u, momentum * speed_v + rate * to_v
-                u, v = u + speed_u, v + speed_v
-        assert found_u[..., lane] == pytest.approx(u, abs=2e-5)
-        assert found_v[..., lane] == pytest.approx(v, abs=2e-5)
 
 
 def test_a_lane_is_the_fit_of_its_sample_alone_to_the_bit() -> None:
@@ -130,23 +85,18 @@ RATES = np.where(np.arange(E) % 3 == np.arange(STEPS)[:, None], 0, np.linspace(0
 """In each step another third of the models does not take part."""
 
 
-def descended(momentum: float, witness: Noting | None) -> FactorModel:
-    """Models of two groups of lanes after noisy steps of both sides."""
-    rng = np.random.default_rng(0)
-    effects = rng.normal(size=(12, E)), rng.normal(size=(9, E))
+def descended(momentum: float, epsilons: np.ndarray, witness: Witness | None) -> FactorModel:
+    """Models after noisy steps of both sides."""
+    rng, grid = np.random.default_rng(0), len(epsilons)
+    effects = rng.normal(size=(12, E))[:, :grid], rng.normal(size=(9, E))[:, :grid]
     model = factor_model(rng.normal(0, 0.5, (12, D)), rng.normal(0, 0.5, (9, D)), *effects)
-    visits = SampledVisits(RATINGS.users, RATINGS.items, RATINGS.values, sample_bits(KEPT))
-    curator = Curator(Ledger(np.geomspace(1, 50, E)), Streams(0, "d", "test", 0, 0), witness)
-    releases = repeated_k_norm(
-        "gradients",
-        (12 + 9, D),
-        repetitions=STEPS,
-        sensitivity=Sensitivity(1.0, 2, Neighbours.UNBOUNDED, "a test"),
-        epsilon=curator.ledger.limit,
-        curator=curator,
-    )
+    visits = SampledVisits(RATINGS.users, RATINGS.items, RATINGS.values, sample_bits(KEPT[:, :grid]))
+    curator = Curator(Ledger(epsilons), Streams(0, "d", "test", 0, 0), witness)
+    moves = Sensitivity(1.0, 2, Neighbours.UNBOUNDED, "a test")
+    given: dict[str, Any] = {"sensitivity": moves, "epsilon": curator.ledger.limit, "curator": curator}
+    releases = repeated_k_norm("gradients", (12 + 9, D), repetitions=STEPS, **given)
     descent = Descent(model, momentum)
-    for rates, gradients in zip(RATES, releases, strict=True):
+    for rates, gradients in zip(RATES[:, :grid], releases, strict=True):
         of_users, of_items = gradients.split(12)
         sum_gradients(descent, visits, 0, N)
         of_users.inside(step_noisy, descent, "users", rates, RIDGE)
@@ -154,26 +104,18 @@ def descended(momentum: float, witness: Noting | None) -> FactorModel:
     return model
 
 
-@pytest.mark.parametrize("momentum", [0.0, 0.8])
-def test_a_witness_that_changes_nothing_changes_nothing(momentum: float) -> None:
+def test_all_sums_are_measured_and_those_of_a_model_that_does_not_take_part_are_0() -> None:
     witness = Noting()
-    compiled, plain = descended(momentum, None), descended(momentum, witness)
-    for one, other in zip(compiled.groups, plain.groups, strict=True):
-        for side in ("users", "items"):
-            assert one.rows(side) == pytest.approx(other.rows(side), rel=1e-4, abs=1e-5)
-    places = {
-        ("gradients", draw, first, lane) for draw in range(STEPS) for first in (0, 12) for lane in (0, 16)
-    }
-    assert witness.seen.keys() == places
+    descended(0.8, np.geomspace(1, 50, E), witness)
+    assert witness.seen.keys() == set(product(["gradients"], range(STEPS), (0, 12), (0, 16)))
     for (_, draw, first, lane), clean in witness.seen.items():
         assert clean.shape == (9 if first else 12, D, 3 if lane else 16)
-        # Sums of a model that does not take part are not measured.
         assert (np.abs(clean).max(axis=(0, 1)) > 0).tolist() == (RATES[draw][lane : lane + 16] > 0).tolist()
 
 
 def test_what_is_measured_first_is_the_gradient_of_the_errors() -> None:
     witness = Noting()
-    descended(0.0, witness)
+    descended(0.0, np.geomspace(1, 50, E), witness)
     rng = np.random.default_rng(0)
     of_users, of_items = rng.normal(size=(12, E)), rng.normal(size=(9, E))
     u, v = rng.normal(0, 0.5, (12, D)), rng.normal(0, 0.5, (9, D))
@@ -184,19 +126,9 @@ def test_what_is_measured_first_is_the_gradient_of_the_errors() -> None:
     assert witness.seen["gradients", 0, 0, 0][..., lane] == pytest.approx(expected, abs=1e-4)
 
 
-def test_a_group_none_of_whose_models_steps_measures_nothing() -> None:
-    witness, model = (
-        Noting(),
-        factor_model(np.ones((12, D)), np.ones((9, D)), np.ones((12, E)), np.ones((9, E))),
-    )
-    curator = Curator(Ledger([1.0] * E), Streams(0, "d", "test", 0, 0), witness)
-    (gradients,) = repeated_k_norm(
-        "gradients",
-        (9, D),
-        repetitions=1,
-        sensitivity=Sensitivity(1.0, 2, Neighbours.UNBOUNDED, "a test"),
-        epsilon=curator.ledger.limit,
-        curator=curator,
-    )
-    gradients.inside(step_noisy, Descent(model, 0.0), "items", np.where(np.arange(E) < 16, 0, 0.1), RIDGE)
-    assert [lane for *_, lane in witness.seen] == [16]
+def test_a_group_none_of_whose_models_steps_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    witness = Noting()
+    rates = np.where(np.arange(E) < 16, 0, np.full((STEPS, E), 0.1))
+    monkeypatch.setattr(sys.modules[__name__], "RATES", rates)
+    descended(0.0, np.ones(E), witness)
+    assert {lane for *_, lane in witness.seen} == {16}

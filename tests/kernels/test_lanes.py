@@ -17,19 +17,15 @@ from dpmf_cli.core.compiled.lane_groups import LaneValues
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
 from dpmf_cli.kernels.lanes import (
-    add,
     clamp,
-    div,
     exponential,
     flush_denormals,
     fma,
     load,
-    mul,
     restore_denormals,
     splat,
     sqrt,
     store,
-    sub,
     zeros,
 )
 from dpmf_cli.kernels.sgd import (
@@ -49,12 +45,12 @@ from dpmf_cli.privacy.noise import KeyedNoise, LaneNoise
 def calculator(a, b, c, number, out, width_of):
     w, like = len(width_of), zeros(width_of)
     x, y, z = load(a, 0, like), load(b, 0, like), load(c, 0, like)
-    store(out, 0 * w, add(x, y))
-    store(out, 1 * w, sub(x, y))
-    store(out, 2 * w, mul(x, y))
-    store(out, 3 * w, div(x, y))
+    store(out, 0 * w, x + y)
+    store(out, 1 * w, x - y)
+    store(out, 2 * w, x * y)
+    store(out, 3 * w, x / y)
     store(out, 4 * w, sqrt(z))
-    store(out, 5 * w, clamp(x, sub(like, z), z))
+    store(out, 5 * w, clamp(x, like - z, z))
     store(out, 6 * w, fma(x, y, z))
     store(out, 7 * w, splat(number, like))
     store(out, 8 * w, like)

@@ -1,7 +1,5 @@
 """Least squares weighted by a mixture, over lanes, against NumPy in float64."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -98,7 +96,7 @@ def test_sums_of_the_mixture() -> None:
 
 def test_a_row_without_ratings_stays() -> None:
     model, p, _, values = start()
-    nobody = replace(MESSAGES["users"], starts=np.zeros(16, np.int64))
+    nobody = SideMessages("users", MESSAGES["users"].rows._replace(starts=np.zeros(16, np.int64)))
     solve_mixture(
         model,
         nobody,

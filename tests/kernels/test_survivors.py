@@ -1,4 +1,4 @@
-"""Unbounded input perturbation: the sampled matrix has the law of the dense one, and SGD visits just that matrix."""
+"""Unbounded input perturbation: the sampled matrix has the law of the dense one."""
 
 import math
 
@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmf_cli.kernels.factors import FactorLanes, factor_model
-from dpmf_cli.kernels.sgd import Sgd
-from dpmf_cli.kernels.survivors import descend_survivors, draw_survivors, skipped_above
+from dpmf_cli.kernels.survivors import draw_survivors, skipped_above
 from dpmf_cli.privacy.grid import grid_of, on_grid
-from dpmf_cli.privacy.noise import KeyedNoise, minus_log
-from tests.conftest import make_ratings
+from dpmf_cli.privacy.noise import minus_log
 
 N_USERS, N_ITEMS, BOUND, THRESHOLD = 40, 50, 1.0, 0.6
 LEVEL = 1e-4
@@ -89,74 +86,6 @@ def test_the_logarithm_is_right_at_its_ends_and_between() -> None:
     out = np.empty(len(v))
     minus_log(signed.copy(), out, len(v))
     assert np.abs(out - -np.log(v) * np.sign(signed)).max() < 1e-13
-
-
-RATINGS = make_ratings(6, n_users=10, n_items=8)
-RATE, RIDGE, EPOCHS = 0.05, 0.1, 2
-
-
-def start(scales: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, FactorLanes]:
-    rng = np.random.default_rng(3)
-    p, q = rng.normal(0, 0.3, (10, 2)), rng.normal(0, 0.3, (8, 2))
-    users, items = rng.normal(0, 0.3, (10, len(scales))), rng.normal(3.5, 0.3, (8, len(scales)))
-    return p, q, users, items, factor_model(p, q, users, items).groups[0]
-
-
-def descend(lanes: FactorLanes, order: np.ndarray, shifts: np.ndarray, scales: np.ndarray) -> None:
-    descend_survivors.run(
-        lanes,
-        KeyedNoise(5, scales),
-        RATINGS,
-        order,
-        shifts,
-        Sgd(RATE, RIDGE, BOUND, threshold=THRESHOLD, epochs=EPOCHS),
-    )
-
-
-def noise_of_cells() -> np.ndarray:
-    """(10, 8) the unit noise of every cell, by place."""
-    places, uniform = np.empty(9, np.int32), np.empty(9)
-    out = np.empty((10, 8))
-    for user in range(10):
-        noise = np.empty(9)
-        assert (
-            draw_survivors(np.uint64(5), user * 8, np.zeros(8, np.float32), 0.0, places, uniform, noise) == 8
-        )
-        out[user] = noise[:8]
-    return out
-
-
-def test_sgd_visits_the_surviving_cells_of_each_model_and_no_others() -> None:
-    scales = np.array([0.05, 0.4, 2.0])
-    rng = np.random.default_rng(8)
-    order, shifts = rng.permutation(8).astype(np.int32), rng.integers(8, size=10)
-    p, q, users, items, lanes = start(scales)
-    descend(lanes, order, shifts, scales)
-    noise = noise_of_cells()
-    known = {(u, i): r for u, i, r in zip(RATINGS.users, RATINGS.items, RATINGS.values, strict=True)}
-    everyone, everything = np.divmod(np.arange(80), 8)
-    predicted = lanes.predict(everyone.astype(np.int32), everything.astype(np.int32))
-    for lane, scale in enumerate(scales):
-        lane_p, lane_q = p.copy(), q.copy()
-        for _ in range(EPOCHS):
-            for u in range(10):
-                for place in range(8):
-                    i = order[(place + shifts[u]) % 8]
-                    residual = 0.0
-                    if (u, i) in known:
-                        residual = np.clip(known[u, i] - items[i, lane] - users[u, lane], -BOUND, BOUND)
-                    noisy = on_grid(residual + scale * noise[u, place], grid_of(np.array(scale)))
-                    value = np.clip(noisy, -BOUND, BOUND)
-                    if abs(value) <= THRESHOLD:
-                        continue
-                    error = value - lane_p[u] @ lane_q[i]
-                    lane_p[u], lane_q[i] = (
-                        lane_p[u] + RATE * (error * lane_q[i] - RIDGE * lane_p[u]),
-                        lane_q[i] + RATE * (error * lane_p[u] - RIDGE * lane_q[i]),
-                    )
-        dot = np.sum(lane_p[everyone] * lane_q[everything], axis=1)
-        expected = items[everything, lane] + users[everyone, lane] + dot
-        assert np.abs(predicted[:, lane] - expected).max() < 5e-6
 
 
 def test_no_cell_is_skipped_that_a_lane_would_keep() -> None:

@@ -5,6 +5,8 @@ Compiled kernels round released numbers to the grid, and measure the same as the
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,11 +19,9 @@ from dpmf_cli.kernels.clipped_gradients import BatchStep, step_batch
 from dpmf_cli.kernels.covariance import AT_ONCE, Products, Raters, release_products, triangle_size
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.frank_wolfe import released_grams
-from dpmf_cli.kernels.gradients import Descent, sample_bits, step_noisy, sum_gradients, visits_of_all
+from dpmf_cli.kernels.gradients import sample_bits
 from dpmf_cli.kernels.releasing import perturb_side
 from dpmf_cli.kernels.sgd import Sgd, Visits, descend_noisy_errors, descend_perturbed
-from dpmf_cli.kernels.similarities import neighbourhood_model
-from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.kernels.survivors import descend_survivors
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
@@ -29,7 +29,10 @@ from dpmf_cli.privacy.mechanisms import keyed_laplace, laplace, repeated_k_norm
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import NoisyKernel, Numbers, Release, Witness
 from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.testing.contract import Silencing
 from tests.conftest import make_ratings
+from tests.kernels.test_gradients import descended
+from tests.kernels.test_similarity_descent import STEPS, one_step
 
 USERS, ITEMS, FACTORS = 9, 7, 2
 EVERYONE = make_ratings(5, n_users=USERS, n_items=ITEMS)
@@ -37,146 +40,67 @@ RATINGS = EVERYONE.select((EVERYONE.users != 4) & (EVERYONE.items != 2))
 VISITS = Visits(RATINGS.users, RATINGS.items, RATINGS.values)
 GRID = np.geomspace(0.5, 50, MAXIMUM_WIDTH + 3)
 """Two groups of lanes."""
-ORDER = np.random.default_rng(0).permutation(ITEMS).astype(np.int32)
-SHIFTS = np.random.default_rng(1).integers(ITEMS, size=USERS)
-SAMPLES = sample_bits(np.random.default_rng(2).random((len(RATINGS), len(GRID))) < 0.5)
+SILENT = np.full(len(GRID), np.inf)
 
 
-def k_norm(rows: int) -> Callable[[Curator], Release]:
-    def draw(curator: Curator) -> Release:
-        moves = Sensitivity(1.0, 2, Neighbours.BOUNDED, "test")
-        (release,) = repeated_k_norm(
-            "rows",
-            (rows, FACTORS),
-            repetitions=1,
-            sensitivity=moves,
-            epsilon=curator.ledger.limit,
-            curator=curator,
-        )
-        return release
-
-    return draw
+def rows(count: int, curator: Curator) -> Release:
+    moves = Sensitivity(1.0, 2, Neighbours.BOUNDED, "test")
+    given: dict[str, Any] = {"sensitivity": moves, "epsilon": curator.ledger.limit, "curator": curator}
+    (release,) = repeated_k_norm("rows", (count, FACTORS), repetitions=1, **given)
+    return release
 
 
-def errors(curator: Curator) -> Release:
+def numbers(count: int, curator: Curator) -> Release:
     moves = Sensitivity(1.0, 1, Neighbours.BOUNDED, "test")
-    return laplace(
-        "errors", (len(RATINGS),), sensitivity=moves, epsilon=curator.ledger.limit, curator=curator
-    )
+    return laplace("numbers", (count,), sensitivity=moves, epsilon=curator.ledger.limit, curator=curator)
 
 
-def cells(curator: Curator) -> Release:
+def cells(count: int, curator: Curator) -> Release:
     moves = Sensitivity(1.0, 1, Neighbours.UNBOUNDED, "test")
     return keyed_laplace("cells", sensitivity=moves, epsilon=curator.ledger.limit, curator=curator)
 
 
 @dataclass(frozen=True)
 class Use:
-    """A kernel on the model of `start`, with noise from `draw`.
+    """A kernel on the model of `start`, with its other arguments.
 
     count   how many numbers are measured, or rows of them
-    apply   (release, kernel, model): runs the kernel with its other arguments
     silent  those that are not measured
     """
 
     kernel: NoisyKernel
-    draw: Callable[[Curator], Release]
     count: int
-    apply: Callable[[Release, NoisyKernel, FactorModel], None]
+    arguments: tuple[Any, ...]
+    draw: Callable[[int, Curator], Release] = rows
     silent: tuple[int, ...] = ()
 
 
-def rows_of(count: int) -> np.ndarray:
-    """A factor for each row's noise."""
-    return np.linspace(0.01, 0.2, count)
-
-
+BY_USER, BY_ITEM = by_user(RATINGS), by_item(RATINGS)
 FREE, WITHIN = RowProblem(0.3, 1.0), RowProblem(np.geomspace(0.53, 2, len(GRID)), 1.0, False, 0.3)
+FACTOR_OF_USERS, FACTOR_OF_ITEMS = np.linspace(0.01, 0.2, USERS), np.linspace(0.01, 0.2, ITEMS)
+BATCH = BatchStep(0.1, 0.05, 0.8, 0.3, 0.4, 0.5)
+ORDER = np.random.default_rng(0).permutation(ITEMS).astype(np.int32)
+SHIFTS = np.random.default_rng(1).integers(ITEMS, size=USERS)
+SAMPLES = sample_bits(np.random.default_rng(2).random((len(RATINGS), len(GRID))) < 0.5)
+SURVIVORS = RATINGS, ORDER, SHIFTS, Sgd(0.1, 0.05, 0.8, threshold=0.4, epochs=3)
+LINE, CELLS = len(RATINGS), USERS * ITEMS
 USES = {
-    "perturb_side, users": Use(
-        perturb_side, k_norm(USERS), USERS, lambda r, k, m: r.inside(k, m, "users", 0.4)
-    ),
-    "perturb_side, items": Use(
-        perturb_side, k_norm(ITEMS), ITEMS, lambda r, k, m: r.inside(k, m, "items", 0.4)
-    ),
-    "step_batch": Use(
-        step_batch,
-        k_norm(USERS + ITEMS),
-        USERS + ITEMS,
-        lambda r, k, m: r.inside(k, m, RATINGS, BatchStep(0.1, 0.05, 0.8, 0.3, 0.4, 0.5)),
-    ),
-    "perturb_solved, users": Use(
-        perturb_solved,
-        k_norm(USERS),
-        USERS,
-        lambda r, k, m: r.inside(k, m, by_user(RATINGS), FREE, rows_of(USERS), 0.4),
-        (4,),
-    ),
-    "perturb_solved, items": Use(
-        perturb_solved,
-        k_norm(ITEMS),
-        ITEMS,
-        lambda r, k, m: r.inside(k, m, by_item(RATINGS), FREE, rows_of(ITEMS), 0.4),
-        (2,),
-    ),
-    "perturb_solved, users, within a ball": Use(
-        perturb_solved,
-        k_norm(USERS),
-        USERS,
-        lambda r, k, m: r.inside(k, m, by_user(RATINGS), WITHIN, np.full(USERS, 0.1), 0.4),
-    ),
-    "solve_perturbed, users": Use(
-        solve_perturbed,
-        k_norm(USERS),
-        USERS,
-        lambda r, k, m: r.inside(k, m, by_user(RATINGS), FREE, 0.4),
-        (4,),
-    ),
-    "solve_perturbed, items": Use(
-        solve_perturbed,
-        k_norm(ITEMS),
-        ITEMS,
-        lambda r, k, m: r.inside(k, m, by_item(RATINGS), FREE, 0.5),
-        (2,),
-    ),
-    "solve_perturbed, users, within a ball": Use(
-        solve_perturbed,
-        k_norm(USERS),
-        USERS,
-        lambda r, k, m: r.inside(k, m, by_user(RATINGS), WITHIN, 0.3),
-    ),
-    "solve_perturbed, items, within a ball": Use(
-        solve_perturbed,
-        k_norm(ITEMS),
-        ITEMS,
-        lambda r, k, m: r.inside(k, m, by_item(RATINGS), WITHIN, 0.3),
-    ),
-    "descend_perturbed": Use(
-        descend_perturbed,
-        errors,
-        len(RATINGS),
-        lambda r, k, m: r.inside(k, m, VISITS, Sgd(0.1, 0.05, 0.8, epochs=3)),
-    ),
+    "perturb_side, users": Use(perturb_side, USERS, ("users", 0.4)),
+    "perturb_side, items": Use(perturb_side, ITEMS, ("items", 0.4)),
+    "step_batch": Use(step_batch, USERS + ITEMS, (RATINGS, BATCH)),
+    "perturb_solved, users": Use(perturb_solved, USERS, (BY_USER, FREE, FACTOR_OF_USERS, 0.4), silent=(4,)),
+    "perturb_solved, items": Use(perturb_solved, ITEMS, (BY_ITEM, FREE, FACTOR_OF_ITEMS, 0.4), silent=(2,)),
+    "perturb_solved, ball": Use(perturb_solved, USERS, (BY_USER, WITHIN, np.full(USERS, 0.1), 0.4)),
+    "solve_perturbed, users": Use(solve_perturbed, USERS, (BY_USER, FREE, 0.4), silent=(4,)),
+    "solve_perturbed, items": Use(solve_perturbed, ITEMS, (BY_ITEM, FREE, 0.5), silent=(2,)),
+    "solve_perturbed, ball, users": Use(solve_perturbed, USERS, (BY_USER, WITHIN, 0.3)),
+    "solve_perturbed, ball, items": Use(solve_perturbed, ITEMS, (BY_ITEM, WITHIN, 0.3)),
+    "descend_perturbed": Use(descend_perturbed, LINE, (VISITS, Sgd(0.1, 0.05, 0.8, epochs=3)), numbers),
     "descend_noisy_errors": Use(
-        descend_noisy_errors,
-        errors,
-        len(RATINGS),
-        lambda r, k, m: r.inside(k, m, VISITS, Sgd(0.1, 0.05, 0.8, 1.2, 0.4, 0.5)),
+        descend_noisy_errors, LINE, (VISITS, Sgd(0.1, 0.05, 0.8, 1.2, 0.4, 0.5)), numbers
     ),
-    "descend_survivors": Use(
-        descend_survivors,
-        cells,
-        USERS * ITEMS,
-        lambda r, k, m: r.inside(k, m, RATINGS, ORDER, SHIFTS, Sgd(0.1, 0.05, 0.8, threshold=0.4, epochs=3)),
-    ),
-    "descend_survivors, of samples": Use(
-        descend_survivors,
-        cells,
-        USERS * ITEMS,
-        lambda r, k, m: r.inside(
-            k, m, RATINGS, ORDER, SHIFTS, Sgd(0.1, 0.05, 0.8, threshold=0.4, epochs=3), SAMPLES
-        ),
-    ),
+    "descend_survivors": Use(descend_survivors, CELLS, SURVIVORS, cells),
+    "descend_survivors, of samples": Use(descend_survivors, CELLS, (*SURVIVORS, SAMPLES), cells),
 }
 
 
@@ -193,13 +117,11 @@ class Watching(Witness):
         return noisy
 
 
-class Silencing(Witness):
-    """Publishes the clean numbers."""
+@dataclass(frozen=True)
+class Passing(Witness):
+    """Publishes everything unchanged, except that a compiled kernel's sums end `offset` off the grid."""
 
-    def published(
-        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: np.ndarray
-    ) -> np.ndarray:
-        return np.asarray(clean)
+    offset: float | None = None
 
 
 def start(grid: int = len(GRID)) -> FactorModel:
@@ -208,118 +130,24 @@ def start(grid: int = len(GRID)) -> FactorModel:
     return factor_model(p, q, rng.normal(0, 0.3, (USERS, grid)), rng.normal(3.2, 0.3, (ITEMS, grid)))
 
 
-def after(use: Use, epsilons: np.ndarray = GRID, witness: Witness | None = None) -> np.ndarray:
-    """(users + items, d, E) the factors after the kernel, or after its twin where there is a witness."""
-    streams = Streams(1, "data", "test", 0, 0)
+def curator_of(epsilons: np.ndarray, witness: Witness | None) -> Curator:
+    return Curator(Ledger(epsilons), Streams(1, "data", "test", 0, 0), witness)
+
+
+def table(model: FactorModel) -> np.ndarray:
+    """(users + items, d + 1, E) what the model publishes."""
+    return np.concatenate(list(model.published.values()))
+
+
+def used(use: Use, epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
     model = start(len(epsilons))
-    use.apply(use.draw(Curator(Ledger(epsilons), streams, witness)), use.kernel, model)
-    return np.concatenate(
-        [
-            np.concatenate([group.rows("users"), group.rows("items")]).astype(np.float64)
-            for group in model.groups
-        ],
-        axis=2,
-    )
-
-
-@pytest.mark.parametrize("name", USES)
-def test_a_twin_does_what_its_kernel_does(name: str) -> None:
-    use = USES[name]
-    watching = Watching(use.count)
-    of_kernel, of_twin = after(use), after(use, witness=watching)
-    assert of_twin == pytest.approx(of_kernel, abs=2e-5)
-    expected = np.isin(np.arange(use.count), use.silent, invert=True)[:, None]
-    assert (watching.seen == expected).all()  # every number, once, at its place, in every model
-
-
-@pytest.mark.parametrize("name", USES)
-def test_noise_of_that_size_would_be_missed(name: str) -> None:
-    """Without its noise, each kernel gives another result in every model; otherwise the test above would have
-    no power."""
-    use = USES[name]
-    difference = np.abs(after(use) - after(use, np.full(len(GRID), np.inf)))
-    assert (difference.max(axis=(0, 1)) > 1e-3).all()
-
-
-@pytest.mark.parametrize("name", USES)
-def test_what_a_witness_returns_is_what_is_published(name: str) -> None:
-    use = USES[name]
-    silenced, without_noise = after(use, witness=Silencing()), after(use, np.full(len(GRID), np.inf))
-    assert silenced == pytest.approx(without_noise, abs=2e-5)
-
-
-@pytest.mark.parametrize("name", USES)
-def test_a_kernel_takes_noise_from_a_release_alone(name: str) -> None:
-    with pytest.raises(TypeError, match="inside"):
-        USES[name].kernel(start())
-
-
-def test_a_kernel_without_a_twin_gets_no_noise() -> None:
-    curator = Curator(Ledger(GRID), Streams(1, "data", "test", 0, 0))
-    with pytest.raises(TypeError, match="no plain twin"):
-        errors(curator).inside(lambda *_: None, start())  # type: ignore[arg-type]
-
-
-EPSILONS = [0.3, 4.0, 100.0]
-K = 4
-
-
-@dataclass(frozen=True)
-class Passing(Witness):
-    """A witness that publishes everything unchanged, except that a compiled kernel's sums end `offset` off the
-    grid."""
-
-    offset: float | None = None
-
-    def published(
-        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: np.ndarray
-    ) -> np.ndarray:
-        return noisy
-
-
-def drawn(shape: tuple[int, ...], epsilons: np.ndarray, witness: Witness | None) -> Release:
-    curator = Curator(Ledger(epsilons), Streams(1, "data", "test", 0, 0), witness)
-    moves = Sensitivity(1.0, 1, Neighbours.BOUNDED, "test")
-    return laplace("numbers", shape, sensitivity=moves, epsilon=epsilons, curator=curator)
-
-
-def stepped(momentum: float) -> Callable[[np.ndarray, Witness | None], np.ndarray]:
-    def step(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
-        model = start(len(epsilons))
-        descent, visits = Descent(model, momentum), visits_of_all(RATINGS, len(epsilons))
-        for _ in range(2):
-            sum_gradients(descent, visits, 0, len(RATINGS))
-            gradients = drawn((USERS, FACTORS), epsilons, witness)
-            gradients.inside(step_noisy, descent, "users", np.full(len(epsilons), 0.05), 0.1)
-        return np.concatenate([group.rows("users") for group in model.groups], axis=2)
-
-    return step
-
-
-def similarities(everywhere: bool) -> Callable[[np.ndarray, Witness | None], np.ndarray]:
-    def learn(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
-        rng, grid = np.random.default_rng(2), len(epsilons)
-        neighbours = np.array([rng.permutation(ITEMS)[:K] for _ in range(ITEMS)], np.int32)
-        own = rng.normal(0.4, 0.7, (ITEMS, K)).astype(np.float32)
-        model = neighbourhood_model(RATINGS, neighbours, own, np.full((ITEMS, grid), 3.0))
-        sampled = rng.random(len(RATINGS)) < 0.4
-        learned, rates = LearnedRatings.unclipped(RATINGS), np.full(grid, 0.1)
-        sums = drawn((ITEMS * K,), epsilons, witness)
-        sums.inside(
-            descend_noisy_similarities,
-            model,
-            learned,
-            SimilarityStep(sampled, rates, 0.05),
-            everywhere=everywhere,
-        )
-        return np.concatenate([group.rows() for group in model.groups], axis=2)
-
-    return learn
+    use.draw(use.count, curator_of(epsilons, witness)).inside(use.kernel, model, *use.arguments)
+    return table(model)
 
 
 def gram_matrices(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
     """The residuals of the models of `start`; some users' rows are clipped."""
-    release = drawn((triangle_size(ITEMS),), epsilons, witness)
+    release = numbers(triangle_size(ITEMS), curator_of(epsilons, witness))
     found = released_grams(start(len(epsilons)), RATINGS, Raters.of(RATINGS), release, 1.5)
     places, triangles = zip(*((place, gram.copy()) for place, gram in found), strict=True)
     assert places == tuple(range(len(epsilons)))
@@ -327,58 +155,68 @@ def gram_matrices(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
 
 
 def products(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
-    """Two groups of models; the second group is not full."""
+    """Groups of models; the last group is not full."""
     rng, size = np.random.default_rng(3), triangle_size(ITEMS)
     items, users = (rng.normal(centre, 0.4, (n, len(GRID))) for centre, n in ((3.5, ITEMS), (0, USERS)))
     raters, weights = Raters.of(RATINGS), rng.random(USERS)
-    release, found = drawn((size,), epsilons, witness), []
+    release, found = numbers(size, curator_of(epsilons, witness)), []
     for first in range(0, len(epsilons), AT_ONCE):
         part = slice(first, min(first + AT_ONCE, len(epsilons)))
-        released = np.empty((part.stop - part.start, size), np.float32)
-        own = items[:, part], users[:, part]
-        each = Products(RATINGS, raters, RATINGS.values, weights, *own, 0.9, part, released)
+        released, own = np.empty((part.stop - part.start, size), np.float32), (items[:, part], users[:, part])
+        each = Products(part, RATINGS, raters, RATINGS.values, weights, *own, 0.9, released)
         release.inside(release_products, each)
         found.append(each.released)
     return np.concatenate(found).T
 
 
-def of_twins(name: str) -> Callable[[np.ndarray, Witness | None], np.ndarray]:
-    return lambda epsilons, witness: after(USES[name], epsilons, witness)
-
-
-RUNS = {
-    **{name: of_twins(name) for name in ("descend_perturbed", "descend_noisy_errors")},
-    "step_noisy": stepped(0.0),
-    "step_noisy, with momentum": stepped(0.8),
-    "descend_noisy_similarities": similarities(True),
-    "descend_noisy_similarities, of a sample": similarities(False),
+Run = Callable[[np.ndarray, Witness | None], np.ndarray]
+TO_THE_BIT: dict[str, Run] = {
+    **{name: partial(used, USES[name]) for name in ("descend_perturbed", "descend_noisy_errors")},
+    "step_noisy": lambda epsilons, witness: table(descended(0.0, epsilons, witness)),
+    "step_noisy, with momentum": lambda epsilons, witness: table(descended(0.8, epsilons, witness)),
+    **{f"similarities, {name}": partial(one_step, step) for name, step in STEPS.items()},
     "release_grams": gram_matrices,
     "release_products": products,
 }
-"""(epsilons, witness): the result of a kernel that adds noise to its measured numbers."""
+"""Kernels whose twins give the same bytes: (epsilons, witness) → (…, E) the result."""
+RUNS: dict[str, Run] = {**{name: partial(used, use) for name, use in USES.items()}, **TO_THE_BIT}
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("name", RUNS)
+def test_a_twin_does_what_its_kernel_does_with_what_is_published(name: str) -> None:
+    """For two groups of models. Without noise the result is another in every model, so the comparisons have power.
+
+    Keyed noise, which no witness can choose, is included: it is published on a grid.
+    """
+    run = RUNS[name]
+    compiled, plain, without_noise = run(GRID, None), run(GRID, Passing()), run(SILENT, None)
+    assert plain == pytest.approx(compiled, rel=1e-6, abs=2e-5)
+    if name in TO_THE_BIT or "survivors" in name:
+        assert plain.tobytes() == compiled.tobytes()
+    assert run(GRID, Silencing()) == pytest.approx(without_noise, rel=1e-6, abs=2e-5)
+    if name != "similarities, plain":
+        assert (np.abs(compiled - without_noise).max(axis=tuple(range(compiled.ndim - 1))) > 1e-3).all()
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_every_number_is_measured_once_at_its_place_in_every_model(use: Use) -> None:
+    watching = Watching(use.count)
+    used(use, GRID, watching)
+    assert (watching.seen == np.isin(np.arange(use.count), use.silent, invert=True)[:, None]).all()
+
+
+def test_a_kernel_takes_noise_from_a_release_alone_and_has_a_twin() -> None:
+    with pytest.raises(TypeError, match="inside"):
+        perturb_side(start())
+    with pytest.raises(TypeError, match="no plain twin"):
+        numbers(1, curator_of(GRID, None)).inside(lambda *_: None, start())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 4.0, 100.0])
+@pytest.mark.parametrize("name", TO_THE_BIT)
 def test_a_kernel_gives_the_same_wherever_in_its_cell_a_number_lies(name: str, epsilon: float) -> None:
-    alone = np.array([epsilon])
-    found = {offset: RUNS[name](alone, Passing(offset)) for offset in (0.25, -0.25)}
-    assert found[0.25].tobytes() == found[-0.25].tobytes() == RUNS[name](alone, None).tobytes()
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_the_noise_of_that_test_is_what_a_kernel_adds(name: str) -> None:
-    """The test above would have no power if the measured numbers did not affect the result."""
-    some, others = (RUNS[name](np.array([epsilon]), None) for epsilon in (4.0, 4.1))
-    assert np.abs(some - others).max() > 1e-4
-
-
-@pytest.mark.parametrize("name", [*RUNS, "descend_survivors", "descend_survivors, of samples"])
-def test_a_twin_gives_its_kernels_bytes(name: str) -> None:
-    """For two groups of models. Keyed noise, which no witness can choose, is included: it is published on a grid."""
-    run = RUNS.get(name) or of_twins(name)
-    compiled, plain = run(GRID, None), run(GRID, Passing())
-    assert plain.tobytes() == compiled.tobytes()
+    found = {TO_THE_BIT[name](np.array([epsilon]), Passing(offset)).tobytes() for offset in (0.25, -0.25)}
+    assert found == {TO_THE_BIT[name](np.array([epsilon]), None).tobytes()}
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
@@ -396,22 +234,15 @@ def test_gram_matrices_are_the_same_however_many_are_held_at_once(
 @pytest.mark.parametrize("epsilon", [0.05, 0.7, 3.0, 40.0])
 def test_dropped_cells_leave_even_infinite_factors_alone(epsilon: float, threshold: float) -> None:
     """Rated or blank, in the kernel and in its twin: 0·∞ is no number, and would tell which cells were visited."""
-    use, found = USES["descend_survivors"], []
+    found = []
     for witness in (None, Passing()):
         model = start(2)
         for group in model.groups:
             group.rows("items")[:] = np.inf
-        curator = Curator(Ledger([epsilon, 1e-3]), Streams(1, "data", "test", 0, 0), witness)
-        use.draw(curator).inside(
-            descend_survivors,
-            model,
-            RATINGS,
-            np.arange(ITEMS, dtype=np.int32),
-            np.zeros(USERS, np.int64),
-            Sgd(0.1, 0.05, 0.8, threshold=threshold),
-        )
+        visits = RATINGS, np.arange(ITEMS, dtype=np.int32), np.zeros(USERS, np.int64)
+        release = cells(CELLS, curator_of(np.array([epsilon, 1e-3]), witness))
+        release.inside(descend_survivors, model, *visits, Sgd(0.1, 0.05, 0.8, threshold=threshold))
         found.append(model.groups[0].rows("users")[..., 0])
-    one, other = found
-    assert np.array_equal(one, other, equal_nan=True)
+    assert np.array_equal(found[0], found[1], equal_nan=True)
     untouched = np.array_equal(found[0], start(2).groups[0].rows("users")[..., 0])
     assert untouched == (threshold > 0.8)  # where no cell survives

@@ -7,7 +7,7 @@ import pytest
 
 from docs.makers.departures import unexplained, values_at
 from dpmf_cli.experiment.config import ExperimentConfig, load_config
-from dpmf_cli.papers.claims import Departure, PrintedSettings, all_papers, paper
+from dpmf_cli.papers.claims import all_papers, paper
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
@@ -36,8 +36,8 @@ MADE = ExperimentConfig.model_validate(
 def faults(*settings: dict[str, Any], departures: tuple[dict[str, Any], ...] = ()) -> list[str]:
     """The parameters that differ from print in `MADE`, if print states each of `settings` in turn."""
     said = {
-        "settings": tuple(PrintedSettings(source="table 3", configs=("ma*",), are=each) for each in settings),
-        "departures": tuple(Departure(configs=("made",), reason="why", **each) for each in departures),
+        "settings": tuple({"source": "table 3", "configs": ["ma*"], "are": each} for each in settings),
+        "departures": tuple({"configs": ["made"], "reason": "why", **each} for each in departures),
     }
     return unexplained(paper("friedman2016").model_copy(update=said), [MADE])
 
@@ -97,8 +97,8 @@ def test_a_departure_excuses_what_it_names_and_nothing_else() -> None:
 
 def test_settings_and_departures_of_nothing_are_faults() -> None:
     assert faults({"pals.factors": 3}) == ["table 3: pals.factors matches no entry of ma*"]
-    met = {"key": "isgd.factors", "printed": 3, "shipped": 3}
-    assert faults({"isgd.factors": 3}, departures=(met,)) == [
+    met = ({"key": "isgd.factors", "printed": 3, "shipped": 3},)
+    assert faults({"isgd.factors": 3}, departures=met) == [
         "made: isgd.factors: a departure that excuses nothing"
     ]
     with pytest.raises(ValueError, match="is no path"):

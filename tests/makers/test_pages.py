@@ -105,7 +105,7 @@ def test_a_file_of_the_results_is_shown_where_it_is(tmp_path: Path) -> None:
     assert with_tables(page, results=tmp_path) == "<!-- results/times.md -->\n\nnew\n\n<!-- end -->\n"
 
 
-def test_results_that_are_not_there_leave_a_page_as_it_stands(
+def test_only_what_needs_results_is_left_as_it_stands_without_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "page.md"
@@ -113,18 +113,7 @@ def test_results_that_are_not_there_leave_a_page_as_it_stands(
     main(page, tmp_path / "results")
     printed = capsys.readouterr()
     assert printed.out == page.read_text()
-    assert "output left as it was: dpmf crossings configs/quickstart.yaml" in printed.err
-    page.write_text("<!-- aims of frontier_ml1m -->\nold\n<!-- end -->\n")
-    main(page, tmp_path / "results")
-    printed = capsys.readouterr()
-    assert printed.out == page.read_text()
-    assert "aims left as they were: " in printed.err
-
-
-def test_commands_that_read_no_results_are_run_too(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = tmp_path / "page.md"
+    assert "output left as it was: dpmf crossings" in printed.err
     page.write_text("<!-- output of dpmf configs neera2020 --small -->\nold\n<!-- end -->\n")
     main(page, tmp_path / "results")
     assert capsys.readouterr().out.splitlines()[1:-1] == ["", *named("neera2020", "--small"), ""]
@@ -141,8 +130,3 @@ def test_configs_are_named_by_paper_and_size() -> None:
         assert named(key) == found.configs == (*named(key, "--no-large"), *named(key, "--large"))
         assert named(key, "--large") == tuple(name for name in found.configs if name in found.large)
         assert named(key, "--small") == found.small
-    assert named("mcsherry2009", "--large") == (
-        "mcsherry_netflix",
-        "mcsherry_synthetic_ml10m",
-        "mcsherry_synthetic_netflix",
-    )

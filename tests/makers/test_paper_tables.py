@@ -8,6 +8,7 @@ from docs.makers.paper_tables import KINDS, SHOWN, Records, expected_text
 from dpmf_cli.papers.claims import all_papers, paper
 from dpmf_cli.papers.record import Explored, Printed, Proved, Record, Tried, path_of, read_record
 from dpmf_cli.report.leaders import shipped
+from tests.papers.explored import explored
 
 RECORDS = Path(__file__).resolve().parents[2] / "docs" / "papers" / "explored"
 
@@ -31,34 +32,23 @@ def of_neera(explored: Explored, **theorems: Proved) -> dict[str, Record]:
 
 
 def made(*tried: Tried) -> Explored:
-    printed = {
-        name: Printed(printed=1.0, tolerance=0.1, ratio=False) for name in ("near", "far", "in a setting")
-    }
-    return Explored(
-        title="MovieLens 100K",
-        checksum="",
-        partition=10,
-        folds=2,
-        runs=1,
-        seed=3,
-        configs=(),
-        open={"choice": ("first", "second")},
-        printed=printed,
-        tried=tried,
-        measured={"completely-hides": "by a figure"},
+    cell = Printed(printed=1.0, tolerance=0.1, ratio=False)
+    return explored(lambda *_: ()).model_copy(
+        update={
+            "open": {"choice": ("first", "second")},
+            "printed": dict.fromkeys(("near", "far", "in a setting"), cell),
+            "tried": tried,
+            "measured": {"completely-hides": "by a figure"},
+        }
     )
 
 
-FIRST = Tried(
-    setting=(0,),
-    claims={"mixture-helps": ((True,), (True,)), "completely-hides": ((False,), (False,))},
-    cells={"near": (1.05, 0.95), "far": (1.05, 1.2), "in a setting": (None, 1.0)},
+CLAIMS = {"mixture-helps": ((True,), (True,)), "completely-hides": ((False,), (False,))}
+CELLS = (
+    {"near": (1.05, 0.95), "far": (1.05, 1.2), "in a setting": (None, 1.0)},
+    {"near": (1.0, 1.0), "far": (1.2, 1.05), "in a setting": (1.0, 1.0)},
 )
-SECOND = Tried(
-    setting=(1,),
-    claims={"mixture-helps": ((True,), (True,)), "completely-hides": ((False,), (False,))},
-    cells={"near": (1.0, 1.0), "far": (1.2, 1.05), "in a setting": (1.0, 1.0)},
-)
+FIRST, SECOND = (Tried(setting=(at,), claims=CLAIMS, cells=cells) for at, cells in enumerate(CELLS))
 
 
 def test_every_claim_of_every_paper_has_a_verdict() -> None:

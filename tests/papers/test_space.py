@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from dpmf_cli.datasets import catalog
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.config.paths import ConfigPath, with_values
 from dpmf_cli.papers.claims import paper
-from dpmf_cli.papers.space import Choice, Space, Value, explored, halves, space, space_of
+from dpmf_cli.papers.space import Space, Value, explored, halves, space, space_of
 from dpmf_cli.studies.explore import shipped, with_settings
 from tests.committed import ROOT
 from tests.configs import SHIPPED
@@ -23,15 +22,9 @@ CONFIGS = SHIPPED[0].parent
 
 
 def made(*sizes: int) -> Space:
-    return Space.model_validate(
-        {
-            "data": {},
-            "open": [
-                {"name": str(at), "what": "", "values": [{"name": str(v), "why": ""} for v in range(size)]}
-                for at, size in enumerate(sizes)
-            ],
-        }
-    )
+    choices = [[{"name": str(value), "why": ""} for value in range(size)] for size in sizes]
+    named = [{"name": str(at), "what": "", "values": values} for at, values in enumerate(choices)]
+    return Space.model_validate({"data": {}, "open": named})
 
 
 def test_a_small_space_is_run_whole_and_a_large_one_is_sampled_evenly() -> None:
@@ -59,13 +52,8 @@ def test_a_space_that_cannot_be_read_is_named_by_its_file() -> None:
     with pytest.raises(DpmfError, match=r'^here/x\.yaml: .*did you mean "open"'):
         space_of({**data, "opne": []}, "here/x.yaml")
     assert Path(space("wang2017").file).name == "wang2017.yaml"
-    wrong = {"set": {"psgd.learning_rate": -1}}
-    broken = {
-        **data,
-        "open": [
-            {**choice, "values": [{**each, **wrong} for each in choice["values"]]} for choice in data["open"]
-        ],
-    }
+    broken = made(2, 3).model_dump()
+    broken["open"][0]["values"][0]["set"] = {"psgd.learning_rate": -1}
     config = load_config(CONFIGS / "ml100k_bounded.yaml")
     with pytest.raises(
         DpmfError, match=r"^here/x\.yaml: .*: makes config ml100k_bounded invalid: .*learning_rate"
@@ -126,81 +114,62 @@ def test_every_path_means_an_entry_and_every_value_makes_a_config(key: str) -> N
 
 SPACE = space("wang2017")
 METHODS = {
-    "dpsgd_pnbm": "DPSGD-PNBM, η as listed",
-    "dpps_pnbm": "DPPS-PNBM, η₁ as listed",
-    "psgd": "DPSGD-MF, η as listed",
-    "dpps_mf": "DPPS-MF, η₁ as listed",
+    "dpsgd_pnbm": ("fig1", "DPSGD-PNBM, η as listed"),
+    "dpps_pnbm": ("fig2", "DPPS-PNBM, η₁ as listed"),
+    "psgd": ("fig1", "DPSGD-MF, η as listed"),
+    "dpps_mf": ("fig2", "DPPS-MF, η₁ as listed"),
 }
-"""The label of the curve of a varied method, by its key."""
-
+"""By the key of a varied method: its figure, and the label of its varied curve."""
 
 UNIFORM = {"distribution": "uniform", "scale": 1.0}
-
-
-def choices_of(method: str) -> Iterator[Choice]:
-    """The choices that are open for one method."""
-    for choice in SPACE.open:
-        paths = [ConfigPath.of(path) for value in choice.values for path in value.set]
-        if any(path.algorithms == {method} for path in paths):
-            yield choice
+BY_HAND: dict[str, list[dict[str, Any]]] = {
+    "dpsgd_pnbm": [
+        {"initial_similarity": 0.1, "iterations": 1, "learning_rate": 0.1, "floor": 15},
+        {"initial_similarity": 0.05, "iterations": 3, "learning_rate": 0.02, "floor": 15},
+    ],
+    "dpps_pnbm": [
+        {"initial_rate": 4, "temperature": 0.001, "iterations": 10},
+        {"initial_rate": 4000, "temperature": 1e-6, "iterations": 10},
+        {"initial_rate": 8e-6, "temperature": 0.001, "initial_similarity": 5e-4},
+    ],
+    "psgd": [
+        {"learning_rate": 0.01, "epochs": 50, "initial_factors": UNIFORM},
+        {"learning_rate": 0.03, "epochs": 10},
+    ],
+    "dpps_mf": [
+        {"initial_rate": 3, "regularization": 10, "iterations": 300},
+        {"initial_rate": 30, "regularization": 10, "iterations": 300},
+    ],
+}
+"""What was found by hand, and is tried in addition to the sample."""
 
 
 def of_method(value: Value, method: str) -> dict[str, Any]:
     """The parameters of a method that a value sets, by the keys after its entry."""
-    return {
-        path.keys: to
-        for text, to in value.set.items()
-        if (path := ConfigPath.of(text)).algorithms == {method}
-    }
+    paths = {ConfigPath.of(text): to for text, to in value.set.items()}
+    return {path.keys: to for path, to in paths.items() if path.algorithms == {method}}
 
 
-def test_every_method_is_tried_with_as_many_parameters() -> None:
-    tried = {method: [len(choice.values) for choice in choices_of(method)] for method in METHODS}
-    assert tried["psgd"] == [3, 3, 3, 3, 2, 6]
-    assert all(each == tried["psgd"] for each in tried.values())
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_is_tried_with_as_many_parameters_all_different(method: str) -> None:
+    chosen = [[of_method(value, method) for value in choice.values] for choice in SPACE.open]
+    chosen = [values for values in chosen if any(values)]
+    assert [len(values) for values in chosen] == [3, 3, 3, 3, 2, 6]
+    assert all(len({str(value) for value in values}) == len(values) for values in chosen)
     for on in SPACE.data.values():  # a sample has each value as often as the other values of its choice
-        assert (on.settings - 1) % math.lcm(*tried["psgd"]) == 0
+        assert (on.settings - 1) % math.lcm(3, 2, 6) == 0
 
 
-def test_no_two_values_of_a_choice_are_the_same_for_a_method() -> None:
-    for method in METHODS:
-        for choice in choices_of(method):
-            made = [str(of_method(value, method)) for value in choice.values]
-            assert len(set(made)) == len(made), choice.name
-
-
-def tried(method: str) -> list[dict[str, Any]]:
-    """For each setting that is tried in addition to the sample: the parameters of the varied curve of a method."""
-    figure = {"dpsgd_pnbm": "fig1", "psgd": "fig1"}.get(method, "fig2")
+@pytest.mark.parametrize("method", METHODS)
+def test_what_was_found_by_hand_is_tried(method: str) -> None:
+    figure, label = METHODS[method]
     config = load_config(ROOT / "configs" / f"wang_{figure}_ml100k.yaml")
-    found = []
+    tried = []
     for setting in SPACE.settings(1)[1:]:
         chosen = (choice.values[at] for choice, at in zip(SPACE.open, setting, strict=True))
         data, _ = with_values(config, {path: to for value in chosen for path, to in value.set.items()})
-        found += [each for each in data["algorithms"] if each["label"] == METHODS[method]]
-    return found
-
-
-@pytest.mark.parametrize(
-    ("method", "by_hand"),
-    [
-        ("dpsgd_pnbm", {"initial_similarity": 0.1, "iterations": 1, "learning_rate": 0.1, "floor": 15}),
-        ("dpsgd_pnbm", {"initial_similarity": 0.05, "iterations": 3, "learning_rate": 0.02, "floor": 15}),
-        ("dpps_pnbm", {"initial_rate": 4, "temperature": 0.001, "iterations": 10}),
-        ("dpps_pnbm", {"initial_rate": 4000, "temperature": 1e-6, "iterations": 10}),
-        ("dpps_pnbm", {"initial_rate": 8e-6, "temperature": 0.001, "initial_similarity": 5e-4}),
-        ("psgd", {"learning_rate": 0.01, "epochs": 50, "initial_factors": UNIFORM}),
-        ("psgd", {"learning_rate": 0.03, "epochs": 10}),
-        ("dpps_mf", {"initial_rate": 3, "regularization": 10, "iterations": 300}),
-        ("dpps_mf", {"initial_rate": 30, "regularization": 10, "iterations": 300}),
-    ],
-)
-def test_what_was_found_by_hand_is_tried(method: str, by_hand: dict[str, Any]) -> None:
-    assert any(by_hand.items() <= each.items() for each in tried(method))
-
-
-def test_as_many_settings_found_by_hand_are_of_every_method() -> None:
-    for method in METHODS:
-        made = [{key: to for key, to in each.items() if key != "label"} for each in tried(method)]
-        assert len(made) == 3
-        assert all(one != other for one, other in combinations(made, 2))
+        tried += [each for each in data["algorithms"] if each["label"] == label]
+    assert len(tried) == 3
+    assert all(one != other for one, other in combinations(tried, 2))
+    for by_hand in BY_HAND[method]:
+        assert any(by_hand.items() <= each.items() for each in tried)

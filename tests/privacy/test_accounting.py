@@ -4,6 +4,8 @@ The ledger refuses overspending and keeps claimed and provable ε apart.
 """
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from dpmf_cli.privacy.sensitivity import Sensitivity
 
 L2 = Sensitivity(2.0, 2, Neighbours.UNBOUNDED, "test")
 L1 = Sensitivity(1.0, 1, Neighbours.UNBOUNDED, "test")
+HALF = Sensitivity(1.0, 2, Neighbours.UNBOUNDED, "too small")
 DELTA = 1e-6
 
 
@@ -35,119 +38,93 @@ def test_mu_and_epsilon_are_each_others_inverse(epsilon: float) -> None:
     assert epsilon_of_mu(0.0, DELTA) == 0.0
 
 
-def test_steps_compose_by_the_squares_of_mu() -> None:
-    ledger = Ledger([100.0], Mode.CORRECTED, DELTA)
-    ledger.spend_gaussian("a", L2, np.array([0.6]))
-    ledger.spend_gaussian("b", L2, np.array([0.8]))
-    assert ledger.provable == pytest.approx([epsilon_of_mu(1.0, DELTA)])
-    assert ledger.claimed == pytest.approx(ledger.provable)
-    assert ledger.provable[0] < sum(entry.provable[0] for entry in ledger.entries)
-    record = ledger.entries[0].record()
-    assert (record["mu"], record["norm"]) == ([0.6], "L2")
+def pure(claimed: float, provable: float | None = None) -> Callable[[Ledger], object]:
+    proved = None if provable is None else np.array([provable])
+    return lambda ledger: ledger.spend("pure", "Laplace", L1, np.array([claimed]), proved)
 
 
-def test_noise_scaled_to_half_of_the_sensitivity_proves_twice_the_mu() -> None:
-    half = Sensitivity(1.0, 2, Neighbours.UNBOUNDED, "too small")
-    ledger = Ledger([100.0], Mode.PUBLISHED, DELTA)
-    ledger.spend_gaussian("a", L2, np.array([0.5]), calibrated_to=half)
-    assert ledger.provable == pytest.approx([epsilon_of_mu(1.0, DELTA)])
-    assert ledger.claimed == pytest.approx([epsilon_of_mu(0.5, DELTA)])
-    strict = Ledger([epsilon_of_mu(0.5, DELTA)], Mode.CORRECTED, DELTA)
-    with pytest.raises(OverspentError, match="provably"):
-        strict.spend_gaussian("a", L2, np.array([0.5]), calibrated_to=half)
+def gaussian(theta: float, claimed: float | None = None, **more: Any) -> Callable[[Ledger], object]:
+    charged = None if claimed is None else np.array([claimed])
+    return lambda ledger: ledger.spend("noise", "Gaussian", L2, charged, theta=np.array([theta]), **more)
 
 
-def test_what_a_publication_charges_is_added_up_and_what_is_provable_is_composed() -> None:
-    ledger = Ledger([10.0], Mode.PUBLISHED, DELTA)
-    for step in ("a", "b"):
-        ledger.spend_gaussian(step, L2, np.array([0.5]), claimed=np.array([3.0]))
-    assert ledger.claimed.tolist() == [6.0]
-    assert ledger.provable == pytest.approx([epsilon_of_mu(math.sqrt(0.5), DELTA)])
+def of(mu: float) -> float:
+    return epsilon_of_mu(mu, DELTA)
 
 
-def test_pure_and_gaussian_steps_add_up() -> None:
-    ledger = Ledger([100.0], Mode.CORRECTED, DELTA)
-    ledger.spend("pure", "Laplace", L1, np.array([0.25]))
-    ledger.spend_gaussian("noise", L2, np.array([1.0]))
-    assert ledger.provable == pytest.approx([0.25 + epsilon_of_mu(1.0, DELTA)])
+Steps = list[Callable[[Ledger], object]]
+
+SPENT: dict[str, tuple[Steps, float, float]] = {
+    "pure steps add up": ([pure(0.3), pure(0.7)], 1.0, 1.0),
+    "a publication's claim is not what can be proved": ([pure(1.0, math.inf)], 1.0, math.inf),
+    "squares of μ add up": ([gaussian(0.6), gaussian(0.8)], of(1), of(1)),
+    "what is charged adds up, what is provable composes": ([gaussian(0.5, 3.0)] * 2, 6.0, of(math.sqrt(0.5))),
+    "pure and Gaussian steps add up": ([pure(0.25), gaussian(1.0)], 0.25 + of(1), 0.25 + of(1)),
+    "noise for half of the move": ([gaussian(0.5, calibrated_to=HALF)], of(0.5), of(1)),
+    "nothing charged, nothing proved": ([lambda ledger: ledger.charge_nothing("a look", L1)], 0.0, math.inf),
+}
 
 
-def test_a_composition_over_the_budget_enters_nothing() -> None:
-    ledger = Ledger([epsilon_of_mu(1.0, DELTA)], Mode.CORRECTED, DELTA)
-    ledger.spend_gaussian("a", L2, np.array([0.6]))
-    with pytest.raises(OverspentError, match="b: would spend"):
-        ledger.spend_gaussian("b", L2, np.array([0.81]))
-    ledger.spend_gaussian("b", L2, np.array([0.8]))
-    assert [entry.step for entry in ledger.entries] == ["a", "b"]
+@pytest.mark.parametrize("name", SPENT)
+def test_what_steps_cost_and_where_the_ledger_refuses_them(name: str) -> None:
+    """The last step is refused, and leaves nothing, if the claims or, corrected, the proofs exceed the budget."""
+    steps, claimed, provable = SPENT[name]
+    ledger = Ledger([claimed], delta=DELTA)
+    for step in steps:
+        step(ledger)
+    assert ledger.claimed == pytest.approx([claimed])
+    assert ledger.provable == pytest.approx([provable])
+    budget = min(provable, 1e9)
+    for mode, limit in ((Mode.PUBLISHED, claimed), (Mode.CORRECTED, max(claimed, budget))):
+        if limit == 0:
+            continue
+        tight = Ledger([0.999 * limit], mode, DELTA)
+        for step in steps[:-1]:
+            step(tight)
+        with pytest.raises(OverspentError, match="would spend"):
+            steps[-1](tight)
+        assert len(tight.entries) == len(steps) - 1
 
 
-def test_gaussian_noise_needs_a_delta() -> None:
-    with pytest.raises(OverspentError, match="needs a δ"):
-        Ledger([1.0]).spend_gaussian("a", L2, np.array([0.1]))
-
-
-def test_what_nobody_charges_for_proves_nothing() -> None:
-    ledger = Ledger([1.0, math.inf])
-    ledger.charge_nothing("a look at the data", L1)
-    assert ledger.claimed.tolist() == [0.0, 0.0]
-    assert ledger.provable.tolist() == [math.inf, math.inf]
-    with pytest.raises(OverspentError, match="provably"):
-        Ledger([1.0], Mode.CORRECTED).charge_nothing("a look at the data", L1)
-
-
-BOUNDED = Sensitivity(1.0, 1, Neighbours.BOUNDED, "test")
-UNBOUNDED = Sensitivity(1.0, 1, Neighbours.UNBOUNDED, "test")
-
-
-def test_steps_add_up() -> None:
-    ledger = Ledger([1.0, 2.0])
-    assert ledger.provable.tolist() == [0.0, 0.0]
-    ledger.spend("a", "Laplace", BOUNDED, 0.3 * ledger.limit)
-    ledger.spend("b", "Laplace", BOUNDED, 0.7 * ledger.limit)
-    assert ledger.claimed == pytest.approx([1.0, 2.0])
-    assert ledger.provable == pytest.approx([1.0, 2.0])
+def test_a_record_tells_claimed_from_provable() -> None:
+    ledger = Ledger([9.0], delta=DELTA)
+    for step in (pure(1.0, math.inf), gaussian(0.6)):
+        step(ledger)
+    one, other = (entry.record() for entry in ledger.entries)
+    assert (one["claimed"], one["provable"], one["calibrated_to"]) == ([1.0], [math.inf], 1.0)
+    assert (other["mu"], other["norm"]) == ([0.6], "L2")
 
 
 def test_overspending_any_epsilon_of_the_grid_raises_and_enters_nothing() -> None:
     ledger = Ledger([1.0, 2.0])
-    ledger.spend("a", "Laplace", BOUNDED, np.array([0.9, 0.9]))
-    with pytest.raises(OverspentError, match=r"b: would spend ε = 1.1 of 1"):
-        ledger.spend("b", "Laplace", BOUNDED, np.array([0.2, 0.2]))
+    assert ledger.provable.tolist() == [0.0, 0.0]
+    pure(0.9)(ledger)
+    with pytest.raises(OverspentError, match=r"pure: would spend ε = 1.1 of 1"):
+        pure(0.2)(ledger)
     assert len(ledger.entries) == 1
 
 
 def test_many_fractions_that_sum_to_one_are_not_overspending() -> None:
     ledger = Ledger([0.1, 0.7, 3.0])  # of the last two, the sum of floats is more than the whole
     for step in range(10_000):
-        ledger.spend(f"step {step}", "Laplace", BOUNDED, ledger.limit / 10_000)
+        ledger.spend(f"step {step}", "Laplace", L1, ledger.limit / 10_000)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, -0.1, np.nan])
-def test_a_step_must_cost_something(epsilon: float) -> None:
-    with pytest.raises(OverspentError, match="positive"):
-        Ledger([1.0]).spend("a", "Laplace", BOUNDED, np.array([epsilon]))
+BOUNDED = Sensitivity(1.0, 1, Neighbours.BOUNDED, "test")
 
 
-def test_neighbours_of_different_kinds_do_not_add_up() -> None:
-    ledger = Ledger([1.0])
-    ledger.spend("a", "Laplace", BOUNDED, np.array([0.5]))
-    with pytest.raises(OverspentError, match="neighbours"):
-        ledger.spend("b", "Laplace", UNBOUNDED, np.array([0.5]))
-
-
-def test_claimed_is_not_provable() -> None:
-    ledger = Ledger([1.0])
-    ledger.spend("a", "Laplace", BOUNDED, np.array([1.0]), provable=np.array([np.inf]))
-    assert ledger.claimed.tolist() == [1.0]
-    assert ledger.provable.tolist() == [np.inf]
-    record = ledger.entries[0].record()
-    assert (record["claimed"], record["provable"], record["calibrated_to"]) == ([1.0], [np.inf], 1.0)
-
-
-def test_in_corrected_mode_what_can_be_proved_is_bounded_too() -> None:
-    claimed, provable = np.array([1.0]), np.array([1.25])
-    published = Ledger([1.0])
-    published.spend("a", "Laplace", BOUNDED, claimed, provable)
-    assert published.provable.tolist() == [1.25]
-    with pytest.raises(OverspentError, match=r"a, provably: would spend ε = 1.25 of 1"):
-        Ledger([1.0], Mode.CORRECTED).spend("a", "Laplace", BOUNDED, claimed, provable)
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        ([pure(0.0)], "positive"),
+        ([pure(math.nan)], "positive"),
+        ([gaussian(0.1)], "needs a δ"),
+        ([pure(0.1), lambda ledger: ledger.spend("b", "Laplace", BOUNDED, np.ones(1))], "neighbours"),
+    ],
+)
+def test_a_step_that_makes_no_sense_is_refused(steps: list[Callable[[Ledger], object]], message: str) -> None:
+    ledger = Ledger([1e3])
+    for step in steps[:-1]:
+        step(ledger)
+    with pytest.raises(OverspentError, match=message):
+        steps[-1](ledger)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate
 
 from dpmf_cli.core.ratings import Scale
 from dpmf_cli.privacy.grid import MARGIN
@@ -15,7 +15,6 @@ from dpmf_cli.privacy.local_mechanisms import (
     Piecewise,
     RandomisedResponse,
     UnaryEncoding,
-    bounded_laplace_scales,
     mechanism_on,
 )
 
@@ -61,13 +60,6 @@ def test_bounded_laplace_density_is_normalised_and_is_the_law_of_what_is_sent(
     assert [up_to(x) for x in quantiles] == pytest.approx(uniforms, abs=steepest * step / 2)
     mean = integrate.quad(lambda x: x * density(x), 0, 1, points=[value])[0]
     assert BoundedLaplace().expected(np.array([value]), np.array([epsilon])) == pytest.approx(mean, abs=1e-9)
-
-
-def test_bounded_laplace_is_the_listing_that_draws_again() -> None:
-    rng = np.random.default_rng(3)
-    drawn = 0.2 + rng.laplace(0, 1 / 1.5, 400_000)
-    kept = drawn[(drawn >= 0) & (drawn <= 1)][:DRAWS]
-    assert stats.ks_2samp(kept, sent(BoundedLaplace(), 0.2, np.array([1.5]))[:, 0]).pvalue > LEVEL
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
@@ -122,28 +114,14 @@ def test_no_message_tells_more_than_epsilon_in_the_arithmetic_of_floats(
     assert 0.98 * epsilon < loss < epsilon * (1 + MARGIN)
 
 
-def widest_loss(b: float, sensitivity: float) -> float:
-    """The largest log ratio of bounded Laplace over outputs and pairs of inputs at most `sensitivity` apart."""
+@pytest.mark.parametrize("width", [0.25, 0.5, 1.0])
+def test_the_scale_of_bounded_laplace_is_enough_only_for_the_full_width(width: float) -> None:
+    """The largest log ratio over outputs and inputs that are Δ = `width` apart, with b = Δ/ε at ε = 1."""
     x = np.linspace(0, 1, 101)
-    logs = np.log([bounded_laplace_density(x, value, b) for value in x])
-    apart = np.abs(x[:, None] - x) <= sensitivity + 1e-12
-    return float(np.max(np.where(apart[:, :, None], logs[:, None] - logs[None], -np.inf)))
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
-@pytest.mark.parametrize("sensitivity", [0.25, 0.5, 1.0])
-def test_the_scale_meets_epsilon_for_any_sensitivity(epsilon: float, sensitivity: float) -> None:
-    b = float(bounded_laplace_scales(np.array([epsilon]), sensitivity)[0])
-    assert widest_loss(b, sensitivity) == pytest.approx(epsilon, rel=1e-6)
-
-
-def test_the_naive_scale_for_less_than_the_width_spends_more() -> None:
-    """b = Δ/ε: what the fixed point of Holohan et al. 2018 is for."""
-    assert widest_loss(0.25, 0.25) > 1.2
-    assert widest_loss(0.5, 0.5) > 1.2
-    for impossible in (0.0, 1.5):
-        with pytest.raises(ValueError, match="width 1"):
-            bounded_laplace_scales(np.ones(1), impossible)
+    logs = np.log([bounded_laplace_density(x, value, width) for value in x])
+    apart = np.abs(x[:, None] - x) <= width + 1e-12
+    worst = np.max(np.where(apart[:, :, None], logs[:, None] - logs[None], -np.inf))
+    assert worst == pytest.approx(1) if width == 1 else worst > 1.2
 
 
 @pytest.mark.parametrize("value", [0.0, 0.25, 0.6, 1.0])
@@ -157,21 +135,6 @@ def test_messages_have_the_mean_that_they_are_said_to_have(mechanism: LocalMecha
         assert mechanism.expected(np.array([value]), EPSILONS)[0] == pytest.approx(value)
 
 
-@pytest.mark.parametrize("mechanism", [BoundedLaplace(), ClampedLaplace(), RandomisedResponse(5)], ids=name)
-def test_debiased_messages_are_unbiased_at_the_ends_and_the_middle(mechanism: LocalMechanism) -> None:
-    epsilons = np.array([1.0, 3.0])
-    slope = mechanism.slope(epsilons)
-    for value in (0.0, 0.5, 1.0):
-        raw = sent(mechanism, value, epsilons, 11)
-        debiased = 0.5 + (raw - 0.5) / slope
-        deviation = debiased.std(axis=0) / np.sqrt(DRAWS)
-        assert (np.abs(debiased.mean(axis=0) - value) < 4.5 * deviation).all()
-        if value != 0.5:  # power: without the correction, or with a slope 5 % off, the same test fails
-            for wrong in (raw, 0.5 + (debiased - 0.5) / 1.05):
-                scale = wrong.std(axis=0) / np.sqrt(DRAWS)
-                assert (np.abs(wrong.mean(axis=0) - value) > 4.5 * scale).all()
-
-
 @pytest.mark.parametrize(
     ("mechanism", "largest"), [(BoundedLaplace(), 0.1), (ClampedLaplace(), 0.032)], ids=str
 )
@@ -180,13 +143,6 @@ def test_between_them_a_bias_remains(mechanism: LocalMechanism, largest: float) 
     debiased = 0.5 + (mechanism.expected(values, epsilons) - 0.5) / mechanism.slope(epsilons)
     bias = np.abs(debiased - values[:, None])
     assert 0.9 * largest < bias.max() <= largest
-
-
-@pytest.mark.parametrize("mechanism", ALL, ids=name)
-def test_the_message_for_an_epsilon_does_not_depend_on_the_grid(mechanism: LocalMechanism) -> None:
-    together = sent(mechanism, 0.4, EPSILONS)
-    for index, epsilon in enumerate(EPSILONS):
-        assert np.array_equal(sent(mechanism, 0.4, np.array([epsilon]))[:, 0], together[:, index])
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=name)

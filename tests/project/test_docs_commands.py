@@ -38,9 +38,9 @@ class Block:
     text: str
     line: int
 
-    @property
-    def file(self) -> str | None:
-        return next((word.removeprefix("file=") for word in self.words if word.startswith("file=")), None)
+    def said(self, name: str) -> str | None:
+        """What a word of the fence gives: "exit=2" gives "2" for "exit"."""
+        return next((word.partition("=")[2] for word in self.words if word.startswith(f"{name}=")), None)
 
     @property
     def runs(self) -> bool:
@@ -53,10 +53,6 @@ class Block:
             return []
         lines = self.text.replace("\\\n", " ").splitlines()
         return [line for line in lines if line.startswith(("dpmf ", "make "))]
-
-    @property
-    def expected(self) -> int:
-        return next((int(word.removeprefix("exit=")) for word in self.words if word.startswith("exit=")), 0)
 
 
 def blocks(page: Path) -> list[Block]:
@@ -105,8 +101,8 @@ def test_commands_of_a_page(page: Path, copy: tuple[Path, dict[str, str]]) -> No
     folder, environment = copy
     printed, found = "", blocks(page)
     for block in found:
-        if block.file:
-            (folder / block.file).write_text(block.text)
+        if file := block.said("file"):
+            (folder / file).write_text(block.text)
         if not block.runs:
             continue
         done = subprocess.run(
@@ -119,7 +115,7 @@ def test_commands_of_a_page(page: Path, copy: tuple[Path, dict[str, str]]) -> No
             check=False,
             preexec_fn=one_core,
         )
-        assert done.returncode == block.expected, f"{page.name}:{block.line}\n{done.stderr}"
+        assert done.returncode == int(block.said("exit") or 0), f"{page.name}:{block.line}\n{done.stderr}"
         assert "Traceback" not in done.stderr
         printed += done.stdout + done.stderr
     for line in (line for block in found if not block.words for line in block.text.splitlines()):
@@ -135,7 +131,9 @@ def one_core() -> None:
 def test_every_block_says_what_it_is(page: Path) -> None:
     """A misspelt mark would silently leave a command untested."""
     for block in blocks(page):
-        assert set(block.words[1:]) <= {"run", "exit=2", f"file={block.file}"}, f"{page.name}:{block.line}"
+        assert set(block.words[1:]) <= {"run", "exit=2", f"file={block.said('file')}"}, (
+            f"{page.name}:{block.line}"
+        )
 
 
 def check_command(line: str) -> None:

@@ -22,88 +22,49 @@ def loaded(name: str) -> ModuleType:
 HOOKS = loaded("hooks")
 
 
+PAPER = "docs/papers/zhang2018.md"
+
+
 @pytest.mark.parametrize(
-    ("page", "uri", "line", "becomes"),
+    ("page", "line", "becomes"),
+    [
+        ("README.md", "[a](docs/statistics.md#ranking) `[c](docs/x.md)`", "[a](statistics.md#ranking) `[c](docs/x.md)`"),
+        ("results/README.md", "[a](../docs/privacy.md)", "[a](../privacy.md)"),
+        (PAPER, "[a](../../CONTRIBUTING.md)", "[a](../CONTRIBUTING.md)"),
+        (PAPER, "![a](explored/x.png)", "![a](explored/x.png)"),
+        (PAPER, "[a](https://example.org/x.md) [b](#c)", "[a](https://example.org/x.md) [b](#c)"),
+        ("docs/operations.md", "<!-- claims of neera2020 -->", ""),
+        ("docs/operations.md", "<!-- ::: dpmf_cli.fit -->", "::: dpmf_cli.fit"),
+    ],
+)  # fmt: skip
+def test_links_are_mapped_from_the_repository_to_the_site(page: str, line: str, becomes: str) -> None:
+    uri = PurePosixPath(page.removeprefix("docs/"))
+    assert list(HOOKS.lines_of_site([line], PurePosixPath(page), uri)) == [becomes]
+
+
+@pytest.mark.parametrize(
+    ("page", "becomes"),
     [
         (
-            "README.md",
-            "README.md",
-            "[a](docs/statistics.md#ranking) `[c](docs/design.md)`",
-            "[a](statistics.md#ranking) `[c](docs/design.md)`",
+            "```sh run exit=2\n[a](docs/operations.md)\n\n  two\n- three\n```\n```yaml file=mine.yaml\n```",
+            '```sh\n[a](docs/operations.md)\n\n  two\n- three\n```\n```yaml title="mine.yaml"\n```',
         ),
-        ("results/README.md", "results/README.md", "[a](../docs/privacy.md)", "[a](../privacy.md)"),
         (
-            "docs/papers/zhang2018.md",
-            "papers/zhang2018.md",
-            "[a](../../CONTRIBUTING.md)",
-            "[a](../CONTRIBUTING.md)",
+            "1. one\n\n   ```python\n   x\n     y\n   ```\n\n   more\n2. two\n   lines\n3. three",
+            "1. one\n\n    ```python\n    x\n      y\n    ```\n\n    more\n\n2. two\n    lines\n3. three",
         ),
-        ("docs/papers/zhang2018.md", "papers/zhang2018.md", "![a](explored/x.png)", "![a](explored/x.png)"),
-        (
-            "docs/operations.md",
-            "operations.md",
-            "[a](https://example.org/x.md) [b](#c)",
-            "[a](https://example.org/x.md) [b](#c)",
-        ),
-        ("docs/operations.md", "operations.md", "<!-- claims of neera2020 -->", ""),
-        ("docs/operations.md", "operations.md", "<!-- ::: dpmf_cli.fit -->", "::: dpmf_cli.fit"),
     ],
 )
-def test_links_are_mapped_from_the_repository_to_the_site(
-    page: str, uri: str, line: str, becomes: str
+def test_blocks_lose_the_marks_of_tests_and_items_of_lists_are_indented_by_four(
+    page: str, becomes: str
 ) -> None:
-    assert list(HOOKS.lines_of_site([line], PurePosixPath(page), PurePosixPath(uri))) == [becomes]
-
-
-def test_blocks_keep_their_text_and_lose_the_marks_of_tests() -> None:
-    page = [
-        "```sh run exit=2",
-        "[a](docs/operations.md)",
-        "",
-        "  two",
-        "- three",
-        "```",
-        "```yaml file=mine.yaml",
-        "```",
-    ]
-    made = list(HOOKS.lines_of_site(page, PurePosixPath("README.md"), PurePosixPath("README.md")))
-    assert made == ["```sh", *page[1:6], '```yaml title="mine.yaml"', "```"]
-
-
-def test_items_of_lists_are_indented_by_four_and_end_where_the_next_begins() -> None:
-    page = [
-        "1. one",
-        "",
-        "   ```python",
-        "   x",
-        "     y",
-        "   ```",
-        "",
-        "   more",
-        "2. two",
-        "   lines",
-        "3. three",
-    ]
-    made = list(HOOKS.lines_of_site(page, PurePosixPath("x.md"), PurePosixPath("x.md")))
-    assert made == [
-        *("1. one", "", "    ```python", "    x", "      y", "    ```", "", "    more", ""),
-        *("2. two", "    lines", "3. three"),
-    ]
+    path = PurePosixPath("README.md")
+    assert list(HOOKS.lines_of_site(page.splitlines(), path, path)) == becomes.splitlines()
 
 
 def test_rows_of_a_table_have_the_columns_of_its_header() -> None:
-    page = [
-        "| a | b |",
-        "|---|---|---|",
-        "| 1 | 2 |",
-        "| `x|y` | 2 |",
-        r"| `x\|y` | 2 |",
-        "```",
-        "| 1 |",
-        "```",
-        "| 1 |",
-    ]
-    assert list(HOOKS.broken_rows(page)) == [2, 4]
+    page = "| a | b |\n|---|---|---|\n| 1 | 2 |\n| `x|y` | 2 |\n| `x\\|y` | 2 |\n```\n| 1 |\n```\n| 1 |"
+    assert list(HOOKS.broken_rows(page.splitlines())) == [2, 4]
     broken = {
         str(page.relative_to(ROOT)): rows
         for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md")]

@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -66,6 +67,7 @@ def read_back(made: Recommender) -> Recommender:
     arrays = dict(np.load(io.BytesIO(data), allow_pickle=False))
     model = {name.removeprefix(MODEL): array for name, array in arrays.items() if name.startswith(MODEL)}
     statement = type(made.statement).model_validate_json(text)
+    models.check(statement.kind, model, arrays["item_ids"], arrays.get("user_ids"))
     return Recommender(statement, model, arrays["item_ids"], arrays.get("user_ids"))
 
 
@@ -82,9 +84,7 @@ def test_a_model_comes_back_to_the_bit(name: str) -> None:
     users, items = np.divmod(np.arange(ratings.n_users * ratings.n_items), ratings.n_items)
     found = loaded.predict(users + 100, items + 7000, own(ratings))
     assert found.tobytes() == wanted.tobytes()
-    some = np.array(
-        [3, 700, 701, 2000]
-    )  # the prediction for a user does not depend on the other users who are asked for
+    some = np.array([3, 700, 701, 2000])  # no prediction depends on the other users who are asked for
     alone = loaded.predict(users[some] + 100, items[some] + 7000, own(ratings))
     assert alone.tobytes() == wanted[some].tobytes()
 
@@ -148,3 +148,29 @@ def test_where_nothing_measured_is_released_neighbours_give_the_same_files(name:
             for ratings in (pair.here, pair.there)
         ]
         assert files[0] == files[1]
+
+
+MISFITS: list[tuple[str, str, Callable[[Any], Any], str]] = [
+    ("isgd-bounded-corrected", "items", lambda array: array[1:], r"\(39, 3, 1\), not float32 \(40"),
+    ("isgd-bounded-corrected", "users", lambda array: array[1:], r"\(59, 3, 1\), not float32 \(60"),
+    ("isgd-bounded-corrected", "users", lambda array: array[:, 1:], r"\(40, 3, 1\), not float32 \(40, 2, 1"),
+    ("isgd-bounded-corrected", "users", lambda array: array.astype("f8"), "users is float64"),
+    ("isgd-bounded-corrected", "items", lambda array: array.repeat(2, 2), r"items is float32 \(40, 3, 2\)"),
+    ("pge-bounded-corrected", "items", lambda array: array.astype(str), "items is <U32"),
+    ("pge-bounded-corrected", "items", lambda array: array.astype(">f8"), "items is >f8"),
+    ("pge-bounded-corrected", "items", lambda array: array[0, 0], r"items is float64 \(\)"),
+    ("pknn-bounded-corrected", "covariance", lambda array: array[1:], r"\(819,\), not float32 \(820,\)"),
+    ("private_constant_nbm-user-corrected", "neighbours", lambda array: array + 1, "not an item"),
+    ("private_constant_nbm-user-corrected", "similarities", lambda array: array[:, 1:], r"\(40, 38, 1\)"),
+]
+
+
+@pytest.mark.parametrize(("name", "array", "change", "said"), MISFITS)
+def test_arrays_that_would_lead_a_kernel_out_of_bounds_are_refused(
+    name: str, array: str, change: Callable[[Any], Any], said: str
+) -> None:
+    ratings = make_ratings()
+    kind, arrays = models.published(fit(VARIANTS[name], ratings, [1.0])[0])
+    users = np.arange(ratings.n_users) if "users" in arrays else None
+    with pytest.raises(ValueError, match=said):
+        models.check(kind, {**arrays, array: change(arrays[array])}, np.arange(ratings.n_items), users)

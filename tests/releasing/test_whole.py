@@ -6,12 +6,12 @@ import io
 import json
 import os
 import shutil
-import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,12 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.cli import main as cli
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import sha256
 from dpmf_cli.releasing import account, archive
 from dpmf_cli.releasing.publishing import FittedRatings, FittedRecommender, fitted, load_model
+from tests.command import dpmf
 from tests.conftest import make_ratings
 from tests.faults.power_cut import State, after_each, lay_out
 from tests.faults.recorder import recorded
@@ -34,8 +35,13 @@ SOURCE = FittedRatings(
 )
 
 
+def entry(algorithm: str) -> PrivateAlgorithm:
+    found: PrivateAlgorithm = PRIVATE[algorithm].model_validate({"algorithm": algorithm, "mode": "corrected"})
+    return found
+
+
 def model(epsilon: float = 1.0, source: FittedRatings = SOURCE) -> FittedRecommender:
-    return fitted(PRIVATE["pge"].model_validate({"algorithm": "pge", "mode": "corrected"}), source, epsilon)
+    return fitted(entry("pge"), source, epsilon)
 
 
 @pytest.fixture(autouse=True)
@@ -90,23 +96,6 @@ def test_a_release_that_was_killed_anywhere_is_ended_by_the_same_command_and_cou
         emptied(here)
 
 
-def test_the_second_attempt_may_be_killed_too(here: Path) -> None:
-    waiting = [
-        state for state in states_of_a_release(here) if "out" not in state and "state/releases.jsonl" in state
-    ]
-    lay_out(waiting[-1], here)
-    (released,) = account.releases_of("shop", "")
-    with recorded(here) as recorder:
-        model().save("out")
-    for made in range(len(recorder.calls)):
-        emptied(here)
-        lay_out(waiting[-1], here)
-        with failing(made + 1), contextlib.suppress(DpmfError):
-            model().save("out")
-        assert {each.release for each in account.releases_of("shop", "")} == {released.release}
-        ended(here / "out")
-
-
 @contextlib.contextmanager
 def failing(at: int) -> Iterator[None]:
     """The disk is full at the call of that number."""
@@ -132,13 +121,32 @@ def test_a_release_that_failed_at_any_call_is_ended_by_the_same_command(here: Pa
         ended(here / "out")
 
 
+def waiting(folder: Path) -> State:
+    """The last state in which a release is counted, but not there."""
+    states = states_of_a_release(folder)
+    return [state for state in states if "out" not in state and "state/releases.jsonl" in state][-1]
+
+
+def test_the_second_attempt_may_be_killed_too(here: Path) -> None:
+    state = waiting(here)
+    lay_out(state, here)
+    (released,) = account.releases_of("shop", "")
+    with recorded(here) as recorder:
+        model().save("out")
+    for made in range(len(recorder.calls)):
+        emptied(here)
+        lay_out(state, here)
+        with failing(made + 1), contextlib.suppress(DpmfError):
+            model().save("out")
+        assert {each.release for each in account.releases_of("shop", "")} == {released.release}
+        ended(here / "out")
+
+
 def test_only_the_same_command_takes_the_place_of_a_killed_release(here: Path) -> None:
-    waiting = [
-        state for state in states_of_a_release(here) if "out" not in state and "state/releases.jsonl" in state
-    ]
+    state = waiting(here)
     values = np.where(RATINGS.values > 4, 4, 5).astype("f4")
     for other in (model(0.5), model(source=replace(SOURCE, ratings=replace(RATINGS, values=values)))):
-        lay_out(waiting[-1], here)
+        lay_out(state, here)
         other.save("out")
         assert [each.releases for each in counted()] == [2]
         emptied(here)
@@ -195,46 +203,30 @@ def test_every_flipped_bit_is_refused(here: Path) -> None:
         read()
 
 
-def verify(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *of: str
-) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["dpmf", *of])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    return int(end.value.code or 0), *capsys.readouterr()
+def run(*words: str, expect: int = 0) -> "CompletedProcess[str]":
+    here = Path.cwd()
+    return dpmf(here, here / "cache", *words, expect=expect, DPMF_STATE=str(here / "state"))
 
 
 @pytest.mark.parametrize("named", [(), ("released",), ("released/one", "released/two")])
-def test_verify_names_what_was_changed(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, named: tuple[str, ...]
-) -> None:
+def test_verify_names_what_was_changed(here: Path, named: tuple[str, ...]) -> None:
     model().save("released/one")
     model().save("released/two")
-    for words, message in (
-        ("--results nope", "nope"),
-        ("released --recompute 2", "name a folder of results"),
-    ):
-        code, _, said = verify(capsys, monkeypatch, "verify", *words.split())
-        assert (code, message in said) == (2, True)
-    code, printed, said = verify(capsys, monkeypatch, "verify", *named)
-    assert (code, said) == (0, "")
-    assert [line.split() for line in printed.splitlines()[1:]] == [
-        ["releases", "2", "0"],
-        ["account", "of", "releases", "2", "0"],
-    ]
+    assert "nope" in run("verify", "--results", "nope", expect=2).stderr
+    assert "name a folder of results" in run("verify", "released", "--recompute", "2", expect=2).stderr
+    sound = run("verify", *named)
+    assert sound.stderr == ""
+    rows = [line.split() for line in sound.stdout.splitlines()[1:]]
+    assert rows == [["releases", "2", "0"], ["account", "of", "releases", "2", "0"]]
     path, lines = account.account_file(), account.account_file().read_text()
     path.write_text(lines.splitlines()[0] + "\n")
-    code, _, said = verify(capsys, monkeypatch, "verify", *named)
-    assert (code, "released/two: is not in the account" in said) == (0, True)
+    assert "released/two: is not in the account" in run("verify", *named).stderr
     path.write_text(lines.replace('"epsilon": 1.0', '"epsilon": 0.1', 1))
     statement = here / "released/two/model.json"
     statement.write_text(statement.read_text().replace('"provable": 1.0', '"provable": 0.1', 1))
-    code, printed, _ = verify(capsys, monkeypatch, "verify", *named)
-    assert code == 1
+    printed = run("verify", *named, expect=1).stdout
     assert f"{path}:1: is not the entry of a release, or was changed" in printed
     assert "released/two/model.json: was changed after the release" in printed
-    with pytest.raises(DpmfError, match=r"model\.json: was changed"):
-        load_model("released/two")
 
 
 def resealed(folder: Path, data: bytes, **changed: Any) -> None:
@@ -249,8 +241,7 @@ def resealed(folder: Path, data: bytes, **changed: Any) -> None:
 
 @pytest.mark.parametrize(("of", "kind"), [("mm_knn", "covariance"), ("frank_wolfe", "own factors")])
 def test_a_kind_of_model_is_of_a_method_that_makes_it(of: str, kind: str) -> None:
-    entry = PRIVATE[of].model_validate({"algorithm": of, "mode": "corrected"})
-    fitted(entry, SOURCE, 1.0).save("out", ids_are_public=True)
+    fitted(entry(of), SOURCE, 1.0).save("out", ids_are_public=True)
     load_model("out")
     pge = {"algorithm": "pge", "mode": "corrected"}
     resealed(Path("out"), Path("out/model.npz").read_bytes(), algorithm=pge)
@@ -345,9 +336,7 @@ HOSTILE: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def test_what_a_hostile_author_packs_is_one_line(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_hostile_author_packs_is_one_line(here: Path) -> None:
     model().save("out")
     sound = (here / "out/model.npz").read_bytes()
     resealed(here / "out", zipped(sound, {}))
@@ -356,13 +345,12 @@ def test_what_a_hostile_author_packs_is_one_line(
         data = change(sound)
         assert data != sound, name
         resealed(here / "out", data)
-        code, printed, said = verify(capsys, monkeypatch, "predict", "out", "--user", "3")
-        assert (code, printed) == (2, ""), (name, said)
-        assert said.startswith("dpmf: out"), (name, said)
-        assert said.count("\n") == 1, (name, said)
+        done = run("predict", "out", "--user", "3", expect=2)
+        assert (done.stdout, done.stderr.count("\n")) == ("", 1), (name, done.stderr)
+        assert done.stderr.startswith("dpmf: out"), (name, done.stderr)
 
 
-def test_what_was_asked_for_is_named(here: Path) -> None:
+def test_what_was_asked_for_is_named() -> None:
     model().save("rel")
     for path in ("rel/nope", "nope", "rel/nope/model.json"):
         with pytest.raises(

@@ -21,7 +21,7 @@ from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
 from dpmf_cli.report.leaders import MOST, Leaders, _rankings, chosen_in_words, leaders_text, shipped
 from dpmf_cli.report.tables.ranked import found_in
 from dpmf_cli.studies.experiment import run
-from tests.report.tables.test_ranked import provable
+from tests.report.ranked import provable
 
 Make = Callable[..., Experiment]
 ROOT = Path(__file__).resolve().parents[2]

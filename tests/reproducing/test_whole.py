@@ -18,11 +18,11 @@ from dpmf_cli.experiment.config import ExperimentConfig, load_config
 from dpmf_cli.experiment.results.task import Outcome
 from dpmf_cli.experiment.running.runner import whole_plan
 from dpmf_cli.papers import claims as known_parts
-from dpmf_cli.papers.claims import Output, Reproducible, all_papers, parts
+from dpmf_cli.papers.claims import Comparison, Output, Part, parts
 from dpmf_cli.studies import expected
 from dpmf_cli.studies.expected import Figure, figures_off
 from dpmf_cli.studies.experiment import run
-from dpmf_cli.studies.times import Took, times_text, took
+from dpmf_cli.studies.reproduce import Took, times_text, took
 from tests.configs import SHIPPED
 
 CONFIGS = {path.stem for path in SHIPPED}
@@ -34,9 +34,7 @@ ABSENT = {
 """Experiments on data that dpmf's makers do not have, so that nothing is expected of them."""
 TABLE = Output(file="table.md", table="crossings")
 OF_NETFLIX = Output(file="netflix.md", table="crossings", configs=("ml10m_bounded",))
-MINE = Reproducible(
-    "mine", "Mine", ("quickstart", "ml10m_bounded"), ("ml10m_bounded",), (), (TABLE, OF_NETFLIX)
-)
+MINE = Comparison(("quickstart", "ml10m_bounded"), (), (TABLE, OF_NETFLIX), ("ml10m_bounded",))
 
 
 @pytest.fixture
@@ -44,8 +42,7 @@ def expecting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of expected results, in a folder of its own; `mine` is to be reproduced, without large data."""
     monkeypatch.setattr(expected, "FOLDER", tmp_path)
     monkeypatch.setattr(known_parts, "all_papers", dict)
-    monkeypatch.setattr(known_parts, "COMBINED", MINE)
-    monkeypatch.setattr(known_parts, "FRONTIER", MINE)
+    monkeypatch.setattr(known_parts, "COMPARISONS", {"mine": MINE})
     monkeypatch.setenv("DPMF_DATA", str(tmp_path / "no data"))
     monkeypatch.chdir(tmp_path)
     return tmp_path / "whole.json"
@@ -69,6 +66,8 @@ def test_from_nothing_to_tables_report_and_verdict(expecting: Path) -> None:
     assert "| quickstart | 45 | " in times
     assert "| all | 45 | " in times
     assert "not run: ml10m_bounded: " in first.stderr
+    assert "quickstart: dpmf ships no expected figures for it" in first.stdout
+    assert not expecting.exists()
     save_expected("mine", jobs=1)
     again = reproduce()
     assert again.exit_code == 0, again.output
@@ -89,24 +88,12 @@ def test_from_nothing_to_tables_report_and_verdict(expecting: Path) -> None:
 def test_without_any_data_it_says_which_are_lacking_and_writes_nothing(
     expecting: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known_parts, "FRONTIER", replace(MINE, configs=("ml10m_bounded",)))
+    monkeypatch.setattr(known_parts, "COMPARISONS", {"mine": replace(MINE, configs=("ml10m_bounded",))})
     done = reproduce()
     assert "no data of mine are here" in str(done.exception)
     assert "not run: ml10m_bounded: " in done.stderr
     assert not Path("results").exists()
     assert not expecting.exists()
-
-
-@pytest.mark.slow
-def test_what_nobody_expects_is_no_success(expecting: Path) -> None:
-    done = reproduce()
-    assert done.exit_code == 1
-    assert "quickstart: dpmf ships no expected figures for it" in done.stdout
-    assert not expecting.exists()
-    expecting.write_text(json.dumps({"another": {"PGE at 1": [1.0, 0.1]}}))
-    done = reproduce()
-    assert done.exit_code == 1
-    assert "quickstart: dpmf ships no expected figures for it" in done.stdout
 
 
 def test_nothing_else_can_be_reproduced() -> None:
@@ -134,18 +121,11 @@ def test_what_ships_is_expected_of_every_experiment_and_is_written_as_it_is_read
     assert all(math.isfinite(each.mean) for figures in held.values() for each in figures.values())
 
 
-@pytest.mark.parametrize("key", parts())
-def test_a_part_knows_configs_that_are_shipped_and_runs_all_that_its_paper_shows(key: str) -> None:
-    part = parts()[key]
-    assert part.configs
-    assert set(part.configs) <= CONFIGS
+@pytest.mark.parametrize("part", parts().values(), ids=parts())
+def test_a_part_knows_configs_that_are_shipped(part: Part) -> None:
+    assert set(part.small) <= set(part.configs) <= CONFIGS
     assert part.small
-    assert set(part.small) <= set(part.configs)
-    for output in part.outputs:
-        assert set(output.configs) <= set(part.configs)
-    if key in all_papers():
-        shown = {name for exhibit in all_papers()[key].exhibits for name in exhibit.configs}
-        assert set(part.configs) == shown
+    assert {name for output in part.outputs for name in output.configs} <= set(part.configs)
 
 
 def small(folder: Path, **asked: str) -> tuple[list[ExperimentConfig], Folders]:
@@ -157,26 +137,17 @@ def small(folder: Path, **asked: str) -> tuple[list[ExperimentConfig], Folders]:
     return [load_config(folder / f"{name}.yaml") for name in asked], folders
 
 
-def test_what_experiments_share_is_in_their_plan_once(tmp_path: Path) -> None:
+def test_what_two_experiments_ask_for_is_planned_once_and_counts_for_the_first(tmp_path: Path) -> None:
     configs, folders = small(
         tmp_path, a="epsilons: [1]\nalgorithms: [pge]", b="epsilons: [1]\nalgorithms: [pge, dp_pmf]"
     )
-    one, other, both = (whole_plan(each, folders) for each in (configs[:1], configs[1:], configs))
-    assert one.total < other.total == both.total
-    assert len({task.key for task in both.left}) == len(both.left)
-
-
-def test_what_two_experiments_ask_for_counts_for_the_first(tmp_path: Path) -> None:
-    configs, folders = small(
-        tmp_path, a="epsilons: [1]\nalgorithms: [pge]", b="epsilons: [1]\nalgorithms: [pge, dp_pmf]"
-    )
-    plan = whole_plan(configs, folders)
+    one, other, plan = (whole_plan(each, folders) for each in (configs[:1], configs[1:], configs))
+    assert one.total < other.total == plan.total == len({task.key for task in plan.left})
     ended = [Outcome(task, None, 30.0, "here", "a processor", 0) for task in plan.left]
     found = took(plan, ended)
     fits = {name: sum(entry.total for entry in plan.entries if entry.experiment == name) for name in "ab"}
     assert found == {name: Took(count, 30.0 * count) for name, count in fits.items()}
-    assert fits["a"] == whole_plan(configs[:1], folders).total
-    assert fits["b"] < whole_plan(configs[1:], folders).total
+    assert fits == {"a": one.total, "b": other.total - one.total}
     (group,) = times_text(found, 120.0, 2).groups
     assert group.rows[0] == ("a", str(fits["a"]), f"{fits['a'] / 2:.1f}"), "the longest first"
     assert group.rows[-1] == ("all", str(len(ended)), f"{len(ended) / 2:.1f}")
@@ -202,11 +173,7 @@ def test_of_a_grid_that_is_half_done_or_half_shared_the_other_half_is_left(tmp_p
 
 
 def test_parameters_by_epsilon_are_not_taken_for_results_that_are_there(tmp_path: Path) -> None:
-    (tmp_path / "pieces.yaml").write_text(
-        "dataset: {kind: synthetic, like: ml-100k, users: 40, items: 30, ratings: 400}\nfolds: 2\nepsilons: [1, 2]\n"
-        "algorithms: [{algorithm: dp_pmf, by_epsilon: [{up_to: 1, factors: 2}]}]\n"
-    )
-    folders = Folders.named(tmp_path, base=tmp_path, results=tmp_path / "results")
-    plan = whole_plan([load_config(tmp_path / "pieces.yaml")], folders)
+    pieces = "epsilons: [1, 2]\nalgorithms: [{algorithm: dp_pmf, by_epsilon: [{up_to: 1, factors: 2}]}]"
+    plan = whole_plan(*small(tmp_path, pieces=pieces))
     assert any(len(task.epsilons) == 1 for task in plan.left)
     assert "new ε" not in plan.summary

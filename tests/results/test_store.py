@@ -30,21 +30,16 @@ from dpmf_cli.experiment.results.task import Cut, Task, TaskResult
 
 DATA = DataIdentity("data", "Data", "c" * 64)
 STEP = {
-    "step": "a",
-    "mechanism": "Laplace",
-    "sensitivity": 4.0,
-    "calibrated_to": 4.0,
-    "norm": "L1",
-    "neighbours": "bounded",
-    "source": "here",
-}
+    "step": "a", "mechanism": "Laplace", "sensitivity": 4.0, "calibrated_to": 4.0, "norm": "L1",
+    "neighbours": "bounded", "source": "here",
+}  # fmt: skip
 """A step of a ledger without its numbers for each ε."""
 
 
 def task(epsilons: tuple[float, ...] = (0.1, 1.0), *, cut: Cut | None = None, **changes: Any) -> Task:
-    settings = {"data": DATA, "run": 1, "seed": 7, **changes}
     algorithm = PrivateGlobalEffects(algorithm="pge")
-    return Task(cut=cut or Cut(10, 3), algorithm=algorithm, epsilons=epsilons, **settings)
+    settings = {"data": DATA, "run": 1, "seed": 7, "algorithm": algorithm, **changes}
+    return Task(cut=cut or Cut(10, 3), epsilons=epsilons, **settings)
 
 
 def result(epsilons: tuple[float, ...] = (0.1, 1.0)) -> TaskResult:
@@ -53,21 +48,46 @@ def result(epsilons: tuple[float, ...] = (0.1, 1.0)) -> TaskResult:
     return TaskResult(epsilons, rmse, epsilons, (math.inf,) * len(epsilons), ledger)
 
 
-def test_what_is_written_is_read_back_exactly(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def store(tmp_path: Path, told: list[str]) -> Store:
+    """A store with the result of a task, which tells what it warns of."""
+    store = Store(tmp_path, warn=told.append)
     store.write(task(), result())
+    return store
+
+
+@pytest.fixture
+def path(store: Store) -> Path:
+    """The file of that result."""
+    return store.path(task())
+
+
+def test_what_is_written_is_read_back_exactly(store: Store, path: Path) -> None:
     assert store.read(task()) == {0.1: result(), 1.0: result()}
     assert store.missing(task()) is None
+    body = unsealed(content(task(), result()))
+    assert body is not None
+    assert store.root / place_of(body) == path
+
+
+def test_a_finer_grid_leaves_only_the_new_epsilons(store: Store) -> None:
+    left = store.missing(task((0.05, 0.1, 0.5, 1.0)))
+    assert left is not None
+    assert left.epsilons == (0.05, 0.5)
+    store.write(left, result((0.05, 0.5)))
+    assert sorted(store.read(task())) == [0.05, 0.1, 0.5, 1.0]
 
 
 def test_the_folder_of_many_tasks_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path)
     other = PrivateGlobalEffects(algorithm="pge", clip_predictions=True)
-    tasks = [
-        replace(task(run=run), algorithm=algorithm)
-        for algorithm in (task().algorithm, other)
-        for run in (1, 12, 123, 1234)
-    ]
+    runs = 1, 12, 123, 1234
+    tasks = [task(run=run, algorithm=each) for each in (task().algorithm, other) for run in runs]
     for each in tasks[::2]:
         store.write(each, result())
     listed: list[Path] = []
@@ -83,27 +103,8 @@ def test_the_folder_of_many_tasks_is_listed_once(tmp_path: Path, monkeypatch: py
     assert len(listed) == 4
 
 
-def test_a_finer_grid_leaves_only_the_new_epsilons(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.write(task(), result())
-    left = store.missing(task((0.05, 0.1, 0.5, 1.0)))
-    assert left is not None
-    assert left.epsilons == (0.05, 0.5)
-    store.write(left, result((0.05, 0.5)))
-    assert sorted(store.read(task())) == [0.05, 0.1, 0.5, 1.0]
-
-
-@pytest.mark.parametrize(
-    "change", [{"cut": Cut(10, 4)}, {"run": 0}, {"seed": 8}, {"data": replace(DATA, checksum="d" * 64)}]
-)
-def test_a_result_belongs_to_one_task(tmp_path: Path, change: dict[str, Any]) -> None:
-    store = Store(tmp_path)
-    store.write(task(), result())
-    assert store.read(task(**change)) == {}
-
-
-CUTS = [
-    (Cut(10, 3), ""),
+CUTS = (
+    (Cut(10, 4), ""),
     (Cut(10, 3, portion=0.5), ""),
     (Cut(10, 3, portion=0.5, order="random"), ""),
     (Cut(10, 3, portion=0.6), ""),
@@ -112,46 +113,44 @@ CUTS = [
     (Cut(10, 3, test="probe"), "a"),
     (Cut(10, 3, test="probe"), "b"),
     (Cut(10, 3, test="judging"), "a"),
+)
+OTHERS: list[dict[str, Any]] = [
+    {"run": 0},
+    {"seed": 8},
+    {"data": replace(DATA, checksum="d" * 64)},
+    *({"cut": cut, "data": replace(DATA, test_checksum=checksum)} for cut, checksum in CUTS),
 ]
 
 
-def test_every_cut_has_results_of_its_own(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    for cut, test_checksum in CUTS:
-        data = replace(DATA, test_checksum=test_checksum)
-        assert store.read(task(cut=cut, data=data)) == {}
-        store.write(task(cut=cut, data=data), result())
+def test_a_result_belongs_to_one_task_one_cut_and_one_revision(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for change in OTHERS:
+        assert store.read(task(**change)) == {}
+        store.write(task(**change), result())
+    monkeypatch.setattr(PrivateGlobalEffects, "revision", 99)
+    assert store.read(task()) == {}
 
 
-def test_a_cut_of_all_ratings_is_that_of_folds_alone_and_keeps_its_name() -> None:
+def test_what_changes_no_result_is_no_setting() -> None:
     """Results that are older than portions and test sets are still found."""
-    assert task(cut=Cut(10, 3, portion=1.0, order="random")).settings == task().settings
-    assert task().settings == {
+    plain = task().settings
+    assert plain == {
         "dataset": "data",
         "checksum": "c" * 64,
         "folds": 10,
         "seed": 7,
         "algorithm": PrivateGlobalEffects(algorithm="pge").parameters(),
     }
-
-
-def test_a_fixed_test_set_is_a_setting_and_a_title_is_none() -> None:
-    data = replace(DATA, title="another", test_checksum="t" * 64)
-    fixed = task(cut=Cut(1, 0, test="probe"), data=data).settings
-    assert fixed == {**task().settings, "folds": 1, "test": "probe", "test_checksum": "t" * 64}
-    assert task(data=replace(DATA, title="another")).key == task().key
-
-
-def test_a_result_belongs_to_one_set_of_parameters_and_one_revision(tmp_path: Path, monkeypatch: Any) -> None:
-    store = Store(tmp_path)
-    store.write(task(), result())
-    monkeypatch.setattr(PrivateGlobalEffects, "revision", 99)
-    assert store.read(task()) == {}
-
-
-def test_a_label_is_no_parameter() -> None:
     named = PrivateGlobalEffects(algorithm="pge", label="mine")
-    assert named.parameters() == PrivateGlobalEffects(algorithm="pge").parameters()
+    for same in (
+        {"cut": Cut(10, 3, portion=1.0, order="random")},
+        {"algorithm": named},
+        {"data": replace(DATA, title="b")},
+    ):
+        assert task(**same).settings == plain
+    fixed = task(cut=Cut(1, 0, test="probe"), data=replace(DATA, test_checksum="t" * 64)).settings
+    assert fixed == {**plain, "folds": 1, "test": "probe", "test_checksum": "t" * 64}
 
 
 @pytest.mark.parametrize(
@@ -169,86 +168,57 @@ def test_a_label_is_no_parameter() -> None:
         lambda data: b"[" * 100_000,
         lambda data: encode(sealed({**json.loads(data), "fold": 4})),
     ],
-    ids=[
-        "truncated",
-        "empty",
-        "altered",
-        "a list",
-        "no text",
-        "empty body",
-        "another format",
-        "another blank",
-        "no number",
-        "nested",
-        "another sum",
-    ],
 )
-def test_a_damaged_file_is_told_and_made_again(tmp_path: Path, damage: Any) -> None:
-    told: list[str] = []
-    store = Store(tmp_path, warn=told.append)
-    store.write(task(), result())
-    path = store.path(task())
+def test_a_damaged_file_is_told_and_made_again(
+    store: Store, path: Path, told: list[str], damage: Any
+) -> None:
     whole = path.read_bytes()
     path.write_bytes(damage(whole))
     assert store.missing(task()) == task()
     assert len(told) == 1
-    assert "damaged" in told[0]
-    assert str(path) in told[0]
+    assert told[0].startswith(f"{path}: damaged (")
     store.write(task(), result())
     assert path.read_bytes() == whole
 
 
-def test_a_damaged_file_is_set_aside_once(tmp_path: Path) -> None:
-    told: list[str] = []
-    store = Store(tmp_path, warn=told.append, set_aside=True)
-    store.write(task(), result())
-    path = store.path(task())
+def test_a_damaged_file_is_set_aside_once(store: Store, path: Path, told: list[str]) -> None:
     damaged = path.read_bytes()[:50]
     path.write_bytes(damaged)
     for _ in range(2):  # of a finer grid: a task that is computed again gets another name
-        assert store.missing(task((0.05, 0.1))) == task((0.05, 0.1))
-    assert told == [
-        f"{path}: damaged (its content does not fit its checksum); set aside as {path.stem}.damaged, its task is "
-        "computed again"
-    ]
-    assert [(each.name, each.read_bytes()) for each in path.parent.iterdir()] == [
-        (f"{path.stem}.damaged", damaged)
-    ]
+        assert replace(store, set_aside=True).missing(task((0.05, 0.1))) == task((0.05, 0.1))
+    why = f"damaged (its content does not fit its checksum); set aside as {path.stem}.damaged"
+    assert told == [f"{path}: {why}, its task is computed again"]
+    aside = [(each.name, each.read_bytes()) for each in path.parent.iterdir()]
+    assert aside == [(f"{path.stem}.damaged", damaged)]
 
 
-def test_what_another_run_computes_meanwhile_is_not_set_aside(tmp_path: Path) -> None:
-    store = Store(tmp_path, set_aside=True)
+def test_what_another_run_computes_meanwhile_is_not_set_aside(store: Store, path: Path) -> None:
     finer = task((0.05, 0.1))
-    for each in (task(), finer):
-        store.path(each).parent.mkdir(parents=True, exist_ok=True)
-        store.path(each).write_bytes(b"")
-    reading = store.read_each([task(), replace(finer, cut=Cut(10, 4))])
+    for each in (path, store.path(finer)):
+        each.write_bytes(b"")
+    reading = replace(store, set_aside=True).read_each([task(), replace(finer, cut=Cut(10, 4))])
     assert next(reading)[1] == {}
-    Store(tmp_path).write(task(), result())
+    store.write(task(), result())
     assert [known for _, known in reading] == [{}]
     assert 0.1 in store.read(task())
 
 
 @pytest.mark.parametrize("set_aside", [False, True])
-def test_many_damaged_files_are_a_line(tmp_path: Path, *, set_aside: bool) -> None:
-    told: list[str] = []
-    store = Store(tmp_path, warn=told.append, set_aside=set_aside)
-    store.write(task(), result())
-    folder = store.path(task()).parent
-    for number in range(2000):
-        (folder / f"fold003-run001-{number:08x}.json").write_bytes(b"")
-    assert store.missing(task()) is None
-    assert len(told) == 1
-    names = ", ".join(f"fold003-run001-{number:08x}.json" for number in range(3))
-    assert told[0].startswith(f"{folder}: 2,000 damaged task files, such as {names}; ")
-    assert len([*folder.glob("*.damaged")]) == 2000 * set_aside
+def test_many_damaged_files_are_a_line(store: Store, path: Path, told: list[str], *, set_aside: bool) -> None:
+    names = [f"fold003-run001-{number:08x}.json" for number in range(2000)]
+    for name in names:
+        (path.parent / name).write_bytes(b"")
+    assert replace(store, set_aside=set_aside).missing(task()) is None
+    (line,) = told
+    assert line.startswith(f"{path.parent}: 2,000 damaged task files, such as {', '.join(names[:3])}; ")
+    assert len([*path.parent.glob("*.damaged")]) == 2000 * set_aside
 
 
-def test_a_result_under_the_name_of_another_is_not_believed(tmp_path: Path) -> None:
-    told: list[str] = []
-    store, other = Store(tmp_path, warn=told.append), task(cut=Cut(10, 4))
-    store.write(task(), result())
-    store.path(task()).rename(store.path(other))
+def test_a_result_under_the_name_of_another_is_not_believed(
+    store: Store, path: Path, told: list[str]
+) -> None:
+    other = task(cut=Cut(10, 4))
+    path.rename(store.path(other))
     assert store.read(other) == {}
     assert "it belongs to another task" in told[0]
 
@@ -260,9 +230,8 @@ def test_a_link_that_leads_out_of_the_results_is_refused(tmp_path: Path, link: s
     place.parent.mkdir(parents=True)
     (tmp_path / "elsewhere").mkdir()
     place.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(
-        DpmfError, match=r"leads out of .*results/, to .*elsewhere.*; remove the link.*--results"
-    ):
+    message = r"leads out of .*results/, to .*elsewhere.*; remove the link.*--results"
+    with pytest.raises(DpmfError, match=message):
         store.write(task(), result())
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
@@ -276,39 +245,44 @@ def test_the_results_folder_itself_may_be_a_link(tmp_path: Path) -> None:
     assert store.missing(task()) is None
 
 
-def test_what_killed_runs_were_writing_is_swept_and_what_others_write_is_not(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.write(task(), result())
-    folder = store.path(task()).parent
-    for place in (tmp_path, tmp_path / "x", folder):
+def test_what_killed_runs_were_writing_is_swept_and_what_others_write_is_not(
+    store: Store, path: Path
+) -> None:
+    for place in (store.root, store.root / "x", path.parent):
         place.mkdir(exist_ok=True)
         (place / ".writing-left").write_bytes(b"half")
-    with temporary_folder(folder) as held:
-        store.prepare(tmp_path / "x")
+    with temporary_folder(path.parent) as held:
+        store.prepare(store.root / "x")
         assert held.exists()
-    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {store.path(task()).name}
+    assert [each for each in store.root.rglob("*") if each.is_file()] == [path]
 
 
-def test_a_result_of_another_version_is_refused_with_the_fix(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.write(task(), result())
-    body = json.loads(store.path(task()).read_bytes())
+def test_a_result_of_another_version_is_refused_with_the_fix(store: Store, path: Path) -> None:
+    body = json.loads(path.read_bytes())
     del body["sha256"]
-    store.path(task()).write_bytes(encode(sealed({**body, "format": 99})))
+    path.write_bytes(encode(sealed({**body, "format": 99})))
     with pytest.raises(DpmfError, match=r"format 99 by another version.*--results"):
         store.read(task())
 
 
-def test_a_full_disk_leaves_no_trace_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_file_is_not_waited_for(store: Store, path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+    message = "cannot be read: not a file; make it readable, or delete it and run"
+    with pytest.raises(DpmfError, match=message):
+        store.read(task())
+
+
+def test_a_full_disk_leaves_no_trace_and_says_so(
+    store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    store = Store(tmp_path)
-    store.write(task(), result())
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(DpmfError, match=r"No space left.*free some space and run the same command again"):
         store.write(task((5.0,)), result((5.0,)))
-    assert [path.name for path in store.path(task()).parent.iterdir()] == [store.path(task()).name]
+    assert list(path.parent.iterdir()) == [path]
 
 
 def test_a_folder_that_cannot_be_made_is_said_before_any_work(tmp_path: Path) -> None:
@@ -327,59 +301,33 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_atomically(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
+    assert [(each, each.read_bytes()) for each in tmp_path.iterdir()] == [(path, b"old")]
 
 
 def test_encoding_is_canonical_and_strict() -> None:
     assert encode({"b": math.inf, "a": (0.1, 1)}) == b'{"a": [0.1, 1], "b": "inf"}\n'
     with pytest.raises(ValueError, match="not JSON compliant"):
         encode(math.nan)
+    body = {"format": 1, "command": os.fsdecode(b"dpmf run r\xff.yaml")}  # a path that is no text
+    assert unsealed(encode(sealed(body))) == body
 
 
-def test_what_only_some_results_have_is_read_back_and_leaves_others_as_they_were(tmp_path: Path) -> None:
-    store, plain = Store(tmp_path), result()
-    costs = RecordCosts((0.1, 0.5), (0.5, 1.0), (0.1, 0.1), (0.1, 0.3), (0.1, math.inf))
+def test_what_only_some_results_have_is_read_back_and_leaves_others_as_they_were(
+    store: Store, path: Path
+) -> None:
     whole = replace(
-        plain,
+        result(),
         error_cdf=((0.1, 1.0), (0.25, 0.75)),
-        records=costs,
+        records=RecordCosts((0.1, 0.5), (0.5, 1.0), (0.1, 0.1), (0.1, 0.3), (0.1, math.inf)),
         ranking=((0.1, 0.2), (0.3, 1 / 3)),
         others={"mae": (0.5, 1 / 3)},
     )
-    asked = replace(task(), limits=(1.0, 2.0), ranking=TopItems(threshold=4))
-    assert asked.settings == {
-        **task().settings,
-        "error_cdf": [1.0, 2.0],
-        "ranking": {"threshold": 4.0, "ndcg": 10, "recall": 20},
-    }
+    asked = task(limits=(1.0, 2.0), ranking=TopItems(threshold=4))
+    ranking = {"threshold": 4.0, "ndcg": 10, "recall": 20}
+    assert asked.settings == {**task().settings, "error_cdf": [1.0, 2.0], "ranking": ranking}
     store.write(asked, whole)
     assert store.read(asked) == {0.1: whole, 1.0: whole}
-    assert store.read(task()) == {}
-    store.write(task(), plain)
-    optional = {"error_cdf", "records", "ranking", "mae", "others"}
     assert json.loads(store.path(asked).read_bytes())["mae"] == [0.5, 1 / 3]
-    assert not optional & json.loads(store.path(task()).read_bytes()).keys()
-
-
-def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.write(task(), result())
-    store.path(task()).unlink()
-    os.mkfifo(store.path(task()))
-    with pytest.raises(
-        DpmfError, match=r"cannot be read: not a file; make it readable, or delete it and run"
-    ):
-        store.read(task())
-
-
-def test_a_path_that_is_no_text_is_kept_as_it_is() -> None:
-    body = sealed({"format": 1, "command": os.fsdecode(b"dpmf run r\xff.yaml")})
-    assert unsealed(encode(body)) == {"format": 1, "command": "dpmf run r\udcff.yaml"}
-
-
-def test_what_a_file_holds_says_where_it_is(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    body = unsealed(content(task(), result()))
-    assert body is not None
-    assert tmp_path / place_of(body) == store.path(task())
+    assert store.read(task()) == {0.1: result(), 1.0: result()}
+    optional = {"error_cdf", "records", "ranking", "mae", "others"}
+    assert not optional & json.loads(path.read_bytes()).keys()

@@ -1,12 +1,9 @@
 """Parameters that vary with ε: one curve, joined from the results of several settings."""
 
-import re
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import DataIdentity, Folders
 from dpmf_cli.evaluation.curves import Measured
 from dpmf_cli.experiment.config import ExperimentConfig, config_of, load_config
@@ -34,20 +31,17 @@ def config(folder: Path, more: str) -> ExperimentConfig:
     return load_config(path)
 
 
-def measured(folder: Path, text: str) -> Measured:
-    """The only curve of a config."""
-    (folder / "x.yaml").write_text(text)
-    folders = Folders(folder, folder / "cache", folder, folder / "results")
-    (curve,) = run(load_config(folder / "x.yaml"), folders).collected.experiment.curves
-    return curve
-
-
 def test_a_curve_is_pieced_together_from_the_results_of_plain_entries(tmp_path: Path) -> None:
-    whole = measured(tmp_path, CONFIG.replace("MORE", PIECES))
-    plain = CONFIG.replace("MORE", "")
-    high = measured(tmp_path, plain).mean()
-    low = measured(tmp_path, plain.replace("factors: 3", "factors: 2")).mean()
-    middle = measured(tmp_path, plain.replace("factors: 3, epochs: 4", "factors: 4, epochs: 2")).mean()
+    def measured(text: str) -> Measured:
+        (tmp_path / "x.yaml").write_text(text)
+        folders = Folders(tmp_path, tmp_path / "cache", tmp_path, tmp_path / "results")
+        (curve,) = run(load_config(tmp_path / "x.yaml"), folders).collected.experiment.curves
+        return curve
+
+    whole, plain = measured(CONFIG.replace("MORE", PIECES)), CONFIG.replace("MORE", "")
+    high = measured(plain).mean()
+    low = measured(plain.replace("factors: 3", "factors: 2")).mean()
+    middle = measured(plain.replace("factors: 3, epochs: 4", "factors: 4, epochs: 2")).mean()
     assert whole.missing == 0
     assert whole.mean().tolist() == [low[0], middle[1], middle[2], high[3]]
     assert len(set(whole.mean())) == 4
@@ -66,33 +60,6 @@ def test_twins_have_what_is_beyond_the_last_piece_and_a_resolved_config_is_the_s
     assert [(task.algorithm.parameters()["factors"], task.epsilons) for task in twin] == [(3, (np.inf,))] * 2
     plain = config(tmp_path, "")
     assert "by_epsilon" not in str(plain.resolved())
-
-
-@pytest.mark.parametrize(
-    ("pieces", "message"),
-    [
-        ("[{up_to: 1, factors: 2}, {up_to: 1, factors: 4}]", "[1]: `up_to` must be an ε above"),
-        ("[{factors: 2}]", "[0]: `up_to` must be an ε above"),
-        ("[{up_to: 1}]", "[0]: it sets nothing"),
-        ("[{up_to: 1, mode: corrected}]", "[0]: `mode` is the same for all ε"),
-        ("[{up_to: 1, factor: 2}]", '[0]: factor: unknown key; did you mean "factors"?'),
-        ("[{up_to: 1, factors: 0}]", "[0]: factors: Input should be greater than or equal to 1"),
-        ("[{up_to: 1, epochs: 2}], sweep: {epochs: [1, 2]}", "[0]: `epochs` is the same for all ε"),
-    ],
-)
-def test_pieces_that_make_no_curve_are_refused(tmp_path: Path, pieces: str, message: str) -> None:
-    with pytest.raises(DpmfError, match=re.escape("by_epsilon" + message)):
-        config(tmp_path, f", by_epsilon: {pieces}")
-
-
-def test_a_base_has_no_pieces(tmp_path: Path) -> None:
-    text = CONFIG[: CONFIG.index("  - {algorithm: isgd")]
-    base = "{algorithm: dp_pmf, by_epsilon: [{up_to: 1, factors: 2}]}"
-    (tmp_path / "x.yaml").write_text(
-        f"{text}  - {{algorithm: personalized, neighbours: unbounded, base: {base}}}\n"
-    )
-    with pytest.raises(DpmfError, match="set `by_epsilon` on the entry, not on its `base`"):
-        load_config(tmp_path / "x.yaml")
 
 
 def test_a_release_has_the_parameters_of_its_epsilon(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,10 +17,8 @@ PATIENCE = 20
 minute."""
 
 
-def start(
-    work: str, *, before: str = "pass", ignoring: tuple[signal.Signals, ...] = ()
-) -> subprocess.Popen[str]:
-    """A supervised process that prints a line before it does `work`; its supervisor also does `before`."""
+def start(work: str, *, ignoring: tuple[signal.Signals, ...] = ()) -> subprocess.Popen[str]:
+    """A supervised process that prints a line before it does `work`."""
 
     def dispositions() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -28,22 +27,17 @@ def start(
             signal.signal(number, signal.SIG_IGN)
 
     code = (
-        f"import os, signal, subprocess, sys, time\nfrom dpmf_cli.experiment.running import interrupts\n{before}\n"
+        "import os, signal, subprocess, sys, time\nfrom dpmf_cli.experiment.running import interrupts\n"
         f"def work():\n    print(os.getpid(), flush=True)\n    {work}\ninterrupts.supervised(work)"
     )
-    return subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=dispositions,
-    )
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", code], text=True, preexec_fn=dispositions, **pipes)
 
 
-def begun(process: subprocess.Popen[str]) -> int:
-    """The id of the process that does the work, once it does."""
+def line_of(process: subprocess.Popen[str]) -> str:
+    """The next line that a process prints; the first is the id of the process that does the work."""
     assert process.stdout is not None
-    return int(process.stdout.readline())
+    return process.stdout.readline()
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
@@ -65,15 +59,10 @@ HOLDING = "import ctypes; ctypes.PyDLL(None).sleep(60)"
 )
 def test_a_signal_ends_a_command_with_a_line(number: signal.Signals, work: str) -> None:
     process = start(work)
-    begun(process)
+    line_of(process)
     time.sleep(0.3 if work == HOLDING else 0)
     process.send_signal(number)
     assert ended(process) == (128 + number, f"{INTERRUPTED}\n")
-
-
-def test_the_code_of_a_command_that_ends_by_itself_is_passed_on() -> None:
-    assert ended(start("pass")) == (0, "")
-    assert ended(start("sys.exit(3)")) == (3, "")
 
 
 def test_no_process_outlives_an_interrupted_command() -> None:
@@ -81,9 +70,8 @@ def test_no_process_outlives_an_interrupted_command() -> None:
     process = start(
         "print(subprocess.Popen(['sleep', '60'], start_new_session=True).pid, flush=True); time.sleep(60)"
     )
-    begun(process)
-    assert process.stdout is not None
-    left = Path(f"/proc/{int(process.stdout.readline())}")
+    line_of(process)
+    left = Path(f"/proc/{int(line_of(process))}")
     assert left.exists()
     process.send_signal(signal.SIGINT)
     assert ended(process)[0] == 130
@@ -107,7 +95,9 @@ def test_closed_streams_are_as_dev_null(tmp_path: Path, closed: str) -> None:
     assert (done.stdout, done.stderr) == (b"out\n" * ("1" not in closed), b"err\n" * ("2" not in closed))
 
 
-def test_a_crash_is_a_line() -> None:
+def test_the_code_of_a_command_that_ends_by_itself_is_passed_on_and_a_crash_is_a_line() -> None:
+    assert ended(start("pass")) == (0, "")
+    assert ended(start("sys.exit(3)")) == (3, "")
     code, said = ended(start("os.kill(os.getpid(), signal.SIGSEGV)"))
     assert code == 128 + signal.SIGSEGV
     assert said.startswith("dpmf: ended by SIGSEGV (out of memory, by hand, or a crash)")
@@ -117,14 +107,14 @@ def test_a_crash_is_a_line() -> None:
 def test_what_is_ignored_stays_ignored() -> None:
     """`nohup dpmf run` continues when its terminal is closed."""
     process = start("time.sleep(0.5)", ignoring=(signal.SIGHUP,))
-    begun(process)
+    line_of(process)
     process.send_signal(signal.SIGHUP)
     assert ended(process) == (0, "")
 
 
 def test_who_is_killed_takes_its_work_along() -> None:
     process = start("time.sleep(60)")
-    child = begun(process)
+    child = int(line_of(process))
     process.kill()
     deadline = time.monotonic() + PATIENCE
     while Path(f"/proc/{child}").exists() and time.monotonic() < deadline:
@@ -138,9 +128,8 @@ def test_a_signal_ends_a_command_whose_messages_nobody_reads() -> None:
     process = start(
         "os.set_blocking(2, False)\n    try:\n        while True: os.write(2, b'x' * 4096)\n    except BlockingIOError: os.set_blocking(2, True)\n    print('full', flush=True); time.sleep(60)"
     )
-    begun(process)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "full\n"
+    line_of(process)
+    assert line_of(process) == "full\n"
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE) == 128 + signal.SIGTERM
     process.communicate()

@@ -21,10 +21,9 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import Task
 from dpmf_cli.experiment.running import processes
-from dpmf_cli.experiment.running import processes as module
 from dpmf_cli.experiment.running.batches import Batch
 from dpmf_cli.experiment.running.processes import Claims, each_of, in_rounds
-from tests.processes import children
+from tests.command import children
 from tests.results.test_store import result, task
 
 
@@ -81,13 +80,20 @@ def test_who_stops_iterating_stops_the_work() -> None:
     assert children(os.getpid()) == before
 
 
-def test_nothing_is_shared_that_outlives_a_killed_run() -> None:
-    """Named semaphores, which the standard library's pools use, would stay in memory."""
-    code = (
-        "import sys\nfrom dpmf_cli.experiment.running.processes import each_of\n"
-        "if __name__ == '__main__':\n    next(each_of(abs, [1, 2], 2))\n"
-        "    print('multiprocessing.synchronize' in sys.modules)"
-    )
+SHARED = """
+import sys
+from dpmf_cli.experiment.running.processes import each_of
+if __name__ == '__main__':
+    next(each_of(abs, [1, 2], 2))
+    print('multiprocessing.synchronize' in sys.modules)
+"""
+EARLY = "import sys, dpmf_cli.core.children; print(bool({'numpy', 'numba', 'pydantic'} & sys.modules.keys()))"
+
+
+@pytest.mark.parametrize("code", [SHARED, EARLY])
+def test_what_is_not_imported(code: str) -> None:
+    """Named semaphores, which the standard library's pools use, would stay in memory after a killed run. And what a
+    worker imports before it is set to end with its parent takes a few hundredths of a second."""
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
 
 
@@ -102,12 +108,6 @@ def test_a_result_that_comes_beside_an_error_is_given_out(monkeypatch: pytest.Mo
         next(answers)
 
 
-def test_a_worker_ends_with_its_parent_while_it_still_imports() -> None:
-    """What a worker imports before it is set to end with its parent takes a few hundredths of a second."""
-    code = "import sys, dpmf_cli.core.children; print(sorted({'numpy', 'numba', 'pydantic'} & sys.modules.keys()))"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
-
-
 HOLD = """
 import fcntl, sys
 file = open(sys.argv[1], "r+")
@@ -120,115 +120,110 @@ TASKS = tuple(task(run=run) for run in range(3))
 ALONE: tuple[Batch, ...] = tuple((each,) for each in TASKS)
 
 
-class Told(list[object]):
-    """A store's claims, which add what they report to this list."""
+Make = Callable[..., Claims]
 
-    def claims(self, folder: Path, batches: tuple[Batch, ...] = ALONE) -> Claims:
-        return Claims(Store(folder), batches, self.append, self.append)
+
+@pytest.fixture
+def told() -> list[object]:
+    return []
+
+
+@pytest.fixture
+def claims(tmp_path: Path, told: list[object]) -> Make:
+    """Makes claims of batches, which add what they report to `told`."""
+    return lambda batches=ALONE: Claims(Store(tmp_path), batches, told.append, told.append)
 
 
 @contextmanager
-def held_by_another(claims: Claims, folder: Path, *tasks: Task) -> Iterator[Callable[[], None]]:
-    """Another process, which holds these tasks until the returned function kills it."""
-    command = [sys.executable, "-c", HOLD, str(folder / "tasks" / "claims")]
-    process = subprocess.Popen(
-        [*command, *(str(claims._place(each)) for each in tasks)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "held\n"
-
-    def kill() -> None:
+def held_by_another(claims: Claims, *tasks: Task) -> Iterator[Callable[[], object]]:
+    """Another process, which holds these tasks until the returned function ends it."""
+    path = str(claims._store.root / "tasks" / "claims")
+    command = [sys.executable, "-c", HOLD, path, *(str(claims._place(each)) for each in tasks)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process.communicate
         process.kill()
-        process.wait()
-
-    try:
-        yield kill
-    finally:
-        kill()
-        process.communicate()
 
 
-def test_a_run_alone_gets_each_batch_once_in_order(tmp_path: Path) -> None:
-    told = Told()
-    with told.claims(tmp_path) as claims:
-        assert len(claims) == 3
-        assert list(claims) == list(ALONE)
+def test_a_run_alone_gets_each_batch_once_in_order(claims: Make, told: list[object]) -> None:
+    with claims() as held:
+        assert len(held) == 3
+        assert list(held) == list(ALONE)
     assert told == []
 
 
-def test_what_another_finishes_is_left_to_it(tmp_path: Path) -> None:
-    told = Told()
-    with told.claims(tmp_path) as claims, held_by_another(claims, tmp_path, TASKS[0]) as kill:
-        given = iter(claims)
+def test_what_another_finishes_is_left_to_it(claims: Make, told: list[object], tmp_path: Path) -> None:
+    with claims() as held, held_by_another(held, TASKS[0]) as end:
+        given = iter(held)
         assert [next(given) for _ in range(4)] == [ALONE[1], ALONE[2], None, None]
         assert told == [1]
         Store(tmp_path).write(TASKS[0], result())
-        kill()
+        end()
         assert list(given) == []
         assert told == [1, TASKS[0]]
 
 
-def test_what_another_gives_up_is_taken(tmp_path: Path) -> None:
-    told = Told()
-    with told.claims(tmp_path) as claims, held_by_another(claims, tmp_path, *TASKS) as kill:
-        given = iter(claims)
+def test_what_another_gives_up_is_taken(claims: Make, told: list[object]) -> None:
+    with claims() as held, held_by_another(held, *TASKS) as end:
+        given = iter(held)
         assert next(given) is None
         assert told == [3]
-        kill()
+        end()
         assert list(given) == list(ALONE)
 
 
-def test_of_tasks_that_share_a_fit_those_are_left_that_nobody_did(tmp_path: Path) -> None:
-    told = Told()
+def test_of_tasks_that_share_a_fit_those_are_left_that_nobody_did(
+    claims: Make, told: list[object], tmp_path: Path
+) -> None:
     Store(tmp_path).write(TASKS[1], result())
-    with told.claims(tmp_path, (TASKS,)) as claims:
-        assert list(claims) == [(TASKS[0], TASKS[2])]
+    with claims((TASKS,)) as held:
+        assert list(held) == [(TASKS[0], TASKS[2])]
     assert told == [TASKS[1]]
 
 
 def test_what_is_done_is_let_go_and_of_tasks_that_share_a_fit_none_is_held_where_one_is_held_elsewhere(
-    tmp_path: Path,
+    claims: Make,
 ) -> None:
-    with Told().claims(tmp_path, (TASKS,)) as claims, held_by_another(claims, tmp_path, TASKS[2]) as kill:
-        assert next(iter(claims)) is None
-        with held_by_another(claims, tmp_path, *TASKS[:2]):
+    with claims((TASKS,)) as held, held_by_another(held, TASKS[2]) as end:
+        assert next(iter(held)) is None
+        with held_by_another(held, *TASKS[:2]):
             pass  # it could have them
-        kill()
-        assert list(claims) == [TASKS]
-        claims.release(TASKS)
-        with held_by_another(claims, tmp_path, *TASKS):
+        end()
+        assert list(held) == [TASKS]
+        held.release(TASKS)
+        with held_by_another(held, *TASKS):
             pass
 
 
-def test_a_file_system_without_locks_shares_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_locks_shares_nothing(claims: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "lockf", refuse)
-    with Told().claims(tmp_path) as claims:
-        assert list(claims) == list(ALONE)
+    with claims() as held:
+        assert list(held) == list(ALONE)
 
 
 def test_rounds_are_what_can_be_had_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "POLL_SECONDS", 0.0)
-    monkeypatch.setattr(module, "ROUND", 2)
+    monkeypatch.setattr(processes, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(processes, "ROUND", 2)
     a, b, c = ALONE
     assert list(in_rounds([None, a, None, None, b])) == [[a], [b]]
     assert list(in_rounds([a, b, c])) == [[a, b], [c]]
 
 
-def test_a_folder_that_cannot_hold_the_locks_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_hold_the_locks_is_said(claims: Make, tmp_path: Path) -> None:
     (tmp_path / "tasks" / "claims").mkdir(parents=True)
     with pytest.raises(DpmfError, match=r"tasks/claims: cannot be written: .*; make the folder writable"):
-        Told().claims(tmp_path).__enter__()
+        claims().__enter__()
 
 
-def test_a_file_of_another_grid_under_the_name_of_a_task_is_not_its_result(tmp_path: Path) -> None:
+def test_a_file_of_another_grid_under_the_name_of_a_task_is_not_its_result(
+    claims: Make, tmp_path: Path
+) -> None:
     store = Store(tmp_path)
     store.write(task((5.0,), run=0), result((5.0,)))
     store.path(task((5.0,), run=0)).rename(store.path(TASKS[0]))
-    with Told().claims(tmp_path) as claims:
-        assert next(iter(claims)) == ALONE[0]
+    with claims() as held:
+        assert next(iter(held)) == ALONE[0]

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command import dpmf
-from tests.runs.tiny import TINY
+from tests.runs.tiny import TINY, Place
 
 
 @pytest.fixture(scope="session")
@@ -15,22 +14,22 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "tiny.yaml").write_text(TINY)
-    return tmp_path
+def place(tmp_path: Path, cache: Path) -> Place:
+    place = Place(tmp_path, cache)
+    place.write(TINY)
+    return place
 
 
 @pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Path:
-    """A folder with the results of one run in one process, which nobody changes."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    (folder / "tiny.yaml").write_text(TINY)
-    dpmf(folder, cache, "run", "tiny.yaml", "-j", "1")
-    return folder
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Place:
+    """The results of one run in one process, which nobody changes."""
+    place = Place(tmp_path_factory.mktemp("undisturbed"), cache)
+    place.run(TINY)
+    return place
 
 
 @pytest.fixture
-def finished(folder: Path, undisturbed: Path) -> Path:
+def finished(place: Place, undisturbed: Place) -> Place:
     """A folder for the test alone, with these results."""
-    shutil.copytree(undisturbed / "results", folder / "results")
-    return folder
+    shutil.copytree(undisturbed.folder / "results", place.folder / "results")
+    return place

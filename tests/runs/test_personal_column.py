@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf_cli.datasets import Folders
-from dpmf_cli.experiment.config import load_config
-from dpmf_cli.studies.experiment import run
-from tests.command import dpmf
+from dpmf_cli.experiment.results.folders import collect_folder
 from tests.conftest import make_ratings
-from tests.runs.tiny import rows
+from tests.runs.tiny import Place
 
 CONFIG = """\
 dataset:
@@ -33,34 +30,30 @@ algorithms:
 """
 
 
-def write_shop(folder: Path) -> NDArray[np.float64]:
-    """Ratings, each with its own ε, and a config; and those ε."""
+def write_ratings(folder: Path) -> NDArray[np.float64]:
+    """Writes ratings, each with its own ε, and returns those ε."""
     ratings = make_ratings()
     levels = np.random.default_rng(1).uniform(0.1, 4, len(ratings)).round(3)
     columns = zip(ratings.users, ratings.items, ratings.values, levels, strict=True)
     lines = "".join(f"u{user},i{item},{stars:g},{level}\n" for user, item, stars, level in columns)
     (folder / "ratings.csv").write_text("customer,sku,stars,privacy\n" + lines)
-    (folder / "shop.yaml").write_text(CONFIG)
     return levels
 
 
-def test_a_users_own_column_works_and_what_it_cost_the_records_is_told(tmp_path: Path) -> None:
+def test_a_users_own_column_works_and_what_it_cost_the_records_is_told(place: Place) -> None:
     """With a column, the cost of each record is known: min(ε_ui, ceiling, t)."""
-    levels = write_shop(tmp_path)
-    finished = run(
-        load_config(tmp_path / "shop.yaml"),
-        Folders(tmp_path, tmp_path / "cache", tmp_path, tmp_path / "results"),
-    )
-    assert not finished.failures
-    assert finished.missing == 0
-    uniform, personal = finished.collected.experiment.curves
+    levels = write_ratings(place.folder)
+    printed = place.run(CONFIG).stdout
+    experiment = collect_folder(place.path("")).experiment
+    assert [each.missing for each in experiment.measured()] == [0] * 4
+    uniform, personal = experiment.curves
     assert personal.label == "DP-PMF, personalised"
     assert np.isfinite(personal.rmse).all()
     assert personal.provable == pytest.approx([0.5, 2.0])
     assert uniform.provable == pytest.approx([0.5, 4.0])
-    steps = {row["step"] for row in rows(finished.folder / "ledger.csv") if row["epsilon"] == "4.0"}
+    steps = {row["step"] for row in place.rows("ledger.csv") if row["epsilon"] == "4.0"}
     assert {"objective, item factors", "determinants, item factors"} <= steps
-    low, high = rows(finished.folder / "records.csv")
+    low, high = place.rows("records.csv")
     assert {row["label"] for row in (low, high)} == {"DP-PMF, personalised"}
     for row, epsilon, bound in ((low, 0.5, 0.5), (high, 4.0, 2.0)):
         assert (float(row["epsilon"]), float(row["threshold"])) == (epsilon, bound)
@@ -70,7 +63,6 @@ def test_a_users_own_column_works_and_what_it_cost_the_records_is_told(tmp_path:
         assert float(row["median"]) == pytest.approx(np.median(below), abs=0.1)
         expected = np.minimum(np.expm1(below) / np.expm1(bound), 1).mean()
         assert float(row["kept"]) == pytest.approx(expected, abs=0.03)
-    printed = dpmf(tmp_path, tmp_path / "cache", "run", "shop.yaml", "-j", "1").stdout
     table = printed[printed.index("DP-PMF, personalised, per record") :]
     assert "diagnostics that you must not release" in table
     share = f"{100 * float(high['kept']):.1f} %"

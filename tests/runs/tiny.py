@@ -1,7 +1,13 @@
 """A run that takes a second: its config, its number of tasks, and the files that it promises."""
 
 import csv
+import json
+import subprocess
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from tests import command
 
 TINY = """\
 dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 120, items: 80, ratings: 2400}
@@ -17,10 +23,53 @@ OUTPUTS = ("curves.csv", "crossings.csv", "crossings.md", "ledger.csv", "curves.
 TASKS = 4 * 3 + 3 * 4 * 3
 
 
-def rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file."""
-    return list(csv.DictReader(path.read_text().splitlines()))
+@dataclass(frozen=True)
+class Place:
+    """A folder in which commands run, and their cache."""
 
+    folder: Path
+    cache: Path
 
-def outputs(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / "results" / "tiny" / name).read_bytes() for name in OUTPUTS}
+    def write(self, text: str, name: str = "tiny") -> None:
+        (self.folder / f"{name}.yaml").write_text(text)
+
+    def dpmf(self, *words: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
+        return command.dpmf(self.folder, self.cache, *words, expect=expect)
+
+    def run(self, text: str = "", name: str = "tiny", jobs: int = 1) -> subprocess.CompletedProcess[str]:
+        """Runs a config, which `text` replaces."""
+        if text:
+            self.write(text, name)
+        return self.dpmf("run", f"{name}.yaml", "-j", str(jobs))
+
+    def json(self, *words: str) -> Any:
+        """What a command prints for programs."""
+        form = ("--json",) if words[0] in ("plan", "verify") else ("--format", "json")
+        return json.loads(self.dpmf(*words, *form).stdout)
+
+    def planned(self, name: str = "tiny") -> dict[str, tuple[int, int]]:
+        """(tasks, those that are left) of each entry."""
+        return {
+            part["label"]: (part["tasks"], part["left"])
+            for part in self.json("plan", f"{name}.yaml")["algorithms"]
+        }
+
+    def path(self, file: str, name: str = "tiny") -> Path:
+        return self.folder / "results" / name / file
+
+    def rows(self, file: str, name: str = "tiny") -> list[dict[str, str]]:
+        """The rows of a CSV file of results."""
+        return list(csv.DictReader(self.path(file, name).read_text().splitlines()))
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.path("manifest.json").read_bytes())
+        return found
+
+    @property
+    def outputs(self) -> dict[str, bytes]:
+        return {name: self.path(name).read_bytes() for name in OUTPUTS}
+
+    @property
+    def tasks(self) -> dict[str, bytes]:
+        return command.task_files(self.folder)

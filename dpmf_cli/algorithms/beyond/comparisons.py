@@ -32,7 +32,7 @@ from dpmf_cli.kernels import mixture
 from dpmf_cli.kernels.covariance import Raters, weighted_products
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.neighbours import nearest
-from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
+from dpmf_cli.kernels.similarities import NeighbourhoodModel
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.local import PerturbedRatings
@@ -234,8 +234,7 @@ class PrivateConstantNeighbourhood(PrivateNeighbourhood):
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> NeighbourhoodModel:
-        averages = self.item_averages(train, epsilons, curator)
-        return neighbourhood_model(train, self.neighbours_of_items(train), 1.0, averages)
+        return self.start(train, epsilons, curator, 1.0)[0]
 
 
 class LocalMean(LocalAlgorithm):

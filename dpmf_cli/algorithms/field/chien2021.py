@@ -9,13 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from dpmf_cli.algorithms.shared.base import (
-    SAMPLED,
-    ByMode,
-    Choices,
-    refuse_a_delta_beyond_the_accountant,
-    refuse_steps_that_diverge,
-)
+from dpmf_cli.algorithms.shared.base import SAMPLED, ByMode, Choices
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, fetched, gram_entries
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors
@@ -204,8 +198,8 @@ class PrivateAlternatingMinimization(ItemAlternation):
 
     @model_validator(mode="after")
     def _refuse_what_cannot_be_certified(self) -> Self:
-        refuse_a_delta_beyond_the_accountant(self.sampling_rate, self.delta)
-        refuse_steps_that_diverge(self.learning_rate, "item_ridge", self.item_ridge)
+        self.refuse_a_delta_beyond_the_accountant(self.sampling_rate)
+        self.refuse_steps_that_diverge(self.learning_rate, "item_ridge")
         return self
 
     @property

@@ -99,10 +99,6 @@ class PrivateALS(PrivateLeastSquares):
     }
     """How far the numbers of one side move that get noise."""
 
-    def moves(self, side: Side, scale: Scale) -> RowMoves:
-        moves: RowMoves = self.variant(self, side, scale)
-        return moves
-
     @property
     def is_constrained(self) -> bool:
         """Whether every row is a ridge regression within a ball, with a weight that does not grow with n."""

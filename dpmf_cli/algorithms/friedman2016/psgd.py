@@ -111,9 +111,7 @@ class PrivateSGD(TwoSidedFactorization):
         error_bound = bound + self.user_norm * self.item_norm
         sgd = Sgd(self.learning_rate, self.regularization, bound, error_bound)
         for user_vectors, item_vectors in zip(of_users, of_items, strict=True):  # line 4
-            descend_clamped_errors(  # lines 5 to 8
-                model, visits, sgd
-            )
+            descend_clamped_errors(model, visits, sgd)  # lines 5 to 8
             user_vectors.inside(perturb_side, model, "users", self.user_norm)  # lines 10 to 13
             item_vectors.inside(perturb_side, model, "items", self.item_norm)  # lines 14 to 17
         return model

@@ -17,10 +17,11 @@ from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
-from dpmf_cli.kernels.als import RatingsByRow, RowProblem, SideRatings, solve_rows
+from dpmf_cli.kernels.als import RowProblem, SideRatings, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_items
 from dpmf_cli.kernels.releasing import project_side
 from dpmf_cli.kernels.reports import coordinate_gradients, sums_of_reports
+from dpmf_cli.kernels.sums import RatingsByRow
 from dpmf_cli.privacy import local
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -53,7 +54,6 @@ class Devices:
 
     ratings: Ratings
     factors: int
-    regularization: float
     bound: float
     coordinates: np.random.Generator
 
@@ -80,10 +80,6 @@ class Devices:
     def report_ratings(self, channel: local.SignChannel) -> local.PerturbedSigns:
         """Reports each rating, as 2r − 1."""
         return _of_no_coordinate(channel, 2 * self.values - 1, self.ratings.items)
-
-    def solve_users(self, model: FactorModel) -> None:
-        """Each device solves for its user's factors, in place."""
-        solve_own_factors(model, self.ratings, self.regularization)
 
     def reported(self) -> tuple[slice | NDArray[np.int64], NDArray[np.int64]]:
         """The ratings that are reported, and how many ratings each of them stands for. Here: all, and one each."""
@@ -117,7 +113,6 @@ class DevicesOfOneReport(Devices):
         return local.gradient_of_one_rating()
 
     def reported(self) -> tuple[slice | NDArray[np.int64], NDArray[np.int64]]:
-        """One rating of each user who has any. It is drawn uniformly and stands for all ratings of that user."""
         counts = self.ratings.user_counts
         places = (self.coordinates.random(len(counts)) * counts).astype(np.int64)
         drawn = self.ratings.user_starts[:-1] + places
@@ -253,15 +248,15 @@ class PrivateGradientMF(PrivateAlgorithm):
         factors = initial_factors(train, self.initial_factors, self.factors, streams)
         no_effects = np.zeros((train.n_items, len(mean)))
         model = factor_model(*factors, np.tile(mean, (train.n_users, 1)), no_effects)
-        aggregator = Aggregator(model.without_users(), devices.raters, self)
+        items = model.without_users()
         for _ in range(self.iterations):
-            devices.solve_users(model)
-            aggregator.move_items(devices.report_gradients(model, gradients))
+            solve_own_factors(model, train, self.regularization)
+            move_items_by(devices.report_gradients(model, gradients), items, devices.raters, self)
         messages = ratings.messages + gradients.messages
         down = train.n_items * self.factors * 4 * self.iterations * train.n_users
         traffic = local.Traffic(ratings.bytes + gradients.bytes, down, messages, train.n_users)
         known = train.user_counts > 0, devices.raters > 0
-        on_devices = OwnFactors(self, model.without_users(), {"mean": mean}, train)
+        on_devices = OwnFactors(self, items, {"mean": mean}, train)
         return LocalModel(on_devices, train.scale, *known, mean, traffic)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
@@ -270,8 +265,8 @@ class PrivateGradientMF(PrivateAlgorithm):
         return model
 
     def devices(self, train: Ratings, streams: Streams) -> Devices:
-        limits = self.factors, self.regularization, self.gradient_bound
-        made: Devices = self.variant(train, *limits, streams.generator("coordinates"))
+        coordinates = streams.generator("coordinates")
+        made: Devices = self.variant(train, self.factors, self.gradient_bound, coordinates)
         return made
 
     variants: ClassVar[Variants] = {
@@ -289,26 +284,19 @@ class PrivateGradientMF(PrivateAlgorithm):
         return Cost(reports * grid * SECONDS_PER_REPORT + solved, rows + shape.ratings * held)
 
 
-@dataclass(frozen=True)
-class Aggregator:
-    """Moves the items by the devices' reports. It has no access to ratings or to users' factors.
+def move_items_by(
+    reports: local.PerturbedSigns, items: FactorModel, raters: NDArray[np.int64], method: PrivateGradientMF
+) -> None:
+    """q_ic ← q_ic + γ·d·G·(the mean report of c, over all of the item's raters), then ‖q_i‖ ≤ q_max, in place.
 
-    items   the model, without its users' factors
-    raters  (n_items,) over how many users an item's reports are averaged; public
+    This is the aggregator. It has no access to ratings or to users' factors: `items` is the model without them, and
+    `raters` (n_items,), over how many users an item's reports are averaged, is public.
     """
-
-    items: FactorModel
-    raters: NDArray[np.int64]
-    method: PrivateGradientMF
-
-    def move_items(self, reports: local.PerturbedSigns) -> None:
-        """q_ic ← q_ic + γ·d·G·(the mean report of c, over all of the item's raters), then ‖q_i‖ ≤ q_max, in place."""
-        method = self.method
-        shape = len(self.raters), method.factors
-        sums = sums_of_reports(reports.items, reports.coordinates, reports.weights, reports.numbers, shape)
-        steps = method.learning_rate * method.factors * method.gradient_bound / np.maximum(self.raters, 1)
-        move_items(self.items, sums * steps[:, None, None])
-        project_side(self.items, "items", method.item_norm)
+    shape = len(raters), method.factors
+    sums = sums_of_reports(reports.items, reports.coordinates, reports.weights, reports.numbers, shape)
+    steps = method.learning_rate * method.factors * method.gradient_bound / np.maximum(raters, 1)
+    move_items(items, sums * steps[:, None, None])
+    project_side(items, "items", method.item_norm)
 
 
 def shrunk_mean(reports: local.PerturbedSigns) -> NDArray[np.float64]:

@@ -48,8 +48,8 @@ Label = Annotated[str, Field(min_length=1, max_length=80), AfterValidator(_to_be
 class Paper(StrEnum):
     """The paper of a method, by its first author.
 
-    `DPMF`: this project, for methods that a paper suggests without having them, and for methods that the papers'
-    own have to beat. `PLUGIN`: a plugin that names no paper.
+    `DPMF`: this project, for what a paper suggests without having it, and what papers have to beat. `PLUGIN`: a
+    plugin that names no paper.
     """
 
     FRIEDMAN = "Friedman 2016"
@@ -64,22 +64,6 @@ class Paper(StrEnum):
     LIU = "Liu 2015"
     DPMF = "dpmf"
     PLUGIN = "plugin"
-
-
-@dataclass(frozen=True)
-class NeededColumn:
-    """A column that an entry needs in the user's own data set.
-
-    column    its key in the data set's `columns`
-    of        what the column holds, in a message
-    key       the entry's key that asks for it
-    instead   what to do if there is no such column
-    """
-
-    column: str
-    of: str
-    key: str
-    instead: str
 
 
 @dataclass(frozen=True)
@@ -176,7 +160,6 @@ class Algorithm(StrictModel, ABC):
 
     @property
     def default_name(self) -> str:
-        """The name of an entry without a `label`."""
         return self.title
 
     @property
@@ -193,9 +176,9 @@ class Algorithm(StrictModel, ABC):
         return UNUSED_WITHOUT_NOISE
 
     @property
-    def needs_column(self) -> NeededColumn | None:
-        """The column that the entry's data set must have; None if it needs none."""
-        return None
+    def needs_epsilons(self) -> bool:
+        """Whether the data set must have a column with the ε of each rating."""
+        return False
 
     @property
     def line(self) -> str:
@@ -363,12 +346,8 @@ class PrivateAlgorithm(Algorithm):
         """Refuses pieces of `by_epsilon` that do not ascend, or set an unknown parameter or an invalid value."""
         reached = 0.0
         for index, piece in enumerate(self.by_epsilon or ()):
-            up_to = piece.get("up_to")
-            if (
-                not isinstance(up_to, int | float)
-                or isinstance(up_to, bool)
-                or not reached < up_to < math.inf
-            ):
+            up_to: Any = piece.get("up_to")
+            if type(up_to) not in (int, float) or not reached < up_to < math.inf:
                 raise _of_piece(index, "`up_to` must be an ε above the `up_to` of the piece before")
             reached = up_to
             fixed = sorted({*OF_THE_CURVE, (self.swept or "").split(".")[0]} & piece.keys())
@@ -386,45 +365,43 @@ class PrivateAlgorithm(Algorithm):
 
     @property
     def ignored(self) -> frozenset[str]:
-        used = {Neighbours.BOUNDED: "noise_on_unrated", Neighbours.UNBOUNDED: "sum_share"}.get(
-            self.neighbours
-        )
-        return super().ignored - {f"effects.{used}"}
+        of = {Neighbours.BOUNDED: "effects.noise_on_unrated", Neighbours.UNBOUNDED: "effects.sum_share"}
+        return super().ignored - {of.get(self.neighbours, "")}
 
     @model_validator(mode="after")
     def _refuse_what_is_ignored(self) -> Self:
-        for key in sorted(self.ignored):
-            holder = self.effects if key.startswith("effects.") else self
-            name = key.removeprefix("effects.")
+        """Default values are allowed, because a resolved config spells them out."""
+        of_mode = "{mode} mode of {algorithm} would ignore it; remove it, or set `mode: {other}`"
+        of_neighbours = "{algorithm} with neighbours {neighbours} has no use for it; remove it"
+        found = {"algorithm": self.algorithm, "neighbours": self.neighbours.value, "mode": self.mode.value}
+        found["other"] = next(mode.value for mode in Mode if mode is not self.mode)
+        useless = [(key, of_neighbours) for key in sorted(self.ignored)]
+        for key, message in useless + [(key, of_mode) for key in sorted(self.only_other(self.mode))]:
+            holder, name = (
+                (self.effects if key.startswith("effects.") else self),
+                key.removeprefix("effects."),
+            )
             if getattr(holder, name) != type(holder).model_fields[name].default:
-                raise PydanticCustomError(
-                    "ignored",
-                    "{algorithm} with neighbours {neighbours} has no use for it; remove it",
-                    {
-                        "algorithm": self.algorithm,
-                        "neighbours": self.neighbours.value,
-                        "path": tuple(key.split(".")),
-                    },
-                )
+                raise PydanticCustomError("ignored", message, {**found, "path": tuple(key.split("."))})
         return self
 
-    @model_validator(mode="after")
-    def _refuse_parameters_of_the_other_mode(self) -> Self:
-        """Default values are allowed, because a resolved config spells them out."""
-        other = Mode.CORRECTED if self.mode is Mode.PUBLISHED else Mode.PUBLISHED
-        for field in sorted(self.model_fields_set.intersection(self.only_other(self.mode))):
-            if getattr(self, field) != type(self).model_fields[field].default:
-                raise PydanticCustomError(
-                    "other_mode",
-                    "{mode} mode of {algorithm} would ignore it; remove it, or set `mode: {other}`",
-                    {
-                        "other": other.value,
-                        "mode": self.mode.value,
-                        "algorithm": self.algorithm,
-                        "path": (field,),
-                    },
-                )
-        return self
+    def refuse_steps_that_diverge(self, rate: float, key: str) -> None:
+        """Raises PydanticCustomError if S ← S − rate·(gradient + ridge·S) may overshoot. The ridge is the parameter
+        `key`.
+
+        Up to rate·ridge = 1 the ridge term only shrinks S, and clipped gradients and their noise cannot carry S away.
+        Beyond that, S may overflow single precision. Errors are then NaN, for some data sets and not for others.
+        """
+        if rate * getattr(self, key) > 1:
+            message = "it must be at most {most} with steps of {rate}, or the descent diverges"
+            context = {"rate": f"{rate:g}", "most": f"{1 / rate:g}", "path": (key,)}
+            raise PydanticCustomError("diverges", message, context)
+
+    def refuse_a_delta_beyond_the_accountant(self, sampling_rate: float) -> None:
+        """Raises PydanticCustomError if δ is too small to certify for sampled Gaussian steps; δ = 0 is pure ε-DP."""
+        if sampling_rate < 1 and 0 < self.spends_delta < LEAST_DELTA:
+            message = "with a sampling_rate below 1 no δ below {least} can be certified"
+            raise PydanticCustomError("least_delta", message, {"least": LEAST_DELTA, "path": ("delta",)})
 
     def pieces(self, grid: Sequence[float]) -> Iterator[tuple[Self, tuple[float, ...]]]:
         if self.by_epsilon is None:
@@ -474,7 +451,6 @@ class PrivateAlgorithm(Algorithm):
 
     @property
     def protects(self) -> Protection:
-        """What its ε protects."""
         return protection_of(self.neighbours)
 
     @property
@@ -494,27 +470,3 @@ class PrivateAlgorithm(Algorithm):
 
 def _of_piece(index: int, message: str) -> PydanticCustomError:
     return PydanticCustomError("by_epsilon", "{message}", {"message": message, "path": ("by_epsilon", index)})
-
-
-def refuse_steps_that_diverge(rate: float, key: str, ridge: float) -> None:
-    """Raises PydanticCustomError if S ← S − rate·(gradient + ridge·S) may overshoot. `ridge` is the entry's `key`.
-
-    Up to rate·ridge = 1 the ridge term only shrinks S, and clipped gradients and their noise cannot carry S away.
-    Beyond that, S may overflow single precision. Errors are then NaN, for some data sets and not for others.
-    """
-    if rate * ridge > 1:
-        raise PydanticCustomError(
-            "diverges",
-            "it must be at most {most} with steps of {rate}, or the descent diverges",
-            {"rate": f"{rate:g}", "most": f"{1 / rate:g}", "path": (key,)},
-        )
-
-
-def refuse_a_delta_beyond_the_accountant(sampling_rate: float, delta: float) -> None:
-    """Raises PydanticCustomError if δ is too small to certify for sampled Gaussian steps. δ = 0 means pure ε-DP."""
-    if sampling_rate < 1 and 0 < delta < LEAST_DELTA:
-        raise PydanticCustomError(
-            "least_delta",
-            "with a sampling_rate below 1 no δ below {least} can be certified",
-            {"least": LEAST_DELTA, "path": ("delta",)},
-        )

@@ -3,37 +3,19 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.model import Arrays, Model
-from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.ratings import Ratings, UserMajor
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.sums import shuffle_within
-
-
-class Pairs(Protocol):
-    """Who rated what: the interface of clean and of perturbed ratings.
-
-    An aggregator sees only who rated what, and noisy values.
-    """
-
-    @property
-    def n_users(self) -> int: ...
-
-    @property
-    def n_items(self) -> int: ...
-
-    def __len__(self) -> int: ...
-
-    @property
-    def user_starts(self) -> NDArray[np.int64]: ...
 
 
 class InitialFactors(StrictModel):
@@ -83,7 +65,7 @@ class KnownModel:
 
 
 def initial_factors(
-    pairs: Pairs, initial: InitialFactors, factors: int, streams: Streams
+    pairs: UserMajor, initial: InitialFactors, factors: int, streams: Streams
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Draws start factors (n_users, factors) and (n_items, factors), the same for all models of a grid."""
     users = initial.draw(pairs.n_users, factors, streams.start("initial user factors"))
@@ -108,7 +90,7 @@ def alternate(model: FactorModel, train: Ratings, problem: RowProblem, iteration
 
 
 def visiting_order(
-    pairs: Pairs, kind: Literal["user_major", "shuffled"], rng: np.random.Generator
+    pairs: UserMajor, kind: Literal["user_major", "shuffled"], rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """(n_ratings,) the order in which SGD visits ratings, drawn once and kept for all epochs.
 
@@ -124,7 +106,7 @@ def visiting_order(
 
 
 def shuffled_blocks(
-    pairs: Pairs, rng: np.random.Generator, block: int = 1 << 20
+    pairs: UserMajor, rng: np.random.Generator, block: int = 1 << 20
 ) -> Iterator[tuple[slice, NDArray[np.int64]]]:
     """Yields the order `user_major` in blocks: a slice of ratings, and the order of visits in it, numbered from its
     first rating. A block holds all ratings of its users: about `block` of them, or those of one user who has more.
@@ -138,11 +120,6 @@ def shuffled_blocks(
         first = last
 
 
-def at_least(ratings: Ratings, limit: int) -> Ratings:
-    """The ratings of the users who have `limit` or more."""
-    return ratings.select(ratings.user_counts[ratings.users] >= limit) if limit else ratings
-
-
 def at_most(ratings: Ratings, limit: int, draws: NDArray[np.float64]) -> Ratings:
     """`limit` ratings of each user who has more, chosen by uniform `draws` (n_ratings,), and all ratings of the other
     users."""
@@ -153,24 +130,18 @@ def at_most(ratings: Ratings, limit: int, draws: NDArray[np.float64]) -> Ratings
     return ratings.select(kept)
 
 
-@runtime_checkable
-class SolvesOwnFactors(Protocol):
-    """An algorithm whose users solve for their own factors."""
-
-    def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        """The items, and the users of `own`. Each user's effect and factors are made from that user's ratings."""
-
-
 @dataclass(frozen=True)
 class OwnFactors:
     """Predicts from released items, and from the target user's own ratings.
 
+    entry   an algorithm with `with_own_factors(items, beside, own)`: the items, and the users of `own`, each of whose
+            effect and factors are made from that user's ratings
     items   the released items, without users
     beside  the other released arrays
     own     the ratings of every user who may ask; a prediction for user u uses only those of u
     """
 
-    entry: SolvesOwnFactors
+    entry: Any
     items: FactorModel
     beside: Arrays
     own: Ratings
@@ -178,7 +149,8 @@ class OwnFactors:
     @cached_property
     def solved(self) -> FactorModel:
         """The items and the users. The users' part is not released."""
-        return self.entry.with_own_factors(self.items, self.beside, self.own)
+        solved: FactorModel = self.entry.with_own_factors(self.items, self.beside, self.own)
+        return solved
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
         return self.solved.predict(users, items)
@@ -191,7 +163,7 @@ class OwnFactors:
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
         """The model made again from what was `published`, for the users who ask."""
-        if not isinstance(entry, SolvesOwnFactors):
+        if not hasattr(entry, "with_own_factors"):
             raise TypeError("its method makes no such model")
         factors = arrays["factors"]
         items = FactorModel.restored({"users": factors[:0], "items": factors}).without_users()

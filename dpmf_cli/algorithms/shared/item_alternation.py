@@ -14,18 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import origin_of_sums
 from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import Delta, Fractions
-from dpmf_cli.algorithms.shared.cost import (
-    LINE,
-    ROW_IN_RATINGS,
-    SOLVED_ENTRY,
-    Cost,
-    Shape,
-    fetched,
-    gram_entries,
-)
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.effects import EffectsParameters, stabilised
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, initial_factors
 from dpmf_cli.algorithms.shared.model import Arrays
@@ -65,18 +58,6 @@ class Selection(StrEnum):
     UNIFORM = "uniform"
     TAIL = "tail"
     WEIGHTED = "weighted"
-
-
-class CentreMoves(NamedTuple):
-    """Sensitivities of the global sum and of the number of its ratings.
-
-    total_as, number_as  what a paper scales the noise to instead; None for the true sensitivity
-    """
-
-    total: Sensitivity
-    number: Sensitivity
-    total_as: Sensitivity | None = None
-    number_as: Sensitivity | None = None
 
 
 class Begun(NamedTuple):
@@ -203,23 +184,26 @@ class ItemAlternation(PrivateAlgorithm):
 
     def measured_centre(self, kept: Ratings, measurer: Measurer) -> NDArray[np.float64]:
         """(E,) m: the noisy sum of ratings divided by their noisy number, clamped to the scale."""
-        origin, moves = origin_of_sums(self.mode, kept.scale), self.centre_moves(kept.scale)
+        origin, scale = origin_of_sums(self.mode, kept.scale), kept.scale
+        (of_total, total_as), (of_number, number_as) = self.centre_moves(scale)
         total = (kept.values.astype(np.float64) - origin).sum()
-        noisy = measurer.noise("centre", "global sum", (), moves.total, moves.total_as).added_to(total)
-        count = measurer.noise("centre", "global count", (), moves.number, moves.number_as).added_to(
-            len(kept)
-        )
-        return np.clip(origin + noisy / np.maximum(count, 1), kept.scale.minimum, kept.scale.maximum)
+        noisy = measurer.noise("centre", "global sum", (), of_total, total_as).added_to(total)
+        count = measurer.noise("centre", "global count", (), of_number, number_as).added_to(len(kept))
+        return np.clip(origin + noisy / np.maximum(count, 1), scale.minimum, scale.maximum)
 
-    def centre_moves(self, scale: Scale) -> CentreMoves:
-        """Sensitivities of m. Published mode scales the noise of the sum to √k·r_max, and that of the number to 1."""
+    def centre_moves(self, scale: Scale) -> list[tuple[Sensitivity, Sensitivity | None]]:
+        """Sensitivities of the global sum and of the number of its ratings, and those to which a paper scales the
+        noise instead: published mode scales it to √k·r_max, and to 1."""
         k, origin = self.most_ratings, origin_of_sums(self.mode, scale)
         largest = max(abs(scale.minimum - origin), abs(scale.maximum - origin))
-        moves = CentreMoves(sensitivity.sampled_total(k, largest), sensitivity.sampled_total(k, 1.0))
-        if self.mode is Mode.CORRECTED:
-            return moves
-        assumed = (sensitivity.published_sampled_total(each) for each in (math.sqrt(k) * largest, 1.0))
-        return CentreMoves(moves.total, moves.number, *assumed)
+        as_published, published = sensitivity.published_sampled_total, self.mode is Mode.PUBLISHED
+        return [
+            (
+                sensitivity.sampled_total(k, largest),
+                as_published(math.sqrt(k) * largest) if published else None,
+            ),
+            (sensitivity.sampled_total(k, 1.0), as_published(1.0) if published else None),
+        ]
 
     def own_means(self, own: Ratings, centre: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n_users, E) r̄_u = Σ_i (r_ui − m)/(c_u + β_u), or 0 if users are not centred. Not released."""
@@ -247,8 +231,12 @@ class ItemAlternation(PrivateAlgorithm):
         """The cost of solving users `times` times and of holding factors, weights, and the ratings by item."""
         parts, d, n_groups = padded_grid(grid) / 16, self.factors, len(groups(grid))
         solved = (
-            times * parts * (shape.ratings + ROW_IN_RATINGS * shape.users) * gram_entries(d) * SOLVED_ENTRY
+            times
+            * parts
+            * (shape.ratings + costs.ROW_IN_RATINGS * shape.users)
+            * costs.gram_entries(d)
+            * costs.SOLVED_ENTRY
         )
-        rows = shape.rows * (d + 5) * LINE * n_groups
-        far = (fetched(shape.items, d, times * shape.ratings * n_groups),)
+        rows = shape.rows * (d + 5) * costs.LINE * n_groups
+        far = (costs.fetched(shape.items, d, times * shape.ratings * n_groups),)
         return Cost(solved + 2e-7 * shape.ratings, rows + 60.0 * shape.ratings, far)

@@ -104,7 +104,7 @@ class ReleasedProducts:
         self, raters: Raters, part: slice, values: NDArray[np.float32], averages: Averages, clamp: float
     ) -> Products:
         released = np.empty((part.stop - part.start, triangle_size(self.train.n_items)), np.float32)
-        return Products(self.train, raters, values, self.weights, *averages, clamp, part, released)
+        return Products(part, self.train, raters, values, self.weights, *averages, clamp, released)
 
     def _weights(self, raters: Raters, part: slice) -> NDArray[np.float32]:
         """(E, size) Wgt for a part of the grid."""

@@ -78,11 +78,7 @@ class LocalAlgorithm(PrivateAlgorithm):
     @final
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> LocalModel:
         received = perturb_ratings(
-            train,
-            self.device(train.scale),
-            epsilons,
-            debias=self.debias,
-            curator=curator,
+            train, self.device(train.scale), epsilons, debias=self.debias, curator=curator
         )
         return LocalModel(
             self.aggregate(received, streams),
@@ -107,9 +103,7 @@ class LocalFactorization(LocalAlgorithm):
 
     factors: int = Field(10, ge=1, le=64, description="d; not in the paper")
     regularization: float = Field(
-        0.03,
-        ge=1e-6,
-        description="λ; the paper has none; with less, rows with few ratings cannot be solved",
+        0.03, ge=1e-6, description="λ; the paper has none; with less, rows with few ratings cannot be solved"
     )
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=0.5)
 

@@ -36,7 +36,9 @@ class ReleasableModel(Protocol):
 
 @dataclass(frozen=True)
 class RecordCosts:
-    """For each ε of the grid: the threshold t, the fraction of the training ratings that was sampled (`kept`), and
+    """The `record_costs` of a model whose fit gave the training ratings different ε.
+
+    For each ε of the grid: the threshold t, the fraction of the training ratings that was sampled (`kept`), and
     the least, the median and the largest ε that can be proved for a training rating."""
 
     threshold: tuple[float, ...]
@@ -44,14 +46,6 @@ class RecordCosts:
     least: tuple[float, ...]
     median: tuple[float, ...]
     largest: tuple[float, ...]
-
-
-@runtime_checkable
-class AccountsForRecords(Protocol):
-    """A model whose fit gave the training ratings different ε. Results store its `record_costs`."""
-
-    @property
-    def record_costs(self) -> RecordCosts: ...
 
 
 @dataclass(frozen=True)

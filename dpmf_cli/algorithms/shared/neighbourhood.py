@@ -11,25 +11,12 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 from scipy.sparse import csc_matrix, csr_matrix
 
+from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import OwnMeansAlgorithm, bounded_item_averages
-from dpmf_cli.algorithms.shared.base import (
-    SAMPLED,
-    ByMode,
-    Choices,
-    refuse_a_delta_beyond_the_accountant,
-    refuse_steps_that_diverge,
-)
+from dpmf_cli.algorithms.shared.base import SAMPLED, ByMode, Choices
 from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
-from dpmf_cli.algorithms.shared.cost import (
-    Cost,
-    Shape,
-    effects_cost,
-    met_cost,
-    neighbourhood_cost,
-    pairs_cost,
-)
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.effects import EffectsParameters, Part
-from dpmf_cli.algorithms.shared.factorization import at_least
 from dpmf_cli.algorithms.shared.theta import Measurer, NoiseKind
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
@@ -120,11 +107,10 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
 
     @model_validator(mode="after")
     def _refuse_a_choice_that_would_not_be_private(self) -> Self:
-        if "neighbourhood" in self.model_fields_set and not self.chooses_neighbours:
-            own = type(self).model_fields["neighbourhood"].default
-            if self.neighbourhood != own:
-                fix = "every item is a neighbour if who rated what is not public; remove `neighbourhood`"
-                raise PydanticCustomError("neighbourhood", "{fix}", {"fix": fix, "path": ("neighbourhood",)})
+        own = type(self).model_fields["neighbourhood"].default
+        if self.neighbourhood != own and not self.chooses_neighbours:
+            fix = "every item is a neighbour if who rated what is not public; remove `neighbourhood`"
+            raise PydanticCustomError("neighbourhood", "{fix}", {"fix": fix, "path": ("neighbourhood",)})
         return self
 
     @property
@@ -136,11 +122,16 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
     def charges_averages(self) -> bool:
         return self.mode is Mode.CORRECTED
 
-    def neighbours_of_items(self, train: Ratings) -> NDArray[np.int32]:
-        """(n_items, k) the neighbours of each item."""
-        if self.chooses_neighbours:
-            return most_co_rated(train, self.neighbourhood)
-        return all_others(train.n_items)
+    def start(
+        self, train: Ratings, epsilons: Epsilons, curator: Curator, similarity: float
+    ) -> tuple[NeighbourhoodModel, int]:
+        """The model with averages, the neighbours of each item and the same similarity of all; and how many
+        similarities it has."""
+        averages = self.item_averages(train, epsilons, curator)
+        others = (
+            most_co_rated(train, self.neighbourhood) if self.chooses_neighbours else all_others(train.n_items)
+        )
+        return neighbourhood_model(train, others, similarity, averages), others.size
 
     @property
     def steps_of_learning(self) -> int:
@@ -149,11 +140,13 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         k = self.neighbourhood if self.chooses_neighbours else shape.items
-        return effects_cost(shape, grid) + neighbourhood_cost(shape, grid, k, steps=self.steps_of_learning)
+        return costs.effects_cost(shape, grid) + costs.neighbourhood_cost(
+            shape, grid, k, steps=self.steps_of_learning
+        )
 
     def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
         k = self.neighbourhood if self.chooses_neighbours else shape.items
-        return pairs_cost(grid, pairs) + met_cost(shape, grid, pairs, k)
+        return costs.pairs_cost(grid, pairs) + costs.met_cost(shape, grid, pairs, k)
 
 
 class LearningBudget(ItemAveragesBudget):
@@ -162,10 +155,6 @@ class LearningBudget(ItemAveragesBudget):
     global_averages: float = Field(0.02, gt=0, lt=1)
     item_averages: float = Field(0.58, gt=0, lt=1)
     similarities: float = Field(0.40, gt=0, lt=1)
-
-
-DEVIATION = {NoiseKind.LAPLACE: math.sqrt(2), NoiseKind.GAUSSIAN: 1.0}
-"""The standard deviation of noise of scale 1."""
 
 
 def error_bound(scale: Scale, t: int) -> float:
@@ -193,9 +182,7 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
         description="c, corrected only: the largest norm of a user's gradient, at s₀ = 1",
     )
     least_ratings: int = later(
-        0,
-        ge=0,
-        description="users with fewer ratings are left out of learning; 21 in section 3",
+        0, ge=0, description="users with fewer ratings are left out of learning; 21 in section 3"
     )
 
     @classmethod
@@ -206,9 +193,9 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
     @model_validator(mode="after")
     def _refuse_what_cannot_be_certified(self) -> Self:
         if self.mode is Mode.CORRECTED:
-            refuse_a_delta_beyond_the_accountant(self.sampling_rate, self.spends_delta)
+            self.refuse_a_delta_beyond_the_accountant(self.sampling_rate)
             first = float(self.rates(1, np.zeros(1))[0])
-            refuse_steps_that_diverge(first, "regularization", self.regularization)
+            self.refuse_steps_that_diverge(first, "regularization")
         return self
 
     def learned_from(self, train: Ratings, streams: Streams) -> Ratings:
@@ -218,7 +205,11 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
         rating decides whether a user's complete gradient counts. A clipped gradient that appears moves the sum no
         more than the change of one clipped gradient into another.
         """
-        return at_least(train, self.least_ratings)
+        return (
+            train.select(train.user_counts[train.users] >= self.least_ratings)
+            if self.least_ratings
+            else train
+        )
 
     @property
     def steps_of_learning(self) -> int:
@@ -240,14 +231,13 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
         clipped: every term is in a different row of S, hence ‖g_u‖ ≤ c. For the same reason a sample of ratings would
         amplify next to nothing, so users are sampled.
         """
-        averages = self.item_averages(train, epsilons, curator)
-        neighbours = self.neighbours_of_items(train)
-        model = neighbourhood_model(train, neighbours, self.initial_similarity, averages)
+        model, size = self.start(train, epsilons, curator, self.initial_similarity)
         learned = self.clipped(self.learned_from(train, streams))
         rng = streams.generator("samples")
-        for t, gradients in enumerate(self.gradients(neighbours.size, epsilons, curator), start=1):
+        deviation = math.sqrt(2) if self.noise is NoiseKind.LAPLACE else 1.0  # of noise of scale 1
+        for t, gradients in enumerate(self.gradients(size, epsilons, curator), start=1):
             users = rng.random(train.n_users) < self.sampling_rate
-            rates = self.rates(t, DEVIATION[self.noise] * gradients.scale)
+            rates = self.rates(t, deviation * gradients.scale)
             step = SimilarityStep(users[learned.train.users], rates, self.regularization)
             gradients.inside(descend_noisy_similarities, model, learned, step)
         return model
@@ -268,29 +258,27 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
         return self.clip / self.initial_similarity
 
     def gradients(self, size: int, epsilons: Epsilons, curator: Curator) -> Iterator[Release]:
-        """The release of each step's `size` sums of gradients. They cost the ε that the averages leave."""
-        noise = {NoiseKind.LAPLACE: self._laplace, NoiseKind.GAUSSIAN: self._gaussian}
-        return noise[self.noise](size, epsilons, curator)
+        """The release of each step's `size` sums of gradients. They cost the ε that the averages leave.
 
-    def _laplace(self, size: int, epsilons: Epsilons, curator: Curator) -> Iterator[Release]:
-        """Every step claims an equal part of ε."""
-        each = self.budget.similarities * epsilons / self.iterations
-        return (
-            subsampled_laplace(
-                f"gradient {t}",
-                (size,),
-                rate=self.sampling_rate,
-                sensitivity=clipped_contributions(self._contribution, 1, self.neighbours),
-                epsilon=before_sampling(each, self.sampling_rate),
-                claimed=each,
-                curator=curator,
-                stream="gradients",
+        Laplace: every step claims an equal part of ε. Gaussian: an accountant certifies all steps together, composed
+        with the averages.
+        """
+        moves = clipped_contributions(self._contribution, self.noise.norm, self.neighbours)
+        if self.noise is NoiseKind.LAPLACE:
+            each = self.budget.similarities * epsilons / self.iterations
+            return (
+                subsampled_laplace(
+                    f"gradient {t}",
+                    (size,),
+                    rate=self.sampling_rate,
+                    sensitivity=moves,
+                    epsilon=before_sampling(each, self.sampling_rate),
+                    claimed=each,
+                    curator=curator,
+                    stream="gradients",
+                )
+                for t in range(1, self.iterations + 1)
             )
-            for t in range(1, self.iterations + 1)
-        )
-
-    def _gaussian(self, size: int, epsilons: Epsilons, curator: Curator) -> Iterator[Release]:
-        """An accountant certifies all steps together, composed with the averages."""
         theta = np.array([self.theta_of(float(epsilon)) for epsilon in epsilons])
         multiplier = noise_multipliers(
             epsilons,
@@ -305,7 +293,7 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
             (size,),
             repetitions=self.iterations,
             rate=self.sampling_rate,
-            sensitivity=clipped_contributions(self._contribution, 2, self.neighbours),
+            sensitivity=moves,
             contribution=self._contribution,
             multiplier=multiplier,
             curator=curator,

@@ -1,24 +1,16 @@
 """The base of the private factorisations of Friedman et al. 2016: averages first, then factors of the residuals."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import Effects, averages_of
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.budget import FactorizationBudget
-from dpmf_cli.algorithms.shared.cost import (
-    ROW_IN_RATINGS,
-    Cost,
-    Shape,
-    factors_cost,
-    fetched,
-    gram_entries,
-    noise_on_rows,
-)
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import (
     InitialFactors,
     initial_factors,
@@ -58,9 +50,8 @@ class PrivateFactorization(PrivateAlgorithm):
 
     def bound(self, scale: Scale) -> float:
         """B, to which residuals are clamped. Without preprocessing it is the largest rating, which clamps nothing."""
-        return (
-            self.effects.residual_clamp if self.preprocessing else max(abs(scale.minimum), abs(scale.maximum))
-        )
+        largest = max(abs(scale.minimum), abs(scale.maximum))
+        return self.effects.residual_clamp if self.preprocessing else largest
 
     def measure_effects(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> Effects:
         """Measures the averages that are subtracted before factorisation; all are 0 without preprocessing."""
@@ -94,8 +85,8 @@ class NormBoundedFactorization(PrivateFactorization):
 
     def norms(self, side: Side) -> tuple[float, float]:
         """The norm bounds of this side and of the other side."""
-        norms = (self.user_norm, self.item_norm)
-        return norms if side == "user" else (norms[1], norms[0])
+        users, items = self.user_norm, self.item_norm
+        return (users, items) if side == "user" else (items, users)
 
     def start_within_norms(self, train: Ratings, effects: Effects, streams: Streams) -> FactorModel:
         """`start`, with all rows projected to their norm bounds."""
@@ -134,8 +125,7 @@ def in_order(train: Ratings, kind: Literal["user_major", "shuffled"], streams: S
     return Visits(train.users, items, values)
 
 
-@dataclass(frozen=True)
-class RowMoves:
+class RowMoves(NamedTuple):
     """The true sensitivity of numbers, and the sensitivity to which a paper scales their noise, if that differs."""
 
     true: Sensitivity
@@ -160,7 +150,8 @@ class PrivateLeastSquares(TwoSidedFactorization):
 
     def moves(self, side: Side, scale: Scale) -> RowMoves:
         """The sensitivity of the numbers of one side that get noise."""
-        raise NotImplementedError(f"{type(self).__name__} has no class for these neighbours and this mode")
+        moves: RowMoves = self.variant(self, side, scale)
+        return moves
 
     def noises(self, side: Side, train: Ratings, epsilons: Epsilons, curator: Curator) -> Iterator[Release]:
         """Noise for the rows of one side, k times, each time with 1/k of the side's ε."""
@@ -177,8 +168,10 @@ class PrivateLeastSquares(TwoSidedFactorization):
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         passes, d = self.iterations * len(groups(grid)), self.factors
-        solved = passes * (2 * shape.ratings + ROW_IN_RATINGS * shape.rows) * gram_entries(d) * 7.5e-10
+        solved = (
+            passes * (2 * shape.ratings + costs.ROW_IN_RATINGS * shape.rows) * costs.gram_entries(d) * 7.5e-10
+        )
         seconds = solved + 3e-8 * shape.ratings
-        whole = factors_cost(shape, grid, d, seconds=seconds, held=8.0 * shape.ratings)
-        far = tuple(fetched(side, d, passes * shape.ratings) for side in (shape.items, shape.users))
-        return whole + noise_on_rows(shape, d, self.iterations) + Cost(0.0, 0.0, far)
+        whole = costs.factors_cost(shape, grid, d, seconds=seconds, held=8.0 * shape.ratings)
+        far = tuple(costs.fetched(side, d, passes * shape.ratings) for side in (shape.items, shape.users))
+        return whole + costs.noise_on_rows(shape, d, self.iterations) + Cost(0.0, 0.0, far)

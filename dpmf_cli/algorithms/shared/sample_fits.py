@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.shared.base import Algorithm, NeededColumn
+from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.budget import Budget
 from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.algorithms.shared.probabilistic import Kept
@@ -109,11 +109,8 @@ class PersonalSampling(StrictModel):
         return self
 
     @property
-    def needs_column(self) -> NeededColumn | None:
-        """The column of ε, if each rating states its own; otherwise None."""
-        if self.specification == "fractions":
-            return None
-        return NeededColumn("epsilon", "ε", "specification", "use `specification: fractions`")
+    def needs_epsilons(self) -> bool:
+        return self.specification != "fractions"
 
     @property
     def threshold_is_public(self) -> bool:

@@ -55,17 +55,20 @@ class Accounting(ABC):
         """The θ of a fit with a total ε."""
         return self._theta_of_noise(epsilon * (1 - self.reserved))
 
+    @property
+    def factor(self) -> float:
+        """What all steps with a part of θ spend together, divided by θ: ε/θ, unless a subclass says otherwise."""
+        return 1.0
+
     @abstractmethod
     def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:
         """The mechanism for one of the `pieces` things in a measurement. The measurement's θ_i are `theta` (E,)."""
 
-    @abstractmethod
     def _epsilon_of_noise(self, theta: float) -> float:
-        """The ε that all steps with a part of θ spend together."""
+        return theta * self.factor
 
-    @abstractmethod
     def _theta_of_noise(self, epsilon: float) -> float:
-        """The inverse of `_epsilon_of_noise`."""
+        return epsilon / self.factor
 
 
 class PureAccounting(Accounting):
@@ -74,12 +77,6 @@ class PureAccounting(Accounting):
     def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:
         return partial(laplace, epsilon=theta / pieces)
 
-    def _epsilon_of_noise(self, theta: float) -> float:
-        return theta
-
-    def _theta_of_noise(self, epsilon: float) -> float:
-        return epsilon
-
 
 class PublishedGaussianAccounting(Accounting):
     """Gaussian noise, published. Theorem 3 gives ε_i = θ_i·√(2·ln(2/δ_i)) for measurement i. Theorem 1 adds up the
@@ -87,17 +84,10 @@ class PublishedGaussianAccounting(Accounting):
 
     @property
     def factor(self) -> float:
-        """ε/θ."""
         return math.sqrt(2 * math.log(2 * len(self.fractions) / self.delta))
 
     def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:
         return partial(gaussian, theta=theta / math.sqrt(pieces), claimed=theta * self.factor / pieces)
-
-    def _epsilon_of_noise(self, theta: float) -> float:
-        return theta * self.factor
-
-    def _theta_of_noise(self, epsilon: float) -> float:
-        return epsilon / self.factor
 
 
 class CorrectedGaussianAccounting(Accounting):
@@ -155,12 +145,7 @@ class Measurer:
         of_all = np.array([self.accounting.theta_of(float(epsilon)) for epsilon in self.epsilons])
         theta = self.accounting.fractions[measurement] * of_all
         return self.accounting.mechanism(theta, self.pieces[measurement])(
-            step,
-            shape,
-            sensitivity=moves,
-            calibrated_to=calibrated_to,
-            curator=self.curator,
-            later=later,
+            step, shape, sensitivity=moves, calibrated_to=calibrated_to, curator=self.curator, later=later
         )
 
 

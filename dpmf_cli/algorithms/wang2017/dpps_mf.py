@@ -17,8 +17,6 @@ from dpmf_cli.algorithms.shared.base import (
     Paper,
     Variants,
     Where,
-    refuse_a_delta_beyond_the_accountant,
-    refuse_steps_that_diverge,
 )
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, CLIPPED_VISIT, LINE, Cost, Shape, effects_cost
@@ -121,9 +119,9 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
 
     @model_validator(mode="after")
     def _refuse_what_cannot_be_certified(self) -> Self:
-        refuse_a_delta_beyond_the_accountant(self.sampling_rate, self.spends_delta)
+        self.refuse_a_delta_beyond_the_accountant(self.sampling_rate)
         if self.mode is Mode.CORRECTED:
-            refuse_steps_that_diverge(self.learning_rate, "item_ridge", self.item_ridge)
+            self.refuse_steps_that_diverge(self.learning_rate, "item_ridge")
         return self
 
     @property

@@ -11,7 +11,7 @@ from dpmf_cli.algorithms.shared.factorization import at_most
 from dpmf_cli.algorithms.shared.neighbourhood import LearnedNeighbourhood
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
-from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
+from dpmf_cli.kernels.similarities import NeighbourhoodModel
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -63,13 +63,11 @@ class PosteriorPNBM(LearnedNeighbourhood):
         11) is not needed, and every similarity gets noise. Nothing is provable (`privacy.posterior`), and averages
         have no noise.
         """
-        averages = self.item_averages(train, epsilons, curator)
-        neighbours = self.neighbours_of_items(train)
-        model = neighbourhood_model(train, neighbours, self.initial_similarity, averages)
+        model, size = self.start(train, epsilons, curator, self.initial_similarity)
         learned = LearnedRatings.unclipped(self.learned_from(train, streams))
         chain = posterior_sampling(
             "similarities",
-            (neighbours.size,),
+            (size,),
             schedule=self.schedule,
             bound=train.scale.width**2 * self.most_ratings,
             epsilon=epsilons,

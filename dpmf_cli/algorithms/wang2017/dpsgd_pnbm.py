@@ -10,7 +10,7 @@ from dpmf_cli.algorithms.shared.neighbourhood import CERTIFIED, LearnedNeighbour
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import later
-from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
+from dpmf_cli.kernels.similarities import NeighbourhoodModel
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -68,9 +68,7 @@ class PrivatePNBM(LearnedNeighbourhood):
         gradient of one rating; averages have no noise; and Kγ·ε/(Kγ) is only the linear approximation of
         amplification, and only for samples of ratings.
         """
-        averages = self.item_averages(train, epsilons, curator)
-        neighbours = self.neighbours_of_items(train)
-        model = neighbourhood_model(train, neighbours, self.initial_similarity, averages)
+        model, size = self.start(train, epsilons, curator, self.initial_similarity)
         learned = LearnedRatings.unclipped(self.learned_from(train, streams))
         why = "a rating changes the gradients of all ratings of its user"
         for t in range(1, self.iterations + 1):
@@ -78,7 +76,7 @@ class PrivatePNBM(LearnedNeighbourhood):
             each = epsilons / self.iterations
             gradients = subsampled_laplace(
                 f"gradient {t}",
-                (neighbours.size,),
+                (size,),
                 rate=self.sampling_rate,
                 sensitivity=sensitivity.no_bound_known(1, Neighbours.BOUNDED, why),
                 calibrated_to=published_similarity_gradients(train.scale, bound, self.floor),

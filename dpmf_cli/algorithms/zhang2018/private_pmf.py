@@ -328,8 +328,8 @@ class Personalized(AroundABase, PrivateAlgorithm):
 
     title = "Personalised"
     about = (
-        "Personalised differential privacy around any algorithm that hides the presence of a rating, and "
-        "its clean twin."
+        "Personalised differential privacy around any algorithm that hides the presence of a rating, "
+        "and its clean twin."
     )
     paper = Paper.ZHANG
     variants = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)

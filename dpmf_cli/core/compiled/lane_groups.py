@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,24 +73,21 @@ class LaneValues:
     def put(self, rows: slice, numbers: NDArray[np.floating]) -> None:
         """Sets the numbers of `rows`, (n, E), for all models."""
         for part, group in zip(groups(numbers.shape[1]), self.groups, strict=True):
-            lanes = part.stop - part.start
-            group[rows, :lanes] = numbers[:, part]
-            group[rows, lanes:] = group[rows, lanes - 1 : lanes]
+            group[rows] = pad(numbers[:, part], group.shape[1])
 
     def of(self, part: slice) -> NDArray[np.float32]:
         """Returns (n, width) the numbers of one group of models, which is the `part` of the grid."""
-        values: NDArray[np.float32] = self.groups[part.start // MAXIMUM_WIDTH]
-        return values
+        return np.asarray(self.groups[part.start // MAXIMUM_WIDTH])
 
     def column(self, index: int) -> NDArray[np.float32]:
         """Returns (n,) the numbers of one model, by its index in the grid."""
-        values: NDArray[np.float32] = self.groups[index // MAXIMUM_WIDTH][:, index % MAXIMUM_WIDTH]
-        return values
+        return np.asarray(self.groups[index // MAXIMUM_WIDTH][:, index % MAXIMUM_WIDTH])
 
 
 G = TypeVar("G")
 G_co = TypeVar("G_co", covariant=True)
 P = ParamSpec("P")
+Found = TypeVar("Found", bound=NDArray[Any] | tuple[NDArray[Any], ...])
 
 
 class Grouped(Protocol[G_co]):
@@ -100,6 +97,40 @@ class Grouped(Protocol[G_co]):
     def groups(self) -> Sequence[G_co]: ...
 
 
+@dataclass(frozen=True)
+class Group:
+    """One group of models. A kernel that takes the models of a grid also takes a single group.
+
+    part  the place of these models in the grid
+    """
+
+    part: slice
+
+    @property
+    def groups(self) -> tuple[Self, ...]:
+        return (self,)
+
+    @property
+    def lanes(self) -> int:
+        """How many models there are."""
+        return int(self.part.stop - self.part.start)
+
+    @property
+    def width(self) -> int:
+        """How many lanes are allocated. Those beyond the models repeat the last model, or belong to none."""
+        return padded_width(self.lanes)
+
+    @property
+    def width_of(self) -> tuple[int, ...]:
+        """A tuple whose length is the width: kernels read shapes from types."""
+        return (0,) * self.width
+
+    def of_grid(self, values: np.ndarray | float, dtype: type[np.floating] = np.float32) -> NDArray[Any]:
+        """Returns (…, width) the numbers of these models, of `values` (…, E), or of one number for all models."""
+        own = values[..., self.part] if isinstance(values, np.ndarray) else np.full(self.lanes, values)
+        return pad(own, self.width, dtype)
+
+
 def on_each_group(kernel: Callable[Concatenate[G, P], None]) -> Callable[Concatenate[Grouped[G], P], None]:
     """Lets a kernel that changes one group of models in place take the models of a complete grid."""
 
@@ -107,5 +138,20 @@ def on_each_group(kernel: Callable[Concatenate[G, P], None]) -> Callable[Concate
     def run(models: Grouped[G], /, *arguments: P.args, **parameters: P.kwargs) -> None:
         for group in models.groups:
             kernel(group, *arguments, **parameters)
+
+    return run
+
+
+def of_all_groups(
+    measure: Callable[Concatenate[G, P], Found],
+) -> Callable[Concatenate[Grouped[G], P], Found]:
+    """Lets a function of one group of models, (…, lanes), take those of a complete grid, and return (…, E)."""
+
+    @wraps(measure)
+    def run(models: Grouped[G], /, *arguments: P.args, **parameters: P.kwargs) -> Any:
+        found = [measure(group, *arguments, **parameters) for group in models.groups]
+        if isinstance(found[0], tuple):
+            return tuple(np.concatenate(each, axis=-1) for each in zip(*found, strict=True))
+        return np.concatenate(found, axis=-1)
 
     return run

@@ -11,132 +11,97 @@
 import io
 import math
 import warnings
-from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets.formats.source import Raw, Source
 
 _BOM = b"\xef\xbb\xbf"
-_FIELDS = ("user", "item", "rating", "timestamp")
+_TYPES = {"user": np.int64, "item": np.int64, "rating": np.float64, "timestamp": np.int64}
 
 
-@dataclass(frozen=True)
-class _Layout:
-    separator: bytes
-    header: tuple[bytes, ...] | None = None
-
-    def is_rating(self, number: int, line: bytes) -> bool:
-        return bool(line.strip()) and not (self.header and number == 1)
-
-
-_U_DATA = _Layout(b"\t")
-_DAT = _Layout(b"::")
-_RATINGS_CSV = _Layout(b",", (b"userId", b"movieId", b"rating", b"timestamp"))
-_INTER = _Layout(b"\t", (b"user_id:token", b"item_id:token", b"rating:float", b"timestamp:float"))
-
-
-def _parse(source: Source, layout: _Layout) -> Raw:
+def parse(source: Source, separator: bytes, header: bytes = b"") -> Raw:
     """Returns users, items and times int64, ratings float64, in file order.
 
     Raises `DpmfError` with file and line for a line that is not four numbers. The values are checked later.
     """
+
+    def is_rating(number: int, line: bytes) -> bool:
+        return bool(line.strip()) and not (header and number == 1)
+
     label, data = source.read()
     body = data.removeprefix(_BOM)
-    if layout.header:
+    if header:
         first, _, body = body.partition(b"\n")
-        if tuple(first.rstrip(b"\r").split(layout.separator)) != layout.header:
-            expected = layout.separator.join(layout.header).decode()
-            raise DpmfError(f'{label}:1: the first line is not "{expected}"; {source.fix}')
-    columns = _columns(body, layout)
-    if columns is None:
-        raise _first_fault(label, data, layout, source.fix)
-    users, items, ratings, times = columns
+        if first.rstrip(b"\r") != header:
+            raise DpmfError(f'{label}:1: the first line is not "{header.decode()}"; {source.fix}')
+    frame = _frame(body, separator)
+    if frame is None:
+        lines = enumerate(data.removeprefix(_BOM).split(b"\n"), 1)
+        ratings = ((number, line) for number, line in lines if is_rating(number, line))
+        template = separator.decode().join(_TYPES).replace("\t", " <tab> ")
+        faults = (
+            f"{label}:{number}: {fault}"
+            for number, line in ratings
+            if (fault := _fault(line.rstrip(b"\r").split(separator), template))
+        )
+        raise DpmfError(f"{next(faults, f'{label}: cannot be read as {template}')}; {source.fix}")
     return Raw(
-        users,
-        items,
-        ratings,
-        where=partial(source.place_of, is_rating=layout.is_rating),
+        frame["user"].to_numpy(),
+        frame["item"].to_numpy(),
+        frame["rating"].to_numpy(),
+        where=partial(source.place_of, is_rating=is_rating),
         fix=source.fix,
-        columns={"timestamp": times},
+        columns={"timestamp": frame["timestamp"].to_numpy()},
     )
 
 
-def _columns(
-    body: bytes, layout: _Layout
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]] | None:
-    """Returns the four columns, or None if a line is at fault.
+def _frame(body: bytes, separator: bytes) -> Any:
+    """Returns a data frame of the four columns, or None if a line is at fault.
 
     Pandas accepts a line with a field too many; the count of separators finds it.
     """
     import pandas as pd
 
-    separators = body.count(layout.separator)
-    if len(layout.separator) > 1:
-        if b"\t" in body:
-            return None
-        body = body.replace(layout.separator, b"\t")
-    if b"\0" in body or b'"' in body:
+    separators = body.count(separator)
+    if b"\0" in body or b'"' in body or (len(separator) > 1 and b"\t" in body):
         return None
-    separator = "\t" if len(layout.separator) > 1 else layout.separator.decode()
-    types = {"user": np.int64, "item": np.int64, "rating": np.float64, "timestamp": np.int64}
-    if not body.strip():
-        empty = np.empty(0, dtype=np.int64)
-        return empty, empty, empty.astype(np.float64), empty
     try:
         # A number that is too large raises ValueError too.
         with warnings.catch_warnings(), np.errstate(invalid="ignore"):
             warnings.simplefilter("error", pd.errors.ParserWarning)
             frame = pd.read_csv(
-                io.BytesIO(body),
-                sep=separator,
-                names=list(_FIELDS),
-                dtype=types,
+                io.BytesIO(body.replace(separator, b"\t") if len(separator) > 1 else body),
+                sep="\t" if len(separator) > 1 else separator.decode(),
+                names=list(_TYPES),
+                dtype=_TYPES,
                 index_col=False,
                 na_filter=False,
                 engine="c",
                 low_memory=False,
             )
+    except pd.errors.EmptyDataError:
+        frame = pd.DataFrame({name: [] for name in _TYPES}).astype(_TYPES)
     except (ValueError, OverflowError, pd.errors.ParserWarning):
         return None
-    if separators != 3 * len(frame):
-        return None
-    user, item, rating, time = (frame[name].to_numpy() for name in _FIELDS)
-    return user, item, rating, time
+    return frame if separators == 3 * len(frame) else None
 
 
-def _first_fault(label: str, data: bytes, layout: _Layout, fix: str) -> DpmfError:
-    """Returns the error for the first line that cannot be read. Slow: for files that are known to have one."""
-    template = layout.separator.decode().join(_FIELDS).replace("\t", " <tab> ")
-    for number, line in enumerate(data.removeprefix(_BOM).split(b"\n"), 1):
-        if not layout.is_rating(number, line):
-            continue
-        fields = line.rstrip(b"\r").split(layout.separator)
-        where = f"{label}:{number}"
-        if len(fields) != len(_FIELDS):
-            return DpmfError(f"{where}: {len(fields)} field(s), not the 4 of {template}; {fix}")
-        for name, field in zip(_FIELDS, fields, strict=True):
-            if not _is_number(field, whole=name != "rating"):
-                shown = field[:40].decode(errors="replace")
-                kind = "a finite number" if name == "rating" else "a whole number"
-                return DpmfError(f'{where}: the {name} "{shown}" is not {kind}; {fix}')
-    return DpmfError(f"{label}: cannot be read as {template}; {fix}")
-
-
-def _is_number(field: bytes, *, whole: bool) -> bool:
-    try:
-        text = field.decode("ascii")
-        if whole:
-            return "_" not in text and -(2**63) <= int(text) < 2**63
-        return "_" not in text and math.isfinite(float(text))
-    except ValueError:
-        return False
-
-
-parse_u_data = partial(_parse, layout=_U_DATA)
-parse_dat = partial(_parse, layout=_DAT)
-parse_ratings_csv = partial(_parse, layout=_RATINGS_CSV)
-parse_inter = partial(_parse, layout=_INTER)
+def _fault(fields: list[bytes], template: str) -> str | None:
+    """Says what is wrong with the fields of a line; None if they are numbers."""
+    if len(fields) != len(_TYPES):
+        return f"{len(fields)} field(s), not the 4 of {template}"
+    for name, field in zip(_TYPES, fields, strict=True):
+        try:
+            text = field.decode("ascii")
+            found = float(text) if name == "rating" else int(text)
+            sound = math.isfinite(found) if name == "rating" else -(2**63) <= found < 2**63
+        except ValueError:
+            sound = False
+        if not sound or b"_" in field:
+            kind = "a finite number" if name == "rating" else "a whole number"
+            return f'the {name} "{field[:40].decode(errors="replace")}" is not {kind}'
+    return None

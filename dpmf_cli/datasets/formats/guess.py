@@ -112,14 +112,21 @@ def guess_format(path: Path, told: Told = _NOTHING) -> Guess:
     _refuse_matrix(path, layout.columns, roles)
     values = _ratings(path, layout, roles["rating"][0]) if "rating" in roles else np.empty(0)
     scale = scale_of(values) if len(values) else None
-    return Guess(
-        layout.separator,
-        layout.header,
-        layout.decimal,
-        {role: layout.key(at) for role, (at, _) in roles.items()},
-        scale,
-        tuple(_words(path, layout, roles, scale)),
-    )
+    header = "a header line" if layout.header else "no header line"
+    comma = ", decimal commas" if layout.decimal == "," else ""
+    words = [f"{_named(layout.separator)}-separated, {header}{comma}"]
+    if own_columns.is_parquet(path):
+        words = ["Parquet"]
+    for role in ("user", "item", "rating", "timestamp"):
+        if role in roles:
+            at, why = roles[role]
+            name = f'"{layout.columns[at].name}"' if layout.header else f"number {at}, counted from 0"
+            words.append(f"{role}: column {name}, {why}")
+        elif role != "timestamp":
+            words.append(f"no column looks like the {role}")
+    words += [in_words(scale)] if scale else []
+    columns = {role: layout.key(at) for role, (at, _) in roles.items()}
+    return Guess(layout.separator, layout.header, layout.decimal, columns, scale, tuple(words))
 
 
 def layout_of(path: Path, told: Told = _NOTHING) -> Layout:
@@ -320,24 +327,3 @@ def _ratings(path: Path, layout: Layout, at: int) -> NDArray[np.float64]:
         except (ValueError, OverflowError):  # pandas raises the second for a number that is too large
             return np.array(layout.columns[at].numbers)
     return found[np.isfinite(found)]
-
-
-def _words(
-    path: Path, layout: Layout, roles: dict[str, tuple[int, str]], scale: tuple[float, float, float] | None
-) -> list[str]:
-    if own_columns.is_parquet(path):
-        said = ["Parquet"]
-    else:
-        header = "a header line" if layout.header else "no header line"
-        comma = ", decimal commas" if layout.decimal == "," else ""
-        said = [f"{_named(layout.separator)}-separated, {header}{comma}"]
-    for role in ("user", "item", "rating", "timestamp"):
-        if role not in roles:
-            said += [] if role == "timestamp" else [f"no column looks like the {role}"]
-            continue
-        at, why = roles[role]
-        name = f'"{layout.columns[at].name}"' if layout.header else f"number {at}, counted from 0"
-        said.append(f"{role}: column {name}, {why}")
-    if scale:
-        said.append(f"{in_words(scale)}")
-    return said

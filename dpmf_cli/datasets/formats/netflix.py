@@ -7,7 +7,8 @@ back. All files are parsed in blocks of about 32 MB, so that 100 million ratings
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ _FIX = "get the file again"
 def parse(source: Source) -> Raw:
     """Returns customers and movies int32, ratings float32, times int32 (seconds since 1970, midnight UTC)."""
     blocks: list[tuple[NDArray[Any], ...]] = []
-    for movies, customers, ratings, *date in _blocks(source.members(), 5, source.fix):
+    for movies, customers, ratings, *date in _blocks(source.members, 5, source.fix):
         # Copies, since a view would keep its complete block: six columns where four are needed.
         blocks.append((customers.copy(), movies.copy(), ratings.astype(np.int8), _seconds(*date)))
     customers, movies, ratings, times = _joined(blocks, 4)
@@ -51,36 +52,25 @@ def parse(source: Source) -> Raw:
     )
 
 
-def read_probe(path: Path) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Reads (movies, customers) of `probe.txt`, (n,) each; `path` may be an archive that holds the file."""
-    movies, customers = _list_file(path, "probe.txt", 1)
-    return movies, customers
+def list_wanted(path: Path, which: str) -> Wanted:
+    """Returns what to look for at `path` (a folder, an archive or the bare file) to find the list of a test set."""
+    bare = path.is_file() and path.suffix == ".txt"
+    return Wanted((path.name if bare else f"{which}.txt",), ("*.tar", "*.tar.gz"))
 
 
-def read_judging(path: Path) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
-    """Reads (movies, customers, ratings) of `judging.txt`, (n,) each; `path` may be an archive that holds it."""
-    found = archives.members(path, list_wanted(path, "judging.txt"))
-    first = next((member.stream.readlines(200) for member in found), [b"", b""])
-    n_fields = 5 if len(first) > 1 and first[1].count(b",") > 1 else 2
-    movies, customers, ratings, *_ = _list_file(path, "judging.txt", n_fields)
-    return movies, customers, ratings.astype(np.float32)
-
-
-def list_wanted(path: Path, name: str) -> Wanted:
-    """Returns what to look for at `path` (a folder, an archive or the bare file) to find the list of that name."""
-    return Wanted((path.name if path.is_file() and path.suffix == ".txt" else name,), ("*.tar", "*.tar.gz"))
-
-
-def _list_file(path: Path, name: str, n_fields: int) -> list[NDArray[np.int32]]:
-    """Reads a list beside the training set: its movies (n,), and each of its fields (n,).
+def read_list(path: Path, which: str) -> list[NDArray[np.int32]]:
+    """Reads movies, customers and, of `judging.txt`, ratings, (n,) each; `path` may be an archive with the list.
 
     Raises DpmfError if the list is missing or empty.
     """
-    found = archives.members(path, list_wanted(path, name))
-    columns = _joined(list(_blocks(found, n_fields, _FIX)), n_fields + 1)
+    members, n_fields = partial(archives.members, path, list_wanted(path, which)), 1
+    if which == "judging":
+        first = next((member.stream.readlines(200) for member in members()), [])
+        n_fields = 5 if len(first) > 1 and first[1].count(b",") > 1 else 2
+    columns = _joined(list(_blocks(members, n_fields, _FIX)), n_fields + 1)
     if not len(columns[0]):
-        raise DpmfError(f"{path}: holds no {name}, or an empty one; {_FIX}")
-    return columns
+        raise DpmfError(f"{path}: holds no {which}.txt, or an empty one; {_FIX}")
+    return columns[:3]
 
 
 def _joined(blocks: Sequence[NDArray[Any] | Sequence[NDArray[Any]]], n_columns: int) -> list[NDArray[Any]]:
@@ -100,55 +90,43 @@ def _seconds(
     return result
 
 
-def _blocks(members: Iterable[Member], n_fields: int, fix: str) -> Iterator[NDArray[np.int32]]:
+def _blocks(members: Callable[[], Iterator[Member]], n_fields: int, fix: str) -> Iterator[NDArray[np.int32]]:
     """Yields blocks (1 + n_fields, rows) int32: the movie, then the fields of its lines.
 
     Raises DpmfError for the first line at fault.
     """
-    for text, labels in _texts(members):
+    for text in _texts(members()):
         block = _block(text, n_fields)
         if block is None:
-            raise _first_fault(text, labels, n_fields, fix)
+            raise _first_fault(members(), n_fields, fix)
         if block.shape[1]:
             yield block
 
 
-def _texts(members: Iterable[Member]) -> Iterator[tuple[bytes, list[tuple[int, str, int]]]]:
-    """Yields texts of complete lines that begin with a movie's line. Joins small files and cuts large ones.
-
-    With each text comes a list of (offset in the text, file, number of the file's line at that offset).
-    """
+def _texts(members: Iterable[Member]) -> Iterator[bytes]:
+    """Yields texts of complete lines that begin with a movie's line. Joins small files and cuts large ones."""
     pending: list[bytes] = []
-    labels: list[tuple[int, str, int]] = []
     size = 0
     for member in members:
-        number, movie, rest = 1, b"", b""
+        movie = rest = b""
         while chunk := member.stream.read(_BLOCK):
             chunk = rest + chunk
             if b"\r" in chunk:
                 chunk = chunk.replace(b"\r\n", b"\n")
             cut = chunk.rfind(b"\n") + 1
             whole, rest = chunk[:cut], chunk[cut:]
-            if not whole:
-                continue
-            # After a cut inside a movie, repeat the movie's line; it does not count as a line of the file.
-            repeated = movie if movie and b":" not in whole.partition(b"\n")[0] else b""
-            labels.append((size, member.label, number - repeated.count(b"\n")))
-            pending.append(repeated + whole)
-            size += len(pending[-1])
-            number += whole.count(b"\n")
-            colon = whole.rfind(b":")
-            if colon >= 0:
+            # After a cut inside a movie, the movie's line is repeated.
+            pending.append((b"" if b":" in whole.partition(b"\n")[0] or not whole else movie) + whole)
+            if (colon := whole.rfind(b":")) >= 0:
                 movie = whole[whole.rfind(b"\n", 0, colon) + 1 : colon + 1] + b"\n"
+            size += len(whole)
             if size >= _BLOCK:
-                yield b"".join(pending), labels
-                pending, labels, size = [], [], 0
+                yield b"".join(pending)
+                pending, size = [], 0
         if rest := rest.rstrip(b"\r"):
-            labels.append((size, member.label, number - (1 if movie else 0)))
             pending.append((b"" if rest.endswith(b":") else movie) + rest + b"\n")
-            size += len(pending[-1])
     if pending:
-        yield b"".join(pending), labels
+        yield b"".join(pending)
 
 
 def _block(text: bytes, n_fields: int) -> NDArray[np.int32] | None:
@@ -202,29 +180,28 @@ def _block(text: bytes, n_fields: int) -> NDArray[np.int32] | None:
     block = np.empty((n_fields + 1, rows), dtype=np.int32)
     block[0] = np.repeat(np.array(movies, dtype=np.int32), counts)
     block[1:] = values
-    return None if n_fields == 5 and _impossible_date(block) else block
+    if n_fields == 5:
+        years, months, days = block[3:]
+        bad = (years < 1970) | (years > 2037) | (months < 1) | (months > 12) | (days < 1) | (days > 31)
+        return None if bad.any() else block
+    return block
 
 
-def _impossible_date(block: NDArray[np.int32]) -> bool:
-    years, months, days = block[3:]
-    bad = (years < 1970) | (years > 2037) | (months < 1) | (months > 12) | (days < 1) | (days > 31)
-    return bool(bad.any())
-
-
-def _first_fault(text: bytes, labels: list[tuple[int, str, int]], n_fields: int, fix: str) -> DpmfError:
-    """Returns the error for the first line at fault. Slow: for texts that are known to have one."""
-    for part, (offset, label, number) in enumerate(labels):
-        stop = labels[part + 1][0] if part + 1 < len(labels) else len(text)
-        seen = False
-        for at, line in enumerate(text[offset:stop].removesuffix(b"\n").split(b"\n"), number):
+def _first_fault(members: Iterator[Member], n_fields: int, fix: str) -> DpmfError:
+    """Returns the error for the first line at fault. Slow: for files that are known to have one."""
+    label = ""
+    for member in members:
+        label, seen = member.label, False
+        for number, line in enumerate(member.stream, 1):
+            line = line.removesuffix(b"\n").removesuffix(b"\r")
             shown = line[:40].decode(errors="replace")
             if re.fullmatch(rb"\d{1,9}:", line):
                 seen = True
             elif not seen:
-                return DpmfError(f'{label}:{at}: "{shown}" stands before the first line "movie:"; {fix}')
+                return DpmfError(f'{label}:{number}: "{shown}" stands before the first line "movie:"; {fix}')
             elif not _LINES[n_fields].fullmatch(line) or (n_fields == 5 and not _is_day(line[-10:])):
-                return DpmfError(f'{label}:{at}: "{shown}" is not {_SHOWN[n_fields]}; {fix}')
-    return DpmfError(f"{labels[0][1]}: cannot be read as lines of {_SHOWN[n_fields]}; {fix}")
+                return DpmfError(f'{label}:{number}: "{shown}" is not {_SHOWN[n_fields]}; {fix}')
+    return DpmfError(f"{label}: cannot be read as lines of {_SHOWN[n_fields]}; {fix}")
 
 
 def _is_day(text: bytes) -> bool:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from dpmf_cli.core.files import open_file
 from dpmf_cli.datasets.archives import most_bytes
 from dpmf_cli.datasets.spec import CsvSpec
 
+IDS = ("user", "item")
 _MOST_NAMES, _LONGEST = 30, 40
 """How many names of a header are shown, and how many characters of each: another kind of file may have any length."""
 
@@ -29,6 +31,17 @@ def not_one(where: str, column: str | int, role: str, names: Sequence[str], fix:
         trouble, hint = "no column", did_you_mean(str(column), shown)
     known = "" if hint.startswith("; known") else f"; it has: {', '.join(shown)}"
     return DpmfError(f'{where}: {trouble} "{column}" ({role}){hint}{known}{more}{fix}')
+
+
+def position(
+    where: str, names: Sequence[str], role: str, column: str | int, fix: Callable[[], str] = str
+) -> int:
+    """Returns the position of a column with that name or number. Raises `DpmfError` if there is not one."""
+    if isinstance(column, int) and column < len(names):
+        return column
+    if names.count(str(column)) != 1:
+        raise not_one(where, column, role, names, fix())
+    return names.index(str(column))
 
 
 def labelled(ids: NDArray[np.object_]) -> tuple[NDArray[np.int32], list[str]]:
@@ -66,6 +79,15 @@ def seconds(text: str) -> float:
         raise ValueError(str(error)) from None
 
 
+def is_time(text: str) -> bool:
+    """Whether a text is a finite number of seconds, or a date."""
+    try:
+        return math.isfinite(seconds(text))
+    except ValueError:
+        return False
+
+
+NO_TIME = "of seconds, nor a date like 2015-03-09 18:22:11"
 _MOST_STEPS = 100
 _PRECISION = 10_000
 
@@ -137,7 +159,7 @@ class Column:
         """Whether the cells are dates, or seconds or milliseconds since 1970, in the last decades."""
         if self.is_mostly_numeric:
             return all(1e8 < number < 1e11 or 1e11 < number < 1e14 for number in self.numbers)
-        return bool(self.cells) and all(map(_is_date, self.cells))
+        return bool(self.cells) and all(map(is_time, self.cells))
 
     @property
     def is_count(self) -> bool:
@@ -205,14 +227,6 @@ def _repeated(columns: Sequence[Column], without: int) -> int:
     return len(columns[without].cells) - len(set(zip(*telling, strict=True)))
 
 
-def _is_date(text: str) -> bool:
-    try:
-        seconds(text)
-    except ValueError:
-        return False
-    return True
-
-
 _MAGIC = b"PAR1"
 _MOST_ROWS_PER_BYTE = 8
 """In an honest file a row takes a bit at least; millions of equal rows can take a few bytes."""
@@ -235,26 +249,20 @@ def columns(path: Path, spec: CsvSpec) -> dict[str, Any]:
     Raises `DpmfError` with the fix for a damaged file, missing columns, an empty id, and text in place of a number.
     """
     names = [str(name) for name in _opened(path).schema_arrow.names]
-    chosen = {role: _name(path, names, role, column) for role, column in spec.columns.by_role.items()}
+    chosen = {
+        role: names[position(str(path), names, role, column)] for role, column in spec.columns.by_role.items()
+    }
     file = _opened(path, list(chosen.values()))
     table = _read(path, lambda: file.read(columns=list(chosen.values()), use_threads=False))
-    return {
-        role: _read(path, lambda: (_ids if role in ("user", "item") else _numbers)(table[name], path, role))  # noqa: B023
-        for role, name in chosen.items()
-    }
+    return {role: _read(path, partial(_cells, table[name], path, role)) for role, name in chosen.items()}
 
 
 def numbers(path: Path, name: str) -> NDArray[np.float64]:
     """Returns (n,) the finite numbers in a column."""
     file = _opened(path)
     column = _read(path, lambda: file.read(columns=[name], use_threads=False)[name].drop_null())
-    found = _read(path, lambda: _numbers(column, path, "rating"))
+    found: NDArray[np.float64] = _read(path, lambda: _cells(column, path, "rating"))
     return found[np.isfinite(found)]
-
-
-def place(path: Path, spec: CsvSpec, row: int) -> str:
-    """Returns `file: row N` of a row. `row` counts from 0, N counts from 1."""
-    return f"{path}: row {row + 1}"
 
 
 def head(path: Path, rows: int) -> tuple[list[str], list[list[str]]]:
@@ -295,59 +303,36 @@ def _read(path: Path, read: Callable[[], Result]) -> Result:
         raise DpmfError(f"{path}: cannot be read as Parquet ({str(error)[:200]}); get it again") from error
 
 
-def _name(path: Path, names: list[str], role: str, column: str | int) -> str:
-    name = names[column] if isinstance(column, int) and column < len(names) else str(column)
-    if names.count(name) != 1:
-        raise not_one(str(path), name, role, names)
-    return name
-
-
-def _ids(column: Any, path: Path, role: str) -> tuple[NDArray[np.int32], list[str]]:
-    """Returns (n,) positions in the list of distinct ids, and that list."""
-    _refuse_nulls(column, path, role)
-    encoded = column.combine_chunks().dictionary_encode()
-    texts = [
-        each.decode() if isinstance(each, bytes) else str(each) for each in encoded.dictionary.to_pylist()
-    ]
-    codes, labels = labelled(np.array([*texts, ""], dtype=object)[encoded.indices.to_numpy()])
-    for code, label in enumerate(labels):
-        if fault := fault_of(label):
-            row = int(np.argmax(codes == code))
-            raise DpmfError(f"{path}: row {row + 1}: the {role} {fault}; correct the file")
-    return codes, labels
-
-
-def _numbers(column: Any, path: Path, role: str) -> NDArray[np.float64]:
-    """Returns (n,) the numbers in a column, times as seconds since 1970."""
+def _cells(column: Any, path: Path, role: str) -> Any:
+    """Returns ids as (positions (n,) in the list of distinct ids, that list), numbers (n,), times in seconds."""
     import pyarrow as pa
 
-    _refuse_nulls(column, path, role)
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_temporal(kind):
-        column = column.cast(pa.timestamp("us")).cast(pa.int64())
-        numbers = column.to_numpy() / 1e6
-    elif role == "timestamp" and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        codes, texts = _ids(column, path, role)
-        numbers = np.array([_seconds(text, path) for text in texts])[codes]
-    else:
-        numbers = column.cast(pa.float64()).to_numpy()
-    if role == "timestamp" and not np.isfinite(numbers).all():
-        row = int(np.argmin(np.isfinite(numbers)))
-        raise DpmfError(f"{path}: row {row + 1}: the timestamp is not finite; correct the file")
-    return np.asarray(numbers, dtype=np.float64)
+    def refuse(wrong: NDArray[np.bool_], fault: str) -> None:
+        if wrong.any():
+            raise DpmfError(f"{path}: row {np.argmax(wrong) + 1}: the {role} {fault}; correct the file")
 
-
-def _seconds(text: str, path: Path) -> float:
-    try:
-        return seconds(text)
-    except ValueError:
-        raise DpmfError(
-            f'{path}: the timestamp "{text[:40]}" is not a number of seconds, nor a date like 2015-03-09 18:22:11; '
-            "correct the file"
-        ) from None
-
-
-def _refuse_nulls(column: Any, path: Path, role: str) -> None:
     if column.null_count:
-        row = int(np.argmax(column.is_null().to_numpy()))
-        raise DpmfError(f"{path}: row {row + 1}: the {role} is empty; correct the file")
+        refuse(column.is_null().to_numpy(), "is empty")
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if role in IDS or (role == "timestamp" and text):
+        encoded = column.combine_chunks().dictionary_encode()
+        texts = [
+            each.decode() if isinstance(each, bytes) else str(each) for each in encoded.dictionary.to_pylist()
+        ]
+        codes, labels = labelled(np.array([*texts, ""], dtype=object)[encoded.indices.to_numpy()])
+        for code, label in enumerate(labels):
+            if fault := fault_of(label):
+                refuse(codes == code, fault)
+            if role == "timestamp" and not is_time(label):
+                refuse(codes == code, f'"{label[:40]}" is not a number {NO_TIME}')
+        if role in IDS:
+            return codes, labels
+        return np.array([seconds(label) for label in labels], np.float64)[codes]
+    if pa.types.is_temporal(kind):
+        found = column.cast(pa.timestamp("us")).cast(pa.int64()).to_numpy() / 1e6
+    else:
+        found = column.cast(pa.float64()).to_numpy()
+    if role == "timestamp":
+        refuse(~np.isfinite(found), "is not finite")
+    return np.asarray(found, dtype=np.float64)

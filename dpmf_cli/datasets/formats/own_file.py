@@ -9,22 +9,30 @@ import csv
 import math
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets.archives import unpacked
 from dpmf_cli.datasets.formats import own_columns
 from dpmf_cli.datasets.formats.guess import fix_of
-from dpmf_cli.datasets.formats.own_columns import fault_of, in_words, labelled, not_one, scale_of, seconds
+from dpmf_cli.datasets.formats.own_columns import (
+    IDS,
+    NO_TIME,
+    fault_of,
+    in_words,
+    is_time,
+    labelled,
+    position,
+    scale_of,
+    seconds,
+)
 from dpmf_cli.datasets.formats.source import Raw
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.privacy.accounting import LEAST_EPSILON, MOST_EPSILON
-
-_IDS = ("user", "item")
 
 
 def columns_of(path: Path, spec: CsvSpec) -> dict[str, Any]:
@@ -60,26 +68,22 @@ def layout(path: Path, spec: CsvSpec) -> tuple[int, dict[str, int], int]:
         raise DpmfError(f"{path}: the file is empty")
     if not spec.header:
         positions = {role: int(column) for role, column in spec.columns.by_role.items()}
-        for role, position in positions.items():
-            if position >= len(first):
+        for role, at in positions.items():
+            if at >= len(first):
                 raise DpmfError(
-                    f"{path}:{line}: has {len(first)} columns, numbered from 0; none is number {position} "
+                    f"{path}:{line}: has {len(first)} columns, numbered from 0; none is number {at} "
                     f"({role}){fix_of(path, spec)}"
                 )
         return len(first), positions, 0
     positions = {}
     for role, column in spec.columns.by_role.items():
-        if isinstance(column, int) and column < len(first):
-            positions[role] = column
-            if role == "rating" and "header" not in spec.model_fields_set and _is_number(first[column], spec):
-                raise DpmfError(
-                    f"{path}:{line}: the first line looks like a rating; add `header: false` if it is one, or "
-                    "`header: true` if it names the columns"
-                )
-            continue
-        if first.count(str(column)) != 1:
-            raise not_one(f"{path}:{line}", column, role, first, fix_of(path, spec))
-        positions[role] = first.index(str(column))
+        positions[role] = at = position(f"{path}:{line}", first, role, column, partial(fix_of, path, spec))
+        unsaid = at == column and "header" not in spec.model_fields_set
+        if role == "rating" and unsaid and _is_number(first[at], spec):
+            raise DpmfError(
+                f"{path}:{line}: the first line looks like a rating; add `header: false` if it is one, or "
+                "`header: true` if it names the columns"
+            )
     return len(first), positions, line
 
 
@@ -89,10 +93,9 @@ def _columns(
     """Returns arrays by role, ids as (codes, labels); None if a line is at fault."""
     import pandas as pd
 
-    numeric = {"timestamp": times}
     types: dict[int, Any] = {
-        position: object if role in _IDS else numeric.get(role, np.float64)
-        for role, position in positions.items()
+        at: object if role in IDS else times if role == "timestamp" else np.float64
+        for role, at in positions.items()
     }
     try:
         with warnings.catch_warnings(), unpacked(path) as stream:
@@ -113,37 +116,24 @@ def _columns(
                 low_memory=False,
             )
     except pd.errors.EmptyDataError:
-        return _empty(positions)
+        frame = pd.DataFrame({at: [] for at in types}).astype(types)
     except (ValueError, OverflowError, IndexError, pd.errors.ParserWarning):
         return None  # pandas raises IndexError if only broken lines are left
     if not _rectangular(path, spec, width, len(frame), header_line):
         return None
     found: dict[str, Any] = {}
-    for role, position in positions.items():
-        series = frame[position]
-        if role not in _IDS:
-            if (numbers := _numbers(series.to_numpy())) is None:
+    for role, at in positions.items():
+        if types[at] is object:
+            found[role] = codes, labels = labelled(frame[at].to_numpy(dtype=object))
+            if role == "timestamp" and all(map(is_time, labels)):
+                found[role] = np.array([seconds(label) for label in labels], np.float64)[codes]
+            elif role == "timestamp" or any(map(fault_of, labels)):
                 return None
-            found[role] = numbers
+        else:
+            found[role] = frame[at].to_numpy()
             if role == "timestamp" and not np.isfinite(found[role]).all():
                 return None
-            continue
-        codes, labels = labelled(series.to_numpy(dtype=object))
-        if any(map(fault_of, labels)):
-            return None
-        found[role] = (codes, labels)
     return found
-
-
-def _numbers(column: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Returns (n,) the numbers in a column, dates as seconds; None if a cell is neither a number nor a date."""
-    if column.dtype != np.object_:
-        return column.astype(np.float64, copy=False)
-    codes, texts = labelled(column)
-    try:
-        return np.array([seconds(text) for text in texts], dtype=np.float64)[codes]
-    except ValueError:
-        return None
 
 
 def _rectangular(path: Path, spec: CsvSpec, width: int, n_rows: int, header_line: int) -> bool:
@@ -162,11 +152,6 @@ def _rectangular(path: Path, spec: CsvSpec, width: int, n_rows: int, header_line
     if quoted:
         return all(len(fields) == width for _, fields in _rows(path, spec))
     return separators == n_rows * (width - 1)
-
-
-def _empty(positions: dict[str, int]) -> dict[str, Any]:
-    none = np.empty(0, dtype=np.int32)
-    return {role: (none, []) if role in _IDS else none.astype(np.float64) for role in positions}
 
 
 def _lines(path: Path, spec: CsvSpec) -> Iterator[tuple[int, list[str]]]:
@@ -211,14 +196,13 @@ def _first_fault(path: Path, spec: CsvSpec, positions: dict[str, int], width: in
                 f"{where}: {len(fields)} field(s) where the first line has {width}; correct the line"
                 f"{fix_of(path, spec)}"
             )
-        for role, position in positions.items():
-            text = fields[position]
-            if role in _IDS:
+        for role, at in positions.items():
+            text = fields[at]
+            if role in IDS:
                 if fault := fault_of(text):
                     return DpmfError(f"{where}: the {role} {fault}; correct the line")
-                continue
-            if not (_is_number(text, spec) or (role == "timestamp" and _is_date(text))):
-                more = " of seconds, nor a date like 2015-03-09 18:22:11" if role == "timestamp" else ""
+            elif not (_is_number(text, spec) or (role == "timestamp" and is_time(text))):
+                more = f" {NO_TIME}" if role == "timestamp" else ""
                 return DpmfError(
                     f'{where}: the {role} "{text[:40]}" is not a finite number{more}; correct the line'
                     f"{fix_of(path, spec)}"
@@ -235,13 +219,6 @@ def _is_number(text: str, spec: CsvSpec) -> bool:
         return False
 
 
-def _is_date(text: str) -> bool:
-    try:
-        return math.isfinite(seconds(text))
-    except ValueError:
-        return False
-
-
 def parse(path: Path, spec: CsvSpec) -> Raw:
     """Returns users and items as positions in their labels, ratings float64, in file order.
 
@@ -249,16 +226,27 @@ def parse(path: Path, spec: CsvSpec) -> Raw:
     """
     packed = own_columns.is_parquet(path)
     columns = (own_columns.columns if packed else columns_of)(path, spec)
-    extra: dict[str, NDArray[Any]] = {}
-    if "timestamp" in columns:
-        extra["timestamp"] = _whole(columns["timestamp"])
-    if "epsilon" in columns:
-        extra["epsilon"] = columns["epsilon"]
-    raw = Raw(
+    extra: dict[str, Any] = {role: columns[role] for role in ("timestamp", "epsilon") if role in columns}
+    times = extra.get("timestamp", np.empty(0))
+    if np.array_equal(times, np.rint(times)) and (np.abs(times) < 2**63).all():
+        extra |= {"timestamp": times.astype(np.int64)} if "timestamp" in extra else {}
+
+    def where(row: int) -> str:
+        return f"{path}: row {row + 1}" if packed else place_of(path, spec, row)
+
+    epsilon = extra.get("epsilon", np.empty(0))
+    good = (epsilon >= LEAST_EPSILON) & (epsilon <= MOST_EPSILON)
+    if not good.all():
+        row = int(np.argmin(good))
+        raise DpmfError(
+            f"{where(row)}: epsilon is {epsilon[row]}, not a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}; "
+            "correct the file"
+        )
+    return Raw(
         columns["user"][0],
         columns["item"][0],
         columns["rating"],
-        where=lambda row: (own_columns.place if packed else place_of)(path, spec, row),
+        where=where,
         fix="correct the file, or its description in the config",
         fix_repeated="correct the file, or set `duplicates` to last or mean",
         fix_scale=lambda: (
@@ -268,24 +256,3 @@ def parse(path: Path, spec: CsvSpec) -> Raw:
         user_labels=columns["user"][1],
         item_labels=columns["item"][1],
     )
-    _check_epsilon(raw)
-    return raw
-
-
-def _whole(times: NDArray[np.float64]) -> NDArray[np.int64] | NDArray[np.float64]:
-    """Returns times as int64 if all are whole seconds; else as they are."""
-    whole = np.array_equal(times, np.rint(times)) and (np.abs(times) < 2**63).all()
-    return times.astype(np.int64) if whole else times
-
-
-def _check_epsilon(raw: Raw) -> None:
-    epsilon = raw.columns.get("epsilon")
-    if epsilon is None:
-        return
-    good = (epsilon >= LEAST_EPSILON) & (epsilon <= MOST_EPSILON)  # type: ignore[operator]
-    if not good.all():
-        row = int(np.argmin(good))
-        raise DpmfError(
-            f"{raw.where(row)}: epsilon is {epsilon[row]}, not a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}; "
-            "correct the file"
-        )

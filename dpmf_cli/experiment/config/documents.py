@@ -4,6 +4,7 @@ A name means a shipped config wherever there is no file of that name.
 """
 
 import difflib
+import glob
 import os
 import re
 from dataclasses import dataclass, field
@@ -81,15 +82,14 @@ def read(path: Path) -> Document:
             raise DpmfError(f"{path}:1:1: more than {MAXIMUM_BYTES >> 10} KiB, too large for a config")
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        column = error.start - data.rfind(b"\n", 0, error.start)
+        line, column = _place_in(data[: error.start].decode("latin-1"))
         raise DpmfError(f"{path}:{line}:{column}: is not UTF-8 text; save the file as UTF-8") from None
     except OSError as error:
         raise DpmfError(f"{path}: cannot be read: {error.strerror or error}; name a config") from None
     try:
         loader = _Loader(text)
     except yaml.reader.ReaderError as error:
-        line, column = _place_in(text, error.position)
+        line, column = _place_in(text[: error.position])
         raise DpmfError(f"{path}:{line}:{column}: not valid YAML: {error.reason}") from None
     try:
         node = loader.get_single_node()
@@ -135,19 +135,14 @@ def _build(loader: _Loader, node: yaml.Node, path: KeyPath, document: Document) 
     value = loader.construct_object(node)
     if isinstance(value, int) and abs(value) > MAXIMUM_NUMBER:
         raise DpmfError(f"{here}: the number is too large for a config")
-    if isinstance(value, str) and not _is_text(value):
+    # Only escapes in quotes can make a NUL or half of a character.
+    if isinstance(value, str) and any(each == "\0" or "\ud800" <= each <= "\udfff" for each in value):
         raise DpmfError(f"{here}: the text holds a character that no file can hold")
     return value
 
 
-def _is_text(value: str) -> bool:
-    """Whether a text has no NUL and no half of a character. Only escapes in quotes can make these."""
-    return "\0" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
-
-
-def _place_in(text: str, position: int) -> tuple[int, int]:
-    before = text[:position]
-    return before.count("\n") + 1, position - before.rfind("\n")
+def _place_in(before: str) -> tuple[int, int]:
+    return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
 def _place_of(path: Path, node: yaml.Node) -> Place:
@@ -225,13 +220,17 @@ def _whole(document: Document, chain: tuple[Path, ...]) -> Document:
     if EXTENDS not in document.data:
         return document
     place = document.place_of((EXTENDS,), key=False)
-    named = _file_named(document.data.pop(EXTENDS), place)
+    named = document.data.pop(EXTENDS)
+    if not isinstance(named, str) or not named:
+        raise DpmfError(f"{place}: {EXTENDS}: name one file, relative to this one: `{EXTENDS}: other.yaml`")
     path = document.path.parent / named
-    if not _is_file(path) and (ships := shipped_file(Path(named))):
-        path = ships
-    if not _is_file(path):
-        near = difflib.get_close_matches(path.name, _configs_beside(path), n=1)
-        raise DpmfError(f"{place}: {EXTENDS}: there is no file {path}{did_you_mean(path.name, near)}")
+    if not os.path.isfile(path):  # reading a pipe or a device might never end
+        shipped = shipped_file(Path(named))
+        if shipped is None:
+            beside = glob.glob("*.y*ml", root_dir=path.parent)
+            near = difflib.get_close_matches(path.name, beside, n=1)
+            raise DpmfError(f"{place}: {EXTENDS}: there is no file {path}{did_you_mean(path.name, near)}")
+        path = shipped
     if path.resolve() in chain:
         circle = " → ".join(each.name for each in (*chain, path))
         raise DpmfError(f"{place}: {EXTENDS}: {circle} is a circle; remove one `{EXTENDS}` of it")
@@ -242,27 +241,6 @@ def _whole(document: Document, chain: tuple[Path, ...]) -> Document:
     return _on_top(document, _whole(read(path), (*chain, path.resolve())))
 
 
-def _file_named(value: Any, place: Place) -> str:
-    if not isinstance(value, str) or not value:
-        raise DpmfError(f"{place}: {EXTENDS}: name one file, relative to this one: `{EXTENDS}: other.yaml`")
-    return value
-
-
-def _is_file(path: Path) -> bool:
-    """Whether a path is a plain file. Reading a pipe or a device might never end."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
-
-
-def _configs_beside(path: Path) -> list[str]:
-    try:
-        return [each.name for each in path.parent.glob("*.y*ml")]
-    except OSError:
-        return []
-
-
 def _on_top(own: Document, base: Document) -> Document:
     """Returns what a file says itself, on top of what it extends. The base's name is not inherited: it names
     a results folder."""
@@ -270,22 +248,29 @@ def _on_top(own: Document, base: Document) -> Document:
     relative_to(own.path.parent, base)
     replaced: set[KeyPath] = set()
     data = _merged(own.data, base.data, (), replaced)
-    keys = {**_outside(replaced, base.keys), **own.keys}
-    values = {**_outside(replaced, base.values), **own.values}
+    kept = {
+        path for path in base.values if not any(path[:length] in replaced for length in range(len(path) + 1))
+    }
+    keys, values = (
+        {**{path: place for path, place in theirs.items() if path in kept}, **ours}
+        for theirs, ours in ((base.keys, own.keys), (base.values, own.values))
+    )
     return Document(own.path, data, keys, values)
 
 
 def _merged(
     own: dict[str, Any], base: dict[str, Any], path: KeyPath, replaced: set[KeyPath]
 ) -> dict[str, Any]:
-    """Merges two mappings key by key. Any other value in `own` replaces the base's, and null removes it.
+    """Merges two mappings key by key. Any other value in `own` replaces the base's, and null removes it. So does a
+    data set of another `kind`, which may not hold the same keys.
 
     replaced   receives the paths at and below which nothing of the base is left
     """
     merged = dict(base)
     for key, value in own.items():
         before, here = base.get(key), (*path, key)
-        if isinstance(value, dict) and isinstance(before, dict) and _of_one_kind(value, before):
+        kind = before.get("kind") if isinstance(before, dict) else None
+        if isinstance(value, dict) and isinstance(before, dict) and value.get("kind", kind) == kind:
             merged[key] = _merged(value, before, here, replaced)
             continue
         replaced.add(here)
@@ -293,20 +278,6 @@ def _merged(
         if value is None and key in base:
             del merged[key]
     return merged
-
-
-def _of_one_kind(own: dict[str, Any], base: dict[str, Any]) -> bool:
-    """Whether two mappings may hold the same keys. Data sets of different `kind` may not."""
-    return "kind" not in own or own["kind"] == base.get("kind")
-
-
-def _outside(cut: set[KeyPath], places: dict[KeyPath, Place]) -> dict[KeyPath, Place]:
-    """Returns the places of all paths that are neither at nor below one of these."""
-    return {
-        path: place
-        for path, place in places.items()
-        if not any(path[:length] in cut for length in range(len(path) + 1))
-    }
 
 
 def relative_to(folder: Path, base: Document) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import GenericAlias
 from typing import Any, Self
 
@@ -34,192 +34,138 @@ _RESERVED = {
 """What a folder of results holds besides the folders of experiments."""
 
 
-def refuse_contradictions(config: ExperimentKeys) -> None:
-    """Raises PydanticCustomError for the first contradiction, with the path of the key to change."""
-    for check in (
-        _one_ascending_grid,
-        _possible_folds,
-        _measurable_growth,
-        _twins_without_noise,
-        _columns_that_are_there,
-        _ascending_limits,
-        _rankings_that_are_measured,
-        _references_of_their_data,
-        _crossings_of_baselines,
-        _countable_tasks,
-        _distinct_names,
-        _parameters_of_algorithms,
-        _effects_that_are_used,
-    ):
-        check(config)
+def contradictions(config: ExperimentKeys) -> Iterator[tuple[KeyPath, str]]:
+    """Yields what contradicts something else: the path of the key to change, and why. Each rests on those before."""
+    yield from _of_grid(config)
+    yield from _of_folds(config)
+    yield from _of_growth(config)
+    for index, private in enumerate(config.algorithms if config.twins else ()):
+        if private.why_no_twin:
+            yield ("algorithms", index), private.why_no_twin
+    columns = config.dataset.columns.by_role if isinstance(config.dataset, CsvSpec) else {}
+    for key, index, entry in _entries(config):
+        if entry.needs_epsilons and "epsilon" not in columns:
+            fix = "name it in `columns: {epsilon: …}` of a CSV data set, or use `specification: fractions`"
+            yield (key, index, "specification"), f"{config.dataset.key} has no column of ε; {fix}"
+    if config.error_cdf is not None and sorted(set(config.error_cdf)) != config.error_cdf:
+        yield ("error_cdf",), "the limits of the errors must ascend without repetition"
+    yield from _of_what_is_shown(config)
+    tasks = config.folds_run * len(config.portions) * sum(map(config.runs_of, config.entries))
+    if tasks > MOST_TASKS:
+        yield ("folds",), f"{tasks:,} tasks, more than {MOST_TASKS:,}; ask for fewer folds or runs"
+    yield from _of_names(config)
+    for index, private in enumerate(config.algorithms):
+        # An entry that makes no averages inherits `effects`, or has them by default on own ratings.
+        own = type(private).model_fields["effects"].default
+        inherited = (own, config.effects, own.model_copy(update=ON_OWN_RATINGS))
+        if not private.averaged and private.effects not in inherited:
+            why = "makes no averages of that kind, and has no use for `effects`; remove it"
+            yield ("algorithms", index, "effects"), f"{private.algorithm} {why}"
 
 
-def _one_ascending_grid(config: ExperimentKeys) -> None:
+def _entries(config: ExperimentKeys) -> Iterator[tuple[str, int, Algorithm]]:
+    for key in ("baselines", "algorithms"):
+        for index, entry in enumerate(getattr(config, key)):
+            yield key, index, entry
+
+
+def _of_grid(config: ExperimentKeys) -> Iterator[tuple[KeyPath, str]]:
     if config.epsilons is None and config.thetas is None:
-        raise _at((), "the grid is missing; give `epsilons` or `thetas`")
+        yield (), "the grid is missing; give `epsilons` or `thetas`"
     if config.epsilons is not None and config.thetas is not None:
-        raise _at(
-            ("thetas",), "give `epsilons` or `thetas`, not both; `epsilons: null` removes an inherited grid"
+        yield (
+            ("thetas",),
+            "give `epsilons` or `thetas`, not both; `epsilons: null` removes an inherited grid",
         )
     name, sign = ("epsilons", "ε") if config.thetas is None else ("thetas", "θ")
     given: list[float] = getattr(config, name)
     if sorted(set(given)) != given:
-        raise _at((name,), f"the {sign} grid must ascend without repetition")
+        yield (name,), f"the {sign} grid must ascend without repetition"
     for entry in config.algorithms if config.thetas else ():
         grid = config.grid(entry)
         if grid[0] < LEAST_EPSILON or not math.isfinite(grid[-1]) or sorted(set(grid)) != list(grid):
             found = ", ".join(f"{epsilon:g}" for epsilon in grid)
-            message = f"{entry.name} needs ascending ε from {LEAST_EPSILON:g} up, but these θ give {found}"
-            raise _at(("thetas",), message)
+            needs = f"needs ascending ε from {LEAST_EPSILON:g} up, but these θ give"
+            yield ("thetas",), f"{entry.name} {needs} {found}"
 
 
-def _possible_folds(config: ExperimentKeys) -> None:
-    if config.test not in ("folds", "recent"):
-        if not (isinstance(config.dataset, CatalogSpec) and config.dataset.name == PRIZE_DATASET):
-            raise _at(
-                ("test",),
-                f"the {config.test} set belongs to the data set {PRIZE_DATASET} only; use `test: folds`",
-            )
-        if config.dataset.sample is not None:
-            raise _at(
-                ("test",), f"the {config.test} set belongs to all ratings, not to a sample; use `test: folds`"
-            )
+def _of_folds(config: ExperimentKeys) -> Iterator[tuple[KeyPath, str]]:
+    data, fixed = config.dataset, config.test not in ("folds", "recent")
+    if fixed:
+        if not (isinstance(data, CatalogSpec) and data.name == PRIZE_DATASET):
+            only = f"the {config.test} set belongs to the data set {PRIZE_DATASET} only"
+            yield ("test",), f"{only}; use `test: folds`"
+        elif data.sample is not None:
+            of_all = f"the {config.test} set belongs to all ratings, not to a sample"
+            yield ("test",), f"{of_all}; use `test: folds`"
         if config.folds != 1:
-            raise _at(("folds",), f"the {config.test} set is predicted instead of folds; remove `folds`")
+            yield ("folds",), f"the {config.test} set is predicted instead of folds; remove `folds`"
     elif config.folds == 1:
-        raise _at(("folds",), "one fold leaves nothing to train on; give 2 or more")
-    if config.test == "recent" and not config.dataset.has_timestamps:
-        named = (
-            "name their column in `columns: {timestamp: …}`, or "
-            if isinstance(config.dataset, CsvSpec)
-            else ""
-        )
-        message = (
-            f"{config.dataset.key} has no time stamps, so no most recent ratings; {named}use `test: folds`"
-        )
-        raise _at(("test",), message)
+        yield ("folds",), "one fold leaves nothing to train on; give 2 or more"
+    if config.test == "recent" and not data.has_timestamps:
+        own = isinstance(data, CsvSpec)
+        named = "name their column in `columns: {timestamp: …}`, or " if own else ""
+        why = f"{data.key} has no time stamps, so no most recent ratings"
+        yield ("test",), f"{why}; {named}use `test: folds`"
     if config.held_out is not None and config.held_out > config.folds:
         plural = "s" if config.folds > 1 else ""
-        raise _at(("held_out",), f"only {config.folds} fold{plural} can be held out")
+        yield ("held_out",), f"only {config.folds} fold{plural} can be held out"
 
 
-def _measurable_growth(config: ExperimentKeys) -> None:
+def _of_growth(config: ExperimentKeys) -> Iterator[tuple[KeyPath, str]]:
     if config.growth is None:
         return
     if config.refine:
-        raise _at(("refine",), "ε are not added while the ratings grow; remove `refine` or `growth`")
+        yield ("refine",), "ε are not added while the ratings grow; remove `refine` or `growth`"
     if not config.twins:
-        raise _at(("growth",), "growth measures the loss against the twin without noise; set `twins: true`")
+        yield ("growth",), "growth measures the loss against the twin without noise; set `twins: true`"
     if config.test not in ("folds", "recent"):
-        raise _at(("growth",), f"the {config.test} set does not grow with the ratings; use `test: folds`")
+        yield ("growth",), f"the {config.test} set does not grow with the ratings; use `test: folds`"
     if config.growth.order == "timestamp" and not config.dataset.has_timestamps:
-        raise _at(("growth", "order"), f"{config.dataset.key} has no time stamps; use `order: random`")
+        yield ("growth", "order"), f"{config.dataset.key} has no time stamps; use `order: random`"
 
 
-def _twins_without_noise(config: ExperimentKeys) -> None:
-    for index, entry in enumerate(config.algorithms if config.twins else ()):
-        if entry.why_no_twin:
-            raise _at(("algorithms", index), entry.why_no_twin)
-
-
-def _columns_that_are_there(config: ExperimentKeys) -> None:
-    columns = config.dataset.columns.by_role if isinstance(config.dataset, CsvSpec) else {}
-    for key in ("baselines", "algorithms"):
-        for index, entry in enumerate(getattr(config, key)):
-            need = entry.needs_column
-            if need is not None and need.column not in columns:
-                fix = f"name it in `columns: {{{need.column}: …}}` of a CSV data set, or {need.instead}"
-                raise _at((key, index, need.key), f"{config.dataset.key} has no column of {need.of}; {fix}")
-
-
-def _ascending_limits(config: ExperimentKeys) -> None:
-    if config.error_cdf is not None and sorted(set(config.error_cdf)) != config.error_cdf:
-        raise _at(("error_cdf",), "the limits of the errors must ascend without repetition")
-
-
-def _rankings_that_are_measured(config: ExperimentKeys) -> None:
+def _of_what_is_shown(config: ExperimentKeys) -> Iterator[tuple[KeyPath, str]]:
     known = [metric.key for metric in config.metrics]
     if config.metric not in known:
         fix = did_you_mean(config.metric, known) if config.ranking else "; ask for it by `ranking`"
-        raise _at(("metric",), f'"{config.metric}" is not measured{fix}')
+        yield ("metric",), f'"{config.metric}" is not measured{fix}'
     for index, entry in enumerate(config.baselines):
         if entry.scores_only and (config.ranking is None or config.growth is not None):
-            fix = (
-                "remove `growth`, which measures RMSE"
-                if config.growth
-                else "ask for `ranking: {threshold: 4}`"
-            )
-            message = f"{entry.name} orders items and predicts no ratings; {fix}, or remove the entry"
-            raise _at(("baselines", index), message)
-
-
-def _references_of_their_data(config: ExperimentKeys) -> None:
+            grows = "remove `growth`, which measures RMSE"
+            fix = grows if config.growth else "ask for `ranking: {threshold: 4}`"
+            why = f"{entry.name} orders items and predicts no ratings"
+            yield ("baselines", index), f"{why}; {fix}, or remove the entry"
     for index, reference in enumerate(config.references):
-        of = REFERENCES[reference]
+        of, where = REFERENCES[reference], ("references", index)
         if not (isinstance(config.dataset, CatalogSpec) and config.dataset.name.startswith(of.dataset)):
-            raise _at(
-                ("references", index),
-                f"{reference} is an error on {of.ratings} ratings, no reference for {config.dataset.key}; remove it",
-            )
+            what = f"{reference} is an error on {of.ratings} ratings"
+            yield where, f"{what}, no reference for {config.dataset.key}; remove it"
         if reference in config.references[:index]:
-            raise _at(("references", index), f"{reference} stands there twice; keep one")
-
-
-def _crossings_of_baselines(config: ExperimentKeys) -> None:
-    known = {"ia", "ge", *(baseline.algorithm for baseline in config.baselines)}
+            yield where, f"{reference} stands there twice; keep one"
+    there = {"ia", "ge", *(baseline.algorithm for baseline in config.baselines)}
     for index, key in enumerate(config.crossings):
-        if key not in known or key in config.crossings[:index]:
-            fix = (
-                "stands there twice; keep one" if key in known else "is not among the baselines; add it there"
-            )
-            raise _at(("crossings", index), f"{key} {fix}")
+        if key not in there:
+            yield ("crossings", index), f"{key} is not among the baselines; add it there"
+        if key in config.crossings[:index]:
+            yield ("crossings", index), f"{key} stands there twice; keep one"
 
 
-def _countable_tasks(config: ExperimentKeys) -> None:
-    tasks = config.folds_run * len(config.portions) * sum(map(config.runs_of, config.entries))
-    if tasks > MOST_TASKS:
-        raise _at(("folds",), f"{tasks:,} tasks, more than {MOST_TASKS:,}; ask for fewer folds or runs")
-
-
-def _distinct_names(config: ExperimentKeys) -> None:
+def _of_names(config: ExperimentKeys) -> Iterator[tuple[KeyPath, str]]:
     if config.name in _RESERVED:
-        message = f"results/{config.name} is {_RESERVED[config.name]}; choose another name"
-        raise _at(("name",), message)
+        yield ("name",), f"results/{config.name} is {_RESERVED[config.name]}; choose another name"
     names: set[str] = set()
-    for key in ("baselines", "algorithms"):
-        for index, entry in enumerate(getattr(config, key)):
-            if entry.name in names:
-                raise _at(
-                    (key, index), f'two curves are named "{entry.name}"; give one of them another `label`'
-                )
-            names.add(entry.name)
-
-
-def _parameters_of_algorithms(config: ExperimentKeys) -> None:
+    for key, index, entry in _entries(config):
+        if entry.name in names:
+            yield (key, index), f'two curves are named "{entry.name}"; give one of them another `label`'
+        names.add(entry.name)
     known = [*config.known_baselines, *config.known_private]
     for name, given in config.parameters.items():
         if name not in known:
-            message = f'unknown algorithm "{name}"{did_you_mean(name, known)}'
-            raise _at(("parameters", name), message)
+            yield ("parameters", name), f'unknown algorithm "{name}"{did_you_mean(name, known)}'
         if "algorithm" in given:
-            message = "the key above already names the algorithm; remove `algorithm`"
-            raise _at(("parameters", name, "algorithm"), message)
-
-
-def _effects_that_are_used(config: ExperimentKeys) -> None:
-    """Refuses `effects` of an entry that makes no averages, unless it inherits them or has them on own ratings."""
-    for at, entry in enumerate(config.algorithms):
-        if not entry.averaged:
-            own = type(entry).model_fields["effects"].default
-            inherited = (own, config.effects, own.model_copy(update=ON_OWN_RATINGS))
-            if entry.effects not in inherited:
-                message = f"{entry.algorithm} makes no averages of that kind, and has no use for `effects`; remove it"
-                raise _at(("algorithms", at, "effects"), message)
-
-
-def _at(path: KeyPath, message: str) -> PydanticCustomError:
-    """A mistake at the key `path` of the config."""
-    return PydanticCustomError("contradiction", "{message}", {"message": message, "path": path})
+            why = "the key above already names the algorithm; remove `algorithm`"
+            yield ("parameters", name, "algorithm"), why
 
 
 class ExperimentConfig(ExperimentKeys):
@@ -258,7 +204,8 @@ class ExperimentConfig(ExperimentKeys):
 
     @model_validator(mode="after")
     def _hold_together(self) -> Self:
-        refuse_contradictions(self)
+        for path, message in contradictions(self):
+            raise PydanticCustomError("contradiction", "{message}", {"message": message, "path": path})
         return self
 
     def resolved(self) -> dict[str, Any]:

@@ -42,12 +42,9 @@ def candidates(entries: Iterable[tuple[Any, PrivateAlgorithm]], shape: Shape, gr
     taken, left_out = [], []
     for written, entry in entries:
         cost = entry.cost(shape, grid)
-        if cost.seconds > MOST_SECONDS:
-            left_out.append(f"{entry.name} ({entry.algorithm}): one fit takes about {duration(cost.seconds)}")
-        elif cost.bytes > MOST_BYTES:
-            left_out.append(
-                f"{entry.name} ({entry.algorithm}): one fit takes about {cost.bytes / 1e9:.0f} GB"
-            )
+        takes = duration(cost.seconds) if cost.seconds > MOST_SECONDS else f"{cost.bytes / 1e9:.0f} GB"
+        if cost.seconds > MOST_SECONDS or cost.bytes > MOST_BYTES:
+            left_out.append(f"{entry.name} ({entry.algorithm}): one fit takes about {takes}")
         else:
             taken.append(written)
     return Candidates(tuple(taken), tuple(left_out))
@@ -87,11 +84,9 @@ def config_text(
     why    a comment above the methods
     """
     left_out = "".join(f"# left out: {each}\n" for each in methods.left_out)
-    above = (
-        f"# Written by `{' '.join(command.splitlines())}`. Change it as you like, and `dpmf run` it.\n{note}"
-    )
+    by = f"# Written by `{' '.join(command.splitlines())}`. Change it as you like, and `dpmf run` it.\n"
     parts: list[tuple[str, dict[str, Any]]] = [
-        (above, dict(keys)),
+        (by + note, dict(keys)),
         ("# More ε are added where curves cross.\n", {"epsilons": list(grid_with(epsilon))}),
         ("", {"neighbours": neighbours.value, "mode": Mode.CORRECTED.value}),
         (f"# {why}\n{left_out}", {"algorithms": list(methods.taken)}),
@@ -116,5 +111,5 @@ def provable(neighbours: Neighbours) -> Iterator[tuple[str, PrivateAlgorithm]]:
             )
         except ValidationError:
             continue  # a parameter has no default
-        if entry.needs_column is None:
+        if not entry.needs_epsilons:
             yield key, entry

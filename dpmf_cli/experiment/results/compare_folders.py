@@ -86,14 +86,10 @@ def different_settings(a: ExperimentConfig, b: ExperimentConfig) -> Iterator[Set
 
     Entries are paired as their curves are. For an entry without a counterpart only its name is given.
     """
-    plain = [
-        {
-            key: value
-            for key, value in config.resolved().items()
-            if key not in ("name", "baselines", "algorithms")
-        }
-        for config in (a, b)
-    ]
+    plain = a.resolved(), b.resolved()
+    for data in plain:
+        for key in ("name", "baselines", "algorithms"):
+            del data[key]
     yield from _different("", *plain)
     for key in ("baselines", "algorithms"):
         ours: list[Algorithm] = getattr(a, key)
@@ -102,15 +98,10 @@ def different_settings(a: ExperimentConfig, b: ExperimentConfig) -> Iterator[Set
         for at_a, at_b in pairs:
             one, other = ours[at_a], theirs[at_b]
             yield from _different(f"{key}[{one.name}]", one.parameters(), other.parameters())
-        in_a, in_b = ({pair[side] for pair in pairs} for side in (0, 1))
-        yield from (
-            Setting(f"{key}[{entry.name}]", "there", None) for at, entry in enumerate(ours) if at not in in_a
-        )
-        yield from (
-            Setting(f"{key}[{entry.name}]", None, "there")
-            for at, entry in enumerate(theirs)
-            if at not in in_b
-        )
+        for side, entries, there in ((0, ours, ("there", None)), (1, theirs, (None, "there"))):
+            common = {pair[side] for pair in pairs}
+            alone = (entry for at, entry in enumerate(entries) if at not in common)
+            yield from (Setting(f"{key}[{entry.name}]", *there) for entry in alone)
 
 
 def _different(path: str, a: Any, b: Any) -> Iterator[Setting]:

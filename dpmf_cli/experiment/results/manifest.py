@@ -15,7 +15,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -54,12 +54,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         known = (of["key"], of["title"], of["checksum"], of.setdefault("test_checksum", ""))
         sound = sound and all(isinstance(text, str) for text in known)
         _added(body)
-        if not (sound and _are_hashes(body.get("files", {}))):
+        for name, digest in body.get("files", {}).items():  # older ones have none
+            sound = sound and Path(name).name == name not in ("", "..") and isinstance(digest, str | None)
+        if not sound:
             raise ValueError
     except OSError as error:
-        raise DpmfError(
-            f"{path}: cannot be read: {error.strerror}; run the experiment's config first"
-        ) from None
+        why = f"cannot be read: {error.strerror}"
+        raise DpmfError(f"{path}: {why}; run the experiment's config first") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise DpmfError(f"{path}: damaged, or of another version of dpmf; run the config again") from None
     whole: dict[str, Any] = body
@@ -77,14 +78,6 @@ def has_tables(folder: Path) -> bool:
 def has_ended(manifest: dict[str, Any]) -> bool:
     """Whether a manifest is from a run that has ended. Older manifests have no `files`, and count as ended."""
     return manifest.get("files") != {}
-
-
-def _are_hashes(files: dict[str, Any]) -> bool:
-    """Whether these are plain file names, each with its hash or None. Older manifests have no names."""
-    return all(
-        Path(name).name == name not in ("", "..") and isinstance(digest, str | None)
-        for name, digest in files.items()
-    )
 
 
 @dataclass(frozen=True)
@@ -108,14 +101,11 @@ def what_ran(folder: Path, warn: Callable[[str], None] = say) -> Ran:
         portions = tuple(Portion(**each) for each in manifest.get("portions", ()))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise DpmfError(
-            f"{folder / MANIFEST}: not a config of this version of dpmf ({what}); run the config again"
-        ) from None
+        what = f"not a config of this version of dpmf ({'.'.join(map(str, first['loc']))}: {first['msg']})"
+        raise DpmfError(f"{folder / MANIFEST}: {what}; run the config again") from None
     except TypeError:
-        raise DpmfError(
-            f"{folder / MANIFEST}: damaged, or of another version of dpmf; run the config again"
-        ) from None
+        what = "damaged, or of another version of dpmf"
+        raise DpmfError(f"{folder / MANIFEST}: {what}; run the config again") from None
     except DpmfError as error:
         raise DpmfError(f"{folder}: {error}") from None
     if manifest.get("plugins", {}) != config.plugin_sources:
@@ -128,13 +118,8 @@ def what_ran(folder: Path, warn: Callable[[str], None] = say) -> Ran:
 
 def _data(manifest: dict[str, Any]) -> DataIdentity:
     """The data that the tables beside a manifest were computed from."""
-    data = manifest["dataset"]
-    names = ("key", "title", "checksum", "test_checksum")
-    return DataIdentity(
-        **{each: data[each] for each in names},
-        to_stars=data.get("to_stars", False),
-        own=data.get("own", False),
-    )
+    data, names = manifest["dataset"], [each.name for each in fields(DataIdentity)]
+    return DataIdentity(**{name: data[name] for name in names if name in data})
 
 
 def _added(manifest: dict[str, Any]) -> dict[str, tuple[float, ...]]:
@@ -204,9 +189,23 @@ def manifest_of_run(
         )
         say(f"{folder}/ held {what}: its tables are replaced; finished tasks are kept and can be reused")
     spent = before.get("spent", {}) if theirs == ours else {}
+    config = ran.config
+    data = {key: value for key, value in asdict(ran.data).items() if key != "own" or value}
     return {
         "command": command,
-        **_what(ran, ratings),
+        "config": config.resolved(),
+        "config_sha256": config.hash,
+        "seed": config.seed,
+        "dataset": {
+            **data,
+            "users": ratings.n_users,
+            "items": ratings.n_items,
+            "ratings": len(ratings),
+            "scale": asdict(ratings.scale),
+        },
+        "portions": [asdict(each) for each in ran.portions],
+        **({"added": config.added} if config.added else {}),
+        **({"plugins": config.plugin_sources} if config.plugins else {}),
         "git": provenance.git_state(),
         "versions": provenance.versions(),
         "cpu": provenance.cpu(),
@@ -224,26 +223,6 @@ def _before(folder: Path) -> dict[str, Any]:
     except DpmfError:
         say(f"{folder / MANIFEST}: damaged, or of another version of dpmf; it is written anew")
         return {}
-
-
-def _what(ran: Ran, ratings: Ratings) -> dict[str, Any]:
-    """The part of a manifest that says what was run on which data: the same whenever the command is repeated."""
-    config = ran.config
-    return {
-        "config": config.resolved(),
-        "config_sha256": config.hash,
-        "seed": config.seed,
-        "dataset": {
-            **{key: value for key, value in asdict(ran.data).items() if key != "own" or value},
-            "users": ratings.n_users,
-            "items": ratings.n_items,
-            "ratings": len(ratings),
-            "scale": asdict(ratings.scale),
-        },
-        "portions": [asdict(each) for each in ran.portions],
-        **({"added": config.added} if config.added else {}),
-        **({"plugins": config.plugin_sources} if config.plugins else {}),
-    }
 
 
 def _how_it_went(

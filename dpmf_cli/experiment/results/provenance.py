@@ -50,9 +50,7 @@ def git_state() -> dict[str, Any] | None:
     """The commit that dpmf runs from, and whether the checkout differs from that commit; None outside a checkout."""
     folder = Path(dpmf_cli.__file__).resolve().parent
     if not (folder.parent / ".git").exists():
-        return (
-            None  # git would ask the repository around an environment, which may name programs for it to run
-        )
+        return None  # git would ask a repository around an environment, which may name programs for it to run
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(folder), *arguments]

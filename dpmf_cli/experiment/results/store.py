@@ -19,6 +19,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -58,10 +59,9 @@ def errors_named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        fix = "make the folder writable, or name another with --results"
         if error.errno == errno.ENOSPC:
             fix = "free some space and run the same command again"
-        else:
-            fix = "make the folder writable, or name another with --results"
         what = f"{path}: cannot be written: {error.strerror or error}"
         raise DpmfError(f"{what}; {fix}. Finished tasks are kept") from None
 
@@ -166,7 +166,8 @@ class Store:
         write_atomically(path, content(task, result))
 
     def path(self, task: Task) -> Path:
-        return self._folder(task) / f"{_stem(task.fold, task.run)}-{_of_grid(task.epsilons)}.json"
+        names = task.data.key, task.algorithm.algorithm, task.settings_hash
+        return self.root / _place(*names, task.fold, task.run, task.epsilons)
 
     def paths_of_each(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, list[Path]]]:
         """Each task with the existing files for its fold and run, of any ε.
@@ -175,13 +176,11 @@ class Store:
         """
         listed: dict[Path, dict[str, list[Path]]] = {}
         for task in tasks:
-            folder = self._folder(task)
-            if folder not in listed:
-                listed = {folder: _by_stem(folder)}  # tasks of one folder follow each other
-            yield task, listed[folder].get(_stem(task.fold, task.run), [])
-
-    def _folder(self, task: Task) -> Path:
-        return self.root / _of_settings(task.data.key, task.algorithm.algorithm, task.settings_hash)
+            path = self.path(task)
+            if path.parent not in listed:  # tasks of one folder follow each other
+                files = sorted(path.parent.glob("*.json"), key=attrgetter("name"))
+                listed = {path.parent: {stem: list(group) for stem, group in groupby(files, _stem)}}
+            yield task, listed[path.parent].get(_stem(path), [])
 
     def _read_file(self, path: Path, task: Task) -> TaskResult | None:
         try:
@@ -213,12 +212,10 @@ class Store:
             self.warn(f"{what}; {done}, their tasks are computed again")
         else:
             for path, why in self._off:
-                done = (
-                    f"set aside as {path.stem}.damaged, its task is computed again"
-                    if self.set_aside
-                    else "`dpmf run` computes its task again"
+                done = f"set aside as {path.stem}.damaged, its task is computed again"
+                self.warn(
+                    f"{path}: damaged ({why}); {done if self.set_aside else '`dpmf run` computes its task again'}"
                 )
-                self.warn(f"{path}: damaged ({why}); {done}")
         self._off.clear()
 
 
@@ -319,25 +316,19 @@ def place_of(body: dict[str, Any]) -> Path:
     Raises KeyError or TypeError for the content of any other file.
     """
     settings = body["settings"]
-    folder = _of_settings(settings["dataset"], settings["algorithm"]["algorithm"], hash_of(settings))
-    return folder / f"{_stem(body['fold'], body['run'])}-{_of_grid(body['epsilons'])}.json"
+    names = settings["dataset"], settings["algorithm"]["algorithm"], hash_of(settings)
+    return _place(*names, body["fold"], body["run"], body["epsilons"])
 
 
-def _of_settings(data: str, algorithm: str, settings_hash: str) -> Path:
-    return Path("tasks", data, f"{algorithm}-{settings_hash[:16]}")
+def _place(
+    data: str, algorithm: str, settings_hash: str, fold: int, run: int, epsilons: Sequence[float]
+) -> Path:
+    of_grid = sha256(encode(epsilons))[:8]
+    return Path(
+        "tasks", data, f"{algorithm}-{settings_hash[:16]}", f"fold{fold:03d}-run{run:03d}-{of_grid}.json"
+    )
 
 
-def _stem(fold: int, run: int) -> str:
-    return f"fold{fold:03d}-run{run:03d}"
-
-
-def _of_grid(epsilons: Sequence[float]) -> str:
-    return sha256(encode(epsilons))[:8]
-
-
-def _by_stem(folder: Path) -> dict[str, list[Path]]:
-    """The result files in a folder by fold and run, sorted; empty where there is no such folder."""
-    found: dict[str, list[Path]] = {}
-    for path in sorted(folder.glob("*.json"), key=attrgetter("name")):
-        found.setdefault(path.name.rpartition("-")[0], []).append(path)
-    return found
+def _stem(path: Path) -> str:
+    """The fold and run in the name of a task's file."""
+    return path.name.rpartition("-")[0]

@@ -1,6 +1,5 @@
 """Verifies results without changing them: task files, manifests, the files with hashes, and the data behind them."""
 
-import hashlib
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.files import WRITING, read_file
+from dpmf_cli.core.files import WRITING, read_file, sha256
 from dpmf_cli.datasets import Folders
 from dpmf_cli.datasets.soundness import Soundness, add_source, of_cache
 from dpmf_cli.experiment.results.manifest import MANIFEST, Ran, has_ended, read_manifest, what_ran
@@ -164,7 +163,9 @@ def _add_experiment(found: Verified, folder: Path, base: Path | None) -> None:
         return
     where = replace(found.folders, base=_base(manifest) if base is None else base, results=folder.parent)
     found.experiments.append(RanExperiment(folder, ran, manifest, where))
-    left = _without_result(found, folder, ran) - len(manifest.get("failures", ()))
+    left = -len(manifest.get("failures", ()))
+    for task, paths in _paths_of_each(folder, ran):
+        left += not {each for path in paths for each in found.grids.get(path, ())}.issuperset(task.epsilons)
     wrong = f"{left} of its tasks have no sound result" if left > 0 else None
     if wrong and not has_ended(manifest):
         found.manifests.notes.append(f"{folder}: its run has not ended; {wrong}; {_again(manifest)}")
@@ -181,22 +182,11 @@ def _base(manifest: dict[str, Any]) -> Path:
     return Path(words[2]).parent if words[:2] == ["dpmf", "run"] and len(words) > 2 else Path()
 
 
-def _without_result(found: Verified, folder: Path, ran: Ran) -> int:
-    count = 0
-    for task, paths in _paths_of_each(folder, ran):
-        known = {epsilon for path in paths for epsilon in found.grids.get(path, ())}
-        count += not known.issuperset(task.epsilons)
-    return count
-
-
 def _add_files(files: Soundness, folder: Path, manifest: dict[str, Any]) -> None:
     hashes = manifest.get("files", {})
     for name, digest in sorted(hashes.items()):
-        fix = (
-            _again(manifest)
-            if not name.endswith((".html", ".pdf"))
-            else "run `dpmf report` or `dpmf plot` again"
-        )
+        drawn = "run `dpmf report` or `dpmf plot` again"
+        fix = drawn if name.endswith((".html", ".pdf")) else _again(manifest)
         files.add(folder / name, _fault(folder / name, digest), fix)
     covered = {MANIFEST, *hashes}
     others = [
@@ -205,10 +195,10 @@ def _add_files(files: Soundness, folder: Path, manifest: dict[str, Any]) -> None
         if path.is_file() and path.name not in covered and not path.name.startswith(WRITING)
     ]
     if others:
-        why = (
-            "" if "files" in manifest else ", made by an older version: run its config again to cover tables"
+        older = ", made by an older version: run its config again to cover tables"
+        files.notes.append(
+            f"{folder}: no hashes of {', '.join(others)}{'' if 'files' in manifest else older}"
         )
-        files.notes.append(f"{folder}: no hashes of {', '.join(others)}{why}")
 
 
 def _fault(path: Path, digest: str | None) -> str | None:
@@ -221,11 +211,7 @@ def _fault(path: Path, digest: str | None) -> str | None:
         return "missing"
     except OSError as error:
         return f"cannot be read: {error.strerror or error}"
-    return (
-        None
-        if hashlib.sha256(content).hexdigest() == digest
-        else "damaged: its content does not fit its hash"
-    )
+    return None if sha256(content) == digest else "damaged: its content does not fit its hash"
 
 
 def _again(manifest: dict[str, Any]) -> str:

@@ -23,7 +23,7 @@ from threadpoolctl import ThreadpoolController
 
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
-from dpmf_cli.algorithms.shared.model import AccountsForRecords, Model, RecordCosts
+from dpmf_cli.algorithms.shared.model import Model, RecordCosts
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
@@ -171,7 +171,7 @@ def _measure(task: Task, model: Model, ledger: Ledger, split: _Split) -> TaskRes
         tuple(ledger.claimed.tolist()),
         tuple(ledger.provable.tolist()),
         tuple(entry.record() for entry in ledger.entries),
-        records=model.record_costs if isinstance(model, AccountsForRecords) else None,
+        records=getattr(model, "record_costs", None),
         ranking=ranking,
     )
     if task.algorithm.scores_only:

@@ -167,7 +167,7 @@ class Plan:
         Within a cut the longest batches come first, so that few processes wait for the last batch at the end.
         """
         return sorted(
-            together(self.left), key=lambda batch: (*place_of_cut(batch[0]), -self._seconds_of(batch))
+            together(self.left), key=lambda batch: (*place_of_cut(batch[0]), -sum(map(self.cost_of, batch)))
         )
 
     @property
@@ -186,9 +186,6 @@ class Plan:
         which = ", ".join(f"{epsilon:g}" for epsilon in new) if len(new) <= 8 else f"{len(new)} values"
         return f"{counts}; {len(refined)} of them only compute new ε ({which})"
 
-    def _seconds_of(self, batch: Batch) -> float:
-        return sum(map(self.cost_of, batch))
-
     def cost_of(self, task: Task) -> float:
         """Estimated seconds of a task that is left."""
         return self.costs[task.key].seconds
@@ -196,12 +193,8 @@ class Plan:
     @cached_property
     def costs(self) -> dict[Any, Cost]:
         """The cost of each task that is left, by `Task.key`."""
-        tasks = (
-            (task.key, cost)
-            for each in self.entries
-            for task, cost in zip(each.left, each.costs, strict=True)
-        )
-        return dict(tasks)
+        pairs = (pair for each in self.entries for pair in zip(each.left, each.costs, strict=True))
+        return {task.key: cost for task, cost in pairs}
 
     def seconds(self, jobs: int) -> float:
         """Estimated wall time of what is left, in `jobs` processes; never less than the longest task."""
@@ -212,9 +205,7 @@ class Plan:
         # Every process does this work for itself, so it is not divided by the number of processes.
         each = CUT_SECONDS * self.ratings * len({task.cut for task in self.left})
         each += KERNEL_SECONDS * sum(bool(entry.left) for entry in self.entries)
-        starts = self.machine.start.seconds * (
-            2 if jobs > 1 else 1
-        )  # workers start side by side, after their parent
+        starts = self.machine.start.seconds * min(jobs, 2)  # workers start side by side, after their parent
         beside = starts + self.machine.passes * (FIGURES_SECONDS + each)
         return self.made.seconds + beside + max(work / jobs, longest)
 

@@ -23,7 +23,6 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from subprocess import DEVNULL, Popen
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from dpmf_cli.core import terminal
@@ -118,9 +117,7 @@ class Claims:
             self._file = open_for_locks(path)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         os.close(self._file)
 
 

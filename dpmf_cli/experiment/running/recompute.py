@@ -88,8 +88,8 @@ def _compare(found: Soundness, path: Path, now: bytes, experiment: RanExperiment
     what = f"when computed anew, its bytes differ; RMSEs differ by at most {largest:.3g}"
     manifest = experiment.manifest
     made_on = {manifest.get("cpu", ""), *manifest.get("last_run", {}).get("cpus", ())} - {""}
-    if here := _elsewhere(made_on):
-        what += f"; {here}"
+    if made_on and provenance.cpu() not in made_on:
+        what += f"; made on {' or '.join(sorted(made_on))}, this is {provenance.cpu()}"
         if largest <= AGREE and ours["epsilons"] == theirs["epsilons"]:
             found.sound += 1
             found.notes.append(f"{path}: {what}; differences up to {AGREE:g} are rounding")
@@ -102,10 +102,3 @@ def _compare(found: Soundness, path: Path, now: bytes, experiment: RanExperiment
     ]
     what = "; ".join([what, *changed])
     found.add(path, what, "move it away and run its config again, and compare; see docs/operations.md")
-
-
-def _elsewhere(made_on: set[str]) -> str:
-    """A remark if none of the processors that computed the results is of this kind; "" otherwise or if unknown."""
-    if not made_on or provenance.cpu() in made_on:
-        return ""
-    return f"made on {' or '.join(sorted(made_on))}, this is {provenance.cpu()}"

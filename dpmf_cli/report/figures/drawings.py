@@ -27,7 +27,7 @@ from dpmf_cli.report.figures.charts import (
     swept_parameters,
     unswept,
 )
-from dpmf_cli.report.figures.shown import changed, is_drawable, legible, parts_of, title_of
+from dpmf_cli.report.figures.shown import is_drawable, legible, parts_of, title_of
 from dpmf_cli.report.figures.style import DASHES, GREY, GREY_LEVEL, MARKER_SIZE, MARKERS, file_of, new_figure
 
 # Points, and how many characters of that size fill a line of the figure.
@@ -98,7 +98,7 @@ def never_drawn(experiment: Experiment) -> Iterator[str]:
     They mix kinds of guarantee, do not name their kind, or name a kind that no curve has. A figure that only waits
     for results is not among them.
     """
-    complete = changed(experiment, lambda found: map(_filled, found))
+    complete = experiment.changed(lambda found: map(_filled, found))
     drawn = drawings(complete)
     for name in _figures(legible(complete)):
         names = (name, *(f"{name}_{guarantee.key}" for guarantee in GUARANTEES))

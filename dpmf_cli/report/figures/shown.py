@@ -3,17 +3,17 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, target_name
-from dpmf_cli.evaluation.curves import Axis, Experiment, Growth, Measured, Reference
+from dpmf_cli.evaluation.curves import Axis, Experiment, Measured, Reference
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
 from dpmf_cli.report.tables.baselines import NAMES
+from dpmf_cli.report.words import lines
 
 T = TypeVar("T")
 
@@ -34,21 +34,6 @@ def with_twins(found: Iterable[Measured]) -> Iterator[Measured]:
             yield twin
 
 
-def changed(
-    experiment: Experiment, change: Callable[[tuple[Measured, ...]], Iterable[Measured]], **fields: object
-) -> Experiment:
-    """Returns the experiment with `change` made to its curves and baselines, those of all portions too."""
-    growth = experiment.growth
-    if growth is not None:
-        stages = (
-            replace(stage, curves=tuple(change(stage.curves)), baselines=tuple(change(stage.baselines)))
-            for stage in growth.stages
-        )
-        growth = Growth(growth.order, tuple(stages))
-    curves, baselines = tuple(change(experiment.curves)), tuple(change(experiment.baselines))
-    return replace(experiment, curves=curves, baselines=baselines, growth=growth, **fields)  # type: ignore[arg-type]
-
-
 def guarantees_of(curves: Iterable[Measured]) -> list[Guarantee]:
     """Returns the guarantees of curves, at any δ, in the order of tables."""
     found = {curve.guarantee.at_any_delta for curve in curves}
@@ -67,8 +52,7 @@ def parts_of(experiment: Experiment) -> dict[Guarantee, Experiment]:
         return {guarantees[0]: experiment}
 
     def part(guarantee: Guarantee) -> Experiment:
-        return changed(
-            experiment,
+        return experiment.changed(
             lambda found: [
                 each for each in found if each.is_baseline or each.guarantee.at_any_delta == guarantee
             ],
@@ -115,7 +99,7 @@ def legible(experiment: Experiment) -> Experiment:
         return experiment
     order = "highest" if experiment.metric.larger_is_better else "lowest"
     title = f"{experiment.title}, {' and '.join(cut)} ({order} {experiment.metric.title})"
-    return changed(experiment, lambda found: [each for each in found if _line(each) in kept], title=title)
+    return experiment.changed(lambda found: [each for each in found if _line(each) in kept], title=title)
 
 
 def _line(measured: Measured) -> tuple[str, str, str]:
@@ -179,49 +163,31 @@ def title_of(experiment: Experiment, curves: Sequence[Measured]) -> str:
 
 def meaning_of(curves: Sequence[Measured], axis: Axis) -> list[str]:
     """Says which δ belong to which curves, which ε the largest θ stands for, and which curves are joint DP."""
+    return lines(
+        "notes/figures", curves=curves, experiment=None, ends=_ends(curves, axis), cut=(), missing=()
+    )
 
-    def whose(found: Sequence[Measured]) -> str:
-        return "all curves" if len(found) == len(curves) else "; ".join(curve.label for curve in found)
 
-    notes = [
-        f"(ε, δ) with δ = {delta:g}: {whose([curve for curve in curves if curve.delta == delta])}."
-        for delta in sorted({curve.delta for curve in curves if curve.delta})
-    ]
-    if axis == "theta":
-        ends = {curve.label: float(curve.along(axis)[-1]) for curve in curves}
-        for largest in sorted(set(ends.values())):
-            found: dict[str, list[str]] = {}
-            for curve in curves:
-                if ends[curve.label] == largest:
-                    found.setdefault(significant(float(curve.epsilons[-1])), []).append(curve.label)
-            claimed = "; ".join(f"{epsilon} for {', '.join(labels)}" for epsilon, labels in found.items())
-            notes.append(f"ε at θ = {significant(largest)}: {claimed}.")
-    if joint := [curve for curve in curves if curve.joint]:
-        notes.append(f"Joint DP, predicting from the user's own clean ratings: {whose(joint)}.")
-    return notes
+def _ends(curves: Sequence[Measured], axis: Axis) -> list[tuple[float, dict[str, list[str]]]]:
+    """Returns each largest θ of a grid, and for which curves it is which ε."""
+    ends: dict[float, dict[str, list[str]]] = {}
+    for curve in curves if axis == "theta" else ():
+        epsilon = significant(float(curve.epsilons[-1]))
+        ends.setdefault(float(curve.along(axis)[-1]), {}).setdefault(epsilon, []).append(curve.label)
+    return sorted(ends.items())
 
 
 def notes_of(experiment: Experiment, chosen: Sequence[Measured], ceiling: float) -> list[str]:
-    """Returns the notes below curves: what bands and markers mean, and which curves are cut or missing.
-
-    `ceiling` is the upper end of the y axis.
-    """
+    """Returns the notes below curves; `ceiling` is the upper end of the y axis."""
     folds, runs, _ = chosen[0].rmse.shape
-    notes = []
-    if folds * runs > 1:
-        over = f"the {folds} folds, widened for their overlapping training sets"
-        notes.append(
-            f"Bands: 95 % bootstrap interval of the mean over {over if folds > 1 else 'the runs of the one fold'}."
-        )
-    if names := [target_name(target) for target in crossing_targets(experiment)]:
-        notes.append(f"Circles: crossings of {' and '.join([', '.join(names[:-1]), names[-1]])}.")
-    if experiment.references:
-        notes.append("Dotted: printed errors, not measured.")
-    if any(curve.twin is not None for curve in chosen):
-        notes.append("Dashed and level: the algorithm of that colour without noise.")
-    notes += meaning_of(chosen, experiment.axis)
-    if cut := [curve.label for curve in chosen if is_complete(curve) and not (curve.mean() <= ceiling).all()]:
-        notes.append(f"Cut at the top: {'; '.join(cut)}.")
-    if missing := [one.label for one in (*chosen, *experiment.baselines) if not is_complete(one)]:
-        notes.append(f"Incomplete and not drawn: {'; '.join(missing)}.")
-    return notes
+    return lines(
+        "notes/figures",
+        curves=chosen,
+        experiment=experiment,
+        folds=folds,
+        runs=runs,
+        targets=[target_name(target) for target in crossing_targets(experiment)],
+        ends=_ends(chosen, experiment.axis),
+        cut=[each.label for each in chosen if is_complete(each) and not (each.mean() <= ceiling).all()],
+        missing=[each.label for each in (*chosen, *experiment.baselines) if not is_complete(each)],
+    )

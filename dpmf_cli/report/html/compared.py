@@ -6,6 +6,7 @@ The tolerances were fixed on 2026-11-21 in 00cdf1a. Percentages had 5 and 10 poi
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from dpmf_cli.datasets import catalog
 from dpmf_cli.evaluation.crossings import Crossing, Status
@@ -28,30 +29,13 @@ SHARES = (1.005, 1.05)
 
 
 class Agreement(StrEnum):
-    """A verdict. The values are class names of the page's style sheet."""
+    """A verdict. The values are class names of the style sheet; `agreement.html.j2` has their signs and meanings."""
 
     AGREES = "agrees"
     NEAR = "near"
     DIFFERS = "differs"
     MISSING = "missing"
     UNPRINTED = "unprinted"
-
-    @property
-    def sign(self) -> str:
-        return {"agrees": "✓", "near": "≈", "differs": "✗", "missing": "?", "unprinted": "–"}[self.value]
-
-    @property
-    def meaning(self) -> str:
-        """The words for the legend, and for a screen reader beside the sign."""
-        return {
-            "agrees": f"agrees: ratio within a factor {RATIOS[0]:g}, RMSE within {DIFFERENCES[0]:g}, "
-            f"percentage within {POINTS[0]:g} points, count within {100 * (SHARES[0] - 1):.1f} %",
-            "near": f"near: within a factor {RATIOS[1]:g}, {DIFFERENCES[1]:g}, {POINTS[1]:g} points, "
-            f"or {100 * (SHARES[1] - 1):.0f} %",
-            "differs": "differs: further away, or not reached in the grid of ε",
-            "missing": "missing: printed, but not measured",
-            "unprinted": "measured, but not printed",
-        }[self.value]
 
 
 def by_ratio(reproduced: float, printed: float, bounds: tuple[float, float] = RATIOS) -> Agreement:
@@ -184,21 +168,22 @@ def printed_rows(exhibit: Exhibit) -> Iterator[tuple[str, Row]]:
         yield dataset, Row(title, what, at, printed, NO_DATA, NONE, Agreement.MISSING)
 
 
-@dataclass(frozen=True)
-class PaperTable:
+class PaperTable(NamedTuple):
     """Rows in a paper's own layout. `columns` are data sets; a line is (method, baseline, a cell for each data set).
 
     A cell is None if nothing is printed and nothing was measured.
     """
 
-    columns: tuple[str, ...]
-    lines: tuple[tuple[str, str, tuple[Row | None, ...]], ...]
+    columns: Sequence[str]
+    lines: Sequence[tuple[str, str, Sequence[Row | None]]]
 
 
 def paper_table(rows: Sequence[Row]) -> PaperTable:
     """Arranges the rows by method and data set, both in order of first appearance."""
-    columns = tuple(dict.fromkeys(row.of for row in rows))
+    columns = list(dict.fromkeys(row.of for row in rows))
     lines: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:
         lines.setdefault((row.what, row.at), {}).setdefault(row.of, row)
-    return PaperTable(columns, tuple((*key, tuple(map(cells.get, columns))) for key, cells in lines.items()))
+    return PaperTable(
+        columns, [(*key, [cells.get(column) for column in columns]) for key, cells in lines.items()]
+    )

@@ -1,6 +1,6 @@
 """What the page shows of one experiment: charts with their values, tables, and their provenance."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,6 @@ import yaml
 
 from dpmf_cli.audit.job import of_experiment
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
-from dpmf_cli.evaluation.numbers import duration
 from dpmf_cli.experiment.config.loading import whole_name
 from dpmf_cli.experiment.results.collect import Collected
 from dpmf_cli.experiment.results.folders import collect_folder
@@ -28,33 +27,21 @@ from dpmf_cli.report.tables.ranked import found_in, frontier_table
 
 
 @dataclass(frozen=True)
-class Provenance:
-    """`facts` are (name, value) in the order in which they are shown; `config` is the resolved one as YAML."""
-
-    command: str
-    checksum: str
-    time: str
-    facts: tuple[tuple[str, str], ...]
-    config: str
-    failures: int
-
-
-@dataclass(frozen=True)
 class ExperimentView:
-    """One experiment of the page. `stands_for` is the name of the config that it reduces, or its own name.
+    """One experiment of the page, with its folder's manifest.
 
     Charts, tables and `rows` are of the metric that the config wants shown; `crossings` and advice are of RMSE.
     """
 
+    folder: Path
+    manifest: dict[str, Any]
     collected: Collected
     crossings: list[Crossing]
-    provenance: Provenance
     charts: tuple[Drawn, ...]
     baselines: tuple[Row, ...]
     rows: tuple[Row, ...]
-    notes: tuple[str, ...]
+    notes: Sequence[str]
     tables: tuple[tuple[str, TextTable], ...]
-    missing: int
 
     @property
     def name(self) -> str:
@@ -62,7 +49,17 @@ class ExperimentView:
 
     @property
     def stands_for(self) -> str:
+        """The name of the config that it reduces, or its own name."""
         return whole_name(self.name)
+
+    @property
+    def config(self) -> str:
+        """The config as resolved, as YAML."""
+        return yaml.safe_dump(self.manifest["config"], allow_unicode=True, sort_keys=False, width=100)
+
+    @property
+    def missing(self) -> int:
+        return sum(each.missing for each in self.collected.shown.measured())
 
     @property
     def is_reduced(self) -> bool:
@@ -80,89 +77,33 @@ def view_of(folder: Path) -> ExperimentView:
     crossings = beside_print(find_crossings(collected.experiment))
     shown = crossings if experiment is collected.experiment else find_crossings(experiment)
     return ExperimentView(
+        folder,
+        read_manifest(folder),
         collected,
         crossings,
-        provenance_of(folder, read_manifest(folder)),
         tuple(map(Drawn, charts_of(experiment))),
         tuple(map(baseline_row, baseline_rows(experiment))),
         tuple(map(crossing_row, shown)),
-        tuple(crossing_notes(shown)),
-        _tables(folder, collected),
-        sum(each.missing for each in experiment.measured()),
+        crossing_notes(shown),
+        tuple((title, table) for title, table in _tables(folder, collected) if table.groups),
     )
 
 
-def _tables(folder: Path, collected: Collected) -> tuple[tuple[str, TextTable], ...]:
-    experiment = collected.experiment
-    audits = of_experiment(folder)
+def _tables(folder: Path, collected: Collected) -> Iterator[tuple[str, TextTable]]:
+    experiment, audits = collected.experiment, of_experiment(folder)
+    beside = " and audited" * bool(audits)
     ledger = ledger_table(collected.ledgers, experiment.curves, audits)
-    beside = "claimed beside provable and audited" if audits else "claimed beside provable"
-    found = [(f"Privacy ledger: {beside}", ledger)]
+    yield f"Privacy ledger: claimed beside provable{beside}", ledger
     if any(curve.records for curve in experiment.curves):
-        found.append(("What the records spend", records_table(experiment.curves)))
+        yield "What the records spend", records_table(experiment.curves)
     if (nothing := learned_nothing_table(experiment)) is not None:
-        found.append(("Where nothing was learned", nothing))
+        yield "Where nothing was learned", nothing
     envelopes = [each for each in found_in([experiment]) if len(each.members) > 1]
-    if envelopes:
-        found.append(("Frontier: what leads at each ε", frontier_table([experiment], envelopes)))
-    improvements = improvements_table([experiment])
-    if improvements.groups:
-        found.append(("Improvements", improvements))
-    return tuple((title, table) for title, table in found if table.groups)
+    yield "Frontier: what leads at each ε", frontier_table([experiment], envelopes)
+    yield "Improvements", improvements_table([experiment])
 
 
 def advice_on(views: Sequence[ExperimentView]) -> tuple[str, ...]:
     """Says what the results of these experiments show, as paragraphs and items of lists."""
     experiments = [view.collected.experiment for view in views]
     return tuple(paragraphs(experiments, [crossing for view in views for crossing in view.crossings]))
-
-
-def provenance_of(folder: Path, manifest: dict[str, Any]) -> Provenance:
-    """Reads a manifest that `collect_folder` has accepted. Facts that an older manifest lacks are left out."""
-    config, dataset = manifest["config"], manifest["dataset"]
-    command = manifest.get("command") or f"dpmf run configs/{config['name']}.yaml"
-    time = _time(manifest)
-    git, versions = manifest.get("git"), manifest.get("versions", {})
-    code = f"dpmf {versions.get('dpmf', '?')}"
-    if git:
-        code += f", commit {git['commit'][:12]}" + (" with changes" if git["modified"] else "")
-    packages = ", ".join(f"{name} {version}" for name, version in versions.items() if name != "dpmf")
-    facts = [
-        ("command", command),
-        ("results", f"{folder}/"),
-        ("config, SHA-256", manifest["config_sha256"]),
-        ("seed", str(config["seed"])),
-        ("data", f"{dataset['title']}: {dataset['ratings']:,} ratings"),
-        ("data, checksum of the ratings", dataset["checksum"]),
-        ("time", time),
-        ("code", code),
-        ("with", packages),
-        ("processor", str(manifest.get("cpu", ""))),
-        ("written", str(manifest.get("written", ""))),
-    ]
-    if dataset.get("test_checksum"):
-        facts.insert(6, ("test set, checksum", dataset["test_checksum"]))
-    return Provenance(
-        command,
-        dataset["checksum"],
-        time,
-        tuple((name, value) for name, value in facts if value),
-        yaml.safe_dump(config, allow_unicode=True, sort_keys=False, width=100),
-        len(manifest.get("failures", ())),
-    )
-
-
-def _time(manifest: dict[str, Any]) -> str:
-    """Says how long the experiment's tasks took, over all runs of the config that ended."""
-    spent = manifest.get("spent")
-    if not spent:
-        last = manifest.get("last_run", {})
-        return (
-            f"{duration(last['wall_seconds'])} in its last run" if "wall_seconds" in last else "not recorded"
-        )
-    if not spent["tasks"]:
-        return f"{duration(spent['wall_seconds'])}; another experiment, or an interrupted run, computed its tasks"
-    tasks = "1 task" if spent["tasks"] == 1 else f"{spent['tasks']} tasks"
-    # Older manifests have the time by the clock alone, on a busy machine far more than CPU time.
-    cpu = f" in {duration(spent['cpu_seconds'])} of CPU time" if "cpu_seconds" in spent else ""
-    return f"{duration(spent['wall_seconds'])}; {tasks} computed{cpu}"

@@ -3,10 +3,10 @@
 import csv
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -35,11 +35,9 @@ from dpmf_cli.report.html.compared import (
     POINTS,
     SHARES,
     Agreement,
-    PaperTable,
     Row,
     by_difference,
     by_ratio,
-    paper_table,
     printed_rows,
     why,
 )
@@ -55,8 +53,7 @@ NOT_RUN: Verdict = "not run here"
 HERE: dict[Word, Verdict] = {"confirmed": "holds here", "in part": "in part here", "refuted": "fails here"}
 
 
-@dataclass(frozen=True)
-class Sources:
+class Sources(NamedTuple):
     """Where a report looks. `found` has the experiments in the results, by the config for which they stand."""
 
     folders: Folders
@@ -64,8 +61,7 @@ class Sources:
     configs: Path
 
 
-@dataclass(frozen=True)
-class Absent:
+class Absent(NamedTuple):
     """Something that a table or figure lacks: why, and the commands that make it.
 
     waits_for   the title of a data set that must be fetched first, and how; None if all data are here
@@ -77,8 +73,7 @@ class Absent:
     waits_for: tuple[str, str] | None = None
 
 
-@dataclass(frozen=True)
-class ExhibitView:
+class ExhibitView(NamedTuple):
     """One table or figure of a paper: all its printed figures, measured or not, its table, and its SVG.
 
     shown     the experiments that hold the exhibit
@@ -86,23 +81,15 @@ class ExhibitView:
     """
 
     exhibit: Exhibit
-    rows: tuple[Row, ...] = ()
+    rows: Sequence[Row] = ()
     table: TextTable | None = None
     picture: bytes = b""
-    shown: tuple[str, ...] = ()
-    absent: tuple[Absent, ...] = ()
-
-    @property
-    def layout(self) -> PaperTable:
-        """All its figures by method and data set."""
-        return paper_table(self.rows)
+    shown: Sequence[str] = ()
+    absent: Sequence[Absent] = ()
 
 
-@dataclass(frozen=True)
-class ClaimView:
-    """A claim on one data set, and what the results at hand say of it. These results are of one setting.
-
-    The verdict comes from these results only.
+class ClaimView(NamedTuple):
+    """A claim on one data set, and what the results at hand say of it, which are of one setting.
 
     on        key of the data set; `ANY` for a theorem
     measured  the figures behind the verdict; "" if nothing was run
@@ -114,54 +101,22 @@ class ClaimView:
     on: str
     verdict: Verdict
     measured: str
-    by: tuple[tuple[str, str], ...]
+    by: Sequence[tuple[str, str]]
     reduced: bool
 
 
-@dataclass(frozen=True)
-class PaperView:
+class PaperView(NamedTuple):
     """One paper with results. `experiments` are those that no earlier paper on the page has shown."""
 
     key: str
     paper: PaperFindings
-    exhibits: tuple[ExhibitView, ...]
-    claims: tuple[ClaimView, ...]
-    experiments: tuple[ExperimentView, ...]
+    exhibits: Sequence[ExhibitView]
+    claims: Sequence[ClaimView]
+    experiments: Sequence[ExperimentView]
 
 
-@dataclass(frozen=True)
-class Overview:
-    """All content of the page.
-
-    own           experiments that belong to no paper
-    advice        advice on these experiments, from `report.advice`
-    not_run       the papers without results
-    pages         relative links from the results folder to the pages of papers, by key, for pages that exist
-    protected     every curve, by guarantee
-    data_missing  for each data set that is not here: its title, how to get it, and the experiments that wait for it
-    not_made      parts that were not run although their data are here
-    passed_over   for each folder that cannot be read, why
-    """
-
-    own: tuple[ExperimentView, ...]
-    advice: tuple[str, ...]
-    papers: tuple[PaperView, ...]
-    not_run: tuple[tuple[str, PaperFindings], ...]
-    pages: dict[str, str]
-    protected: TextTable
-    agreement: Counter[Agreement]
-    verdicts: Counter[Verdict]
-    data_missing: tuple[tuple[str, str, tuple[str, ...]], ...]
-    not_made: tuple[Absent, ...]
-    passed_over: tuple[str, ...]
-
-    @property
-    def experiments(self) -> list[ExperimentView]:
-        return [*self.own, *(view for paper in self.papers for view in paper.experiments)]
-
-
-def overview(folders: Folders, configs: Path) -> Overview:
-    """Collects everything in the results folder. Raises DpmfError if there are no results."""
+def overview(folders: Folders, configs: Path) -> dict[str, Any]:
+    """Collects all content of the page from the results folder. Raises DpmfError if there are no results."""
     views, passed_over = _all_views(folders.results)
     if not views:
         raise DpmfError(
@@ -177,72 +132,55 @@ def overview(folders: Folders, configs: Path) -> Overview:
         experiment = view.collected.experiment
         by_data.setdefault(experiment.dataset, {})[name] = (experiment, view.crossings)
 
-    papers, not_run, shown = [], [], set[str]()
+    papers, not_run, shown, pages = [], [], set[str](), {}
     for key, paper in all_papers().items():
-        if not _is_run(paper, sources):
+        page = configs.parent / paper.page
+        if page.is_file():
+            pages[key] = Path(os.path.relpath(page, folders.results)).as_posix()
+        is_run = any(
+            any(name in found for name in each.configs)
+            or (each.file and (folders.results / each.file).is_file())
+            for each in paper.exhibits
+        )
+        if not is_run:
             not_run.append((key, paper))
             continue
-        of_it = tuple(exhibit_view(exhibit, sources) for exhibit in paper.exhibits)
+        of_it = [exhibit_view(exhibit, sources) for exhibit in paper.exhibits]
         names = [name for exhibit in of_it for name in exhibit.shown if name not in shown]
-        of_paper = tuple(view for name in dict.fromkeys(names) for view in views if view.name == name)
+        of_paper = [view for name in dict.fromkeys(names) for view in views if view.name == name]
         shown.update(names)
-        claims = tuple(
+        claims = [
             _claim(key, claim, Evidence(by_data, data), found)
             for claim in paper.claims
             for data in claim.data
-        )
+        ]
         papers.append(PaperView(key, paper, of_it, claims, of_paper))
     exhibits = [exhibit for paper in papers for exhibit in paper.exhibits]
     absent = [each for exhibit in exhibits for each in exhibit.absent]
-    own = tuple(view for view in views if view.name not in shown)
-    return Overview(
-        own=own,
-        advice=advice_on(own),
-        papers=tuple(papers),
-        not_run=tuple(not_run),
-        pages={key: link for key, paper in all_papers().items() if (link := _link(paper, sources))},
-        protected=_combined(views),
-        agreement=Counter(row.agreement for exhibit in exhibits for row in exhibit.rows),
-        verdicts=Counter(claim.verdict for paper in papers for claim in paper.claims),
-        data_missing=tuple(_data_missing(absent)),
-        not_made=tuple({each.what: each for each in absent if not each.waits_for}.values()),
-        passed_over=tuple(passed_over),
-    )
-
-
-def _is_run(paper: PaperFindings, sources: Sources) -> bool:
-    """Whether an experiment of a paper is here, or a file that one of the paper's commands makes."""
-    return any(
-        any(name in sources.found for name in exhibit.configs)
-        or (exhibit.file and (sources.folders.results / exhibit.file).is_file())
-        for exhibit in paper.exhibits
-    )
-
-
-def _link(paper: PaperFindings, sources: Sources) -> str:
-    """Returns the relative link from the results folder to the paper's page beside the configs; "" without a page."""
-    page = sources.configs.parent / paper.page
-    return Path(os.path.relpath(page, sources.folders.results)).as_posix() if page.is_file() else ""
-
-
-def _combined(views: Sequence[ExperimentView]) -> TextTable:
-    """Returns the combined table of the experiments made for it, or of all if none of those was run.
-
-    They hold every algorithm on one data set. A reduction of an experiment that is here is left out.
-    """
-    made_for_it = [view for view in views if view.name.startswith("combined_")]
-    experiments, notes = whole_first([view.collected.experiment for view in made_for_it or views])
-    return combined_table(experiments, notes=notes)
-
-
-def _data_missing(absent: Iterable[Absent]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Yields the title of each data set that is missing, how to get it, and what waits for it."""
     waiting: dict[tuple[str, str], dict[str, None]] = {}
     for each in absent:
         if each.waits_for:
             waiting.setdefault(each.waits_for, {})[each.what] = None
-    for (title, how), names in waiting.items():
-        yield title, how, tuple(name for name in names if name != title)
+    own = [view for view in views if view.name not in shown]
+    # Made for the combined table, experiments hold every algorithm on one data set. Without one, all are combined.
+    made_for_it = [view for view in views if view.name.startswith("combined_")]
+    combined, notes = whole_first([view.collected.experiment for view in made_for_it or views])
+    return {
+        "own": own,
+        "advice": advice_on(own),
+        "papers": papers,
+        "experiments": [*own, *(view for paper in papers for view in paper.experiments)],
+        "not_run": not_run,
+        "pages": pages,
+        "protected": combined_table(combined, notes=notes),
+        "agreement": Counter(row.agreement for exhibit in exhibits for row in exhibit.rows),
+        "verdicts": Counter(claim.verdict for paper in papers for claim in paper.claims),
+        "data_missing": [
+            (title, how, [name for name in names if name != title]) for (title, how), names in waiting.items()
+        ],
+        "not_made": {each.what: each for each in absent if not each.waits_for}.values(),
+        "passed_over": passed_over,
+    }
 
 
 def _all_views(results: Path) -> tuple[list[ExperimentView], list[str]]:
@@ -273,7 +211,7 @@ def exhibit_view(exhibit: Exhibit, sources: Sources) -> ExhibitView:
     if exhibit.kind in made:
         return made[exhibit.kind](exhibit, sources)
     views = [sources.found[name] for name in exhibit.configs if name in sources.found]
-    absent = tuple(_not_run(name, sources) for name in exhibit.configs if name not in sources.found)
+    absent = [_not_run(name, sources) for name in exhibit.configs if name not in sources.found]
     rows: list[Row] = []
     picture = b""
     if exhibit.kind == "improvements":
@@ -291,8 +229,8 @@ def exhibit_view(exhibit: Exhibit, sources: Sources) -> ExhibitView:
         experiments = [view.collected.experiment for view in views]
         if any(is_drawable(curve) for each in experiments for curve in each.curves):
             picture = combined_figure(experiments, "svg")
-    shown = tuple(view.name for view in views)
-    return ExhibitView(exhibit, tuple(rows), picture=picture, shown=shown, absent=absent)
+    shown = [view.name for view in views]
+    return ExhibitView(exhibit, rows, picture=picture, shown=shown, absent=absent)
 
 
 def _not_run(name: str, sources: Sources) -> Absent:
@@ -307,7 +245,7 @@ def _not_run(name: str, sources: Sources) -> Absent:
         return Absent(name, "not run yet", (command,))
     if isinstance(spec, CatalogSpec) and spec.path is None:
         data = _absent_data(spec.name)
-        return replace(data, what=name, commands=(*data.commands, command))
+        return data._replace(what=name, commands=(*data.commands, command))
     return Absent(name, f"data missing: {missing}", (command,))
 
 
@@ -348,7 +286,7 @@ def _statistics(exhibit: Exhibit, sources: Sources) -> ExhibitView:
                     reason=why(agreement, printed_reason("table2", key, name), ""),
                 )
             )
-    return ExhibitView(exhibit, tuple(rows), absent=tuple(absent))
+    return ExhibitView(exhibit, rows, absent=absent)
 
 
 def _improvements(view: ExperimentView) -> Iterator[Row]:

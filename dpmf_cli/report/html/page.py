@@ -16,9 +16,10 @@ from markupsafe import Markup, escape
 from dpmf_cli.core.terminal import printable
 from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.curves import ERROR_CDF, Experiment, Measured
+from dpmf_cli.evaluation.numbers import duration
 from dpmf_cli.experiment.results.compare_folders import Compared
 from dpmf_cli.report.figures.drawings import charts_of
-from dpmf_cli.report.html.compared import Agreement
+from dpmf_cli.report.html.compared import DIFFERENCES, POINTS, RATIOS, SHARES, Agreement, paper_table
 from dpmf_cli.report.html.experiment import advice_on, view_of
 from dpmf_cli.report.html.overview import NOT_RUN, Verdict, overview
 from dpmf_cli.report.html.svg import Drawn
@@ -109,7 +110,6 @@ def render(template: str, **values: Any) -> str:
         .render(
             style=_verbatim("style.css"),
             script=_verbatim("script.js"),
-            agreements=list(Agreement),
             verdict_signs=VERDICT_SIGNS,
             **values,
         )
@@ -127,12 +127,18 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["base64"] = lambda data: base64.b64encode(data).decode()
-    environment.filters["blocks"] = lambda lines: [
-        (is_list, list(block)) for is_list, block in groupby(lines, lambda line: line.startswith("- "))
-    ]
-    environment.filters["code"] = _code
-    environment.filters["unbroken"] = _unbroken
+    environment.globals["agreements"] = list(Agreement)
+    environment.globals["bounds"] = (RATIOS, DIFFERENCES, POINTS, SHARES)
+    environment.filters |= {
+        "base64": lambda data: base64.b64encode(data).decode(),
+        "blocks": lambda lines: [
+            (is_list, list(block)) for is_list, block in groupby(lines, lambda line: line.startswith("- "))
+        ],
+        "code": _code,
+        "duration": duration,
+        "paper_table": paper_table,
+        "unbroken": _unbroken,
+    }
     return environment
 
 

@@ -7,12 +7,13 @@ from operator import itemgetter
 from typing import Any
 
 from dpmf_cli.audit.distinguish import LowerBound
-from dpmf_cli.audit.job import Audited, Found
-from dpmf_cli.audit.judge import Flaw
+from dpmf_cli.audit.job import Audited
+from dpmf_cli.audit.judge import Finding, Flaw
 from dpmf_cli.audit.known import KnownFlaw
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.report.tables.columns import NONE, TableColumn, names, tabled
 from dpmf_cli.report.tables.layout import TextTable
+from dpmf_cli.report.words import lines
 
 
 def _bound(audited: Audited | None) -> LowerBound | None:
@@ -48,21 +49,11 @@ def audited_columns(audit: Callable[[Any], Audited | None]) -> Iterator[TableCol
     yield column("audited_gaussian", lambda bound: _known(bound.gaussian))
 
 
-def audited_notes(audits: Sequence[Audited]) -> list[str]:
-    """Explains the cells of `audited_cell`."""
+def audited_notes(audits: Sequence[Audited], *, whole: bool = False) -> list[str]:
+    """Explains the cells of `audited_cell`; with `whole`, all columns of audits."""
     bounds = [bound for each in audits if (bound := _bound(each)) is not None]
-    if not bounds:
-        return []
-    epsilons = sorted({each.settings.epsilon for each in audits})
     normal = any(not math.isnan(bound.gaussian) for bound in bounds)
-    at = " or ".join(f"{epsilon:g}" for epsilon in epsilons)
-    return [
-        f"audited: [lower bound, ceiling, n] of ε from n fits on each side of a pair at ε = {at}, at "
-        f"{100 * audits[0].settings.confidence:g} % confidence",
-        "ceiling: the largest bound that so many fits can show for any method; a bound below ε proves nothing, and a "
-        "bound of 0 says nothing about an ε above the ceiling",
-        *(["if normal: a bound for Gaussian noise that holds if the statistic is normal"] if normal else []),
-    ]
+    return lines("notes/audits", audits=audits, whole=whole, bounds=bounds, normal=normal)
 
 
 def _known(value: float) -> float | None:
@@ -70,7 +61,7 @@ def _known(value: float) -> float | None:
 
 
 _OF_AUDIT = "label algorithm neighbours mode joint delta provable pairs loss"
-OF_FOUND: tuple[TableColumn[Found], ...] = (
+OF_FOUND: tuple[TableColumn[Finding], ...] = (
     *names("flaw step"),
     TableColumn("size", lambda found: _known(found.size), lambda found: _times(found.size), align="r"),
     TableColumn("on_pairs", lambda found: found.pairs),
@@ -106,34 +97,18 @@ def audits_table(audits: Sequence[Audited]) -> TextTable:
             TableColumn("refuted", text=_refuted),
         ],
         title=lambda each: f"{each.neighbours}, {each.mode}",
-        notes=_notes(audits) if audits else (),
+        notes=audited_notes(audits, whole=True),
     )
     programs = tabled(rows, columns, title="")
     return replace(seen, fields=programs.fields, records=programs.records)
 
 
-def _notes(audits: Sequence[Audited]) -> Iterator[str]:
-    yield f"provable: the provable ε over the claimed ε, at ε = {audits[0].settings.epsilon:g} (∞: no bound is known)"
-    yield "closest step: how far the step that came nearest to its sensitivity moved, in percent of that sensitivity"
-    yield (
-        "costliest pair: what the moves of one pair cost together, in units of the claimed ε, at the ε of its "
-        "replay"
-    )
-    yield (
-        "Gaussian noise: its cost in units of the claim changes with ε. If the costliest pair was replayed at "
-        "another ε, it may exceed `provable` and refute nothing"
-    )
-    yield "refuted: dpmf's own statements that an audit has shown to be false"
-    yield "‡ joint DP: covers predictions for other users only"
-    yield from audited_notes(audits)
-
-
-def flaws_table(shown: Sequence[tuple[KnownFlaw, Found | None]]) -> TextTable:
+def flaws_table(shown: Sequence[tuple[KnownFlaw, Finding | None]]) -> TextTable:
     """Returns a row for each known flaw: what a paper gets wrong, and how an audit shows it."""
 
     of_found = {column.name: column.at(itemgetter(1), column.name) for column in OF_FOUND}
 
-    def replayed(row: tuple[KnownFlaw, Found | None]) -> str:
+    def replayed(row: tuple[KnownFlaw, Finding | None]) -> str:
         _, found = row
         if found is None:
             return "not found"
@@ -185,7 +160,7 @@ def _tightness(each: Audited) -> str:
     return f"{100 * max(moved):.4g} %" if moved else NONE
 
 
-def _said(found: Found) -> str:
+def _said(found: Finding) -> str:
     step = f"{found.step}: " if found.step else ""
     size = "" if math.isnan(found.size) else f" ({_times(found.size)})"
     said = f": {found.said}" if found.flaw in (Flaw.CRASH, Flaw.BROKEN) else ""

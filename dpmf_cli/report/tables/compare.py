@@ -7,11 +7,12 @@ from itertools import groupby
 from string import ascii_uppercase
 from typing import Any
 
-from dpmf_cli.evaluation.numbers import signed, significant
+from dpmf_cli.evaluation.numbers import signed
 from dpmf_cli.evaluation.paired_difference import Difference
 from dpmf_cli.experiment.results.compare_folders import Compared
 from dpmf_cli.report.tables.columns import NONE, TableColumn, names, tabled
 from dpmf_cli.report.tables.layout import DRAWINGS, Group, TextTable, as_objects, draw, json_text
+from dpmf_cli.report.words import lines
 
 
 def comparisons_text(several: Sequence[Compared], form: str = "table") -> str:
@@ -130,36 +131,15 @@ def _number(value: float, form: str) -> str:
     return "∞" if value == float("inf") else format(value, form)
 
 
-def _notes(compared: Compared) -> Iterator[str]:
-    differences = compared.comparison.differences
-    if differences:
-        folds, runs = differences[0].folds, max(each.runs for each in differences)
-        yield f"paired over the {_count(folds, 'fold')} and {_count(runs, 'run')} that both have, on {compared.title}"
-        same = [name for (name, _), rows in _pairs(compared) if all(row.same for row in rows)]
-        if same:
-            yield f"the same at every ε in common: {', '.join(same)}"
-        if folds == runs == 1:
-            yield "one fold and one run: there are no intervals, so nothing is clearly better or worse"
-        else:
-            yield "each interval is for its own ε; of many without a difference, one in twenty excludes 0 by chance"
-    if any(each.over == "runs" for each in differences):
-        yield "one fold: the intervals are over runs only, not over the choice of test ratings"
-    yield from _provable(compared)
-    yield from (f"not compared: {line}" for line in compared.comparison.left_out)
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
-def _provable(compared: Compared) -> Iterator[str]:
-    """Yields notes on the pairs of curves whose provable ε differ at the same ε."""
-    for (name, _), rows in _pairs(compared):
-        unequal = [row for row in rows if row.provable_a != row.provable_b]
-        if unequal:
-            at, in_a, in_b = (getattr(unequal[-1], key) for key in ("epsilon", "provable_a", "provable_b"))
-            yield f"provable for {name} at ε = {at:.4g}: {_epsilon(in_a)} in A, {_epsilon(in_b)} in B"
-
-
-def _epsilon(value: float) -> str:
-    return "nothing" if value == float("inf") else significant(value)
+def _notes(compared: Compared) -> list[str]:
+    rows, pairs = compared.comparison.differences, list(_pairs(compared))
+    unequal = [(name, row) for (name, _), of in pairs for row in of if row.provable_a != row.provable_b]
+    return lines(
+        "notes/compare",
+        title=compared.title,
+        rows=rows,
+        runs=max((each.runs for each in rows), default=1),
+        same=[name for (name, _), of in pairs if all(row.same for row in of)],
+        unequal=dict(unequal).items(),
+        left_out=compared.comparison.left_out,
+    )

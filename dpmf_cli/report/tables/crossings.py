@@ -16,7 +16,7 @@ from typing import Any
 from dpmf_cli.audit.job import Audited
 from dpmf_cli.core.terminal import printable
 from dpmf_cli.evaluation.crossings import Crossing, End, Status
-from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.levels import LevelAt
 from dpmf_cli.evaluation.metrics import BESIDE, RMSE, Metric
 from dpmf_cli.evaluation.numbers import significant
@@ -25,13 +25,10 @@ from dpmf_cli.report.tables.audits import audited_columns, audited_notes
 from dpmf_cli.report.tables.baselines import baseline_rows, reproduced_cell
 from dpmf_cli.report.tables.columns import NONE, TableColumn, epsilon, epsilon_cell, marked, names, tabled
 from dpmf_cli.report.tables.layout import TextTable, escape_latex
+from dpmf_cli.report.words import lines
 
 Audits = Mapping[str, Mapping[str, Audited]]
 """The audits of each experiment's entries, by their label."""
-
-OVER_RUNS = "* one fold: the interval is over runs only, not over the choice of test ratings"
-
-JOINT = "‡ predicts from the target user's own clean ratings: joint DP, which protects from others only"
 
 
 def crossing_cell(crossing: Crossing) -> str:
@@ -126,56 +123,9 @@ def crossings_table(crossings: Sequence[Crossing], audits: Audits | None = None)
     return tabled(crossings, [*COLUMNS, *audited], SHOWN, title=title, notes=notes)
 
 
-def crossing_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
+def crossing_notes(crossings: Sequence[Crossing]) -> list[str]:
     """Explains the columns and signs of a table of these crossings."""
-    if any(crossing.printed is not None for crossing in crossings):
-        yield "printed: by Friedman et al. (2016), where their tables are reproduced; ratio: reproduced/printed"
-    if any(crossing.status is Status.NOT_RUN for crossing in crossings):
-        yield f"{Status.NOT_RUN}: no experiment here reproduces this cell of Friedman et al.'s tables 4 and 5"
-    for metric in dict.fromkeys(each.metric for each in crossings if each.metric.larger_is_better):
-        yield f"{metric.title}: more is better; a curve crosses where it is no longer below the baseline"
-    yield "reproduced: the total ε at which the measured curve meets the baseline"
-    yield "claimed: the ε that the method's publication states for a run at the reproduced ε"
-    yield "provable: the ε that can be proved for what was run (∞: none can)"
-    if any(crossing.theta is not None for crossing in crossings):
-        yield "θ: the θ of the crossing; the noise of measurement i has the scale Δ_i/θ_i, and the θ_i sum to θ"
-    yield from mark_notes(crossings)
-    references = dict.fromkeys(crossing.baseline for crossing in crossings if crossing.reference)
-    for printed in REFERENCES.values():
-        if found := [name for name in references if name.startswith(printed.title)]:
-            yield f"{', '.join(found)}: {printed.note}"
-    loose = dict.fromkeys(crossing.baseline for crossing in crossings if not crossing.comparable)
-    if loose:
-        yield (
-            f"{', '.join(loose)}: printed for that set of the complete data; only loosely comparable with the test "
-            "set here"
-        )
-
-
-def mark_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
-    """Explains intervals, ‡, §, † and ‖, if these crossings have them."""
-    if any(crossing.over != "none" for crossing in crossings):
-        yield "[low, high]: 95 % bootstrap interval; < and >: beyond the grid's smallest and largest ε"
-    if any(crossing.over == "runs" for crossing in crossings):
-        yield OVER_RUNS
-    yield from _guarantee_notes(crossings)
-    if any(crossing.recrosses for crossing in crossings):
-        worse = "below" if any(crossing.metric.larger_is_better for crossing in crossings) else "above"
-        yield f"† {worse} the baseline again at a larger ε"
-    if any(crossing.coarse for crossing in crossings):
-        yield "‖ the grid is coarse here: interpolation may move the crossing more than noise; the interval has both"
-
-
-def _guarantee_notes(rows: Sequence[Crossing | Measured]) -> Iterator[str]:
-    """Explains the `marks` that these rows have."""
-    if any(row.joint for row in rows):
-        yield JOINT
-    deltas: dict[float, dict[str, None]] = {}
-    for row in rows:
-        if row.delta:
-            deltas.setdefault(row.delta, {})[row.label] = None
-    for delta, labels in sorted(deltas.items()):
-        yield f"§ (ε, δ)-DP with δ = {delta:g}" + (f": {', '.join(labels)}" if len(deltas) > 1 else "")
+    return lines("notes/crossings", crossings=crossings, references=REFERENCES.values())
 
 
 def levels_table(levels: Sequence[LevelAt], at: float) -> TextTable:
@@ -223,21 +173,9 @@ def levels_table(levels: Sequence[LevelAt], at: float) -> TextTable:
         *names("partial", "experiment"),
     ]
     shown = ("label", metric.key, *(each.key for each in BESIDE), "claimed", "provable")
-    return tabled(levels, columns, shown, title=title, notes=_level_notes(levels, metric))
-
-
-def _level_notes(levels: Sequence[LevelAt], metric: Metric) -> Iterator[str]:
-    if any(level.interpolated for level in levels):
-        yield f"≈ between two ε of the grid: {metric.title} is taken as linear in log ε there"
-    if any(level.over != "none" for level in levels):
-        yield "[low, high]: 95 % bootstrap interval, including the uncertainty of interpolation"
-    if any(level.over == "runs" for level in levels):
-        yield OVER_RUNS
-    yield (
-        "claimed: the ε that the method's publication states for what was run; "
-        "provable: the ε that can be proved for it (∞: none)"
+    return tabled(
+        levels, columns, shown, title=title, notes=lines("notes/levels", levels=levels, metric=metric)
     )
-    yield from _guarantee_notes([level.curve for level in levels])
 
 
 _HEAD = r"""% The figures of {name}, written by dpmf. \input this file; docs/report.md says how to use it.

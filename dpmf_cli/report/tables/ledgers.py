@@ -15,6 +15,7 @@ from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.report.tables.audits import audited_cell, audited_notes
 from dpmf_cli.report.tables.columns import NONE, TableColumn, epsilon_cell, tabled
 from dpmf_cli.report.tables.layout import Group, TextTable, draw
+from dpmf_cli.report.words import lines
 
 Ledgers = Mapping[str, Sequence[Mapping[str, Any]]]
 """The steps of each curve's ledger, by its label, as plain data."""
@@ -54,23 +55,11 @@ def ledger_table(
     found = audits or {}
     shown = [(curve, steps) for curve in curves if (steps := ledgers.get(curve.label))]
     every = [step for _, steps in shown for step in steps]
-    notes = ["claimed, provable: the step's share of the total ε"] if shown else []
-    if any(curve.joint for curve in curves):
-        notes.append("‡ joint DP: holds against everybody but the user for whom a prediction is made")
-    if any("mu" in step for step in every):
-        notes.append(
-            "μ: sensitivity divided by the standard deviation of Gaussian noise; the squares of μ add up, and an "
-            "accountant turns them into ε"
-        )
-    if any("multiplier" in step and "mu" not in step for step in every):
-        notes.append(
-            "σ/c: standard deviation of the noise, divided by the most that one user of a sample may add"
-        )
     return TextTable(
         header=("step", "mechanism", "sensitivity", "claimed", "provable"),
         alignment="lllrr",
         groups=tuple(_of_curve(curve, steps, found.get(curve.label)) for curve, steps in shown),
-        notes=(*notes, *audited_notes(list(found.values()))),
+        notes=(*lines("notes/ledger", steps=every, curves=curves), *audited_notes(list(found.values()))),
     )
 
 

@@ -30,14 +30,14 @@ from dpmf_cli.evaluation.ranking import (
     frontiers,
     ranked,
     standings,
-    swept_labels,
 )
 from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.experiment.config.loading import is_reduction
 from dpmf_cli.privacy.ledger import TOLERANCE
 from dpmf_cli.report.tables.columns import NONE, TableColumn, epsilon_cell, marks, names, tabled
-from dpmf_cli.report.tables.crossings import COLUMNS, JOINT, OVER_RUNS, mark_notes
+from dpmf_cli.report.tables.crossings import COLUMNS
 from dpmf_cli.report.tables.layout import TextTable
+from dpmf_cli.report.words import lines
 
 NOT_PROVABLE = "No ε can be proved for what was run; ordered by the ε that is claimed, and not ranked."
 
@@ -106,8 +106,21 @@ def combined_table(
     ]
     bars = (f"{each}_{name}" for each in BARS for name in ("epsilon", "claimed", "provable"))
     shown = ("rank", "rank_pure", "label", "source", "mode", *bars, "best_rmse", "experiment")
-    lines = [*_combined_notes(experiments, listed, bar, approximate=approximate), *notes]
-    return tabled(rows, columns, shown, title=title, notes=lines)
+    deltas = [
+        {each.curve.delta for each in group if each.curve.delta and each.provable}
+        for group in by_guarantee(listed).values()
+    ]
+    said = lines(
+        "notes/combined",
+        standings=listed,
+        crossings=[crossing for standing in listed for crossing in standing.crossings.values()],
+        bar=bar,
+        several_deltas=any(len(each) > 1 for each in deltas),
+        modest=MODEST,
+        experiments=experiments,
+        level=_level,
+    )
+    return tabled(rows, columns, shown, title=title, notes=[*said, *notes])
 
 
 def _of_bar(bar: Bar) -> Iterator[TableColumn[Any]]:
@@ -139,58 +152,16 @@ def short_marked(standing: Standing) -> str:
     return short_label(standing) + marks(joint=standing.curve.joint, delta=standing.curve.delta)
 
 
-def _combined_notes(
-    experiments: Sequence[Experiment], found: Sequence[Standing], bar: Bar, *, approximate: bool
-) -> Iterator[str]:
-    """Yields the notes: how curves `found` are ranked, what signs mean, and how each experiment was measured."""
-    crossings = [crossing for standing in found for crossing in standing.crossings.values()]
-    yield "ε under different headings are statements about different things: they are not comparable, and not ranked"
-    if len({standing.guarantee.joint for standing in found}) > 1:
-        yield (
-            "protection towards everybody implies protection towards other users (joint) at the same ε; the "
-            "converse is false"
-        )
-    yield (
-        f"ranked by the provable ε at which the mean curve meets {bar.upper()}; rows whose intervals overlap "
-        "cannot be told apart; –: meets it at no provable ε of the grid"
-    )
-    if approximate:
-        yield (
-            "a row with § is (ε, δ), and promises less than a row without § at the same ε; rank: all rows ranked "
-            "together as (ε, δ), which pure ε implies for any δ, for orientation only; pure: rank among the rows "
-            "without § only"
-        )
-    deltas = [
-        {each.curve.delta for each in group if each.curve.delta and each.provable}
-        for group in by_guarantee(found).values()
-    ]
-    if any(len(each) > 1 for each in deltas):
-        yield (
-            "δ differs between rows with §: rank is for the largest δ under its heading, which rows with a smaller δ "
-            "also keep; for a smaller δ, only the rows that keep it would be ranked"
-        )
-    yield f"RMSE, ε ≤ {MODEST:g}: the lowest RMSE on the grid with a provable ε of at most {MODEST:g}"
-    yield from mark_notes(crossings)
-    yield from baselines_and_design(experiments)
-    for experiment in experiments:
-        if swept := swept_labels(experiment):
-            yield f"{experiment.name}: left out, since points of a sweep are not curves over ε: {'; '.join(swept)}"
+def baselines_and_design(experiments: Sequence[Experiment]) -> list[str]:
+    """Returns for each experiment the errors of its baselines, and the number of its folds and runs."""
+    return lines("notes/design", experiments=experiments, level=_level)
 
 
-def baselines_and_design(experiments: Sequence[Experiment]) -> Iterator[str]:
-    """Yields for each experiment the errors of its baselines, and the number of its folds and runs."""
-
-    def level(baseline: Measured) -> str:
-        if not is_complete(baseline):
-            return f"{baseline.label} {Status.INCOMPLETE}"
-        spread = f" ± {sd_over_folds(baseline.rmse)[0]:.4f}" if len(baseline.rmse) > 1 else ""
-        return f"{baseline.label} {baseline.mean()[0]:.4f}{spread}"
-
-    for each in experiments:
-        yield (
-            f"{each.name}: RMSE {', '.join(map(level, each.baselines))}; {each.folds} of {each.partition} folds × "
-            f"{each.runs} run{'s' * (each.runs > 1)}, seed {each.seed}"
-        )
+def _level(baseline: Measured) -> str:
+    if not is_complete(baseline):
+        return f"{baseline.label} {Status.INCOMPLETE}"
+    spread = f" ± {sd_over_folds(baseline.rmse)[0]:.4f}" if len(baseline.rmse) > 1 else ""
+    return f"{baseline.label} {baseline.mean()[0]:.4f}{spread}"
 
 
 MOST_NAMED = 3
@@ -220,12 +191,23 @@ def frontier_table(
         what = f"{lead.standing.experiment.title}: {lead.guarantee}, {kind(lead.guarantee.delta)}"
         return what, lead.guarantee.statement
 
+    leads = [lead for frontier in found for lead in frontier.leads]
+    bests = [best for lead in leads for best in (lead.first, *lead.tied[:MOST_NAMED])]
+    said = lines(
+        "notes/frontier",
+        leads=leads,
+        spends_less=any(map(_spends_less, leads)),
+        named=[best.curve for best in bests],
+        caveat=CAVEAT,
+        experiments=experiments,
+        level=_level,
+    )
     return tabled(
-        [lead for frontier in found for lead in frontier.leads],
+        leads,
         FRONTIER,
         ("epsilon", "label", "source", "mode", "rmse", "to_ia", "to_ge", "to_clean", "tied"),
         title=title,
-        notes=[*_frontier_notes(found), *baselines_and_design(experiments), *notes],
+        notes=[*said, *notes],
     )
 
 
@@ -303,32 +285,6 @@ FRONTIER: tuple[TableColumn[Lead], ...] = (
     TableColumn("experiment", lambda lead: lead.standing.experiment.name),
     *names("dataset folds partition runs seed", "standing.experiment"),
 )
-
-
-def _frontier_notes(found: Sequence[Frontier]) -> Iterator[str]:
-    yield (
-        "at each ε: the lowest mean RMSE of all methods with a provable ε of at most that value; a method with a "
-        "stronger guarantee (towards everybody, or pure) counts under the weaker one too"
-    )
-    leads = [lead for each in found for lead in each.leads]
-    if any(_spends_less(lead) for lead in leads):
-        yield "(at x): the method has its lowest error already at the smaller provable ε x"
-    yield "to IA, to GE, to no privacy: RMSE minus that of IA, of GE, and of the best baseline"
-    if any(lead.over != "none" for lead in leads):
-        yield (
-            "[low, high]: 95 % bootstrap interval; not surely worse: the interval of the difference, paired by fold "
-            "and run, contains 0"
-        )
-    elif leads:
-        yield "one fold and one run: there are no intervals, and nobody can tell which methods are surely worse"
-    if any(lead.over == "runs" for lead in leads):
-        yield OVER_RUNS
-    bests = [lead.first for lead in leads] + [each for lead in leads for each in lead.tied[:MOST_NAMED]]
-    if any(best.curve.joint for best in bests):
-        yield JOINT
-    if deltas := sorted({best.curve.delta for best in bests if best.curve.delta}):
-        yield f"§ (ε, δ)-DP with δ = {', '.join(f'{delta:g}' for delta in deltas)}"
-    yield CAVEAT
 
 
 def whole_first(experiments: Sequence[Experiment]) -> tuple[list[Experiment], list[str]]:

@@ -18,16 +18,12 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Stage
 from dpmf_cli.evaluation.folds import Portion
-from dpmf_cli.evaluation.ranking import standings
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.folders import collect_folder
 from dpmf_cli.experiment.results.manifest import read_manifest, write_files
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
-from dpmf_cli.report.figures import shown
-from dpmf_cli.report.figures.charts import growth_lines
 from dpmf_cli.report.figures.drawings import charts_of, drawings, never_drawn
-from dpmf_cli.report.figures.panels import draw_combined
-from dpmf_cli.report.figures.shown import MOST_LINES, guarantees_of, legible, parts_of
+from dpmf_cli.report.figures.shown import MOST_LINES, legible, parts_of
 from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.html.page import experiment_page
 from dpmf_cli.report.outputs import never_made, outputs
@@ -141,16 +137,6 @@ def test_every_chart_is_of_one_kind_under_its_statement(folder: Path) -> None:
         assert f'<h2>{escape(chart.heading)}</h2><figure>\n<figcaption id="{chart.key}-name">' in page
 
 
-def test_one_kind_is_the_experiment_itself_and_has_no_heading(made: Make) -> None:
-    experiment = made(2)
-    assert parts_of(experiment) == {Guarantee(Protection.VALUE): experiment}
-    assert list(drawings(experiment)) == ["curves"]
-    # Left by a config that once had several kinds.
-    assert set(never_drawn(experiment)) == {f"curves_{kind.key}" for kind in GUARANTEES}
-    (chart,) = charts_of(experiment)
-    assert (chart.key, chart.title, chart.heading) == ("made-curves", "RMSE over ε", "")
-
-
 def of_kinds(experiment: Experiment, *kinds: Guarantee) -> Experiment:
     """Curves of these kinds, in the experiment's order; the last three are swept."""
     curves = tuple(
@@ -205,27 +191,6 @@ def test_growth_that_waits_for_results_stays(made: Make) -> None:
     assert "growth" not in set(never_drawn(waiting)) >= {"growth_value", "curves_value"}
 
 
-def test_growth_is_cut_as_the_curves_are(made: Make) -> None:
-    experiment = of_theta(made(3))
-    first, second, third = experiment.curves
-    curves = (replace(first, protects=Protection.USER), second, replace(third, protects=Protection.USER))
-    stage = Stage(Portion(1.0, 10, 5, None), curves, ())
-    mixed = replace(experiment, curves=curves, growth=Growth("random", (stage, stage)))
-    assert {"growth_value", "growth_user"} < set(drawings(mixed))
-    for kind, labels in ((Protection.VALUE, {"isgd"}), (Protection.USER, {"pge", "psgd"})):
-        lines = growth_lines(parts_of(mixed)[Guarantee(kind)])
-        assert {line.name.partition(",")[0] for line in lines} == labels
-
-
-def test_what_a_curve_says_of_itself_comes_before_its_neighbours(made: Make) -> None:
-    first, second = made(2).curves
-    curves: list[Measured] = [replace(first, protects=Protection.PERSONALISED), second]
-    assert guarantees_of(curves) == [Guarantee(Protection.VALUE), Guarantee(Protection.PERSONALISED)]
-    joint = replace(second, joint=True)
-    assert guarantees_of([joint, *curves])[:2] == [Guarantee(Protection.VALUE), joint.guarantee]
-    assert list(parts_of(replace(made(2), curves=(second, joint)))) == [second.guarantee, joint.guarantee]
-
-
 def labels(measured: tuple[Measured, ...]) -> list[str]:
     return [each.label for each in measured]
 
@@ -233,13 +198,6 @@ def labels(measured: tuple[Measured, ...]) -> list[str]:
 def test_as_many_as_there_is_room_for_stay_as_they_are(made: Make) -> None:
     experiment = many(made(1), MOST_LINES)
     assert legible(experiment) is experiment
-
-
-def test_of_more_curves_those_with_the_lowest_rmse_are_left_in_their_order(made: Make) -> None:
-    shown = legible(many(made(1)))
-    assert labels(shown.curves) == [f"curve {rank}" for rank in range(7, MOST_LINES + 7)]
-    assert shown.title == "MovieLens 1M, 50 of 57 curves (lowest RMSE)"
-    assert labels(shown.baselines) == labels(made(1).baselines)
 
 
 def test_what_is_incomplete_or_diverged_makes_room_for_what_is_not(made: Make) -> None:
@@ -280,40 +238,6 @@ def test_a_sweep_is_one_line_however_many_values_it_has(made: Make) -> None:
     shown = legible(replace(made(1), curves=tuple(lines)))
     assert labels(shown.curves) == labels(tuple(lines[4:]))
     assert shown.title == "MovieLens 1M, 50 of 52 curves (lowest RMSE)"
-
-
-def test_growth_keeps_the_same_curves_at_every_portion(made: Make) -> None:
-    experiment = many(made(1))
-    earlier = tuple(replace(curve, rmse=-curve.rmse) for curve in experiment.curves)
-    stages = tuple(
-        Stage(Portion(share, 9, 9, None), curves, experiment.baselines)
-        for share, curves in ((0.5, earlier), (1.0, experiment.curves))
-    )
-    shown = legible(replace(experiment, growth=Growth("random", stages)))
-    assert shown.growth is not None
-    assert [labels(stage.curves) for stage in shown.growth.stages] == [labels(shown.curves)] * 2
-
-
-def test_figures_and_charts_show_these_alone_and_say_so(made: Make) -> None:
-    experiment = many(made(1))
-    (chart,) = charts_of(experiment)
-    assert [line.name for line in chart.lines] == labels(experiment.curves[7:])
-    assert chart.notes[0] == "Shown: 50 of 57 curves (lowest RMSE); all are in curves.csv."
-    assert drawings(experiment)["curves"]("svg") == drawings(legible(experiment))["curves"]("svg")
-    assert "Shown" not in "".join(charts_of(made(2))[0].notes)
-
-
-def test_a_panel_of_the_combined_figure_too(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shown, "MOST_LINES", 3)
-    experiment = many(made(1), 5)
-    curves = tuple(replace(curve, protects=Protection.VALUE) for curve in experiment.curves)
-    found = standings(replace(experiment, curves=curves))
-    (axes,) = draw_combined({("MovieLens 1M", found[0].guarantee): found}).axes
-    names = {text.get_text().split(" ↑")[0] for text in axes.texts}
-    assert {name for name in names if name.startswith("curve")} == {
-        f"curve {k}, published" for k in (2, 3, 4)
-    }
-    assert axes.get_title(loc="left").endswith(", 3 of 5 curves (lowest RMSE)")
 
 
 HEADS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,11 +11,12 @@ from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.papers.claims import ANY
-from dpmf_cli.papers.rules.friedman import RAW
+from dpmf_cli.papers.evidence import Evidence
+from dpmf_cli.papers.rules import scope
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.html import overview as module
 from dpmf_cli.report.html.experiment import view_of
-from dpmf_cli.report.html.overview import NOT_RUN, ClaimView, overview
+from dpmf_cli.report.html.overview import NOT_RUN, overview
 from dpmf_cli.report.html.page import overview_page
 
 Found = Callable[..., Path]
@@ -27,7 +29,7 @@ def found(results: Path, made: Callable[..., Experiment], monkeypatch: pytest.Mo
     first, second = (replace(each, protects=Protection.VALUE) for each in made().curves[2:])
     curves = [
         replace(curve, label=label)
-        for both in RAW.items()
+        for both in scope("friedman2016", Evidence({}, "ml-1m")).names["raw"].items()
         for curve, label in zip((first, second), both, strict=True)
     ]
 
@@ -44,8 +46,8 @@ def found(results: Path, made: Callable[..., Experiment], monkeypatch: pytest.Mo
     return put
 
 
-def claim(results: Path, key: str, identifier: str) -> ClaimView:
-    of = next(each for each in overview(_folders(results), results).papers if each.key == key)
+def claim(results: Path, key: str, identifier: str) -> Any:
+    of = next(each for each in overview(_folders(results), results)["papers"] if each.key == key)
     return next(each for each in of.claims if each.claim.id == identifier and each.on in ("ml-1m", ANY))
 
 

@@ -15,7 +15,7 @@ from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.papers.claims import Exhibit, paper
 from dpmf_cli.papers.printed import load, printed_reason
 from dpmf_cli.privacy.protection import Protection
-from dpmf_cli.report.html.compared import Agreement
+from dpmf_cli.report.html.compared import Agreement, paper_table
 from dpmf_cli.report.html.overview import ExhibitView, Sources, exhibit_view
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
@@ -116,7 +116,7 @@ def test_figures_of_several_experiments_have_a_panel_for_each_protection(
     one = exhibit_view(exhibit, sources(tmp_path, {value.name: value}))
     both = exhibit_view(exhibit, sources(tmp_path, {value.name: value, user.name: user}))
     assert [each.picture.count(b'<g id="axes_') for each in (one, both)] == [1, 2]
-    assert both.shown == ("wang_fig1_ml1m", "wang_fig2_ml1m")
+    assert both.shown == ["wang_fig1_ml1m", "wang_fig2_ml1m"]
     assert [each.what for each in both.absent] == ["wang_fig1_ml100k", "wang_fig2_ml100k"]
     assert exhibit_view(exhibit, sources(tmp_path)).picture == b""
     waiting = view("wang_fig1_ml1m", "bounded", Protection.VALUE, missing=1)
@@ -142,8 +142,8 @@ def test_printed_cells_of_absent_data_are_unmet(tmp_path: Path) -> None:
     assert {row.agreement for row in view.rows} == {Agreement.MISSING}
     assert len(view.rows) == 24  # 28 cells less four dashes
     assert len(exhibit_view(of_paper("friedman2016", "Table 3"), sources(tmp_path)).rows) == 16
-    layout = view.layout
-    assert layout.columns == ("MovieLens 100K", "MovieLens 1M", "MovieLens 10M", "Netflix Prize")
+    layout = paper_table(view.rows)
+    assert layout.columns == ["MovieLens 100K", "MovieLens 1M", "MovieLens 10M", "Netflix Prize"]
     assert [(what, at) for what, at, _ in layout.lines][:3] == [("PGE", "IA"), ("ISGD", "IA"), ("ISGD", "GE")]
     _, _, cells = layout.lines[2]
     assert [cell and cell.printed for cell in cells] == ["12.5", "5.3", None, None]

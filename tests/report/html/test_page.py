@@ -177,7 +177,7 @@ def test_a_papers_page_is_linked_where_it_is(results: Path, tmp_path: Path) -> N
     (here / "docs/papers").mkdir(parents=True)
     (here / "docs/papers/friedman2016.md").touch()
     view = overview_of(Folders(tmp_path, tmp_path, results=here / "results"), here / "configs")
-    assert view.pages == {"friedman2016": "../docs/papers/friedman2016.md"}
+    assert view["pages"] == {"friedman2016": "../docs/papers/friedman2016.md"}
 
 
 def test_a_reduced_experiment_stands_behind_the_whole(pages: dict[str, str]) -> None:
@@ -188,8 +188,8 @@ def test_a_reduced_experiment_stands_behind_the_whole(pages: dict[str, str]) -> 
 def test_a_reduced_experiment_is_not_ranked_against_the_whole(results: Path, tmp_path: Path) -> None:
     def experiments_in(folder: Path) -> set[str]:
         view = overview_of(Folders(tmp_path, tmp_path, results=folder), tmp_path)
-        assert view.protected.header[-1] == "experiment"
-        return {row[-1] for group in view.protected.groups for row in group.rows}
+        assert view["protected"].header[-1] == "experiment"
+        return {row[-1] for group in view["protected"].groups for row in group.rows}
 
     assert "mine" in experiments_in(results)
     assert "mine.held-out-1" not in experiments_in(results)

@@ -13,33 +13,9 @@ from dpmf_cli.report.figures.chart import Chart, Level, Line
 from dpmf_cli.report.figures.drawings import charts_of
 from dpmf_cli.report.figures.style import Look
 from dpmf_cli.report.html.svg import PLOT_RIGHT, Drawn
-from tests.report.conftest import of_theta
 from tests.report.figures.made import cut
 
 Make = Callable[..., Experiment]
-
-
-def test_the_chart_of_curves_holds_them(made: Make) -> None:
-    experiment = made(4, incomplete="psgd")
-    (chart,) = charts_of(experiment)
-    assert [line.name for line in chart.lines] == ["pge", "isgd", "pals"]
-    assert len({line.look.colour for line in chart.lines}) == 3
-    for line in chart.lines:
-        curve = next(each for each in experiment.curves if each.label == line.name)
-        assert line.x == pytest.approx(curve.epsilons)
-        assert line.y == pytest.approx(curve.mean())
-        assert line.low is not None
-        assert (line.low < curve.mean()).all()
-    assert [len(line.marks) for line in chart.lines] == [1, 2, 2]  # PGE does not reach GE
-    assert [level.name for level in chart.levels] == ["GA", "IA", "GE", "Clean MF (ALS)"]
-
-
-def test_theta_twins_and_references_are_there(made: Make) -> None:
-    (chart,) = charts_of(of_theta(made(2)))
-    assert chart.x_name == "θ"
-    assert chart.lines[1].x == pytest.approx(np.geomspace(0.1, 20, 16))
-    names = [level.name for level in chart.levels]
-    assert names[-4:] == ["Cinematch probe", "Cinematch quiz", "pge, no noise", "isgd, no noise"]
 
 
 def test_nothing_complete_and_a_single_epsilon_are_no_chart(made: Make) -> None:
@@ -65,17 +41,6 @@ def test_places_are_linear_or_by_the_logarithm() -> None:
     assert chart(line("a", (3.0, 0.5))).x(3.0) == middle
 
 
-def test_the_table_has_every_value_with_its_interval() -> None:
-    low, high = np.array([0.4, np.nan, 0.6]), np.array([0.6, np.nan, 0.6])
-    banded = line("a", (1.0, 0.5), (2.0, np.nan), (3.0, 0.6), low=low, high=high)
-    found = chart(banded, line("b", (2.0, 1234.56)), Level("GA", 1.0)).rows
-    assert [(x, cells) for x, _, cells in found] == [
-        ("1", [("0.5000", "[0.4000, 0.6000]"), ("", "")]),
-        ("2", [("diverged", ""), ("1234.6", "")]),
-        ("3", [("0.6000", ""), ("", "")]),
-    ]
-
-
 def test_values_beyond_the_frame_and_diverged_ones_do_no_harm() -> None:
     svg = chart(line("a", (1.0, 1e9), (2.0, np.nan), (3.0, np.inf), (4.0, 0.5))).svg
     assert "nan" not in svg
@@ -96,12 +61,6 @@ def test_labels_do_not_overlap_and_are_short_enough() -> None:
     assert heights[-1] < height
     assert float(labels[0][0]) > 0
     assert PLOT_RIGHT < 586
-
-
-def test_what_leaves_the_chart_at_its_end_says_so() -> None:
-    svg = chart(line("up", (1.0, 0.5), (2.0, 7.0)), line("in", (1.0, 0.5), (2.0, 0.6))).svg
-    assert ">up ↑<" in svg
-    assert ">in<" in svg
 
 
 def test_names_are_escaped() -> None:

@@ -105,7 +105,8 @@ class Session:
             raise ConnectionLostError
         error = found[1]
         if isinstance(error, KilledWorker):
-            return [_killed_with(task, error) for task in self._batches[number]]
+            why = f"{error}\n\nIts workers were killed each time, perhaps out of memory; see their logs."
+            return [Outcome(task, None, 0.0, "", "", 0, why) for task in self._batches[number]]
         absent = isinstance(error, worker.RatingsAbsentError)
         self._tries[number] += 1
         if isinstance(error, DpmfError) and not (absent and self._tries[number] < TRIES):
@@ -177,11 +178,6 @@ class Session:
             raise ConnectionLostError from None
 
 
-def _killed_with(task: Any, error: KilledWorker) -> Outcome:
-    failure = f"{error}\n\nIts workers were killed each time, perhaps out of memory; see their logs."
-    return Outcome(task, None, 0.0, "", "", 0, failure)
-
-
 def _unfit(error: Exception) -> DpmfError:
     return DpmfError(
         f"a worker cannot run dpmf's tasks ({type(error).__name__}: {error}); install the same dpmf, with the extra "
@@ -245,9 +241,7 @@ class ClusterExecutor:
     @contextmanager
     def _connected(self, seconds: float) -> Generator[Client]:
         try:
-            with ThreadPoolExecutor(
-                1
-            ) as pool:  # in a notebook, the current thread may already run an event loop
+            with ThreadPoolExecutor(1) as pool:  # the current thread may already run an event loop
                 pool.submit(asyncio.run, _answers(self.address, seconds)).result()
             client = Client(self.address, timeout=seconds, set_as_default=False, name="dpmf")
         except (OSError, ValueError, TypeError, RuntimeError, MemoryError) as error:

@@ -1,0 +1,221 @@
+"""Draws the pictures of the documentation from committed facts: `python -m docs.makers.pictures docs/figures`.
+
+plane      which methods protect what from whom, from the registry
+choice     the questions that lead to an option of `--protects`
+flow       from a config to tables, figures and a release
+printed    printed numbers against measured ones, from the records of the explorations
+
+They are 480 units wide, so that words are legible at 390 pixels, and take their colours from the reader's scheme.
+"""
+
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from html import escape
+from pathlib import Path
+from textwrap import wrap
+
+from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.papers.record import FOLDER, read_record
+from dpmf_cli.privacy.neighbours import Mode
+from dpmf_cli.privacy.protection import Guarantee, Protection
+
+WIDTH = 480
+_STYLE = """<style>
+:root { color-scheme: light dark; }
+text { font: 14px system-ui, sans-serif; fill: #1f2328; }
+.head { font-weight: 600; } .note { font-size: 12px; fill: #59636e; } .mid { text-anchor: middle; }
+.box { fill: #eef2fb; stroke: #7c93c9; } .line { stroke: #59636e; fill: none; stroke-width: 1.5; }
+.page { fill: #fff; } .band { fill: #7c93c9; opacity: .18; } .grid { stroke: #59636e; opacity: .25; }
+.a { fill: #2f6fde; } .b { fill: #c9552a; } .c { fill: #3a8f4d; } .range { stroke: #59636e; opacity: .55; }
+@media (prefers-color-scheme: dark) {
+  .page { fill: #0d1117; } text { fill: #e6edf3; } .note { fill: #a8b3bf; } .box { fill: #1d2740; stroke: #5f79b8; }
+  .line, .range, .grid { stroke: #a8b3bf; } .a { fill: #79a8ff; } .b { fill: #ff9d73; } .c { fill: #7fd494; }
+}
+</style>"""
+
+
+def picture(title: str, height: float, marks: Sequence[str]) -> str:
+    """Returns an SVG of marks; the title is read to those who do not see it."""
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" role="img">'
+    page = f'<rect width="{WIDTH}" height="{height:g}" class="page"/>'
+    return "\n".join([head, f"<title>{escape(title)}</title>", _STYLE, page, *marks, "</svg>", ""])
+
+
+def text(x: float, y: float, words: str, kind: str = "") -> str:
+    return f'<text x="{x:g}" y="{y:g}" class="{kind}">{escape(words)}</text>'
+
+
+def box(x: float, y: float, width: float, lines: Sequence[str], kind: str = "mid") -> str:
+    """Returns a box around lines of words, the first of them in bold."""
+    height = 18 * len(lines) + 10
+    start = x + width / 2 if "mid" in kind else x + 8
+    words = [
+        text(start, y + 20 + 18 * row, line, f"{kind} {'head' * (row == 0 and 'plain' not in kind)}")
+        for row, line in enumerate(lines)
+    ]
+    shape = f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="5" class="box"/>'
+    return "\n".join([shape, *words])
+
+
+def line(*points: tuple[float, float], kind: str = "line") -> str:
+    return f'<polyline points="{" ".join(f"{x:g},{y:g}" for x, y in points)}" class="{kind}"/>'
+
+
+_HIDDEN = {
+    Protection.VALUE: "the value of one rating",
+    Protection.PRESENCE: "whether one rating exists",
+    Protection.USER: "whether a user takes part",
+    Protection.LOCAL: "the value of one rating, from the service too",
+}
+
+
+def plane() -> str:
+    """Returns what is hidden × from whom, with the methods whose ε can be proved in some mode or not, by title."""
+    offered: dict[Guarantee, dict[str, set[Mode]]] = {}
+    for key, method in PRIVATE.items():
+        for neighbours, mode in method.variants if key != "personalized" else ():
+            entry = method.model_validate({"algorithm": key, "neighbours": neighbours, "mode": mode})
+            fields = offered.setdefault(Guarantee(entry.protects, entry.joint), {})
+            fields.setdefault(method.title, set()).add(mode)
+    marks, y = [], 0.0
+    for protects in dict.fromkeys(guarantee.protects for guarantee in offered):
+        rows = []
+        for joint, whom in ((False, "against everyone"), (True, "against other users (‡)")):
+            modes = offered.get(Guarantee(protects, joint), {})
+            names = [name + "°" * (Mode.CORRECTED not in of) for name, of in modes.items()]
+            rows.append([whom, *wrap(", ".join(names), 27, break_on_hyphens=False)])
+        marks.append(text(4, y + 18, f"hides {_HIDDEN[protects]}", "head"))
+        marks += [box(4 + 238 * at, y + 26, 230, row, "") for at, row in enumerate(rows)]
+        y += 26 + 18 * max(map(len, rows)) + 10 + 16
+    marks.append(text(4, y + 6, "° as published only: ε need not be provable", "note"))
+    return picture("What an ε hides, from whom, and which methods do it", y + 14, marks)
+
+
+def choice() -> str:
+    """Returns the questions that lead to what `--protects` asks for."""
+    questions = [
+        (
+            "May the service itself see the ratings?",
+            "no",
+            "--protects local",
+            "values hidden before they are sent",
+        ),
+        (
+            "Must it stay hidden whether a person takes part?",
+            "yes",
+            "--protects user",
+            "a user with all ratings",
+        ),
+        (
+            "Must it stay hidden what a person rated?",
+            "yes",
+            "--protects presence",
+            "whether one rating exists",
+        ),
+    ]
+    marks, y = [], 4.0
+    for question, answer, option, hidden in questions:
+        marks.append(box(4, y, 190, [*wrap(question, 22), ""][:3], "mid plain"))
+        marks += [
+            box(262, y, 214, [option, *wrap(hidden, 26)]),
+            line((194, y + 23), (262, y + 23)),
+            text(213, y + 17, answer),
+        ]
+        other = "no" if answer == "yes" else "yes"
+        marks += [line((99, y + 64), (99, y + 92)), text(106, y + 82, other)]
+        y += 92
+    marks.append(box(4, y, 190, ["--protects value", "one rating's value"]))
+    return picture("Which --protects to choose", y + 52, marks)
+
+
+def flow() -> str:
+    """Returns the way of the data, from a config to tables and to a release."""
+    steps = [
+        ("config (YAML) and ratings", "dpmf plan: tasks, time, memory"),
+        ("tasks: fold × run × method", "fit for all ε, predict, measure errors"),
+        ("results folder", "a file a task; interrupted runs go on"),
+        ("curves and crossings", "dpmf crossings, levels, explain"),
+        ("tables, figures, report", "dpmf plot, report, frontier"),
+    ]
+    marks, y = [], 4.0
+    for at, step in enumerate(steps):
+        marks.append(box(4, y, 282, step))
+        if at + 1 < len(steps):
+            marks.append(line((145, y + 46), (145, y + 66)))
+        y += 66
+    marks += [
+        box(314, 70, 162, ["curator", "every noise is drawn", "and charged here"]),
+        line((286, 93), (314, 93)),
+        box(314, 158, 162, ["ledger", "claimed and", "provable ε"]),
+        line((395, 134), (395, 158)),
+        box(314, 246, 162, ["dpmf release", "all ratings, one ε,", "secret seed"]),
+        text(4, y - 4, "Errors are measured on real ratings: publish a release, never a curve.", "note"),
+    ]
+    return picture("The way of the data", y + 4, marks)
+
+
+def _cells(records: Path) -> Iterator[tuple[str, bool, float, list[float]]]:
+    """Yields (data set, whether it is a crossing, the printed number, the measured ones, as shipped first)."""
+    for path in sorted(records.glob("*.json")):
+        record = read_record(path)
+        for name, data in record.data.items() if record else ():
+            for cell, said in data.printed.items():
+                halves = [tried.cells.get(cell, (None,)) for tried in data.tried]
+                means = [sum(half) / len(half) for half in halves if None not in half]  # type: ignore[arg-type]
+                if means and name in ("ml-100k", "ml-1m") and record and record.paper == "friedman2016":
+                    yield name, said.ratio, said.printed, means
+
+
+def printed(records: Path) -> str:
+    """Returns printed crossings against measured ones: dots are the shipped settings, lines span all settings."""
+    cells = [cell for cell in _cells(records) if cell[1]]
+    low, high = 0.1, 50.0
+    size, left, top = 400.0, 56.0, 30.0
+
+    def place(value: float) -> float:
+        return size * math.log(min(max(value, low), high) / low) / math.log(high / low)
+
+    def at(across: float, up: float) -> tuple[float, float]:
+        return left + place(across), top + size - place(up)
+
+    band = [
+        at(low, low * 1.3),
+        at(high / 1.3, high),
+        at(high, high),
+        at(high, high / 1.3),
+        at(low * 1.3, low),
+        at(low, low),
+    ]
+    marks = [f'<polygon points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in band)}" class="band"/>']
+    for tick in (0.1, 0.3, 1, 3, 10, 30):
+        (x, _), (_, y) = at(tick, low), at(low, tick)
+        marks += [
+            line((x, top), (x, top + size), kind="grid"),
+            line((left, y), (left + size, y), kind="grid"),
+        ]
+        marks += [text(x, top + size + 18, f"{tick:g}", "mid"), text(left - 32, y + 5, f"{tick:g}")]
+    marks += [line(at(low, low), at(high, high)), text(4, 16, "measured crossing (ε)", "head")]
+    marks.append(text(left + size / 2, top + size + 38, "printed crossing (ε)", "mid head"))
+    for name, _, said, means in cells:
+        (x, y0), (_, y1), (_, y) = at(said, min(means)), at(said, max(means)), at(said, means[0])
+        marks.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y0:.1f}" y2="{y1:.1f}" class="range"/>')
+        marks.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" class="{"a" if name == "ml-100k" else "b"}"/>'
+        )
+    keys = [("a", "MovieLens 100K"), ("b", "MovieLens 1M")]
+    for row, (kind, words) in enumerate(keys):
+        marks += [f'<circle cx="{left + 16:g}" cy="{top + 18 + 20 * row:g}" r="4.5" class="{kind}"/>']
+        marks.append(text(left + 28, top + 23 + 20 * row, words))
+    return picture("Printed crossings of Friedman et al. against measured ones", top + size + 48, marks)
+
+
+def pictures(records: Path) -> dict[str, str]:
+    """Returns each picture by the name of its file, from a folder of records."""
+    return {"plane": plane(), "choice": choice(), "flow": flow(), "printed": printed(records)}
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    for stem, drawn in pictures(folder.parent / "papers" / FOLDER).items():
+        (folder / f"{stem}.svg").write_text(drawn, encoding="utf-8")

@@ -1,0 +1,303 @@
+"""The functions of the language of rules: what was measured, and arithmetic on it.
+
+A function of `MEASURED` takes the evidence first, then what is written in its call: mostly a config and the label of
+a curve. It raises MissingEvidence if that result is missing. Dictionaries are reduced by their values.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.datasets.catalog import entry
+from dpmf_cli.evaluation.curves import Measured
+from dpmf_cli.evaluation.numbers import significant
+from dpmf_cli.papers.evidence import Evidence, MissingEvidence
+from dpmf_cli.papers.printed import load
+from dpmf_cli.papers.rules import messages
+
+Values = NDArray[np.float64]
+
+
+def config(evidence: Evidence, *patterns: str) -> str:
+    """Returns the name of a config for the data set; of several, the first that was run."""
+    *others, last = map(evidence.named, patterns)
+    if others:
+        evidence.experiment(run := next(filter(evidence.was_run, others), last))
+        return run
+    return last
+
+
+def theta(evidence: Evidence, name: str, label: str, baseline: str) -> float:
+    """Returns the θ at which a curve crosses a baseline: 0 below the grid, ∞ if it is not reached."""
+    curve, epsilon = evidence.curve(name, label), evidence.crossing(name, label, baseline)
+    if curve.thetas is None or not 0 < epsilon < np.inf:
+        return epsilon
+    return float(np.exp(np.interp(np.log(epsilon), np.log(curve.epsilons), np.log(curve.thetas))))
+
+
+def loss(evidence: Evidence, name: str, label: str) -> Values:
+    """(E,) the RMSE less that of the twin without noise."""
+    return _loss(evidence.curve(name, label), name)
+
+
+def _loss(curve: Measured, name: str) -> Values:
+    twin = curve.without_noise()
+    if twin is None or not np.isfinite(lost := curve.mean() - twin.mean()).all():
+        raise MissingEvidence(name)
+    return lost
+
+
+def growing_loss(evidence: Evidence, name: str) -> list[tuple[str, Values]]:
+    """Returns the label of each curve, and (stages, E) its loss on growing portions of the ratings."""
+    experiment = evidence.experiment(name)
+    stages = experiment.growth.stages if experiment.growth else ()
+    if len(stages) < 2:
+        raise MissingEvidence(name)
+    return [
+        (curve.label, np.array([_loss(stage.curves[rank], name) for stage in stages]))
+        for rank, curve in enumerate(experiment.curves)
+    ]
+
+
+def swept(evidence: Evidence, name: str, line: str) -> dict[float, float]:
+    """Returns the RMSE at the largest ε, by the value that is swept."""
+    return {value: float(point.mean()[-1]) for value, point in evidence.line(name, line)}
+
+
+def swept_at(evidence: Evidence, name: str, line: str, epsilon: float) -> dict[float, float]:
+    """Returns the RMSE at an ε of the grid, by the value that is swept."""
+    points = evidence.line(name, line)
+    return {value: float(point.mean()[point.epsilons == epsilon][0]) for value, point in points}
+
+
+def swept_pairs(evidence: Evidence, name: str) -> dict[str, dict[tuple[float, int], float]]:
+    """Returns the RMSE by method and ε, then by (λ, d), where each d has a line over λ."""
+    found: dict[str, dict[tuple[float, int], float]] = {}
+    for method in ("ALS", "ISGD"):
+        for d in (1, 3, 5, 10):
+            for rate, point in evidence.line(name, f"{method}, d {d}"):
+                for epsilon, rmse in zip(point.epsilons, point.mean(), strict=True):
+                    what = f"{method}, ε {epsilon:g}" if math.isfinite(epsilon) else f"clean {method}"
+                    found.setdefault(what, {})[rate, d] = float(rmse)
+    return found
+
+
+def percent(evidence: Evidence, name: str, label: str) -> Values:
+    """(X,) the percentage of errors that are at most each limit.
+
+    It is that at the last ε of the grid, where the ceiling of personalised privacy has no effect.
+    """
+    return _percent(evidence.curve(name, label))
+
+
+def swept_percent(evidence: Evidence, name: str, line: str) -> dict[float, Values]:
+    """Returns `percent`, by the value that is swept."""
+    return {value: _percent(point) for value, point in evidence.line(name, line)}
+
+
+def _percent(curve: Measured, at: int = -1) -> Values:
+    assert curve.error_cdf is not None
+    return np.asarray(100 * curve.error_cdf.mean(axis=(0, 1))[at])
+
+
+def at_most_one(evidence: Evidence, name: str, label: str, at: int = -1) -> float:
+    """Returns the percentage of errors that are at most 1, at one place of the grid of ε."""
+    curve = evidence.curve(name, label)
+    return float(_percent(curve, at)[curve.limits.index(1.0)])
+
+
+def density(evidence: Evidence, name: str) -> float:
+    """Returns the fraction of all cells that are in a training set."""
+    experiment, counts = evidence.experiment(name), entry(evidence.data).expected
+    trained = 1 - 1 / experiment.partition if experiment.partition > 1 else 1.0
+    return trained * counts.ratings / (counts.users * counts.items)
+
+
+def converged(evidence: Evidence, pattern: str) -> str:
+    """Returns the name of a config on the data set, if PMF without noise is better than the global average there.
+
+    Otherwise its fit diverged, and a paper would not have printed it.
+    """
+    name = evidence.named(pattern)
+    if not evidence.baseline(name, "pmf") < evidence.baseline(name, "ga"):
+        raise MissingEvidence(f"{name}: PMF without noise diverged")
+    return name
+
+
+def curves_of(evidence: Evidence, *choices: Sequence[str]) -> dict[str, Measured]:
+    """Returns by label the curves of Neera et al.'s methods, in the first config of each choice that was run.
+
+    All must be complete.
+    """
+    found: dict[str, Measured] = {}
+    for patterns in choices:
+        with suppress(MissingEvidence):
+            curves = evidence.experiment(config(evidence, *patterns)).curves
+            found |= {each.label: each for each in curves if each.algorithm in messages.METHODS}
+    if not found or any(each.missing for each in found.values()):
+        raise MissingEvidence(f"{choices}")
+    return found
+
+
+def mean_above(below: Measured, above: Measured) -> float:
+    """Returns the most by which the first curve is above the second, at the first curve's ε that both cover."""
+    inside = (below.epsilons >= above.epsilons[0]) & (below.epsilons <= above.epsilons[-1])
+    epsilons = below.epsilons[inside]
+    there = np.interp(np.log(epsilons), np.log(above.epsilons), above.mean())
+    return float((below.mean()[inside] - there).max())
+
+
+def below(pairs: Mapping[str, Sequence[float]]) -> bool:
+    """Returns whether the first ε of each pair is below the second. If neither is reached, a pair does not count."""
+    return all(a < b for a, b in pairs.values() if min(a, b) < math.inf)
+
+
+def counted_below(pairs: Mapping[str, Sequence[float]]) -> str:
+    """Returns in words how many pairs are as `below` asks for, and which are not."""
+    reached = {key: (a, b) for key, (a, b) in pairs.items() if min(a, b) < math.inf}
+    against = [
+        f"{key} {epsilon_text(a)} and {epsilon_text(b)}" for key, (a, b) in reached.items() if not a < b
+    ]
+    said = f"{len(reached) - len(against)} of {len(reached)}"
+    return said + (f", not {', '.join(against)}" if against else "")
+
+
+def epsilon_text(value: float) -> str:
+    """Returns a crossing of `Evidence.crossing` in words."""
+    if not value:
+        return "below the grid"
+    return significant(value) if np.isfinite(value) else "not reached"
+
+
+def close(values: Iterable[float]) -> bool:
+    """Returns whether ε are within the factor up to which they count as similar."""
+    most, least = float(reduced(np.max, values)), float(reduced(np.min, values))
+    similar: float = load("friedman2016")["tolerances"]["similar"]
+    return most <= similar * least < math.inf
+
+
+def settled(rmse: Mapping[float, float], tolerance: float) -> float:
+    """Returns the first swept value from which on the RMSE varies by no more than a tolerance, else the last."""
+    after = {first: [value for at, value in rmse.items() if at >= first] for first in rmse}
+    calm = (first for first, later in after.items() if max(later) - min(later) <= tolerance)
+    return min(calm, default=max(rmse))
+
+
+def off_straight(values: Values) -> float:
+    """Returns how far equally spaced points are, at most, from the line through the first and the last of them.
+
+    The distance is a fraction of the line's rise or fall. It is ∞ if a point is not finite, or if the ends are level.
+    """
+    if not np.isfinite(values).all() or values[-1] == values[0]:
+        return np.inf
+    off = np.abs(values - np.linspace(values[0], values[-1], len(values))).max()
+    return float(off / abs(values[-1] - values[0]))
+
+
+def within(epsilons: Values, least: float, most: float = np.inf) -> NDArray[np.bool_]:
+    """Returns which ε are in an interval. A grid, whose points are rounded, without any decides nothing."""
+    kept: NDArray[np.bool_] = (epsilons >= least * (1 - 1e-6)) & (epsilons <= most * (1 + 1e-6))
+    if not kept.any():
+        raise MissingEvidence(f"ε from {least:g} on")
+    return kept
+
+
+def at(epsilons: Values, values: Values, epsilon: float, nearness: float = 1e-5) -> float:
+    """Returns the value at an ε of the grid."""
+    found = values[np.isclose(epsilons, epsilon, rtol=nearness)]
+    if not len(found):
+        raise MissingEvidence(f"ε = {epsilon:g}")
+    return float(found[0])
+
+
+def reduced(reduce: Callable[..., Any], values: Any, *others: Any) -> Any:
+    """Reduces the values of a dictionary, or an array along its first axis. Raises MissingEvidence for none."""
+    every = [values, *others] if others else values
+    if isinstance(values, Mapping):
+        every = list(values.values())
+    if not len(every):
+        raise MissingEvidence("no values")
+    return reduce(every, axis=0)
+
+
+def places(name: str) -> Callable[..., Any]:
+    """Returns a function that finds the key of a dictionary, or the place in an array, with the least or most."""
+
+    def find(values: Any) -> Any:
+        if isinstance(values, Mapping):
+            return (min if name == "argmin" else max)(values, key=values.__getitem__)
+        return getattr(np, name)(values, axis=0)
+
+    return find
+
+
+MEASURED: Mapping[str, Callable[..., Any]] = {
+    "config": config,
+    "converged": converged,
+    "level": lambda evidence, *of: evidence.baseline(*of),
+    "crossing": lambda evidence, *of: evidence.crossing(*of),
+    "curve": lambda evidence, *of: evidence.curve(*of),
+    "rmse": lambda evidence, name, label: evidence.curve(name, label).mean(),
+    "epsilons": lambda evidence, name, label: evidence.curve(name, label).epsilons,
+    "claimed": lambda evidence, name, label: evidence.curve(name, label).claimed,
+    "provable": lambda evidence, name, label: evidence.curve(name, label).provable,
+    "label": lambda evidence, name, label: evidence.curve(name, label).label,
+    "best": lambda evidence, name, key: evidence.best(name, key)[1],
+    "epsilons_of_best": lambda evidence, name, key: evidence.best(name, key)[0],
+    "has": lambda evidence, name, key: any(
+        each.algorithm == key for each in evidence.experiment(name).curves
+    ),
+    "theta": theta,
+    "loss": loss,
+    "growing_loss": growing_loss,
+    "swept": swept,
+    "swept_at": swept_at,
+    "swept_pairs": swept_pairs,
+    "percent": percent,
+    "swept_percent": swept_percent,
+    "at_most_one": at_most_one,
+    "density": density,
+    "width": lambda evidence: entry(evidence.data).scale.width,
+    "curves_of": curves_of,
+    "traffic": lambda evidence: messages.traffic(entry(evidence.data).expected.items),
+}
+
+PLAIN: Mapping[str, Callable[..., Any]] = {
+    "abs": np.abs,
+    "all": np.all,
+    "any": np.any,
+    "argmax": places("argmax"),
+    "argmin": places("argmin"),
+    "at": at,
+    "below": below,
+    "close": close,
+    "diff": lambda values: np.diff(values, axis=0),
+    "finite": np.isfinite,
+    "isclose": np.isclose,
+    "len": len,
+    "list": list,
+    "max": lambda *values: reduced(np.max, *values),
+    "mean": np.mean,
+    "mean_above": mean_above,
+    "mean_of": lambda curve: curve.mean(),
+    "message_bias": messages.bias,
+    "message_ends": messages.ends,
+    "message_hides_item": messages.hides_item,
+    "message_slope": messages.slope,
+    "min": lambda *values: reduced(np.min, *values),
+    "off_straight": off_straight,
+    "pair": lambda *values: values,
+    "pairs": lambda values: list(combinations(values, 2)),
+    "settled": settled,
+    "sqrt": np.sqrt,
+    "sum": np.sum,
+    "upper": str.upper,
+    "values": lambda mapping: np.array(list(mapping.values())),
+    "where": np.where,
+    "within": within,
+}

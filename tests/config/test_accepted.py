@@ -1,0 +1,201 @@
+"""Accepted configs: what is read from them, what they resolve to, and what an editor underlines."""
+
+import json
+import math
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
+from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.experiment.config import ExperimentConfig, config_of, load_config
+from dpmf_cli.experiment.config.documents import read
+from dpmf_cli.experiment.config.entries import with_inherited
+from dpmf_cli.experiment.config.loading import file_schema
+from tests.committed import ROOT
+from tests.configs import GOOD, HEAD, SHIPPED, SHOP, cases, load, shipped, written
+
+ACCEPTED, FLAGGED = cases("accepted"), cases("flagged")
+THETAS = GOOD.replace("epsilons", "thetas")
+
+
+def found(value: Any, path: str) -> Any:
+    """What is at a path of attributes and indices."""
+    step, _, rest = path.partition(".")
+    if not step:
+        return list(value) if isinstance(value, tuple) else value
+    if step == "*":
+        return [found(each, rest) for each in value]
+    return found(value[int(step)] if step.isdigit() else getattr(value, step, False), rest)
+
+
+@pytest.mark.parametrize("case", ACCEPTED.values(), ids=ACCEPTED)
+def test_what_is_read(tmp_path: Path, case: dict[str, Any]) -> None:
+    config = load_config(written(tmp_path, case))
+    asked = case.get("found", {})
+    assert {path: found(config, path) for path in asked} == asked
+    for pattern, line in zip(
+        case.get("said", ()), config.left_to_defaults if "said" in case else (), strict=True
+    ):
+        assert re.search(pattern, line)
+    again = config_of(json.loads(json.dumps(config.resolved())))
+    assert (again.resolved(), again.hash) == (config.resolved(), config.hash)
+    assert not {"extends", "parameters", "by_epsilon"} & config.resolved().keys()
+    if "same" in case:
+        whole = load(tmp_path, GOOD + case["same"])
+        assert (whole.resolved(), whole.hash) == (config.resolved(), config.hash)
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_configs_are_valid_and_an_editor_flags_nothing(path: Path) -> None:
+    assert load_config(path).name == path.stem
+    assert path.read_text().startswith("# yaml-language-server: $schema=schema.json\n")
+    assert [error.message for error in SCHEMA.iter_errors(read(path).data)] == []
+
+
+SCHEMA = Draft202012Validator(file_schema(ExperimentConfig))
+
+
+@pytest.mark.parametrize(("text", "right"), FLAGGED.values(), ids=FLAGGED)
+def test_an_editor_flags_what_is_wrong_and_not_what_is_inherited(
+    tmp_path: Path, text: str, right: bool
+) -> None:
+    (tmp_path / "x.yaml").write_text(text)
+    assert SCHEMA.is_valid(read(tmp_path / "x.yaml").data) == right
+
+
+def test_the_shipped_schema_is_that_of_the_code() -> None:
+    assert json.loads((ROOT / "configs" / "schema.json").read_text()) == SCHEMA.schema
+
+
+def test_a_users_own_config_beside_them_is_none_of_the_shipped(tmp_path: Path) -> None:
+    (tmp_path / "configs").mkdir()
+    for name in ("ours", "own"):
+        (tmp_path / "configs" / f"{name}.yaml").write_text(GOOD)
+    assert [path.stem for path in shipped(tmp_path)] == ["ours", "own"]
+    for command in (["init", "-q"], ["add", "configs/ours.yaml"]):
+        subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    assert [path.stem for path in shipped(tmp_path)] == ["ours"]
+
+
+def test_a_file_name_becomes_a_folder_name(tmp_path: Path) -> None:
+    (tmp_path / "my config (2).yaml").write_text(GOOD)
+    assert load_config(tmp_path / "my config (2).yaml").name == "my-config-2"
+
+
+def test_the_hash_is_of_what_is_resolved(tmp_path: Path) -> None:
+    config = load(tmp_path, GOOD)
+    assert config.hash == load(tmp_path, GOOD + "# a comment\n").hash
+    assert config.hash != load(tmp_path, GOOD + "seed: 1\n").hash
+    assert "refine" not in config.resolved()
+    swept = load(tmp_path, GOOD + "    sweep: {effects.beta_u: [10]}\n").algorithms[1]
+    plain = load(tmp_path, GOOD + "    effects: {beta_u: 10}\n").algorithms[1]
+    assert swept.parameters() == plain.parameters()
+    entry = "algorithms: [{algorithm: own_regression, mode: corrected}]\neffects: {beta_m: 3}\n"
+    averaging_nothing = load(tmp_path, HEAD + entry)
+    assert averaging_nothing.algorithms[0].effects.beta_m == 3  # as stored results are named
+    assert config_of(averaging_nothing.resolved()) == averaging_nothing
+
+
+def test_a_manifest_of_before_baselines_chose_parameters_is_read_without_a_choice(tmp_path: Path) -> None:
+    entry = "baselines: [{algorithm: ge, effects: {beta_u: 100}}]\nalgorithms: [pge]\n"
+    resolved = load(tmp_path, SHOP + entry).resolved()
+    assert "tuned" not in resolved["baselines"][0]
+    assert not found(config_of(resolved), "baselines.0.tuned")
+
+
+def test_files_are_looked_for_from_the_file_that_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("bases", "mine", "elsewhere"):
+        (tmp_path / folder).mkdir()
+    path, deep = tmp_path / "mine" / "x.yaml", tmp_path / "bases" / "deep.yaml"
+    path.write_text("extends: ../bases/base.yaml\n")
+    (tmp_path / "bases" / "base.yaml").write_text("extends: deep.yaml\n")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for named, meant in (("a.csv", tmp_path / "bases" / "a.csv"), ("/data/shop.csv", Path("/data/shop.csv"))):
+        deep.write_text(SHOP.replace("a.csv", named) + "algorithms: [pge]\n")
+        assert (path.parent / load_config(path).dataset.model_dump()["path"]).resolve() == meant
+
+
+class Gaussian(PrivateGlobalEffects):
+    """An algorithm whose θ is not its ε, as with Gaussian noise, and that has δ."""
+
+    delta: float = 1e-6
+
+    def epsilon_of(self, theta: float) -> float:
+        return 3 * theta
+
+    def theta_of(self, epsilon: float) -> float:
+        return epsilon / 3
+
+
+def test_each_entry_turns_the_grid_of_theta_into_epsilon_by_its_own_noise(tmp_path: Path) -> None:
+    config, gaussian = load(tmp_path, THETAS), Gaussian(algorithm="pge")
+    pge, baseline = config.algorithms[0], config.baselines[0]
+    assert (config.axis, config.grid(pge), config.thetas_of(pge)) == ("theta", (0.1, 1, 10), (0.1, 1, 10))
+    assert config.grid(gaussian) == pytest.approx((0.3, 3, 30))
+    assert config.thetas_of(gaussian) == (0.1, 1, 10)
+    assert (config.thetas_of(baseline), config.grid(baseline), config.runs_of(baseline)) == (
+        None,
+        (math.inf,),
+        1,
+    )
+    of_epsilon = load(tmp_path, GOOD)
+    assert (of_epsilon.axis, of_epsilon.thetas_of(of_epsilon.algorithms[0])) == ("epsilon", None)
+    assert of_epsilon.thetas_of(gaussian) == pytest.approx((0.1 / 3, 1 / 3, 10 / 3))
+
+
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+def test_theta_that_stand_for_no_grid_of_epsilon_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, epsilon: float
+) -> None:
+    monkeypatch.setattr(PrivateGlobalEffects, "epsilon_of", lambda self, theta: epsilon)
+    message = r"x\.yaml:2:9: thetas: PGE needs ascending ε from 1e-06 up, but these θ give"
+    with pytest.raises(DpmfError, match=message):
+        load(tmp_path, THETAS)
+
+
+def test_delta_is_inherited_where_an_entry_has_one() -> None:
+    known = {"g": Gaussian, "pge": PrivateGlobalEffects}
+    inherited = [
+        with_inherited(entry, {"delta": 1e-7}, known).get("delta")
+        for entry in ({"algorithm": "g"}, {"algorithm": "g", "delta": 1e-8}, {"algorithm": "pge"})
+    ]
+    assert inherited == [1e-7, 1e-8, None]
+
+
+def test_a_swept_part_of_a_budget_leaves_the_others_their_proportions(tmp_path: Path) -> None:
+    *_, low, high = load(tmp_path, GOOD + "    sweep: {budget.factorization: [0.4, 0.9]}\n").algorithms
+    for entry, value in ((low, 0.4), (high, 0.9)):
+        assert isinstance(entry, PrivateFactorization)
+        fractions = entry.budget.fractions
+        assert fractions["factorization"] == value
+        assert math.fsum(fractions.values()) == pytest.approx(1, abs=1e-12)
+        assert fractions["item_averages"] / fractions["global_averages"] == pytest.approx(0.14 / 0.02)
+
+
+def test_added_epsilons_belong_to_one_entry_and_not_to_the_config(tmp_path: Path) -> None:
+    config = load(tmp_path, GOOD)
+    more = config.with_added({"PGE": (0.3, 0.5)}).with_added({"PGE": (0.4,)})
+    pge, isgd = more.algorithms
+    assert more.grid(pge) == (0.1, 0.3, 0.4, 0.5, 1, 10)
+    assert more.grid(isgd) == config.grid(pge) == (0.1, 1, 10)
+    assert more.hash == config.hash
+
+
+def test_added_epsilons_of_a_grid_of_theta_have_their_theta(tmp_path: Path) -> None:
+    entries = "algorithms: [{algorithm: mm_knn, neighbours: user, mode: published}]\n"
+    config = load(tmp_path, "dataset: ml-100k\nthetas: [0.1, 1, 10]\n" + entries)
+    (entry,) = config.algorithms
+    low, high = config.grid(entry)[:2]
+    more = config.with_added({entry.name: ((low + high) / 2,)})
+    thetas = more.thetas_of(entry)
+    assert thetas is not None
+    assert list(thetas) == sorted(thetas)
+    assert more.grid(entry)[1] == (low + high) / 2 == pytest.approx(entry.epsilon_of(thetas[1]))

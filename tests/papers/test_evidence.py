@@ -1,0 +1,94 @@
+"""Results as rules read them: by label or algorithm, and only if they are complete."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpmf_cli.evaluation.crossings import find_crossings
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.papers.evidence import Evidence, MissingEvidence
+from dpmf_cli.papers.rules import scope
+
+GRID = np.array([1.0, 2.0, 4.0])
+
+
+def curve(algorithm: str, label: str, *rmse: float, **more: object) -> Measured:
+    grid, values = GRID[: len(rmse)], np.array(rmse)[None, None]
+    made = Measured(algorithm, label, grid, values, grid, grid, "bounded", "published")
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def evidence(*curves: Measured, name: str = "made") -> Evidence:
+    infinite = np.array([np.inf])
+    levels = [
+        Measured(key, key.upper(), infinite, np.full((1, 1, 1), rmse), infinite, infinite)
+        for key, rmse in (("ia", 1.0), ("ge", 0.9))
+    ]
+    made = Experiment(name, "ml-1m", "Made", 1, 10, 1, 1, curves, tuple(levels))
+    return Evidence({"ml-1m": {name: (made, find_crossings(made, replicates=2))}}, "ml-1m")
+
+
+LOST = curve("isgd", "lost", math.nan, 1, 1, missing=1)
+FIRST, SECOND = curve("isgd", "a", 1.2, 0.95, 0.8), curve("isgd", "b", 0.95, 0.85, 0.95)
+HERE = evidence(LOST, FIRST, SECOND)
+
+
+def test_a_curve_is_the_first_complete_one_of_its_label_or_algorithm() -> None:
+    assert [HERE.curve("made", each).label for each in ("isgd", "b")] == ["a", "b"]
+    assert evidence(SECOND, FIRST).curve("made", "isgd").label == "b"
+    for label in ("lost", "psgd"):
+        with pytest.raises(MissingEvidence):
+            HERE.curve("made", label)
+    with pytest.raises(MissingEvidence):
+        HERE.on("ml-100k").curve("made", "isgd")
+
+
+def test_the_best_is_that_of_all_curves_at_each_epsilon() -> None:
+    epsilons, best = evidence(FIRST, SECOND).best("made", "isgd")
+    assert (epsilons.tolist(), best.tolist()) == (GRID.tolist(), [0.95, 0.85, 0.8])
+    for lacking in (HERE, evidence()):
+        with pytest.raises(MissingEvidence):
+            lacking.best("made", "isgd")
+
+
+def test_a_crossing_is_an_epsilon_or_says_where_it_is_not() -> None:
+    both = evidence(FIRST, SECOND)
+    assert 1 < both.crossing("made", "isgd", "IA") < 2 < both.crossing("made", "isgd", "GE") < 4
+    assert HERE.crossing("made", "b", "IA") == 0
+    assert evidence(curve("isgd", "a", 1.2, 1.1, 0.95)).crossing("made", "isgd", "GE") == math.inf
+    assert (HERE.baseline("made", "ge"), HERE.baseline("made", "IA")) == (0.9, 1)
+    for label, baseline in (("lost", "IA"), ("isgd", "ALS")):
+        with pytest.raises(MissingEvidence):
+            HERE.crossing("made", label, baseline)
+
+
+def test_a_line_has_its_points_in_the_order_of_what_is_swept() -> None:
+    points = [curve("isgd", f"{at}", at, 1, line="ISGD, d", swept=("factors", at)) for at in (3.0, 1.0, 2.0)]
+    line = evidence(*points).line("made", "ISGD, d")
+    assert [(value, point.label) for value, point in line] == [(1.0, "1.0"), (2.0, "2.0"), (3.0, "3.0")]
+    for lacking in (points[:1], [*points[:2], replace(points[2], missing=1)]):
+        with pytest.raises(MissingEvidence):
+            evidence(*lacking).line("made", "ISGD, d")
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [("ml-1m", "fig_ml1m"), ("jester-1", "fig_jester"), ("netflix-sample", "fig_netflix_sample")],
+)
+def test_configs_are_named_by_their_data(data: str, name: str) -> None:
+    assert HERE.on(data).named("fig_{}") == name
+
+
+def test_of_several_configs_the_first_that_was_run_counts() -> None:
+    for name in ("explore_neera_ml1m", "neera_fig4_ml1m"):
+        assert scope("neera2020", evidence(name=name)).value("fig4") == name
+    with pytest.raises(MissingEvidence):
+        scope("neera2020", evidence()).value("fig4")
+
+
+def test_a_crossing_in_theta_lies_where_that_in_epsilon_does() -> None:
+    of_theta = evidence(replace(FIRST, thetas=GRID / 10))
+    found = scope("mcsherry2009", of_theta).value("theta('made', 'isgd', 'IA')")
+    assert found == pytest.approx(of_theta.crossing("made", "isgd", "IA") / 10)

@@ -1,0 +1,49 @@
+"""Made-up experiments of several guarantees, for the tests of rankings and of their figures."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.privacy.protection import Protection
+
+Make = Callable[..., Experiment]
+KINDS = (
+    Protection.USER,
+    Protection.VALUE,
+    Protection.VALUE,
+    Protection.LOCAL,
+    Protection.VALUE,
+    Protection.VALUE,
+)
+
+
+def mixed(made: Make, **changes: Any) -> Experiment:
+    """Curves of three kinds, one of which protects from other users only. pge, psgd, pknn and dpals have
+    provable ε."""
+    experiment = made(6)
+    curves = [
+        replace(curve, protects=kind, source="Friedman 2016")
+        for curve, kind in zip(experiment.curves, KINDS, strict=True)
+    ]
+    curves[2] = replace(curves[2], provable=curves[2].epsilons, label="psgd, bounded, published")
+    curves[4] = replace(curves[4], provable=2 * curves[4].epsilons, delta=1e-6, mode="corrected")
+    curves[5] = replace(curves[5], provable=curves[5].epsilons, joint=True)
+    return replace(experiment, curves=tuple(curves), **changes)
+
+
+def provable(made: Make, **options: int) -> Experiment:
+    """pge and isgd are pure; psgd is better at large ε, joint and with a δ; pals has only a claimed ε."""
+    experiment = made(4, **options)
+    curves = [
+        replace(
+            each, protects=Protection.VALUE, source="Friedman 2016", mode="corrected", provable=each.epsilons
+        )
+        for each in experiment.curves
+    ]
+    psgd = curves[2]
+    curves[2] = replace(psgd, rmse=psgd.rmse - 0.1, joint=True, delta=1e-6, label="psgd, bounded, corrected")
+    curves[3] = replace(curves[3], provable=np.full(16, np.inf))
+    return replace(experiment, curves=tuple(curves))
