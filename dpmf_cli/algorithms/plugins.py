@@ -98,16 +98,6 @@ def plugin_names(data: Any) -> list[str]:
     return [name for name in listed if isinstance(name, str) and re.fullmatch(NAME, name)]
 
 
-def by_name(algorithms: Iterable[type[Algorithm]], *, private: bool) -> dict[str, type[Any]]:
-    """The private algorithms, or those without privacy, by the name that configs use."""
-    return {each.key(): each for each in algorithms if each.private == private}
-
-
-def sources(algorithms: Iterable[type[Algorithm]]) -> dict[str, dict[str, str]]:
-    """Where the code of plugins comes from, by name."""
-    return {each.key(): each.plugin for each in algorithms if each.plugin}
-
-
 @cache
 def _installed(name: str) -> type[Algorithm]:
     """The algorithm of an entry point."""
@@ -116,11 +106,11 @@ def _installed(name: str) -> type[Algorithm]:
         owners = ", ".join(sorted(point.dist.name for point in points if point.dist))
         raise DpmfError(f'"{name}" is a plugin of several packages ({owners}); uninstall all but one')
     (point,) = points
+    where = f'the plugin "{name}" ({point.value})'
     try:
         algorithm = point.load()
     except Exception as error:
-        raise DpmfError(f'the plugin "{name}" ({point.value}) cannot be loaded: {_reason(error)}') from None
-    where = f'the plugin "{name}" ({point.value})'
+        raise DpmfError(f"{where} cannot be loaded: {_reason(error)}") from None
     if not (isinstance(algorithm, type) and issubclass(algorithm, Algorithm)):
         raise DpmfError(f"{where} is not a subclass of Algorithm or PrivateAlgorithm")
     _refuse_unfit(algorithm, where)

@@ -16,10 +16,10 @@ from dpmf_cli.testing.contract import (  # noqa: E402  the assertions must be re
     AlgorithmContract,
     PrivateAlgorithmContract,
     fit,
+    make_ratings,
     predict_all,
     variants_of,
 )
-from dpmf_cli.testing.made_ratings import make_ratings  # noqa: E402
 
 __all__ = [
     "LARGE",

@@ -13,29 +13,20 @@ from tests.algorithms.fitted import entry
 from tests.algorithms.test_contract import small
 
 BOUNDED, UNBOUNDED, USER, LOCAL = Neighbours.BOUNDED, Neighbours.UNBOUNDED, Neighbours.USER, Neighbours.LOCAL
+WIDE = (1e-6, 1e6)
 ENDS: dict[tuple[str, Neighbours], dict[str, tuple[float, float]]] = {
-    ("dp_pmf", UNBOUNDED): {"residual_clamp": (1e-6, 1e6), "item_norm": (1e-6, 1e6)},
-    ("dpps_mf", USER): {
-        "user_ridge": (0.01, 1e6),
-        "clip": (1e-6, 1e6),
-        "spread": (1e-6, 1e6),
-        "item_ridge": (0, 50),
-    },
-    ("dpps_pnbm", USER): {"clip": (1e-6, 1e6)},
-    ("dpsgd_pnbm", UNBOUNDED): {"clip": (1e-6, 1e6), "regularization": (0, 2.5)},
-    ("local_mf", LOCAL): {"regularization": (1e-6, 1e6)},
+    ("dp_pmf", UNBOUNDED): {"residual_clamp": WIDE, "item_norm": WIDE},
+    ("dpps_mf", USER): {"user_ridge": (0.01, 1e6), "clip": WIDE, "spread": WIDE, "item_ridge": (0, 50)},
+    ("dpps_pnbm", USER): {"clip": WIDE},
+    ("dpsgd_pnbm", UNBOUNDED): {"clip": WIDE, "regularization": (0, 2.5)},
+    ("local_mf", LOCAL): {"regularization": WIDE},
     ("pals", BOUNDED): {"user_norm": (1e-6, 100), "item_norm": (1e-6, 100)},
     ("pals", UNBOUNDED): {"user_norm": (1e-6, 100), "item_norm": (1e-6, 100)},
     ("pals_objective", BOUNDED): {"user_norm": (1e-6, 100), "item_norm": (1e-6, 100)},
-    ("pbgd", UNBOUNDED): {"clip": (1e-6, 1e6), "regularization": (0, 1e6)},
-    ("pg_mf", LOCAL): {
-        "regularization": (1e-6, 1e6),
-        "learning_rate": (1e-6, 1e6),
-        "gradient_bound": (1e-6, 1e6),
-        "item_norm": (1e-6, 1e6),
-        "average": (1e-6, 0.999),
-    },
-    ("psgd", BOUNDED): {"error_bound": (1e-6, 1e6), "regularization": (0, 1e6)},
+    ("pbgd", UNBOUNDED): {"clip": WIDE, "regularization": (0, 1e6)},
+    ("pg_mf", LOCAL): {"average": (1e-6, 0.999)}
+    | dict.fromkeys(("regularization", "learning_rate", "gradient_bound", "item_norm"), WIDE),
+    ("psgd", BOUNDED): {"error_bound": WIDE, "regularization": (0, 1e6)},
 }
 """By algorithm and neighbours: each parameter at its limits, one parameter at a time."""
 

@@ -10,8 +10,7 @@ import dp_accounting
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.field import chien2021
-from dpmf_cli.algorithms.shared import neighbourhood
+from dpmf_cli.algorithms.shared import neighbourhood, theta
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
 from dpmf_cli.audit.entries import registered
@@ -408,7 +407,7 @@ BROKEN = {
         (
             (mechanisms, "SampledSteps", lambda noise, rate, times: SampledSteps(noise, rate, times // 2)),
             (
-                chien2021, "noise_multipliers",
+                theta, "noise_multipliers",
                 lambda *of, steps, **more: noise_multipliers(*of, steps=steps // 2, **more),
             ),
         ),

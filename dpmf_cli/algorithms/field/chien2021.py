@@ -14,7 +14,7 @@ from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, fetched, gram_entries
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors
 from dpmf_cli.algorithms.shared.item_alternation import EQUATION_ENTRY, ITEM_ENTRY, Begun, ItemAlternation
-from dpmf_cli.algorithms.shared.theta import rates_under
+from dpmf_cli.algorithms.shared.theta import certified_gradients, rates_under
 from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
@@ -31,10 +31,8 @@ from dpmf_cli.kernels.normal_equations import (
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.mechanisms import subsampled_gaussian
 from dpmf_cli.privacy.neighbours import Mode
-from dpmf_cli.privacy.sensitivity import Sensitivity, clipped_contributions
-from dpmf_cli.privacy.subsampling import noise_multipliers
+from dpmf_cli.privacy.sensitivity import Sensitivity
 
 EIGEN_ENTRY = 4e-9
 """Seconds per item and ε, times d³, for the eigenvectors of its Gram matrix."""
@@ -211,17 +209,9 @@ class PrivateAlternatingMinimization(ItemAlternation):
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
         begun = self.begin(train, epsilons, streams, curator)
-        multiplier = self.noise_multipliers(epsilons)
-        gradients = subsampled_gaussian(
-            "gradients",
-            (train.n_items, self.factors),
-            repetitions=self.iterations * self.steps,
-            rate=self.sampling_rate,
-            sensitivity=clipped_contributions(self.clip, 2, self.neighbours),
-            contribution=self.clip,
-            multiplier=multiplier,
-            curator=curator,
-        )
+        shape, steps = (train.n_items, self.factors), self.iterations * self.steps
+        beside = math.hypot(self.budget.centre, self.budget.counts)
+        gradients, multiplier = certified_gradients(self, shape, self.clip, steps, beside, epsilons, curator)
         rng, rates = streams.generator("samples of users"), self.rates(multiplier, train.n_users)
         for _ in range(self.iterations):
             self.step_users(begun)
@@ -234,18 +224,6 @@ class PrivateAlternatingMinimization(ItemAlternation):
                 noisy = next(gradients).added_to(right_sides(begun.model, parts, slice(None)))
                 descend_items(begun.model, noisy / self.sampling_rate, rates, self.item_ridge)
         return self.end(begun, train)
-
-    def noise_multipliers(self, epsilons: Epsilons) -> Epsilons:
-        """(E,) σ/C of the gradients, beside the mean and the counts, which take their fractions of θ."""
-        beside = math.hypot(self.budget.centre, self.budget.counts)
-        return noise_multipliers(
-            epsilons,
-            self.delta,
-            rate=self.sampling_rate,
-            steps=self.iterations * self.steps,
-            neighbours=self.neighbours,
-            beside=np.array([beside * self.theta_of(float(epsilon)) for epsilon in epsilons]),
-        )
 
     def rates(self, multiplier: Epsilons, n_users: int) -> Epsilons:
         """(E,) η, lowered for more users than `FEW`, whose gradients add up, and for noise that would add up."""

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Paper, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, factors_cost, noise_on_rows, sgd_fetches
-from dpmf_cli.algorithms.shared.private_factorization import Side, TwoSidedFactorization, in_order
+from dpmf_cli.algorithms.shared.private_factorization import RowMoves, Side, TwoSidedFactorization, in_order
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
@@ -17,7 +17,7 @@ from dpmf_cli.kernels.sgd import Sgd, descend_clamped_errors, descend_noisy_erro
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.mechanisms import repeated_k_norm, repeated_laplace
+from dpmf_cli.privacy.mechanisms import repeated_laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
 
@@ -122,17 +122,11 @@ class PrivateSGD(TwoSidedFactorization):
         """K-norm noise for the vectors of one side after each pass: algorithm 5, lines 1-2 and 10-16."""
         own, other = self.norms(side)
         reach, why = self.bound(train.scale) + own * other, "a rating changes all later updates of a pass"
-        return repeated_k_norm(
-            f"{side} factors",
-            (train.n_users if side == "user" else train.n_items, self.factors),
-            repetitions=self.epochs,
-            sensitivity=sensitivity.no_bound_known(2, Neighbours.UNBOUNDED, why),
-            calibrated_to=sensitivity.sgd_pass_unbounded(
-                self.learning_rate, self.regularization, reach, own, other
-            ),
-            epsilon=self.for_side(side, epsilons),
-            curator=curator,
+        moves = RowMoves(
+            sensitivity.no_bound_known(2, Neighbours.UNBOUNDED, why),
+            sensitivity.sgd_pass_unbounded(self.learning_rate, self.regularization, reach, own, other),
         )
+        return self.side_noises(side, train, self.epochs, moves, epsilons, curator)
 
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, run=algorithm_4) | {
         (Neighbours.UNBOUNDED, Mode.PUBLISHED): algorithm_5

@@ -89,13 +89,9 @@ class Devices:
         """Reports one coordinate of the gradient of each reported rating, in units of G. It is the same coordinate
         for each ε."""
         rows, weights = self.reported()
-        coordinates = self.drawn_coordinates(len(weights))
+        coordinates = self.coordinates.integers(self.factors, size=len(weights)).astype(np.uint8)
         gradients = self.gradients(model, rows, coordinates)
         return channel.send(gradients, self.ratings.items[rows], coordinates, weights)
-
-    def drawn_coordinates(self, reports: int) -> NDArray[np.uint8]:
-        """(reports,) coordinates, drawn uniformly."""
-        return self.coordinates.integers(self.factors, size=reports).astype(np.uint8)
 
     def gradients(
         self, model: FactorModel, rows: slice | NDArray[np.int64], coordinates: NDArray[np.uint8]
@@ -135,9 +131,7 @@ class DevicesOfWholeUsers(Devices):
     def mean_moves(self) -> Sensitivity:
         return local.report_of_a_user()
 
-    @property
-    def moves(self) -> Sensitivity:
-        return local.report_of_a_user()
+    moves = mean_moves
 
     @property
     def raters(self) -> NDArray[np.int64]:
@@ -156,7 +150,7 @@ class DevicesOfWholeUsers(Devices):
         """
         ratings, users = self.ratings, self.ratings.n_users
         items = self.coordinates.integers(ratings.n_items, size=users).astype(np.int32)
-        coordinates = self.drawn_coordinates(users)
+        coordinates = self.coordinates.integers(self.factors, size=users).astype(np.uint8)
         wanted = np.arange(users) * ratings.n_items + items
         rows = np.searchsorted(self.pairs[:-1], wanted)
         rated = self.pairs[rows] == wanted

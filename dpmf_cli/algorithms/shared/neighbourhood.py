@@ -17,7 +17,7 @@ from dpmf_cli.algorithms.shared.base import SAMPLED, ByMode, Choices
 from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.effects import EffectsParameters, Part
-from dpmf_cli.algorithms.shared.theta import Measurer, NoiseKind
+from dpmf_cli.algorithms.shared.theta import Measurer, NoiseKind, certified_gradients
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import later
@@ -26,11 +26,11 @@ from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, 
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.mechanisms import subsampled_gaussian, subsampled_laplace
+from dpmf_cli.privacy.mechanisms import subsampled_laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import clipped_contributions
-from dpmf_cli.privacy.subsampling import before_sampling, noise_multipliers
+from dpmf_cli.privacy.subsampling import before_sampling
 
 BLOCK = 512
 """The number of items whose similarities to all others are held at a time."""
@@ -263,7 +263,6 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
         Laplace: every step claims an equal part of ε. Gaussian: an accountant certifies all steps together, composed
         with the averages.
         """
-        moves = clipped_contributions(self._contribution, self.noise.norm, self.neighbours)
         if self.noise is NoiseKind.LAPLACE:
             each = self.budget.similarities * epsilons / self.iterations
             return (
@@ -271,7 +270,7 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
                     f"gradient {t}",
                     (size,),
                     rate=self.sampling_rate,
-                    sensitivity=moves,
+                    sensitivity=clipped_contributions(self._contribution, 1, self.neighbours),
                     epsilon=before_sampling(each, self.sampling_rate),
                     claimed=each,
                     curator=curator,
@@ -279,22 +278,6 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
                 )
                 for t in range(1, self.iterations + 1)
             )
-        theta = np.array([self.theta_of(float(epsilon)) for epsilon in epsilons])
-        multiplier = noise_multipliers(
-            epsilons,
-            self.delta,
-            rate=self.sampling_rate,
-            steps=self.iterations,
-            neighbours=self.neighbours,
-            beside=theta * np.hypot(self.budget.global_averages, self.budget.item_averages),
-        )
-        return subsampled_gaussian(
-            "gradients",
-            (size,),
-            repetitions=self.iterations,
-            rate=self.sampling_rate,
-            sensitivity=moves,
-            contribution=self._contribution,
-            multiplier=multiplier,
-            curator=curator,
-        )
+        beside = np.hypot(self.budget.global_averages, self.budget.item_averages)
+        contribution, steps = self._contribution, self.iterations
+        return certified_gradients(self, (size,), contribution, steps, beside, epsilons, curator)[0]

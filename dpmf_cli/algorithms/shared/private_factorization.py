@@ -96,6 +96,13 @@ class NormBoundedFactorization(PrivateFactorization):
         return model
 
 
+class RowMoves(NamedTuple):
+    """The true sensitivity of numbers, and the sensitivity to which a paper scales their noise, if that differs."""
+
+    true: Sensitivity
+    calibrated_to: Sensitivity | None = None
+
+
 class TwoSidedFactorization(NormBoundedFactorization):
     """A factorisation whose user rows and item rows get noise separately. The paper gives each half of ε, and names
     other splits (section 5.2)."""
@@ -112,6 +119,20 @@ class TwoSidedFactorization(NormBoundedFactorization):
         """(E,) the ε that one side's rows spend."""
         return (self.user_share if side == "user" else 1 - self.user_share) * self.for_factors(epsilons)
 
+    def side_noises(
+        self, side: Side, train: Ratings, times: int, moves: RowMoves, epsilons: Epsilons, curator: Curator
+    ) -> Iterator[Release]:
+        """K-norm noise for the rows of one side, so many times, each with an equal part of the side's ε."""
+        return repeated_k_norm(
+            f"{side} factors",
+            (train.n_users if side == "user" else train.n_items, self.factors),
+            repetitions=times,
+            sensitivity=moves.true,
+            calibrated_to=moves.calibrated_to,
+            epsilon=self.for_side(side, epsilons),
+            curator=curator,
+        )
+
 
 def in_order(train: Ratings, kind: Literal["user_major", "shuffled"], streams: Streams) -> Visits:
     """The training ratings in the order in which SGD visits them. The order is drawn once."""
@@ -123,13 +144,6 @@ def in_order(train: Ratings, kind: Literal["user_major", "shuffled"], streams: S
     for ratings, places in shuffled_blocks(train, rng):
         items[ratings], values[ratings] = train.items[ratings][places], train.values[ratings][places]
     return Visits(train.users, items, values)
-
-
-class RowMoves(NamedTuple):
-    """The true sensitivity of numbers, and the sensitivity to which a paper scales their noise, if that differs."""
-
-    true: Sensitivity
-    calibrated_to: Sensitivity | None = None
 
 
 class PrivateLeastSquares(TwoSidedFactorization):
@@ -155,15 +169,8 @@ class PrivateLeastSquares(TwoSidedFactorization):
 
     def noises(self, side: Side, train: Ratings, epsilons: Epsilons, curator: Curator) -> Iterator[Release]:
         """Noise for the rows of one side, k times, each time with 1/k of the side's ε."""
-        moves = self.moves(side, train.scale)
-        return repeated_k_norm(
-            f"{side} factors",
-            (train.n_users if side == "user" else train.n_items, self.factors),
-            repetitions=self.iterations,
-            sensitivity=moves.true,
-            calibrated_to=moves.calibrated_to,
-            epsilon=self.for_side(side, epsilons),
-            curator=curator,
+        return self.side_noises(
+            side, train, self.iterations, self.moves(side, train.scale), epsilons, curator
         )
 
     def cost(self, shape: Shape, grid: int) -> Cost:

@@ -138,9 +138,9 @@ class GradientDescentPMF(StrictModel):
 
 def sampled_model(train: Ratings, kept: Kept, model: FactorModel) -> KnownModel:
     """Predicts u·v, or the average of a model's sample for users and items without ratings in that sample."""
-    users, items, averages = [], [], []
-    for rows in kept.T:
-        users.append(np.bincount(train.users[rows], minlength=train.n_users) > 0)
-        items.append(np.bincount(train.items[rows], minlength=train.n_items) > 0)
-        averages.append(average_of(train.values[rows], train.scale.middle))
-    return KnownModel(model, np.stack(users, 1), np.stack(items, 1), np.array(averages, np.float32))
+    users, items = (
+        np.stack([np.bincount(of[rows], minlength=n) > 0 for rows in kept.T], 1)
+        for of, n in ((train.users, train.n_users), (train.items, train.n_items))
+    )
+    averages = [average_of(train.values[rows], train.scale.middle) for rows in kept.T]
+    return KnownModel(model, users, items, np.array(averages, np.float32))

@@ -7,10 +7,11 @@ the L2 sensitivity. A measurement of n things (a sum and its count) gives each a
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +19,11 @@ from numpy.typing import NDArray
 from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.mechanisms import gaussian, laplace
+from dpmf_cli.privacy.mechanisms import gaussian, laplace, subsampled_gaussian
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.privacy.sensitivity import Sensitivity, clipped_contributions
+from dpmf_cli.privacy.subsampling import noise_multipliers
 
 
 class NoiseKind(StrEnum):
@@ -155,3 +157,38 @@ def rates_under(noise: NDArray[np.float64], learning_rate: float, spread: float)
     noise  (E,) the standard deviation of the noise of all steps at η = 1
     """
     return learning_rate * spread / np.maximum(spread, learning_rate * noise)
+
+
+def certified_gradients(
+    entry: Any,
+    shape: tuple[int, ...],
+    clip: float,
+    steps: int,
+    beside: float,
+    epsilons: Epsilons,
+    curator: Curator,
+) -> tuple[Iterator[Release], Epsilons]:
+    """The Gaussian noise of so many sums of gradients clipped to `clip`, and (E,) its deviation in units of that.
+
+    An accountant certifies all steps together, composed with measurements that take the part `beside` of θ. `entry`
+    has the rate of the samples, the neighbours, δ and θ.
+    """
+    multiplier = noise_multipliers(
+        epsilons,
+        entry.delta,
+        rate=entry.sampling_rate,
+        steps=steps,
+        neighbours=entry.neighbours,
+        beside=beside * np.array([entry.theta_of(float(epsilon)) for epsilon in epsilons]),
+    )
+    gradients = subsampled_gaussian(
+        "gradients",
+        shape,
+        repetitions=steps,
+        rate=entry.sampling_rate,
+        sensitivity=clipped_contributions(clip, 2, entry.neighbours),
+        contribution=clip,
+        multiplier=multiplier,
+        curator=curator,
+    )
+    return gradients, multiplier

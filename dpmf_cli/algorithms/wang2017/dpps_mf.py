@@ -23,7 +23,7 @@ from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, CLIPPED_VISIT, LINE, Co
 from dpmf_cli.algorithms.shared.effects import EffectsParameters, Part
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, initial_factors
 from dpmf_cli.algorithms.shared.model import Arrays
-from dpmf_cli.algorithms.shared.theta import NoiseKind, rates_under
+from dpmf_cli.algorithms.shared.theta import NoiseKind, certified_gradients, rates_under
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
@@ -33,11 +33,8 @@ from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, step_noisy, sum_gradients, visits_of_all
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.mechanisms import subsampled_gaussian
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_sampling
-from dpmf_cli.privacy.sensitivity import clipped_contributions
-from dpmf_cli.privacy.subsampling import noise_multipliers
 
 
 class GradientsBudget(Fractions):
@@ -174,16 +171,10 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
         to more than `spread` in a coordinate of Q. Predictions use the target user's own ratings (‡).
         """
         effects = self.own_means(train, self.released_averages(train, self.measurer(epsilons, curator)))
-        multiplier = self.noise_multipliers(epsilons)
-        steps = subsampled_gaussian(
-            "gradients",
-            (train.n_items, self.factors),
-            repetitions=self.iterations,
-            rate=self.sampling_rate,
-            sensitivity=clipped_contributions(self.clip, 2, self.neighbours),
-            contribution=self.clip,
-            multiplier=multiplier,
-            curator=curator,
+        shape, fractions = (train.n_items, self.factors), self.budget.fractions
+        beside = math.hypot(fractions[Part.OVERALL], fractions[Part.ITEMS])
+        steps, multiplier = certified_gradients(
+            self, shape, self.clip, self.iterations, beside, epsilons, curator
         )
         rates, gamma = self.rates(multiplier), self.sampling_rate
         ratings_by_user, chosen = by_user(train), streams.generator("samples of users")
@@ -204,18 +195,6 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
         model = items.with_users(Effects.restored(beside, self, own).users)
         solve_rows(model, by_user(own), self.of_a_user)
         return model
-
-    def noise_multipliers(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(E,) σ/C of the gradients, beside the averages, which take their fractions of θ."""
-        averages = math.hypot(*(self.budget.fractions[part] for part in (Part.OVERALL, Part.ITEMS)))
-        return noise_multipliers(
-            epsilons,
-            self.delta,
-            rate=self.sampling_rate,
-            steps=self.iterations,
-            neighbours=self.neighbours,
-            beside=np.array([averages * self.theta_of(float(epsilon)) for epsilon in epsilons]),
-        )
 
     def rates(self, multiplier: NDArray[np.float64]) -> NDArray[np.float64]:
         """(E,) η, or less where the noise of all steps, √K·η·C·σ/γ, asks for it."""

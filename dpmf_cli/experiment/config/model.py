@@ -10,7 +10,6 @@ from typing import Any, Self
 from pydantic import create_model, model_validator
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.plugins import by_name, sources
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.effects import ON_OWN_RATINGS
@@ -176,8 +175,8 @@ class ExperimentConfig(ExperimentKeys):
         """Returns the model of a config whose entries may name these plugins, too."""
         if not plugins:
             return cls
-        baselines = {**BASELINES, **by_name(plugins, private=False)}
-        private = {**PRIVATE, **by_name(plugins, private=True)}
+        baselines = {**BASELINES, **{each.key(): each for each in plugins if not each.private}}
+        private = {**PRIVATE, **{each.key(): each for each in plugins if each.private}}
         entries: dict[str, Any] = {
             "baselines": (GenericAlias(list, (entry_of(baselines),)), cls.model_fields["baselines"]),
             "algorithms": (GenericAlias(list, (entry_of(private),)), cls.model_fields["algorithms"]),
@@ -215,7 +214,7 @@ class ExperimentConfig(ExperimentKeys):
     @property
     def plugin_sources(self) -> dict[str, dict[str, str]]:
         """Where the code of each plugin comes from, by the plugin's name."""
-        return sources({type(entry): None for entry in self.entries})
+        return {entry.key(): entry.plugin for entry in self.entries if entry.plugin}
 
     @property
     def hash(self) -> str:
