@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dpmf_cli.algorithms.baselines import clean_averages, clean_factorizations, clean_neighbourhoods
+from dpmf_cli.algorithms.baselines import clean_averages, clean_factorizations
 from dpmf_cli.algorithms.beyond import (
     comparisons,
     learned_features,
@@ -32,10 +32,10 @@ BASELINES: dict[str, type[Algorithm]] = _by_key(
     clean_factorizations.ProbabilisticMF,
     clean_factorizations.Sampled,
     clean_factorizations.SGDFactorization,
-    clean_neighbourhoods.PearsonKNN,
-    clean_neighbourhoods.CosineKNN,
-    clean_neighbourhoods.ConstantNeighbourhood,
-    clean_neighbourhoods.ProbabilisticNeighbourhood,
+    clean_averages.PearsonKNN,
+    clean_averages.CosineKNN,
+    clean_averages.ConstantNeighbourhood,
+    clean_averages.ProbabilisticNeighbourhood,
     clean_averages.Popularity,
 )
 

@@ -105,7 +105,6 @@ class PrivateBatchGradientDescent(NormBoundedFactorization):
         return model
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        averages, passes = effects_cost(shape, grid), self.epochs * len(groups(grid))
-        visits = shape.ratings * passes * self.factors * 8e-9
+        visits = shape.ratings * self.epochs * len(groups(grid)) * self.factors * 8e-9
         factors = 2 * shape.rows * (self.factors + 1) * LINE * len(groups(grid))
-        return Cost(averages.seconds + visits, averages.bytes + factors)
+        return effects_cost(shape, grid) + Cost(visits, factors)

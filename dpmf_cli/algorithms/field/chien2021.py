@@ -23,7 +23,6 @@ from dpmf_cli.kernels.factors import set_items
 from dpmf_cli.kernels.normal_equations import (
     HELD,
     Residuals,
-    UserParts,
     isometric,
     item_equations,
     whole,
@@ -216,8 +215,12 @@ class PrivateAlternatingMinimization(ItemAlternation):
         for _ in range(self.iterations):
             self.step_users(begun)
             for _ in range(self.steps):
-                sample = self.of_some(begun.parts, rng)
-                _, sides = item_equations(begun.model, sample, slice(None), with_gram=False)
+                parts = begun.parts
+                if self.sampling_rate < 1:
+                    chosen = rng.random((train.n_users, 1)) < self.sampling_rate
+                    weights = replace(parts.weights, users=parts.weights.users * chosen)
+                    parts = replace(parts, weights=weights)
+                _, sides = item_equations(begun.model, parts, slice(None), with_gram=False)
                 noisy = next(gradients).added_to(sides)
                 descend_items(begun.model, noisy / self.sampling_rate, rates, self.item_ridge)
         return self.end(begun, train)
@@ -226,13 +229,6 @@ class PrivateAlternatingMinimization(ItemAlternation):
         """(E,) η, lowered for more users than `FEW`, whose gradients add up, and for noise that would add up."""
         noise = math.sqrt(self.iterations * self.steps) * self.clip * multiplier / self.sampling_rate
         return rates_under(noise, self.learning_rate * min(1.0, FEW / n_users), self.spread)
-
-    def of_some(self, parts: UserParts, rng: np.random.Generator) -> UserParts:
-        """Returns the parts of a random sample of the users."""
-        if self.sampling_rate == 1:
-            return parts
-        chosen = rng.random((parts.train.n_users, 1)) < self.sampling_rate
-        return replace(parts, weights=replace(parts.weights, users=parts.weights.users * chosen))
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         steps, parts, d = self.iterations * self.steps, padded_grid(grid) / 16, self.factors

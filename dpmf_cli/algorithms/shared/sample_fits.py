@@ -133,17 +133,14 @@ class PersonalSampling(StrictModel):
         if self.per == "record":
             group, within = streams.of_ratings(purpose, train, 2)
         else:
-            count = train.n_users if self.per == "user" else train.n_items
-            group, within = streams.generator(purpose).random((2, count))
+            of_users = self.per == "user"
+            owners, count = (train.users, train.n_users) if of_users else (train.items, train.n_items)
+            group, within = streams.generator(purpose).random((2, count))[:, owners]
         (_, low, middle), (_, _, high) = self._levels()[:2]
-        drawn = np.where(
-            group < self.conservative,
-            low + within * (middle - low),
-            np.where(group < self.conservative + self.moderate, middle + within * (high - middle), high),
+        moderate = np.where(
+            group < self.conservative + self.moderate, middle + within * (high - middle), high
         )
-        if self.per == "record":
-            return np.asarray(drawn)
-        return np.asarray(drawn[train.users if self.per == "user" else train.items])
+        return np.where(group < self.conservative, low + within * (middle - low), moderate)
 
     def thresholds(self, records: NDArray[np.float64], ceilings: NDArray[np.float64]) -> NDArray[np.float64]:
         """(E,) t for records' ε (n,) that are capped at `ceilings` (E,).
