@@ -29,10 +29,6 @@ def test_halfway_in_rmse_is_the_geometric_mean_in_epsilon() -> None:
     assert (found.baseline, found.grid_low, found.grid_high) == ("IA", 0.1, 10.0)
 
 
-def test_a_third_of_the_way_down() -> None:
-    assert crossing([1, 8], [1, -2]).reproduced == pytest.approx(2.0)
-
-
 def test_touching_the_baseline_at_a_grid_point_crosses_there() -> None:
     assert crossing([0.1, 0.7, 3], [0.5, 0, -0.5]).reproduced == 0.7
     touched = crossing([0.1, 0.7, 3], [0.5, 0, 0.5])

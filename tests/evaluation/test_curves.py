@@ -24,6 +24,8 @@ def test_finished_folds_are_as_if_the_others_had_not_been_held_out() -> None:
     three = replace(whole, folds=3, curves=(curve(GRID, values[:3]),), baselines=(baseline(folds=3),))
     assert replace(found, partial="") == find_crossings(three)[0]
     assert [each.missing for each in made.of_folds([0, 3, 4]).measured()] == [2, 0]
+    aside = replace(made, aside=made.baselines).of_folds([0, 3]).aside
+    assert [len(each.rmse) for each in aside] == [2]
 
 
 def test_a_fold_without_its_twin_is_not_finished() -> None:

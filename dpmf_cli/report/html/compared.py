@@ -111,7 +111,7 @@ def why(agreement: Agreement, stated: str, source: str) -> str:
     if agreement not in (Agreement.NEAR, Agreement.DIFFERS):
         return ""
     reduced = "a reduced run" if whole_name(source) != source else ""
-    unknown = "no reason is known" if agreement is Agreement.DIFFERS and not reduced else ""
+    unknown = "no reason is known" if agreement is Agreement.DIFFERS else ""
     return "; ".join(filter(None, (reduced, stated))) or unknown
 
 

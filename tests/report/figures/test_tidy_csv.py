@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpmf_cli.evaluation.crossings import band
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.report.figures.charts import loss_of
 from dpmf_cli.report.figures.tidy_csv import curves_csv
@@ -33,11 +32,6 @@ def test_figures_are_exact_and_right(made: Make) -> None:
         assert float(row["sd_runs"]) == pytest.approx(np.sqrt(cells.var(axis=1, ddof=1).mean()))
         assert float(row["low"]) < float(row["rmse"]) < float(row["high"])
         assert (row["folds"], row["runs"]) == ("10", "5")
-
-
-def test_the_band_narrows_to_the_curve_where_folds_and_runs_agree(made: Make) -> None:
-    flat = replace(made(1).curves[0], rmse=np.ones((10, 5, 16)))
-    assert all((end == 1).all() for end in band(made(1), flat))
 
 
 def test_a_loss_is_paired_by_fold(made: Make) -> None:
