@@ -162,6 +162,8 @@ def test_ids_as_an_older_version_kept_them_are_made_anew(
     assert (
         kept.broken(source.with_name("another")) is not None
     )  # the ids of one source are not those of another
+    (damage,) = of_cache(cache, only=["x"]).off  # damaged ids cannot say whose they are
+    assert damage.path == str(source.with_name("another"))
     source.with_name("another").unlink()
     source.unlink()
     source.mkdir()
