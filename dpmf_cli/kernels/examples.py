@@ -128,7 +128,9 @@ def _argument(name: str, named: Mapping[str, Any], kind: Any, shapes: Shapes) ->
         return kind.instance_class(*(_argument(each, {**named, **own}, of, shapes) for each, of in parts))
     if kind is types.none:
         return None
-    if isinstance(kind, types.UniTuple) and isinstance(kind.dtype, types.Integer):
+    if kind == types.Tuple(()) or (
+        isinstance(kind, types.UniTuple) and isinstance(kind.dtype, types.Integer)
+    ):
         return (0,) * len(kind)
     if isinstance(kind, types.Array):
         return np.array(value, as_dtype(kind.dtype), order="C")

@@ -54,7 +54,7 @@ def step_towards(
     _step(Columns.of(own), step, divisors, keep, pull, clip, limit, *group.arguments)
 
 
-@compiled(example(step=2, singular=lambda s: np.arange(s.w) / 2, keep=0.75, pull=0.8))
+@compiled(example(step=lambda s: s.d - 1, singular=lambda s: np.arange(s.w) / 2, keep=0.75, pull=0.8))
 def _step(ratings, step, singular, keep, pull, clip, limit, P, Q, factors_of, width_of):
     _, items, values, starts = ratings
     d, w, wide = len(factors_of), len(width_of), doubles(width_of)
