@@ -88,7 +88,7 @@ def _highs(successes: Counted, trials: int, confidence: float) -> Floats:
     )
 
 
-class Counts(NamedTuple):
+class EventCounts(NamedTuple):
     """How often one event happened: `hits` of `trials` on the data set of the numerator, and on the other one.
 
     The event, its direction and the data set of the numerator must have been fixed before anybody looked at these
@@ -107,15 +107,15 @@ class Counts(NamedTuple):
         return np.array(low), np.array(high)
 
 
-def always_against_never(trials: int, other_trials: int) -> Counts:
+def always_against_never(trials: int, other_trials: int) -> EventCounts:
     """Returns the counts whose bound is the ceiling: the largest that so many trials can show.
 
     A bound near the ceiling shows that there were too few trials, rather than how large ε is.
     """
-    return Counts(trials, trials, 0, other_trials)
+    return EventCounts(trials, trials, 0, other_trials)
 
 
-def epsilon_of_event(counts: Counts, delta: float, confidence: float) -> float:
+def epsilon_of_event(counts: EventCounts, delta: float, confidence: float) -> float:
     """Returns the ε below which no claim (ε, `delta`) is true, with `confidence`: ln((p − δ)/q), at least 0."""
     return max(float(_epsilons(*counts.ends(confidence), delta)), 0.0)
 
@@ -126,7 +126,7 @@ def _epsilons(lows: Floats, highs: Floats, delta: float) -> Floats:
         return np.asarray(np.log(np.maximum(lows - delta, 0.0)) - np.log(highs))
 
 
-def mu_of_event(counts: Counts, confidence: float) -> float:
+def mu_of_event(counts: EventCounts, confidence: float) -> float:
     """Returns the μ ≥ 0 below which the mechanism is not μ-GDP, given one event's counts, with `confidence`.
 
     A test that says "D" when the event happens has the true positive rate TPR = P[E | D] and the false positive rate
@@ -137,7 +137,7 @@ def mu_of_event(counts: Counts, confidence: float) -> float:
     return max(float(_mus(*counts.ends(confidence))), 0.0)
 
 
-def gaussian_epsilon_of_event(counts: Counts, delta: float, confidence: float) -> float:
+def gaussian_epsilon_of_event(counts: EventCounts, delta: float, confidence: float) -> float:
     """Returns the ε at `delta` of the Gaussian mechanism whose μ is `mu_of_event`.
 
     This bounds the audited mechanism's ε only if its losses are those of a Gaussian mechanism, that is, if it costs
@@ -169,10 +169,10 @@ class Event:
         reached = np.asarray(values) >= self.threshold
         return np.asarray(reached if self.above else ~reached)
 
-    def counts(self, here: ArrayLike, there: ArrayLike) -> Counts:
+    def counts(self, here: ArrayLike, there: ArrayLike) -> EventCounts:
         """Returns how often the event happens for values on D and on D'."""
         held, other_held = map(self.holds, (here, there) if self.numerator_here else (there, here))
-        return Counts(int(held.sum()), held.size, int(other_held.sum()), other_held.size)
+        return EventCounts(int(held.sum()), held.size, int(other_held.sum()), other_held.size)
 
     def training_score(self, here: ArrayLike, there: ArrayLike, delta: float) -> float:
         """Returns how well the event tells training values on D from those on D', as a bound on ε."""

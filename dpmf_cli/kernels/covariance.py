@@ -20,7 +20,7 @@ import numpy as np
 
 from dpmf_cli.core.arrays import Doubles, Longs, Singles
 from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import Group, pad
+from dpmf_cli.core.compiled.lane_groups import LaneGroup, pad
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import ITEMS, ROWS, USERS, example, numbers, triangle
 from dpmf_cli.kernels.lane_math import clamp, fma, total
@@ -163,7 +163,7 @@ def measured_together(n_items: int) -> int:
 
 
 @dataclass(frozen=True)
-class Products(Group):
+class Products(LaneGroup):
     """Inputs and releases of Σ_u w_u v_ui v_uj, for every pair of items i ≤ j and each of E models.
 
     Here v_ui = clamp(r_ui − items_i − users_u, [−B, B]).

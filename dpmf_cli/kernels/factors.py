@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpmf_cli.core.arrays import Doubles, Floats, Ints, Singles
 from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.compiled.lane_groups import (
-    Group,
+    LaneGroup,
     aligned,
     groups,
     of_all_groups,
@@ -29,7 +29,7 @@ PART = 8
 
 
 @dataclass(frozen=True)
-class FactorLanes(Group):
+class FactorLanes(LaneGroup):
     """One group of at most 16 models, side by side.
 
     users, items  flat float32, rows of (factors + 1) vectors of `width` lanes. Vector k of a row is latent factor k.

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpmf_cli.core.arrays import Doubles, Singles
 from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import Group, aligned, on_each_group, pad
+from dpmf_cli.core.compiled.lane_groups import LaneGroup, aligned, on_each_group, pad
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.covariance import Raters, triangle_size, weighted_products
 from dpmf_cli.kernels.examples import ITEMS, RATED, example, numbers
@@ -99,7 +99,7 @@ def side_by_side(n_items: int) -> int:
 
 
 @dataclass(frozen=True)
-class Grams(Group):
+class Grams(LaneGroup):
     """The matrices of some ε of a grid.
 
     predicted  (n_ratings, WIDTH) float32 predictions of the models; unused lanes repeat the last model

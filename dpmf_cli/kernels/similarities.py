@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.core.arrays import Doubles, Floats, Ints, Singles
 from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import Group, aligned, groups, of_all_groups, pad, padded_width
+from dpmf_cli.core.compiled.lane_groups import LaneGroup, aligned, groups, of_all_groups, pad, padded_width
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import RATED, example
 from dpmf_cli.kernels.lane_math import below, fma
@@ -33,7 +33,7 @@ class ItemRows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SimilarityLanes(Group):
+class SimilarityLanes(LaneGroup):
     """One group of at most 16 models of item neighbourhoods, side by side.
 
     neighbours  (n_items, k) int32: the neighbours of each item, all different; −1 fills up

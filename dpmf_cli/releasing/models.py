@@ -9,7 +9,7 @@ from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel
 from dpmf_cli.algorithms.shared.factorization import KnownModel, OwnFactors
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel
 from dpmf_cli.algorithms.shared.model import Arrays, Model, ReleasableModel, UnitModel
-from dpmf_cli.algorithms.shared.sample_fits import Columns, SideBySide
+from dpmf_cli.algorithms.shared.sample_fits import ModelColumns, SideBySide
 from dpmf_cli.algorithms.zhang2018.private_pmf import PersonalModel
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
@@ -41,7 +41,7 @@ def published(model: Model) -> tuple[str, Arrays]:
     """
     if isinstance(model, PersonalModel):  # the ε that each record spent is not published
         return published(model.model)
-    if isinstance(model, Columns):
+    if isinstance(model, ModelColumns):
         return published(model.model)
     if isinstance(model, SideBySide):
         (alone,) = model.models

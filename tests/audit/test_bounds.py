@@ -12,8 +12,8 @@ from scipy.stats import binom, norm
 
 from dpmf_cli.audit.bounds import (
     BitEvent,
-    Counts,
     Event,
+    EventCounts,
     always_against_never,
     best_threshold,
     best_threshold_for_mu,
@@ -50,7 +50,7 @@ def test_ends_are_where_the_tails_are_as_likely_as_stated(successes: int, trials
 
 
 def test_known_figures() -> None:
-    assert epsilon_of_event(Counts(400, 400, 0, 400), 0, 0.99) == pytest.approx(4.317445, abs=1e-6)
+    assert epsilon_of_event(EventCounts(400, 400, 0, 400), 0, 0.99) == pytest.approx(4.317445, abs=1e-6)
     for trials, ceiling in ((10**4, 7.904833), (10**5, 10.207584)):
         most = always_against_never(trials, trials)
         assert epsilon_of_event(most, 0, 0.95) == pytest.approx(ceiling, abs=1e-6)
@@ -60,7 +60,7 @@ def test_known_figures() -> None:
 E = math.e
 
 
-def ratio(counts: Counts, delta: float) -> float:
+def ratio(counts: EventCounts, delta: float) -> float:
     """The bound without a margin."""
     hits, trials, other_hits, other_trials = counts
     most = max(hits / trials - delta, 1e-300) * other_trials
@@ -80,7 +80,7 @@ def ratio(counts: Counts, delta: float) -> float:
 def test_coverage_by_enumeration(chance: float, other_chance: float, delta: float, truth: float) -> None:
     """Bounds have their coverage; the counts without a margin do not. No bound is above its ceiling."""
     n = 40
-    counts = [Counts(k, n, j, n) for k in range(n + 1) for j in range(n + 1)]
+    counts = [EventCounts(k, n, j, n) for k in range(n + 1) for j in range(n + 1)]
     likely = np.outer(binom.pmf(range(n + 1), n, chance), binom.pmf(range(n + 1), n, other_chance)).ravel()
     true_mu = float(norm.ppf(chance) - norm.ppf(other_chance))
     for values, true, covered in (
@@ -95,7 +95,7 @@ def test_coverage_by_enumeration(chance: float, other_chance: float, delta: floa
 def test_mu_of_many_trials_is_the_gaussian_one() -> None:
     n, mu, threshold = 10**8, 1.7, 0.4
     hits, other_hits = (round(n * norm.sf(threshold - c)) for c in (mu, 0.0))
-    counts = Counts(hits, n, other_hits, n)
+    counts = EventCounts(hits, n, other_hits, n)
     assert mu_of_event(counts, 0.95) == pytest.approx(mu, abs=1e-3)
     assert gaussian_epsilon_of_event(counts, 1e-5, 0.95) == pytest.approx(epsilon_of_mu(mu, 1e-5), abs=0.01)
 

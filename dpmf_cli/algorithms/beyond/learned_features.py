@@ -313,7 +313,7 @@ def regressed(model: FactorModel, n_users: int, ratings: SideRatings) -> FactorM
     return beside
 
 
-class Plan(NamedTuple):
+class Learning(NamedTuple):
     """How features are learned.
 
     weights  (n_users,) w_u, which depend only on the user's own ratings
@@ -329,7 +329,7 @@ class Plan(NamedTuple):
 
 
 def learn(
-    entry: "OwnRegression", model: FactorModel, items: Items, train: Ratings, plan: Plan, curator: Curator
+    entry: "OwnRegression", model: FactorModel, items: Items, train: Ratings, plan: Learning, curator: Curator
 ) -> None:
     """Learns features q_i in place, in T rounds. z_u are user u's coefficients of the learned features; in the first
     round they are those of popularity and quality, and `start`.
@@ -493,7 +493,7 @@ class OwnRegression(PrivateAlgorithm):
             theta = self.mu(epsilons) * np.sqrt(share) if of_users else self.mu(epsilons * share)
             shape = train.n_users, max(self.factors - 2, 0)
             start = streams.start("coefficients").normal(0, 0.5, shape)
-            learn(self, model, items, train, Plan(weights, self.ranks(strength), theta, start), curator)
+            learn(self, model, items, train, Learning(weights, self.ranks(strength), theta, start), curator)
         return OwnFactors(self, model, {}, train)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:

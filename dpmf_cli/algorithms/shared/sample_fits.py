@@ -189,7 +189,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Columns:
+class ModelColumns:
     """A part of the models that were fitted together."""
 
     model: Model
@@ -254,12 +254,12 @@ class AroundABase(PersonalSampling, Algorithm):
         model = fit_samples(entries[0].base, train, kept, epsilons, streams=streams, curator=together)
         models, first = [], 0
         for entry, draw, curator in zip(entries, draws, curators, strict=True):
-            own = Columns(model, slice(first, first + len(draw.thresholds)))
+            own = ModelColumns(model, slice(first, first + len(draw.thresholds)))
             models.append(entry.accounted(draw, own, together.ledger, curator.ledger))
             first = own.columns.stop
         return models
 
-    def accounted(self, draw: Draw, model: Columns, account: Ledger, ledger: Ledger) -> Model:
+    def accounted(self, draw: Draw, model: ModelColumns, account: Ledger, ledger: Ledger) -> Model:
         """Enters in `ledger` what the base spent on this entry's columns, by its `account`. Returns the model."""
         return model
 

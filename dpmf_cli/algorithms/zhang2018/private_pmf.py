@@ -32,8 +32,8 @@ from dpmf_cli.algorithms.shared.private_factorization import Side
 from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, sampled_model
 from dpmf_cli.algorithms.shared.sample_fits import (
     AroundABase,
-    Columns,
     Draw,
+    ModelColumns,
     replaced_epsilon,
     sampled_epsilon,
 )
@@ -400,7 +400,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
     def changes(self) -> int:
         return RECORDS_APART[self.neighbours]
 
-    def accounted(self, draw: Draw, model: Columns, account: Ledger, ledger: Ledger) -> PersonalModel:
+    def accounted(self, draw: Draw, model: ModelColumns, account: Ledger, ledger: Ledger) -> PersonalModel:
         columns = model.columns
         for step in account.entries:
             provable = self.changes * step.provable[columns]

@@ -98,7 +98,7 @@ class Grouped(Protocol[G_co]):
 
 
 @dataclass(frozen=True)
-class Group:
+class LaneGroup:
     """One group of models. A kernel that takes the models of a grid also takes a single group.
 
     part  the place of these models in the grid
