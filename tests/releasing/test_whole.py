@@ -258,7 +258,7 @@ def test_a_kind_of_model_is_of_a_method_that_makes_it(of: str, kind: str) -> Non
         ({"algorithm": {"algorithm": "pgx"}}, "pgx"),
         ({"algorithm": {"algorithm": "pge", "effects": {"beta_m": -1}}}, "effects.beta_m"),
         ({"kind": "average"}, "no such kind"),
-        ({"kind": "neighbourhood"}, "'similarities'"),
+        ({"kind": "neighbourhood"}, "its arrays are not those of a model of kind neighbourhood"),
         ({"kind": "covariance"}, "its method makes no such model"),
         ({"kind": "own means"}, "'overall'"),
         ({"kind": "factors"}, "items is float64"),

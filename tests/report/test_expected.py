@@ -239,10 +239,9 @@ def ledgers() -> Texts:
     pure.spend("b", "Laplace", l1, 0.75 * pure.limit, provable=np.full(2, np.inf), calibrated_to=less)
     gaussian.spend("charged", "Gaussian", l2, theta=np.array([0.3]), claimed=np.array([2.0]))
     gaussian.spend("composed", "Gaussian", l2, theta=np.array([0.4]))
-    sampled.spend("composed", "sampled", l2, sampled=SampledSteps(np.array([4.0]), 0.1, 5))
-    sampled.spend(
-        "charged", "sampled", l2, sampled=SampledSteps(np.array([8.0]), 0.1, 5), claimed=np.array([2.0])
-    )
+    first, second = (SampledSteps(np.array([noise]), 0.1, 5) for noise in (4.0, 8.0))
+    sampled.spend("composed", first.mechanism, l2, sampled=first)
+    sampled.spend("charged", second.mechanism, l2, sampled=second, claimed=np.array([2.0]))
     of = {"pure": pure, "gaussian": gaussian, "sampled": sampled}
     steps: dict[str, list[dict[str, Any]]] = {
         name: [{**entry.record(), "epsilons": each.limit.tolist()} for entry in each.entries]
