@@ -92,8 +92,8 @@ def with_tables(page: Path, run: Run | None = None, results: Path | None = None)
 
 
 def _records(page: Path) -> Path:
-    """Returns the folder of records that belongs to a page in docs/papers/, in docs/ or in the repository's root."""
-    places = [page.parent / path / FOLDER for path in ("papers", "../papers", "docs/papers", ".")]
+    """Returns the folder of records that belongs to a page in docs/, a folder of it, or the repository's root."""
+    places = [page.parent / path / FOLDER for path in ("papers", "docs/papers", "../papers", ".")]
     return next((place for place in places if place.is_dir()), places[-1])
 
 

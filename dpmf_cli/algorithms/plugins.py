@@ -200,7 +200,8 @@ def _refuse_unfit(algorithm: type[Algorithm], where: str) -> None:
     runs = [algorithm.fit]
     missing = sorted(getattr(algorithm, "__abstractmethods__", ()))
     if algorithm.fit is PrivateAlgorithm.fit:
-        runs = [run for run in dict(variants or {}).values() if callable(run)]
+        variants = variants if isinstance(variants, dict) else {}
+        runs = [run for run in variants.values() if callable(run)]
         if len(runs) < max(len(variants), 1):
             missing.append("fit")
     if algorithm.cost is Algorithm.cost:
@@ -242,7 +243,7 @@ def _refuse_own_noise(code: bytes, where: str) -> None:
 
 def _reason(error: Exception, path: str = "") -> str:
     """What went wrong, with the line of the plugin's file if it is known."""
-    line, text = getattr(error, "lineno", None), getattr(error, "msg", str(error))
+    line, text = (error.lineno, error.msg) if isinstance(error, SyntaxError) else (None, str(error))
     for frame in traceback.extract_tb(error.__traceback__):
         line = frame.lineno if frame.filename == path else line
     return f"{f'line {line}: ' if line else ''}{type(error).__name__}: {text}"

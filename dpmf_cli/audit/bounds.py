@@ -117,6 +117,8 @@ def always_against_never(trials: int, other_trials: int) -> EventCounts:
 
 def epsilon_of_event(counts: EventCounts, delta: float, confidence: float) -> float:
     """Returns the ε below which no claim (ε, `delta`) is true, with `confidence`: ln((p − δ)/q), at least 0."""
+    if not 0 <= delta < 1:
+        raise ValueError(f"δ must be in [0, 1), not {delta}")
     return max(float(_epsilons(*counts.ends(confidence), delta)), 0.0)
 
 
@@ -199,8 +201,13 @@ def best_threshold_for_mu(here: ArrayLike, there: ArrayLike) -> Event:
 def _best(
     here: ArrayLike, there: ArrayLike, score: Callable[[Floats, Floats], Floats]
 ) -> tuple[float, Event]:
-    """Returns the best score of all events "at least" or "less than" a value that occurs, and the best event."""
+    """Returns the best score of all events "at least" or "less than" a value that occurs, and the best event.
+
+    Raises ValueError if a side has no values, or one that is not finite.
+    """
     values = [np.sort(np.asarray(side, dtype=np.float64), axis=None) for side in (here, there)]
+    if not all(len(side) and np.isfinite(side).all() for side in values):
+        raise ValueError("both sides need values, all of them finite")
     thresholds = np.unique(np.concatenate(values))
     (low, high), (other_low, other_high) = (
         _ends(len(side) - np.searchsorted(side, thresholds), len(side)) for side in values

@@ -34,6 +34,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, with_ratings
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.release import Numbers, Release, Witness
 
 Floats = NDArray[np.float64]
 
@@ -105,6 +106,16 @@ class _Watched:
         return np.asarray(vectors @ (along / np.maximum(values, LEAST_VARIANCE)) / deviations)
 
 
+class _Trial(Side):
+    """A witness that notes what a fit publishes, and changes nothing."""
+
+    solved = Witness.solved
+
+    def published(self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: Floats) -> Floats:
+        self.seen[release.entry.step, release.draw, first] = Seen(release, clean, noisy)
+        return noisy
+
+
 def distinguish(
     algorithm: PrivateAlgorithm,
     pair: Pair,
@@ -138,7 +149,7 @@ def distinguish(
         released: list[list[Floats]] = [[] for _ in watched]
         others = []
         for run in runs:
-            side = Side(0.0)
+            side = _Trial(0.0)
             try:
                 model, _ = fitted(algorithm, ratings, epsilon, run=run, witness=side if watched else None)
                 seen = np.concatenate([predictions(model, users, items), _means(model, *averaged)])

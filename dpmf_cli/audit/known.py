@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from dpmf_cli.algorithms.shared.base import Paper
 from dpmf_cli.audit import pairs
@@ -35,6 +35,8 @@ class KnownFlaw:
     step: str = ""
     said: str = ""
     pair: str = ""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     def shown_by(self, audits: Sequence[Audited]) -> Finding | None:
         """Returns the worst finding that shows the flaw; None if there is none."""

@@ -126,8 +126,9 @@ class _Search:
         if self.wanted.match(name):
             yield self.member(label, name, stream)
         elif name.endswith(".zip"):
+            inside = self.within(label)
             held = io.BytesIO(self.member(label, name, stream).stream.read())
-            yield from _zip_members(held, label, self.within(label))
+            yield from _zip_members(held, label, inside)
         else:
             yield from _tar_members(stream, label, self.within(label), size, name.endswith((".gz", ".tgz")))
 

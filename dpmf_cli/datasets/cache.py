@@ -135,6 +135,8 @@ def keep(key: str, parsed: Canonical, cache: Path) -> Canonical:
     for _ in range(2):
         publish(cache / "ratings" / name, lambda fresh: _fill(fresh, parsed.ratings), _is_whole)
         with writing(source.parent, _FIX):
+            if source.parent.exists():
+                sweep(source.parent)
             write_whole(source, _seal(key, data).encode() + b"\n" + data, 0o644)
         found = find(key, cache)
         if found is not None:

@@ -25,7 +25,7 @@ class Canonical:
     """Canonical ratings, and the source's ids: user u of `ratings` is `user_ids[u]` (n_users,) in the source.
 
     merged     number of rows of the source that repeat a (user, item) pair, and so add no rating
-    checksum   that of the ratings, if they are kept: then all arrays are read-only
+    checksum   that of the ratings, if they are kept: then `ratings` are read-only memory maps
     """
 
     ratings: Ratings

@@ -271,7 +271,7 @@ def _part_of(entry: CatalogEntry, path: Path, cache: Path, out: TextIO) -> Sourc
             wrong = _fault(entry, part, path, cache, out)
             if wrong is None:
                 return part
-    raise DpmfError(f"{wrong}: it is not (a part of) {entry.title}, or damaged")
+    raise DpmfError(f"{wrong}: it is not (a part of) {entry.title}, or damaged; {located.how_to_get(entry)}")
 
 
 def _fault(entry: CatalogEntry, part: SourcePart, place: Path, cache: Path, out: TextIO) -> str | None:

@@ -198,8 +198,9 @@ def descend_items(group: FactorLanes, gradients: Doubles, rates: Doubles, ridge:
 def _add_clipped(sampled, ratings, directions, weights, clip, sums, left, P, Q, factors_of, width_of):
     _, items, values, starts = ratings
     d, w, wide = len(factors_of), len(width_of), doubles(width_of)
-    row, count, endless = (d + 1) * w, len(directions) // len(left), splat(np.inf, wide)
-    most, one, errors = load(clip, 0, wide), splat(1.0, wide), np.empty(np.diff(starts).max() * w)
+    row, count, endless = (d + 1) * w, len(directions) // max(len(left), 1), splat(np.inf, wide)
+    most, one = load(clip, 0, wide), splat(1.0, wide)
+    errors = np.empty((np.diff(starts).max() if len(starts) > 1 else 0) * w)
     for u in sampled:
         length, squares, first, p_at = wide, wide, starts[u], u * row
         for f in range(count):

@@ -59,7 +59,8 @@ def _step(ratings, step, singular, keep, pull, clip, limit, P, Q, factors_of, wi
     _, items, values, starts = ratings
     d, w, wide = len(factors_of), len(width_of), doubles(width_of)
     row, one, longest = (d + 1) * w, splat(1.0, wide), splat(clip, wide)
-    most, least, rows = splat(limit, wide), load(singular, 0, wide), np.empty(np.diff(starts).max() * w)
+    most, least = splat(limit, wide), load(singular, 0, wide)
+    rows = np.empty((np.diff(starts).max() if len(starts) > 1 else 0) * w)
     for u in range(len(starts) - 1):
         p_at, first, last = u * row, starts[u], starts[u + 1]
         along, square, length = wide, wide, wide

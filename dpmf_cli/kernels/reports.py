@@ -46,8 +46,22 @@ def sums_of_reports(
     shape  (n_items, d)
     """
     sums = np.zeros((*shape, reported.shape[1]))
-    np.add.at(sums, (items, coordinates), reported * weights[:, None].astype(np.float64))
+    _add_reports(items, coordinates, weights, reported, sums)
     return sums
+
+
+@compiled(
+    example(
+        coordinates=RATED % 2,
+        weights=RATED + 1,
+        reported=numbers(len(RATED), 3),
+        sums=np.zeros((ITEMS, 2, 3)),
+    )
+)
+def _add_reports(items, coordinates, weights, reported, sums):
+    for x in range(len(items)):
+        for e in range(reported.shape[1]):
+            sums[items[x], coordinates[x], e] += reported[x, e] * weights[x]
 
 
 @of_all_groups
@@ -71,7 +85,7 @@ def clamped_sums(group: FactorLanes, ratings: SideRatings, features: Doubles, bo
 def _add_clamped(ratings, features, bound, sums, P, Q, factors_of, width_of):
     starts, others, values = ratings
     d, w, wide = len(factors_of), len(width_of), doubles(width_of)
-    row, count, one = (d + 1) * w, len(sums) // w // (len(starts) - 1), splat(1.0, wide)
+    row, count, one = (d + 1) * w, len(sums) // w // max(len(starts) - 1, 1), splat(1.0, wide)
     for r in range(len(starts) - 1):
         for x in range(starts[r], starts[r + 1]):
             q_at = np.int64(others[x]) * row

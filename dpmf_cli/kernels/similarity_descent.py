@@ -47,7 +47,7 @@ class LearnedRatings:
 
     @classmethod
     def clipped(cls, train: Ratings, limits: Doubles, norm: int) -> "LearnedRatings":
-        """Returns the ratings of `train`, each contributing a gradient of at most step.limits[u] in that norm."""
+        """Returns the ratings of `train`, each contributing a gradient of at most limits[u] in that norm."""
         return cls(train, Raters.of(train), limits.astype(np.float32), norm)
 
 

@@ -31,7 +31,7 @@ class Value(StrictModel):
     """A plausible value of an open choice.
 
     why   why it is plausible: printed elsewhere, in a reference implementation, the habit of the field, …
-    set   what the value sets, by paths into entries of configs, as `exploring.explore` reads them; empty for the
+    set   what the value sets, by paths into entries of configs, as `studies.explore` reads them; empty for the
           first value of a choice, which is that of the shipped configs
     """
 

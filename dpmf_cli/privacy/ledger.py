@@ -158,7 +158,8 @@ class Ledger:
     ) -> Entry:
         """Enters a step before its noise is drawn: Gaussian if it has `theta` or is `sampled`, otherwise pure.
 
-        claimed        (E,) the ε that the publication charges; by default a Gaussian step is composed as proved
+        claimed        (E,) the ε that the publication charges; by default a Gaussian step is composed from `theta`,
+                       that is, for the sensitivity that its noise is scaled to
         provable       (E,) the ε of a pure step that can be proved; by default `claimed`
         calibrated_to  the sensitivity Δ that the noise is scaled to; by default `sensitivity`
         theta          (E,) Δ/σ of Gaussian noise
@@ -166,7 +167,11 @@ class Ledger:
 
         Raises OverspentError if the claims, or in corrected mode the provable ε, would exceed the budget of any ε; if
         a claim is not positive; if Gaussian noise has no δ; or if neighbours of different kinds would be added up.
+        Raises ValueError for a pure step without `claimed`, and for `theta` beside `sampled`.
         """
+        gaussian = [each for each in (theta, sampled) if each is not None]
+        if len(gaussian) > 1 or (claimed is None and not gaussian):
+            raise ValueError(f"{step}: give `claimed`, `theta` or `sampled`")
         used, neighbours, mu = calibrated_to or sensitivity, sensitivity.neighbours, None
         composes = claimed is None
         if claimed is not None:

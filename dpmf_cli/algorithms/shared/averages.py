@@ -129,8 +129,10 @@ def moves_of(neighbours: Neighbours, mode: Mode, scale: Scale, norm: int = 1) ->
     residuals.
 
     If neighbours differ in a user, a rating of user u weighs 1/‖e_u‖ in sums by item, and 1/c_u in a sum over all
-    items (section 4.5). Otherwise they differ in the presence of one rating.
+    items (section 4.5). Unbounded, they differ in the presence of one rating. Raises ValueError for others.
     """
+    if neighbours not in (Neighbours.USER, Neighbours.UNBOUNDED):
+        raise ValueError(f"no sum moves by this under {neighbours} neighbours")
     origin = origin_of_sums(mode, scale)
     if neighbours is Neighbours.USER:
         largest = max(abs(scale.minimum - origin), abs(scale.maximum - origin))
@@ -294,9 +296,14 @@ def laplace_steps(
 def averages_of(
     entry: PrivateAlgorithm, train: Ratings, shares: Mapping[Part, Epsilons], curator: Curator
 ) -> Effects:
-    """Measures the averages under an entry's neighbours, a rating's value or its presence, and its mode."""
+    """Measures the averages under an entry's neighbours, a rating's value or its presence, and its mode.
+
+    Raises ValueError for other neighbours: these averages have no noise for them.
+    """
     if entry.neighbours is Neighbours.BOUNDED:
         return bounded_effects(train, entry.effects, shares, curator)
+    if entry.neighbours is not Neighbours.UNBOUNDED:
+        raise ValueError(f"averages for {entry.neighbours} neighbours are not these")
     return unbounded_effects(train, entry.effects, shares, entry.mode, curator)
 
 

@@ -66,10 +66,10 @@ def _frame(body: bytes, separator: bytes) -> Any:
     if b"\0" in body or b'"' in body or (len(separator) > 1 and b"\t" in body):
         return None
     try:
-        # A number that is too large raises ValueError too, and a field too many at least warns.
+        # A number that is too large raises ValueError too, and a field too many warns, or is counted.
         with warnings.catch_warnings(), np.errstate(invalid="ignore"):
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(
+            frame = pd.read_csv(
                 io.BytesIO(body.replace(separator, b"\t") if len(separator) > 1 else body),
                 sep="\t" if len(separator) > 1 else separator.decode(),
                 names=list(_TYPES),
@@ -79,6 +79,7 @@ def _frame(body: bytes, separator: bytes) -> Any:
                 engine="c",
                 low_memory=False,
             )
+        return frame if body.count(separator) == (len(_TYPES) - 1) * len(frame) else None
     except pd.errors.EmptyDataError:
         return pd.DataFrame({name: [] for name in _TYPES}).astype(_TYPES)
     except (ValueError, OverflowError, pd.errors.ParserWarning):

@@ -252,6 +252,9 @@ def columns(path: Path, spec: CsvSpec) -> dict[str, Any]:
     chosen = {
         role: names[position(str(path), names, role, column)] for role, column in spec.columns.by_role.items()
     }
+    for role, name in chosen.items():
+        if names.count(name) != 1:  # a column given by its number, which is read by its name
+            raise not_one(str(path), name, role, names)
     file = _opened(path, list(chosen.values()))
     table = _read(path, lambda: file.read(columns=list(chosen.values()), use_threads=False))
     return {role: _read(path, partial(_cells, table[name], path, role)) for role, name in chosen.items()}

@@ -151,11 +151,6 @@ def short_marked(standing: Standing) -> str:
     return short_label(standing) + marks(joint=standing.curve.joint, delta=standing.curve.delta)
 
 
-def baselines_and_design(experiments: Sequence[Experiment]) -> list[str]:
-    """Returns for each experiment the errors of its baselines, and the number of its folds and runs."""
-    return lines("notes/design", experiments=experiments, level=_level)
-
-
 def _level(baseline: Measured) -> str:
     if not is_complete(baseline):
         return f"{baseline.label} {Status.INCOMPLETE}"
