@@ -20,6 +20,10 @@ def small(key: str, mode: str = "published") -> dict[str, Any]:
     return SMALL.get(f"{key} {mode}", SMALL.get(key, {}))
 
 
+def test_small_parameters_are_of_methods() -> None:
+    assert {key.removesuffix(" corrected") for key in SMALL} <= BASELINES.keys() | PRIVATE.keys()
+
+
 CLEAN = {key: entry(key, **small(key)) for key in BASELINES}
 VARIANTS = {
     f"{key}-{neighbours}-{mode}": entry(key, neighbours=neighbours, mode=mode, **small(key, mode))

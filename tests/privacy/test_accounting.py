@@ -15,6 +15,7 @@ from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
 from dpmf_cli.privacy.ledger import Ledger, OverspentError
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.privacy.subsampling import SampledSteps, composed_epsilons
 
 L2 = Sensitivity(2.0, 2, Neighbours.UNBOUNDED, "test")
 L1 = Sensitivity(1.0, 1, Neighbours.UNBOUNDED, "test")
@@ -48,6 +49,17 @@ def gaussian(theta: float, claimed: float | None = None, **more: Any) -> Callabl
     return lambda ledger: ledger.spend("noise", "Gaussian", L2, charged, theta=np.array([theta]), **more)
 
 
+STEPS = SampledSteps(np.array([5.0]), 0.1, 10)
+
+
+def sampled(claimed: np.ndarray | None = None) -> Callable[[Ledger], object]:
+    return lambda ledger: ledger.spend("samples", "Gaussian", L2, claimed, sampled=STEPS)
+
+
+def with_samples(mu: float) -> float:
+    return float(composed_epsilons((STEPS,), np.array([mu]), DELTA, Neighbours.UNBOUNDED)[0])
+
+
 def of(mu: float) -> float:
     return epsilon_of_mu(mu, DELTA)
 
@@ -61,6 +73,10 @@ SPENT: dict[str, tuple[Steps, float, float]] = {
     "what is charged adds up, what is provable composes": ([gaussian(0.5, 3.0)] * 2, 6.0, of(math.sqrt(0.5))),
     "pure and Gaussian steps add up": ([pure(0.25), gaussian(1.0)], 0.25 + of(1), 0.25 + of(1)),
     "noise for half of the move": ([gaussian(0.5, calibrated_to=HALF)], of(0.5), of(1)),
+    "steps on samples": ([sampled()], with_samples(0), with_samples(0)),
+    "samples are charged for, and proved": ([sampled(np.array([0.1]))], 0.1, with_samples(0)),
+    "samples beside everybody": ([sampled(), gaussian(0.5)], with_samples(0.5), with_samples(0.5)),
+    "everybody beside samples": ([gaussian(0.5, 0.1), sampled(np.array([0.1]))], 0.2, with_samples(0.5)),
     "nothing charged, nothing proved": ([lambda ledger: ledger.charge_nothing("a look", L1)], 0.0, math.inf),
 }
 

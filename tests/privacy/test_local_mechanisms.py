@@ -135,14 +135,18 @@ def test_messages_have_the_mean_that_they_are_said_to_have(mechanism: LocalMecha
         assert mechanism.expected(np.array([value]), EPSILONS)[0] == pytest.approx(value)
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "largest"), [(BoundedLaplace(), 0.1), (ClampedLaplace(), 0.032)], ids=str
-)
-def test_between_them_a_bias_remains(mechanism: LocalMechanism, largest: float) -> None:
+BIASES = [(BoundedLaplace(), 0.1), (ClampedLaplace(), 0.032), (RandomisedResponse(5), 0)]
+
+
+@pytest.mark.parametrize(("mechanism", "largest"), BIASES, ids=str)
+def test_debiasing_is_exact_at_the_ends_and_the_middle_and_not_between(
+    mechanism: LocalMechanism, largest: float
+) -> None:
     epsilons, values = np.geomspace(0.01, 30, 40), np.linspace(0, 1, 101)
     debiased = 0.5 + (mechanism.expected(values, epsilons) - 0.5) / mechanism.slope(epsilons)
     bias = np.abs(debiased - values[:, None])
-    assert 0.9 * largest < bias.max() <= largest
+    assert bias[[0, 50, 100]] == pytest.approx(0, abs=1e-9)
+    assert 0.9 * largest <= bias.max() <= largest + 1e-9
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=name)

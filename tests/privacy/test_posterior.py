@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
@@ -71,6 +72,19 @@ def test_the_ledger_claims_epsilon_and_proves_nothing() -> None:
     assert ledger.provable.tolist() == [np.inf, np.inf]
     with pytest.raises(OverspentError, match="provably"):
         chains(schedule, [1.0], Ledger([1.0], Mode.CORRECTED))
+
+
+def test_a_converged_chain_costs_epsilon_over_temperature_and_not_epsilon() -> None:
+    """The posteriors of two users' data, where `BOUND` holds: for θ within [−1, 1]."""
+    epsilon, temperature, theta = 0.5 * BOUND, 0.09, np.linspace(-1, 1, 2001)
+    ledger = Ledger([epsilon])
+    chains(LangevinSchedule(0.05, 0.3, temperature, 1), [epsilon], ledger)
+    factor = 1 / ledger.entries[0].temperature
+    assert ledger.entries[0].calibrated_to.source.endswith(f"spends {factor:g} times ε")
+    power = epsilon / (4 * BOUND) / temperature
+    energies = [power * ((x - theta) ** 2 + RIDGE * theta**2) / 2 for x in (-1, 1)]
+    one, other = (-each - math.log(trapezoid(np.exp(-each), theta)) for each in energies)
+    assert max(epsilon, 0.2 * factor * epsilon) < np.abs(one - other).max() <= factor * epsilon
 
 
 def test_a_step_has_drift_and_noise_of_its_own_size() -> None:

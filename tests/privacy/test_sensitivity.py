@@ -7,6 +7,7 @@ first. Single kernels are searched in the other files beside this one.
 """
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,6 +62,54 @@ SEARCHED = {
     for each in registered()
     if each.mode is Mode.CORRECTED and not any(word in each.name for word in THE_SAME)
 }
+
+OTHERWISE: dict[str, list[dict[str, Any]]] = {
+    "pals": [
+        {"regularization": 0.05, "ridge": 1, "item_norm": 2},
+        {"regularization": 5, "ridge": 30, "user_norm": 3},
+    ],
+    "pals_objective": [{"regularization": 0.05, "item_norm": 2}, {"regularization": 5, "user_norm": 3}],
+    "pbgd": [{"clip": 0.05}, {"clip": 2, "item_norm": 3}],
+    "mm_knn": [
+        {"effects": {"residual_clamp": 0.3, "beta_u": 1}},
+        {"effects": {"residual_clamp": 3, "beta_u": 0}},
+    ],
+    "dpsgd_pnbm": [
+        {"clip": 0.05, "initial_similarity": 3, "least_ratings": 1},
+        {"clip": 2, "initial_similarity": 0.2},
+    ],
+    "dpps_pnbm": [{"clip": 0.05, "initial_similarity": 3}, {"clip": 2, "most_ratings": 20}],
+    "own_regression": [{"clip": 0.05, "factors": 2}, {"clip": 20}],
+    "dpals": [
+        {"selection": "tail", "centring": "overall", "user_norm": 1e-3},
+        {"selection": "uniform", "most_ratings": 2, "rating_clip": 3, "user_norm": 7, "user_ridge": 0.01},
+        {"weight_exponent": 1, "most_ratings": 9, "frequency_exponent": 0.2, "rating_clip": 0.1},
+    ],
+    "dpam": [
+        {"selection": "tail", "centring": "overall", "clip": 0.1},
+        {"weight_exponent": 1, "user_norm": 7},
+    ],
+    "frank_wolfe": [{"effects": {"residual_clamp": 0.1}}, {"effects": {"residual_clamp": 3}, "nuclear": 5}],
+}
+"""Other parameters than the defaults, by method."""
+
+
+def test_every_name_in_these_tables_is_one_of_a_variant() -> None:
+    assert LESS.keys() <= SEARCHED.keys()
+    assert OTHERWISE.keys() <= {each.algorithm for each in SEARCHED.values()}
+    assert [word for word in THE_SAME if not any(word in each.name for each in registered())] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [(name, more) for name, each in SEARCHED.items() for more in OTHERWISE.get(each.algorithm, [])],
+    ids=str,
+)
+def test_with_other_parameters_no_pair_moves_a_step_further(name: str, more: dict[str, Any]) -> None:
+    usual = SEARCHED[name]
+    algorithm = type(usual).model_validate(usual.model_dump(exclude_unset=True) | more)
+    for number, pair in enumerate(tiny_pairs(algorithm.neighbours, 12)):
+        assert replay(algorithm, pair, 1.0 if number % 2 else 300.0).findings == []
 
 
 @pytest.mark.parametrize("name", SEARCHED)

@@ -92,6 +92,15 @@ def test_a_calibrated_multiplier_spends_the_budget_and_its_noise_has_that_deviat
     assert not draws[0][:, 2].any()
 
 
+@pytest.mark.parametrize("neighbours", KINDS)
+def test_too_little_noise_overspends_and_enters_nothing(neighbours: Neighbours) -> None:
+    ledger = Ledger([1.0], Mode.CORRECTED, DELTA)
+    multiplier = noise_multipliers(ledger.limit, DELTA, rate=0.1, steps=10, neighbours=neighbours)
+    with pytest.raises(OverspentError, match="sampled: would spend"):
+        sampled(ledger, 0.99 * multiplier, 0.1, neighbours)
+    assert ledger.entries == ()
+
+
 @pytest.mark.parametrize("neighbours", [Neighbours.USER, Neighbours.BOUNDED])
 def test_sampled_steps_compose_with_gaussian_and_pure_ones(neighbours: Neighbours) -> None:
     ledger = Ledger([100.0], Mode.CORRECTED, DELTA)
