@@ -4,6 +4,7 @@ After a change on purpose, `DPMF_EXPECTED=write pytest tests/report/test_expecte
 difference is what users will see.
 """
 
+import json
 import os
 import re
 from collections import Counter
@@ -12,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import matplotlib.style
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
@@ -37,6 +39,7 @@ from dpmf_cli.report.figures.chart import Chart, Level
 from dpmf_cli.report.figures.charts import curves_chart, growth_lines, sweep_charts
 from dpmf_cli.report.figures.drawings import charts_of, curves_figure, growth_figure, sweep_figure
 from dpmf_cli.report.figures.panels import draw_combined, frontier_panel
+from dpmf_cli.report.figures.style import _STYLE
 from dpmf_cli.report.figures.tidy_csv import curves_csv, folds_csv, growth_csv
 from dpmf_cli.report.html.compared import Row, baseline_row, crossing_row, paper_table
 from dpmf_cli.report.html.page import _environment
@@ -52,7 +55,7 @@ from tests.conftest import make_ratings
 from tests.evaluation.made_curves import twin_of
 from tests.report.advised import GRID, INFINITE, crossed, curve, experiment
 from tests.report.conftest import make, of_theta
-from tests.report.figures.made import cut, grown, many, picture, values_of, xs
+from tests.report.figures.made import cut, grown, many, picture, values_of, xs, ys
 from tests.report.ranked import mixed, provable
 
 FOLDER = Path(__file__).parent / "expected"
@@ -64,7 +67,20 @@ BELOW, NEVER = Status.BELOW_GRID, Status.NOT_REACHED
 
 def in_all_forms(table: TextTable) -> Texts:
     for form in FORMATS:
-        yield form, rounded(draw(table, form))[: 1500 if form == "json" else None]
+        text = rounded(draw(table, form))
+        yield form, json_lines(text) if form == "json" else text
+
+
+def json_lines(text: str) -> str:
+    found = ends(json.loads(text))
+    return "\n".join(map(str, found.items() if isinstance(found, dict) else found))
+
+
+def ends(value: Any) -> Any:
+    """What JSON holds; of its lists only their lengths, and their first and last values."""
+    if isinstance(value, dict):
+        return {key: ends(each) for key, each in value.items()}
+    return [len(value), *map(ends, value[:: max(len(value) - 1, 1)])] if isinstance(value, list) else value
 
 
 def crossings() -> Texts:
@@ -226,9 +242,10 @@ def compared() -> Texts:
         )
         both = Compared((a.name, f"{b.name}2"), a.title, settings, compare(a, b), (a, b))
         for form in ("table", "md", "csv", "json"):
-            yield f"{name}, {form}", rounded(comparisons_text([both], form))[:3000]
+            text = rounded(comparisons_text([both], form))
+            yield f"{name}, {form}", json_lines(text) if form == "json" else text
         yield f"{name}, three", draw(settings_table([both, replace(both, settings=())]))
-    yield "twice, json", rounded(comparisons_text([both, both], "json"))
+    yield "twice, json", json_lines(rounded(comparisons_text([both, both], "json")))
 
 
 def ledgers() -> Texts:
@@ -257,7 +274,8 @@ def ledgers() -> Texts:
     yield "shares", draw(ledger_table(steps, curves))
     unproved = {"gaussian": [{**steps["gaussian"][0], "mu": [np.inf], "provable": [np.inf]}]}
     yield "nothing proved", draw(ledger_table(unproved, curves))
-    yield "csv", ledger_csv(steps)
+    rows = ledger_csv(steps).splitlines()
+    yield "csv", "\n".join(rounded(row, 4 if row.startswith("sampled") else 6) for row in rows)
 
 
 def local() -> Texts:
@@ -567,17 +585,26 @@ def too_many() -> Experiment:
 
 
 def drawn(axes: Axes) -> str:
-    """What stands in axes: their names, their words, and each line's style, colour, marker and number of points."""
+    """What stands in axes, and where; not where labels are, which depends on the widths of letters."""
     lines = [
-        f"{line.get_linestyle()} {line.get_linewidth():.3g} {line.get_color()} {line.get_marker()} {len(xs(line))}"
-        for line in axes.lines
+        f"band {np.round(cast(Any, each.get_facecolor()), 3).tolist()}{points(*path.get_extents().get_points().T)}"
+        for each in axes.collections
+        for path in each.get_paths()
     ]
+    for line in axes.lines:
+        colour = line.get_markeredgecolor() if line.get_linestyle() == "None" else line.get_color()
+        look = f"{line.get_linestyle()} {line.get_linewidth():.3g} {colour} {line.get_marker()}"
+        lines.append(look + (line.get_transform() != axes.transAxes) * points(xs(line), ys(line)))
     counted = [f"{count} × {line}" for line, count in Counter(lines).items()]
     legend = axes.get_legend()
     words = [text.get_text() for text in (*axes.texts, *(legend.get_texts() if legend else ()))]
     ends = [f"{end:.4g}" for end in (*axes.get_xlim(), *axes.get_ylim())]
     about = [axes.get_title("left"), axes.get_xlabel(), axes.get_ylabel(), axes.get_xscale(), " ".join(ends)]
     return "\n".join([" | ".join(about), *counted, "; ".join(words)])
+
+
+def points(x: Any, y: Any) -> str:
+    return "".join(f" ({each:.4g}, {other:.4g})" for each, other in zip(x, y, strict=True))
 
 
 def printed() -> Texts:
@@ -643,9 +670,9 @@ def files() -> Texts:
         yield f"growth.csv, {order}", rounded(growth_csv(grown(make(2), cast(Any, order))))
 
 
-def rounded(text: str) -> str:
+def rounded(text: str, digits: int = 6) -> str:
     """The same with long numbers rounded: their last digits are the machine's."""
-    return re.sub(r"\d+\.\d{7,}(e-?\d+)?", lambda found: f"{float(found[0]):.6g}", text)
+    return re.sub(r"\d+\.\d{7,}(e-?\d+)?", lambda found: f"{float(found[0]):.{digits}g}", text)
 
 
 CASES: tuple[Callable[[], Texts], ...] = (
@@ -655,6 +682,7 @@ CASES: tuple[Callable[[], Texts], ...] = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+@matplotlib.style.context(["default", _STYLE])
 def test_it_is_as_expected(case: Callable[[], Texts]) -> None:
     path = FOLDER / f"{case.__name__}.txt"
     found = "".join(f"━━ {name}\n{text.rstrip()}\n\n" for name, text in case())
