@@ -39,8 +39,11 @@ def load(tmp_path: Path, text: str) -> ExperimentConfig:
 
 
 def cases(name: str) -> dict[str, Any]:
-    """The table `tests/config/name.yaml`, by the name of each case."""
-    found: dict[str, Any] = yaml.safe_load((ROOT / "tests" / "config" / f"{name}.yaml").read_text())
+    """The table `tests/config/name.yaml`, by the name of each case: a text, and no two alike."""
+    text = (ROOT / "tests" / "config" / f"{name}.yaml").read_text()
+    found: dict[str, Any] = yaml.safe_load(text)
+    node: Any = yaml.compose(text, yaml.SafeLoader)
+    assert list(found) == [key.value for key, _ in node.value]
     return found
 
 
