@@ -76,9 +76,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     A fit of ISGD takes about 35 µs for each epoch: with many, it can be killed in the middle.
     """
     home = tmp_path_factory.mktemp("home")
-    slow = {"folds": 4, "runs": 3, "epochs": 20000} if FULL else {"folds": 3, "runs": 2, "epochs": 12000}
-    for name, sizes in (("quick", {"folds": 3, "runs": 2, "epochs": 100}), ("slow", slow)):
-        (home / f"{name}.yaml").write_text(CONFIG.format(**sizes))
+    for name, folds, runs, epochs in (("quick", 3, 2, 100), ("slow", 4, 3, 20000)):
+        (home / f"{name}.yaml").write_text(CONFIG.format(folds=folds, runs=runs, epochs=epochs))
         local(home, f"{name}.yaml", f"undisturbed-{name}")
     return home
 
