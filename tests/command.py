@@ -119,26 +119,22 @@ def here(
         monkeypatch.setenv(name, value)
     for name in ("stdout", "stderr"):
         monkeypatch.setattr(sys, name, getattr(sys, name))  # which the command guards
-    monkeypatch.setattr(sys, "argv", ["dpmf", *arguments])
     monkeypatch.chdir(folder)
-    try:
-        cli.main()
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
+    return _code(arguments)
 
 
 def in_process(*arguments: str) -> tuple[int, str, str]:
     """The exit code, standard output and standard error of `dpmf` in this process and its folder."""
     out, err = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", ["dpmf", *arguments]),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        pytest.raises(SystemExit) as ended,
-    ):
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = _code(arguments)
+    return code, out.getvalue(), err.getvalue()
+
+
+def _code(arguments: tuple[str, ...]) -> int:
+    with mock.patch.object(sys, "argv", ["dpmf", *arguments]), pytest.raises(SystemExit) as ended:
         cli.main()
-    return int(ended.value.code or 0), out.getvalue(), err.getvalue()
+    return int(ended.value.code or 0)
 
 
 def task_files(folder: Path, results: str = "results") -> dict[str, bytes]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from textwrap import wrap
 
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.papers.record import FOLDER, read_record
+from dpmf_cli.papers.record import FOLDER, path_of, read_record
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.protection import Guarantee, Protection
 
@@ -27,10 +27,10 @@ text { font: 14px system-ui, sans-serif; fill: #1f2328; }
 .head { font-weight: 600; } .note { font-size: 12px; fill: #59636e; } .mid { text-anchor: middle; }
 .box { fill: #eef2fb; stroke: #7c93c9; } .line { stroke: #59636e; fill: none; stroke-width: 1.5; }
 .page { fill: #fff; } .band { fill: #7c93c9; opacity: .18; } .grid { stroke: #59636e; opacity: .25; }
-.a { fill: #2f6fde; } .b { fill: #c9552a; } .c { fill: #3a8f4d; } .range { stroke: #59636e; opacity: .55; }
+.a { fill: #2f6fde; } .b { fill: #c9552a; } .range { stroke: #59636e; opacity: .55; }
 @media (prefers-color-scheme: dark) {
   .page { fill: #0d1117; } text { fill: #e6edf3; } .note { fill: #a8b3bf; } .box { fill: #1d2740; stroke: #5f79b8; }
-  .line, .range, .grid { stroke: #a8b3bf; } .a { fill: #79a8ff; } .b { fill: #ff9d73; } .c { fill: #7fd494; }
+  .line, .range, .grid { stroke: #a8b3bf; } .a { fill: #79a8ff; } .b { fill: #ff9d73; }
 }
 </style>"""
 
@@ -155,21 +155,20 @@ def flow() -> str:
     return picture("The way of the data", y + 4, marks)
 
 
-def _cells(records: Path) -> Iterator[tuple[str, bool, float, list[float]]]:
-    """Yields (data set, whether it is a crossing, the printed number, the measured ones, as shipped first)."""
-    for path in sorted(records.glob("*.json")):
-        record = read_record(path)
-        for name, data in record.data.items() if record else ():
-            for cell, said in data.printed.items():
-                halves = [tried.cells.get(cell, (None,)) for tried in data.tried]
-                means = [sum(half) / len(half) for half in halves if None not in half]  # type: ignore[arg-type]
-                if means and name in ("ml-100k", "ml-1m") and record and record.paper == "friedman2016":
-                    yield name, said.ratio, said.printed, means
+def _crossings(records: Path) -> Iterator[tuple[str, float, list[float]]]:
+    """Yields (data set, the printed ε, the measured ones, as shipped first) of Friedman et al. on MovieLens."""
+    record = read_record(path_of(records, "friedman2016"))
+    assert record is not None
+    for name in ("ml-100k", "ml-1m"):
+        for cell, said in record.data[name].printed.items():
+            halves = [tried.cells.get(cell, (None,)) for tried in record.data[name].tried]
+            means = [sum(half) / len(half) for half in halves if None not in half]  # type: ignore[arg-type]
+            if said.ratio and means:
+                yield name, said.printed, means
 
 
 def printed(records: Path) -> str:
     """Returns printed crossings against measured ones: dots are the shipped settings, lines span all settings."""
-    cells = [cell for cell in _cells(records) if cell[1]]
     low, high = 0.1, 50.0
     size, left, top = 400.0, 56.0, 30.0
 
@@ -197,7 +196,7 @@ def printed(records: Path) -> str:
         marks += [text(x, top + size + 18, f"{tick:g}", "mid"), text(left - 32, y + 5, f"{tick:g}")]
     marks += [line(at(low, low), at(high, high)), text(4, 16, "measured crossing (ε)", "head")]
     marks.append(text(left + size / 2, top + size + 38, "printed crossing (ε)", "mid head"))
-    for name, _, said, means in cells:
+    for name, said, means in _crossings(records):
         (x, y0), (_, y1), (_, y) = at(said, min(means)), at(said, max(means)), at(said, means[0])
         marks.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y0:.1f}" y2="{y1:.1f}" class="range"/>')
         marks.append(

@@ -489,8 +489,8 @@ class OwnRegression(PrivateAlgorithm):
         model = fixed_features(items, self.ridges, self.factors)
         if self.factors:
             # If neighbours are users, averages have Gaussian noise too, and a share is one of μ² instead of ε.
-            of_users = self.neighbours is Neighbours.USER
-            theta = self.mu(epsilons) * np.sqrt(share) if of_users else self.mu(epsilons * share)
+            hides_users = self.neighbours is Neighbours.USER
+            theta = self.mu(epsilons) * np.sqrt(share) if hides_users else self.mu(epsilons * share)
             shape = train.n_users, max(self.factors - 2, 0)
             start = streams.start("coefficients").normal(0, 0.5, shape)
             learn(self, model, items, train, Learning(weights, self.ranks(strength), theta, start), curator)

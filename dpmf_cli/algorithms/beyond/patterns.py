@@ -27,6 +27,7 @@ from dpmf_cli.algorithms.shared.averages import EffectsModel, sums_and_counts
 from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, effects_cost, gram_entries
+from dpmf_cli.algorithms.shared.effects import Part
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.core.compiled.lane_groups import groups
@@ -580,30 +581,33 @@ class ShrunkAverages(PrivateAlgorithm):
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
         scale, grid = train.scale, len(epsilons)
-        of_all, of_items, of_users = (share * epsilons for share in self.budget.fractions.values())
+        charged = {part: self.budget.fractions[part] * epsilons for part in Part}
         half = scale.width / 2
         everything = np.full((1, grid), (train.values.astype(np.float64) - scale.middle).sum() / half)
         halves = halves_of(everything, np.array([len(train)]))
-        found = sums_and_counts("global average", halves, of_all, curator)
+        found = sums_and_counts("global average", halves, charged[Part.OVERALL], curator)
         overall = scale.middle + half * np.clip(found.sums / np.maximum(found.counts, 1), -1, 1)
 
         items = np.repeat(overall, train.n_items, axis=0)
         model = factor_model(
             np.zeros((train.n_users, 0)), np.zeros((train.n_items, 0)), np.zeros((train.n_users, grid)), items
         )
-        items += self.believed(model, "items", train, of_items, curator)
+        items += self.believed(model, "items", train, charged[Part.ITEMS], curator)
         np.clip(items, scale.minimum, scale.maximum, out=items)
         set_effects(model, "items", items)
-        return EffectsModel(items, self.believed(model, "users", train, of_users, curator))
+        return EffectsModel(items, self.believed(model, "users", train, charged[Part.USERS], curator))
 
     def believed(
         self, model: FactorModel, side: Side, train: Ratings, epsilons: Epsilons, curator: Curator
     ) -> Floats:
         """(rows, E) the shrunk average of a model's residuals in each row of a side."""
-        law, (counts, others) = getattr(self, f"of_{side}"), counts_of(train, side)
-        ratings = by_item(train) if side == "items" else by_user(train)
-        sums = clamped_sums(model, ratings, np.ones((others, 1)), self.clamp)[:, 0]
-        found = sums_and_counts(f"{side[:-1]} averages", halves_of(sums, counts), epsilons, curator)
+        counts, others = counts_of(train, side)
+        step, law, ratings_of = {
+            "items": ("item averages", self.of_items, by_item),
+            "users": ("user averages", self.of_users, by_user),
+        }[side]
+        sums = clamped_sums(model, ratings_of(train), np.ones((others, 1)), self.clamp)[:, 0]
+        found = sums_and_counts(step, halves_of(sums, counts), epsilons, curator)
         star = law.star(self.clamp)
         lanes = zip(found.sums.T, found.counts.T, found.deviation**2, strict=True)
         return np.column_stack(

@@ -58,9 +58,9 @@ class Accounting(ABC):
         return self._theta_of_noise(epsilon * (1 - self.reserved))
 
     @property
+    @abstractmethod
     def factor(self) -> float:
-        """What all steps with a part of θ spend together, divided by θ: ε/θ, unless a subclass says otherwise."""
-        return 1.0
+        """What all steps with a part of θ spend together, divided by θ: in ε, or in μ where steps compose by μ."""
 
     @abstractmethod
     def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:
@@ -75,6 +75,8 @@ class Accounting(ABC):
 
 class PureAccounting(Accounting):
     """Laplace noise: Σθ_i = θ is ε."""
+
+    factor = 1.0
 
     def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:
         return partial(laplace, epsilon=theta / pieces)
@@ -97,7 +99,6 @@ class CorrectedGaussianAccounting(Accounting):
 
     @property
     def factor(self) -> float:
-        """μ/θ."""
         return math.sqrt(math.fsum(fraction**2 for fraction in self.fractions.values()))
 
     def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:

@@ -1,6 +1,5 @@
 """What the devices of Neera et al. (2020) send: claims about messages that data do not decide."""
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -33,23 +32,20 @@ def hides_item() -> bool:
     return MixtureFactorization(algorithm="blp_mog_mf").neighbours in HIDE_IDS
 
 
-def slope(epsilons: Sequence[float]) -> Values:
+def slope(epsilons: Values) -> Values:
     """Returns by how much the mean of a message moves with the rating, from end to end of the scale."""
-    return BoundedLaplace().slope(np.array(epsilons))
+    return BoundedLaplace().slope(epsilons)
 
 
-def ends(epsilons: Sequence[float]) -> Values:
+def ends(epsilons: Values) -> Values:
     """Returns the least and the largest message for each of some ratings."""
-    of = [
-        BoundedLaplace().decoded(SHOWN, np.full((len(SHOWN), 1), each), np.array(epsilons))
-        for each in EXTREMES
-    ]
+    of = [BoundedLaplace().decoded(SHOWN, np.full((len(SHOWN), 1), each), epsilons) for each in EXTREMES]
     return np.array(of).ravel()
 
 
-def bias(epsilons: Sequence[float]) -> float:
+def bias(epsilons: Values) -> float:
     """Returns how far the mean of a message is from its rating, at most."""
-    return float(np.abs(BoundedLaplace().expected(SHOWN, np.array(epsilons)) - SHOWN[:, None]).max())
+    return float(np.abs(BoundedLaplace().expected(SHOWN, epsilons) - SHOWN[:, None]).max())
 
 
 @cache
