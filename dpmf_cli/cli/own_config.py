@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
     from dpmf_cli.core.ratings import Ratings
     from dpmf_cli.datasets import Folders
-    from dpmf_cli.datasets.formats.guess import Guess
+    from dpmf_cli.datasets.guess import Guess
     from dpmf_cli.experiment.config.suggested import Candidates
     from dpmf_cli.privacy.neighbours import Neighbours
 
@@ -87,14 +87,13 @@ class Said:
 
     def guess(self, ratings: Path) -> "Guess":
         """Returns the format of a file: as the options say, and guessed where they say nothing."""
-        from dpmf_cli.datasets.formats.guess import Told, guess_format, separator_named
+        from dpmf_cli.datasets.guess import guess_format
 
         if self.decimal not in (None, ".", ","):
             raise DpmfError(f"--decimal {self.decimal}: choose one of . and ,")
         named = {role: getattr(self, role) for role in ("user", "item", "rating", "timestamp")}
-        separator = None if self.separator is None else separator_named(self.separator)
         columns = {role: column for role, column in named.items() if column is not None}
-        return guess_format(ratings, Told(separator, self.header, self.decimal, columns))
+        return guess_format(ratings, self.separator, self.header, self.decimal, **columns)
 
 
 def write_own_config(

@@ -9,9 +9,9 @@ sizes(spec, folders)           gives a planner the users, items and ratings, wit
 
 from dpmf_cli.core.files import cache_folder
 from dpmf_cli.datasets.cache import open_ratings as open_cached
-from dpmf_cli.datasets.canonical import Dataset
-from dpmf_cli.datasets.folders import DataIdentity, Folders, Sizes, data_folder
-from dpmf_cli.datasets.loading import known, load, look, sizes
+from dpmf_cli.datasets.canonical import DataIdentity, Dataset
+from dpmf_cli.datasets.loading import Sizes, known, load, look, sizes
+from dpmf_cli.datasets.located import Folders, data_folder
 
 __all__ = [
     "DataIdentity",

@@ -16,7 +16,7 @@ import sys
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -191,14 +191,21 @@ def members(path: Path, wanted: Wanted) -> Generator[Member]:
 
     Raises `DpmfError` for an unreadable, truncated or unsafe archive; yields nothing if no member matches.
     """
-    yield from _members(path, _Search(wanted, _Budget(wanted.byte_limit)))
-
-
-def _members(path: Path, search: _Search) -> Iterator[Member]:
+    search = _Search(wanted, _Budget(wanted.byte_limit))
     with _readable(str(path)):
-        if path.is_dir():
-            yield from _folder_members(path, search)
+        if not path.is_dir():
+            yield from _file_members(path, search)
             return
+        for place in files(path, wanted):
+            if wanted.match(place.name):
+                with place.open("rb") as file:
+                    yield search.member(str(place), place.name, file)
+            else:
+                yield from _file_members(place, search.within(str(place)))
+
+
+def _file_members(path: Path, search: _Search) -> Iterator[Member]:
+    with _readable(str(path)):
         if path.exists() and not path.is_file():
             raise DpmfError(f"{path}: is neither a file nor a folder; refused")
         with path.open("rb") as file:
@@ -246,15 +253,6 @@ def files(folder: Path, wanted: Wanted) -> list[Path]:
     return [path for path in found if path.is_file()]
 
 
-def _folder_members(folder: Path, search: _Search) -> Iterator[Member]:
-    for path in files(folder, search.wanted):
-        if search.wanted.match(path.name):
-            with path.open("rb") as file:
-                yield search.member(str(path), path.name, file)
-        else:
-            yield from _members(path, search.within(str(path)))
-
-
 def _zip_members(file: IO[bytes], label: str, search: _Search) -> Iterator[Member]:
     with zipfile.ZipFile(_SmallReads(file, label)) as archive:
         wanted = [info for info in archive.infolist() if search.wants(label, info.filename)]
@@ -290,6 +288,49 @@ def _tar_members(file: IO[bytes], label: str, search: _Search, size: int, zipped
                 raise DpmfError(f"{inner}: is {'a link' if link else 'no file'}; refused")
             if (stream := archive.extractfile(info)) is not None:
                 yield from search.members(stream, inner, info.size)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rating files of one format in one or more places.
+
+    paths    folders, archives or bare files
+    wanted   which of their members are read
+    fix      what a user should do about a bad line
+    """
+
+    paths: tuple[Path, ...]
+    wanted: Wanted
+    fix: str
+
+    def members(self) -> Iterator[Member]:
+        for path in self.paths:
+            yield from members(path, self.wanted)
+
+    def read(self) -> tuple[str, bytes]:
+        """Reads the label and bytes of a format that is a single file: of the first member, once all members have
+        proved harmless. Raises DpmfError if there is none."""
+        first = None
+        for member in self.members():
+            first = first or (member.label, member.stream.read())
+        if first:
+            return first
+        raise DpmfError(f"{self.paths[0]}: holds no {' or '.join(self.wanted.patterns)}; {self.fix}")
+
+    def place_of(self, row: int, is_rating: Callable[[int, bytes], bool]) -> str:
+        """Returns `file:line` (1-based) of the row-th rating (0-based), by counting the lines that are ratings.
+
+        `is_rating(number, line)` tells header lines and blank lines from ratings.
+        """
+        label = str(self.paths[0])
+        for member in self.members():
+            label = member.label
+            for number, line in enumerate(member.stream, 1):
+                if is_rating(number, line):
+                    if row == 0:
+                        return f"{label}:{number}"
+                    row -= 1
+        return label
 
 
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"

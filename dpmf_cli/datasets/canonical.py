@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -10,14 +11,39 @@ from numpy.typing import NDArray
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, Scale
-from dpmf_cli.datasets.folders import DataIdentity
-from dpmf_cli.datasets.formats.source import Raw
+from dpmf_cli.core.streams import OWN
 from dpmf_cli.datasets.stars import GRID_TOLERANCE
 
 Duplicates = Literal["error", "last", "mean"]
 Ids = NDArray[np.int64] | NDArray[np.str_]
 
 _LONGEST_ID = 200
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Ratings that are parsed, but not yet checked.
+
+    users, items   (n_ratings,) integer ids, or positions in the labels if labels are given
+    values         (n_ratings,) float, rating scale
+    where          row -> its place in the publisher's file ("ratings.dat:17"), found only on request
+    fix            what a user should do about a bad row
+    fix_repeated   what to do about a (user, item) pair that stands twice, if not `fix`
+    fix_scale      what to do about a rating off the scale or off its grid, if not `fix`; made only on request
+    columns        (n_ratings,) each: `timestamp`, `epsilon`
+    user_labels, item_labels   the distinct ids, if they are text
+    """
+
+    users: NDArray[np.integer]
+    items: NDArray[np.integer]
+    values: NDArray[np.floating]
+    where: Callable[[int], str]
+    fix: str
+    columns: dict[str, NDArray[np.generic]] = field(default_factory=dict)
+    fix_repeated: str | None = None
+    fix_scale: Callable[[], str] | None = None
+    user_labels: list[str] | None = None
+    item_labels: list[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -33,6 +59,37 @@ class Canonical:
     item_ids: Ids
     merged: int = 0
     checksum: str = ""
+
+
+@dataclass(frozen=True)
+class DataIdentity:
+    """The name of a data set and the content of its ratings.
+
+    key             name in the paths of results
+    title           name in tables and figures; no result depends on it
+    checksum        of the canonical ratings, in hex; "" if they were never read
+    test_checksum   of the ratings of a fixed test set, in hex; "" if folds are held out
+    to_stars        whether algorithms see the ratings mapped onto 1 to 5 (`datasets.stars`); False if they see the
+                    ratings as they are
+    own             whether it is a user's own file
+    """
+
+    key: str
+    title: str
+    checksum: str
+    test_checksum: str = ""
+    to_stars: bool = False
+    own: bool = False
+
+    @property
+    def stream(self) -> str:
+        """The name in random streams: the same for all own files, so that no result depends on what one is called."""
+        return OWN if self.own else self.key
+
+    @property
+    def checksums(self) -> tuple[str, ...]:
+        """The checksums of all ratings that a fit needs."""
+        return (self.checksum, self.test_checksum) if self.test_checksum else (self.checksum,)
 
 
 @dataclass(frozen=True, kw_only=True)

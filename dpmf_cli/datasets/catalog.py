@@ -39,7 +39,7 @@ class Content:
     """A rating file as it stands inside an archive or a folder.
 
     pattern   shell pattern of its base name (`u.data`, `mv_*.txt`)
-    format    key in `formats.PARSERS`
+    format    key in `publishers.PARSERS`
     digests   of the file, in every known form; empty if none is published: then only counts verify the file
     """
 

@@ -3,31 +3,39 @@
 import io
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.ratings import Ratings, in_ratings
 from dpmf_cli.core.streams import named_generator
+from dpmf_cli.datasets import archives, catalog, located, own_file, publishers, synthetic
 from dpmf_cli.datasets import cache as kept
-from dpmf_cli.datasets import catalog, located, synthetic
-from dpmf_cli.datasets.archives import is_packed
-from dpmf_cli.datasets.canonical import Canonical, Dataset, Ids, canonicalise
+from dpmf_cli.datasets.canonical import Canonical, DataIdentity, Dataset, Ids, canonicalise
 from dpmf_cli.datasets.catalog import Counts
-from dpmf_cli.datasets.folders import DataIdentity, Folders, Sizes
-from dpmf_cli.datasets.formats import PARSERS, own_file
-from dpmf_cli.datasets.formats.own_columns import is_parquet
-from dpmf_cli.datasets.prize import prize_source
+from dpmf_cli.datasets.guess import with_fix
+from dpmf_cli.datasets.located import Folders
 from dpmf_cli.datasets.sanity import Sanity, look_at
-from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SampleSpec, SyntheticSpec, TestSet
+from dpmf_cli.datasets.spec import (
+    AnySpec,
+    CatalogSpec,
+    CsvSpec,
+    PrizeSet,
+    SampleSpec,
+    SyntheticSpec,
+    TestSet,
+)
 from dpmf_cli.datasets.stars import in_stars
 
 SAMPLE_VERSION = 1
 """Raise it when the same spec makes another sample."""
+
+_Parse = Callable[[], Canonical]
 
 
 def sampled(whole: Canonical, spec: CatalogSpec, sample: SampleSpec) -> Canonical:
@@ -78,11 +86,9 @@ def load(spec: AnySpec, folders: Folders, test: TestSet = "folds") -> Dataset:
 
     Raises `DpmfError` for a missing, damaged or malformed file, with the line and the fix.
     """
-    dataset = _named(spec, cached(spec, folders))
-    if test == "folds" or test == "recent" or not isinstance(spec, CatalogSpec):
-        return dataset
-    tested = kept.opened(*prize_source(spec, test, dataset, folders), folders.cache, verify=True)
-    return replace(dataset, identity=replace(dataset.identity, test_checksum=tested.checksum))
+    dataset = _dataset(spec, folders, test, partial(kept.opened, cache=folders.cache, verify=True))
+    assert dataset is not None, "what is not kept is parsed"
+    return dataset
 
 
 def known(spec: AnySpec, folders: Folders, test: TestSet = "folds") -> Dataset | None:
@@ -90,23 +96,25 @@ def known(spec: AnySpec, folders: Folders, test: TestSet = "folds") -> Dataset |
 
     Raises `DpmfError` for a missing file.
     """
-    found = kept.find(_source(spec, folders)[0], folders.cache)
+    return _dataset(spec, folders, test, lambda key, _: kept.find(key, folders.cache))
+
+
+def _dataset(
+    spec: AnySpec, folders: Folders, test: TestSet, opened: Callable[[str, _Parse], Canonical | None]
+) -> Dataset | None:
+    """Returns the ratings of a spec, with the checksum of its test set, if `opened` opens both; else None."""
+    found = opened(*_source(spec, folders))
     if found is None:
         return None
-    dataset = _named(spec, found)
+    to_stars, own = not spec.stars and not in_stars(found.ratings.scale), isinstance(spec, CsvSpec)
+    identity = DataIdentity(spec.key, title(spec), found.checksum, to_stars=to_stars, own=own)
+    dataset = Dataset(**vars(found), identity=identity)
     if test == "folds" or test == "recent" or not isinstance(spec, CatalogSpec):
         return dataset
-    tested = kept.find(prize_source(spec, test, dataset, folders)[0], folders.cache)
+    tested = opened(*_prize_source(spec, test, dataset, folders))
     if tested is None:
         return None
-    return replace(dataset, identity=replace(dataset.identity, test_checksum=tested.checksum))
-
-
-def _named(spec: AnySpec, found: Canonical) -> Dataset:
-    to_stars = not spec.stars and not in_stars(found.ratings.scale)
-    own = isinstance(spec, CsvSpec)
-    identity = DataIdentity(spec.key, title(spec), found.checksum, to_stars=to_stars, own=own)
-    return Dataset(**vars(found), identity=identity)
+    return replace(dataset, identity=replace(identity, test_checksum=tested.checksum))
 
 
 def look(spec: AnySpec, dataset: Dataset) -> Sanity:
@@ -137,7 +145,7 @@ def title(spec: AnySpec) -> str:
     return f"synthetic, shaped like {spec.entry.title}{size}"
 
 
-def _source(spec: AnySpec, folders: Folders) -> tuple[str, Callable[[], Canonical]]:
+def _source(spec: AnySpec, folders: Folders) -> tuple[str, _Parse]:
     """Returns the key of a source in the cache, and a function that reads it."""
     about: dict[str, Any] = {"kind": spec.kind}
     if isinstance(spec, CatalogSpec):
@@ -165,7 +173,9 @@ def parsed(spec: AnySpec, folders: Folders, *, empty: bool = False) -> Canonical
         whole = read_catalog(located.locate_spec(spec, folders), None)
         return whole if spec.sample is None else sampled(whole, spec, spec.sample)
     if isinstance(spec, CsvSpec):
-        raw = own_file.parse(_csv_path(spec, folders), spec)
+        path = _csv_path(spec, folders)
+        with with_fix(path, spec):
+            raw = own_file.parse(path, spec)
         return canonicalise(raw, spec.scale.scale, duplicates=spec.duplicates, empty=empty)
     target = Counts(*spec.shape, spec.entry.expected.mean, spec.entry.expected.variance)
     return synthetic.generate(spec.key, target, spec.entry.shape, spec.entry.scale, seed=spec.seed)
@@ -183,7 +193,7 @@ def read_catalog(found: located.Located, cache: Path | None) -> Canonical:
         )
     wrong = located.fault(found, cache)
     try:
-        raw = PARSERS[found.parts[0][2].format](found.source)
+        raw = publishers.PARSERS[found.parts[0][2].format](found.source)
         if not entry.timestamps:
             raw.columns.pop("timestamp", None)
         canonical = canonicalise(raw, entry.scale)
@@ -208,6 +218,96 @@ def read_catalog(found: located.Located, cache: Path | None) -> Canonical:
     return canonical
 
 
+_LISTS = {"probe": ("probe.txt",), "judging": ("judging.txt", "grand_prize.tar.gz", "grand_prize")}
+_LIST_FIXES = {
+    "probe": "it is in the archive of the training set: put probe.txt from there",
+    "judging": "put grand_prize.tar.gz, which was released after the prize, or its judging.txt",
+}
+
+
+def _prize_source(
+    spec: CatalogSpec, which: PrizeSet, dataset: Dataset, folders: Folders
+) -> tuple[str, _Parse]:
+    """Returns the key in the cache of a test set of `dataset`, the data set of `spec`, and a function that parses it.
+
+    That raises `DpmfError` if the test set's file is missing or malformed, or belongs to another data set.
+    """
+    # Its own file or folder, in the data folder or beside the ratings; else the place of the ratings.
+    source = located.locate_spec(spec, folders).source.paths[0]
+    places = (folder / name for folder in (folders.data, source, source.parent) for name in _LISTS[which])
+    place = next((place for place in places if place.exists()), source)
+    paths = archives.files(place, publishers.list_wanted(place, which)) if place.is_dir() else [place]
+    key = kept.source_key(
+        {
+            "kind": which,
+            "ratings": dataset.identity.checksum,
+            "content": located.folder_digest(place, paths, folders.cache),
+        }
+    )
+    return key, lambda: _prize_set(which, place, dataset, folders.data)
+
+
+def _prize_set(which: PrizeSet, place: Path, dataset: Dataset, data: Path) -> Canonical:
+    """Returns the listed ratings with the data set's indices, in canonical order."""
+    if next(archives.members(place, publishers.list_wanted(place, which)), None) is None:
+        looked_for = " or ".join(_LISTS[which])
+        raise DpmfError(
+            f"{data}: the {which} set is not there (no {looked_for}, and none in {place}); "
+            f"{_LIST_FIXES[which]} into {data}"
+        )
+    movies, customers, *given = publishers.read_list(place, which)
+    values = (given[0] if given else np.zeros(len(movies))).astype(np.float32)
+    users = _indices(place, "customer", customers, dataset.user_ids)
+    items = _indices(place, "movie", movies, dataset.item_ids)
+    order = np.lexsort((items, users))
+    users, items, values = users[order], items[order], values[order]
+    known, scale = dataset.ratings, dataset.ratings.scale
+    listed = Ratings(users, items, values, known.n_users, known.n_items, scale)
+    there = in_ratings(listed, known)
+
+    def first(faulty: NDArray[np.bool_]) -> tuple[Any, Any]:
+        at = int(np.argmax(faulty))
+        return dataset.user_ids[users[at]], dataset.item_ids[items[at]]
+
+    repeated = (users[1:] == users[:-1]) & (items[1:] == items[:-1])
+    if repeated.any():
+        user, item = first(repeated)
+        raise DpmfError(f"{place}: customer {user} stands twice under movie {item}; get the file again")
+    if which == "probe":
+        if not there.all():
+            user, item = first(~there)
+            raise DpmfError(
+                f"{place}: customer {user} has no rating of movie {item} in {dataset.identity.title}; get the "
+                "probe.txt of these ratings"
+            )
+        return Canonical(known.select(in_ratings(known, listed)), dataset.user_ids, dataset.item_ids)
+    wrong = (values < scale.minimum) | (values > scale.maximum)
+    if wrong.any():
+        raise DpmfError(
+            f"{place}: the rating {values[np.argmax(wrong)]:g} is off the scale from {scale.minimum:g} to "
+            f"{scale.maximum:g}; get the file again"
+        )
+    if there.any():
+        user, item = first(there)
+        raise DpmfError(
+            f"{place}: the rating of movie {item} by customer {user} is in the training set; get the judging.txt of "
+            "these ratings"
+        )
+    return Canonical(listed, dataset.user_ids, dataset.item_ids)
+
+
+def _indices(place: Path, what: str, ids: NDArray[np.int32], known: Ids) -> NDArray[np.int32]:
+    """Returns (n,) the dense index of each id."""
+    at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    strange = known[at] != ids
+    if strange.any():
+        raise DpmfError(
+            f"{place}: {what} {ids[np.argmax(strange)]} has no ratings in the training set; get the file of these "
+            "ratings"
+        )
+    return at.astype(np.int32)
+
+
 def _csv_path(spec: CsvSpec, folders: Folders) -> Path:
     path = folders.beside_config(spec.path)
     if not path.is_file():
@@ -216,6 +316,20 @@ def _csv_path(spec: CsvSpec, folders: Folders) -> Path:
             f"{path}: {what}; correct `path` of data set {spec.name}, which is relative to the config file"
         )
     return path
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The size of a data set.
+
+    basis   where the numbers come from: `counted` in the ratings, `expected` from the catalog (or from a synthetic
+            set's spec), or `estimated` from the beginning of a large file
+    """
+
+    users: int
+    items: int
+    ratings: int
+    basis: Literal["counted", "expected", "estimated"]
 
 
 # So many bytes are parsed in about a second. Of a larger text file, only so many are read.
@@ -233,7 +347,7 @@ def sizes(spec: AnySpec, folders: Folders) -> Sizes:
         return expected(spec)
     if found is None and isinstance(spec, CsvSpec):
         path = folders.beside_config(spec.path)
-        if path.stat().st_size > _QUICK_BYTES and not (is_packed(path) or is_parquet(path)):
+        if path.stat().st_size > _QUICK_BYTES and not (archives.is_packed(path) or own_file.is_parquet(path)):
             return _estimated(path, spec)
     ratings = (found or cached(spec, folders)).ratings
     return Sizes(ratings.n_users, ratings.n_items, len(ratings), "counted")
@@ -260,7 +374,8 @@ def _estimated(path: Path, spec: CsvSpec) -> Sizes:
     with path.open("rb") as file:
         head = file.read(_QUICK_BYTES)
     head = head[: head.rfind(b"\n") + 1]
-    _, positions, _ = own_file.layout(path, spec)
+    with with_fix(path, spec):
+        _, positions, _ = own_file.layout(path, spec)
     frame = pd.read_csv(
         io.BytesIO(head),
         sep=spec.separator,

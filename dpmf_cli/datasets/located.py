@@ -12,15 +12,45 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
+from typing import Self
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.files import write_whole
+from dpmf_cli.core.files import cache_folder, write_whole
 from dpmf_cli.datasets import archives, catalog
-from dpmf_cli.datasets.archives import Wanted
+from dpmf_cli.datasets.archives import Source, Wanted
 from dpmf_cli.datasets.catalog import CatalogEntry, Content, SourcePart
-from dpmf_cli.datasets.folders import Folders
-from dpmf_cli.datasets.formats.source import Source
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SyntheticSpec
+
+
+def data_folder() -> Path:
+    """Returns the folder of data files: $DPMF_DATA, else `datasets` in the current folder."""
+    return Path(os.environ.get("DPMF_DATA") or "datasets")
+
+
+@dataclass(frozen=True)
+class Folders:
+    """The folders that a command works with.
+
+    data      files of the catalog's data sets
+    cache     parsed ratings, and measurements of this machine
+    base      the config's own folder, where its relative paths start
+    results   task results, and a folder of tables and figures for each experiment
+    """
+
+    data: Path
+    cache: Path
+    base: Path = Path()
+    results: Path = Path("results")
+
+    @classmethod
+    def named(cls, data: Path | None = None, *, base: Path = Path(), results: Path = Path("results")) -> Self:
+        """Takes the folders that a command line names, and all others from the environment."""
+        return cls(data or data_folder(), cache_folder(), base, results)
+
+    def beside_config(self, path: str) -> Path:
+        """Resolves a path of a config: `~` stands for home, and a relative path starts at `base`."""
+        return self.base / Path(path).expanduser()
+
 
 # After its last change a file could change again within this time and keep the same time stamp.
 _SETTLED_NS = 2 * 10**9

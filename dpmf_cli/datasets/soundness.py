@@ -9,7 +9,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import WRITING
 from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets import canonical, catalog, loading, located
-from dpmf_cli.datasets.folders import Folders
+from dpmf_cli.datasets.located import Folders
 from dpmf_cli.datasets.sanity import TOLERANCE, figures
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, SyntheticSpec
 

@@ -10,8 +10,8 @@ import pytest
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Scale
+from dpmf_cli.datasets import publishers
 from dpmf_cli.datasets.catalog import Content, SourcePart
-from dpmf_cli.datasets.formats import netflix
 from tests.datasets.building import TEXTS, U_DATA, Shelf, check_tiny, faults, sheet, tarred, zipped
 
 NETFLIX = TEXTS["netflix"]
@@ -120,7 +120,7 @@ def test_netflix_dates_become_seconds(shelf: Shelf) -> None:
 
 @pytest.mark.parametrize("block", [1, 7, 16, 40, 1000])
 def test_netflix_blocks_may_cut_anywhere(shelf: Shelf, block: int) -> None:
-    shelf.patch.setattr(netflix, "_BLOCK", block)
+    shelf.patch.setattr(publishers, "_BLOCK", block)
     shelf.entry(Content("mv_*.txt", "netflix"))
     cut = NETFLIX.index(b"4:")
     shelf.put("two/mv_0000030.txt", NETFLIX[:cut])
@@ -142,6 +142,6 @@ def test_probe_and_judging(shelf: Shelf) -> None:
     )
     for which, text, found in lists:
         place = shelf.put("a.tar.gz", tarred({f"grand_prize/{which}.txt": text}, "w:gz"))
-        assert [column.tolist() for column in netflix.read_list(place, which)] == found
+        assert [column.tolist() for column in publishers.read_list(place, which)] == found
     with pytest.raises(DpmfError, match=r"holds no probe\.txt"):
-        netflix.read_list(place, "probe")
+        publishers.read_list(place, "probe")

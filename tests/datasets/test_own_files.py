@@ -12,8 +12,8 @@ import pytest
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Dataset, Sizes, archives, load, loading, sizes
-from dpmf_cli.datasets.formats.guess import Told, guess_format
-from dpmf_cli.datasets.formats.own_columns import scale_of
+from dpmf_cli.datasets.guess import guess_format
+from dpmf_cli.datasets.own_file import scale_of
 from dpmf_cli.datasets.spec import CsvSpec
 from tests.datasets.building import OWN, Shelf, faults, parquet, sheet, tarred, zipped, zstandard
 
@@ -243,13 +243,13 @@ def test_layouts(layout: dict[str, Any], shelf: Shelf) -> None:
     assert (ratings.n_users, ratings.n_items) == (len({u for u, _ in PAIRS}), len({i for _, i in PAIRS}))
 
 
-def guessed(shelf: Shelf, text: bytes, **told: str) -> Any:
-    return guess_format(shelf.put("r", text), Told(columns=told))
+def guessed(shelf: Shelf, text: bytes, **told: Any) -> Any:
+    return guess_format(shelf.put("r", text), **told)
 
 
 def test_words(shelf: Shelf) -> None:
     found = guessed(shelf, zipped({"r.csv": b"who;what;stars;day\nx;a;4,5;2015-03-09\nx;b;3;2015-03-10\n"}))
-    assert found.decimal == ","
+    assert found.layout.decimal == ","
     assert found.words == (
         "semicolon-separated, a header line, decimal commas",
         'user: column "who", by its content',

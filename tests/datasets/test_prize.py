@@ -12,9 +12,8 @@ import pytest
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.datasets import Dataset, Folders, catalog, known, load, open_cached
+from dpmf_cli.datasets import Dataset, Folders, catalog, known, load, open_cached, publishers
 from dpmf_cli.datasets.catalog import Counts
-from dpmf_cli.datasets.formats import netflix
 from dpmf_cli.datasets.spec import CatalogSpec, PrizeSet
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.results.task import Cut
@@ -116,7 +115,7 @@ def test_a_list_is_parsed_once_and_again_when_it_changes(
 ) -> None:
     dataset, checksum = find("probe", data, cache)
     with monkeypatch.context() as forbidden:
-        forbidden.setattr(netflix, "read_list", lambda *_: pytest.fail("parsed again"))
+        forbidden.setattr(publishers, "read_list", lambda *_: pytest.fail("parsed again"))
         assert find("probe", data, cache)[1] == checksum
         found = known(SPEC, Folders(data, cache, data), "probe")
         assert found is not None

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from dpmf_cli.datasets import catalog
-from dpmf_cli.datasets.formats import PARSERS
+from dpmf_cli.datasets.publishers import PARSERS
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, DatasetSpec, SyntheticSpec
 from tests.datasets.building import faults
 from tests.datasets.test_own_files import SPEC

@@ -10,12 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpmf_cli.datasets import loading, located
-from dpmf_cli.datasets.archives import Wanted
-from dpmf_cli.datasets.canonical import canonicalise
+from dpmf_cli.datasets import Folders, loading, located, publishers
+from dpmf_cli.datasets.archives import Source, Wanted
 from dpmf_cli.datasets.catalog import Content
-from dpmf_cli.datasets.formats import jester, netflix, own_file
-from dpmf_cli.datasets.formats.source import Source
 from dpmf_cli.datasets.spec import CsvSpec
 from tests import configs
 from tests.datasets.building import sheet, tarred, tiny, zipped, zstandard
@@ -128,7 +125,7 @@ def broken_sheet(rng: random.Random) -> bytes:
 
 
 def load_sheet(path: Path) -> object:
-    return jester.parse(Source((path,), Wanted((path.name,)), "get it again"))
+    return publishers.parse_jester(Source((path,), Wanted((path.name,)), "get it again"))
 
 
 PARQUET_ROWS: dict[str, Any] = {
@@ -157,10 +154,10 @@ def packed(text: bytes, rng: random.Random) -> bytes:
 
 def load_csv(path: Path, options: dict[str, Any]) -> object:
     spec = CsvSpec(kind="csv", name="made", path=path.name, scale={"minimum": 1, "maximum": 5}, **options)
-    return canonicalise(own_file.parse(path, spec), spec.scale.scale, duplicates=spec.duplicates)
+    return loading.parsed(spec, Folders(path.parent, path.parent, path.parent))
 
 
 READERS: dict[bytes, Callable[[Path], object]] = {
-    PROBE: partial(netflix.read_list, which="probe"),
-    JUDGING: partial(netflix.read_list, which="judging"),
+    PROBE: partial(publishers.read_list, which="probe"),
+    JUDGING: partial(publishers.read_list, which="judging"),
 }

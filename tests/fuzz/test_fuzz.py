@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from dpmf_cli.datasets.formats.guess import guess_format
+from dpmf_cli.datasets.guess import guess_format
 from dpmf_cli.experiment.config import load_config
 from tests.datasets.building import parquet, zipped
 from tests.fuzz.corpus import (

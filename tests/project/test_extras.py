@@ -12,7 +12,7 @@ import pytest
 
 from dpmf_cli.cli.health import EXTRAS
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.datasets.formats.guess import guess_format
+from dpmf_cli.datasets.guess import guess_format
 from dpmf_cli.experiment.running.cluster import cluster_executor
 
 ROOT = Path(__file__).resolve().parents[2]

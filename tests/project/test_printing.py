@@ -8,7 +8,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "dpmf_cli"
 
-OWN_PIPE = "datasets/formats/sheet_reader.py"
+OWN_PIPE = "datasets/sheet_reader.py"
 """A separate program, whose output the package reads."""
 
 

@@ -1,0 +1,335 @@
+"""The publishers' file formats: one parser for each, chosen by the format that a catalog entry names.
+
+| format | files | form |
+|---|---|---|
+| u.data | ML-100K's `u.data` | four fields a line (user, item, rating and time), between tabs |
+| dat | ML-1M's and ML-10M's `ratings.dat` | the same, between `::` |
+| ratings.csv | ML-latest's `ratings.csv` | the same, between commas, after a header line |
+| inter | RecBole's `*.inter` | the same, between tabs, after a header line |
+| jester | Jester's spreadsheets | a user a row: the number of jokes rated, then 100 ratings, 99 for "not rated" |
+| netflix | the Netflix Prize's | a line `movie:`, then its ratings, each as `customer,rating,date` |
+
+A file of Netflix's `training_set/mv_*.txt` holds one movie, one of `combined_data_[1-4].txt` many. Two lists fix a
+test set: `probe.txt` has only customers, and `grand_prize/judging.txt` has the ratings that were held back.
+"""
+
+import io
+import math
+import re
+import subprocess
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.core.children import python
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.datasets import sheet_reader
+from dpmf_cli.datasets.archives import Source, Wanted
+from dpmf_cli.datasets.canonical import Raw
+
+_BOM = b"\xef\xbb\xbf"
+_TYPES = {"user": np.int64, "item": np.int64, "rating": np.float64, "timestamp": np.int64}
+
+
+def parse_lines(source: Source, separator: bytes, header: bytes = b"") -> Raw:
+    """Returns users, items and times int64, ratings float64, in file order.
+
+    Raises `DpmfError` with file and line for a line that is not four numbers. The values are checked later.
+    """
+
+    def is_rating(number: int, line: bytes) -> bool:
+        return bool(line.strip()) and not (header and number == 1)
+
+    label, data = source.read()
+    data = data.removeprefix(_BOM)
+    first, _, below = data.partition(b"\n")
+    if header and first.rstrip(b"\r") != header:
+        raise DpmfError(f'{label}:1: the first line is not "{header.decode()}"; {source.fix}')
+    frame = _frame(below if header else data, separator)
+    if frame is None:
+        template = separator.decode().join(_TYPES).replace("\t", " <tab> ")
+        faults = (
+            f"{label}:{number}: {fault}"
+            for number, line in enumerate(data.split(b"\n"), 1)
+            if is_rating(number, line) and (fault := _fault(line.rstrip(b"\r").split(separator), template))
+        )
+        raise DpmfError(f"{next(faults, f'{label}: cannot be read as {template}')}; {source.fix}")
+    users, items, ratings, times = (frame[name].to_numpy() for name in _TYPES)
+    where = partial(source.place_of, is_rating=is_rating)
+    return Raw(users, items, ratings, where, source.fix, {"timestamp": times})
+
+
+def _frame(body: bytes, separator: bytes) -> Any:
+    """Returns a data frame of the four columns, or None if a line is at fault."""
+    import pandas as pd
+
+    if b"\0" in body or b'"' in body or (len(separator) > 1 and b"\t" in body):
+        return None
+    try:
+        # A number that is too large raises ValueError too, and a field too many warns, or is counted.
+        with warnings.catch_warnings(), np.errstate(invalid="ignore"):
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(
+                io.BytesIO(body.replace(separator, b"\t") if len(separator) > 1 else body),
+                sep="\t" if len(separator) > 1 else separator.decode(),
+                names=list(_TYPES),
+                dtype=_TYPES,
+                index_col=False,
+                na_filter=False,
+                engine="c",
+                low_memory=False,
+            )
+        return frame if body.count(separator) == (len(_TYPES) - 1) * len(frame) else None
+    except pd.errors.EmptyDataError:
+        return pd.DataFrame({name: [] for name in _TYPES}).astype(_TYPES)
+    except (ValueError, OverflowError, pd.errors.ParserWarning):
+        return None
+
+
+def _fault(fields: list[bytes], template: str) -> str | None:
+    """Says what is wrong with the fields of a line; None if they are numbers."""
+    if len(fields) != len(_TYPES):
+        return f"{len(fields)} field(s), not the 4 of {template}"
+    for name, field in zip(_TYPES, fields, strict=True):
+        try:
+            text = field.decode("ascii")
+            found = float(text) if name == "rating" else int(text)
+            sound = math.isfinite(found) if name == "rating" else -(2**63) <= found < 2**63
+        except ValueError:
+            sound = False
+        if not sound or b"_" in field:
+            kind = "a finite number" if name == "rating" else "a whole number"
+            return f'the {name} "{field[:40].decode(errors="replace")}" is not {kind}'
+    return None
+
+
+_JOKES = 100
+_NOT_RATED = 99.0
+_READER_BYTES = 192 << 20
+_READER_SECONDS = 300
+"""Limits for the reader of one sheet: memory, beside ten times the sheet's bytes, and processor time. The publisher's
+sheets take six times their bytes, and 4 s."""
+
+
+def parse_jester(source: Source) -> Raw:
+    """Returns users numbered from 1 through all sheets (in order of name), and items 1 to 100.
+
+    Raises `DpmfError` for a sheet that cannot be opened, a row that is not 101 numbers, and a row whose
+    first cell is not the number of its ratings (the sheet's own check).
+    """
+    found = [(member.name, member.label, member.stream.read()) for member in source.members()]
+    sheets = [(label, _cells(label, data, source.fix)) for _, label, data in sorted(found)]
+    if not sheets:
+        raise DpmfError(f"{source.paths[0]}: holds no {' or '.join(source.wanted.patterns)}; {source.fix}")
+    starts = np.cumsum([0] + [len(cells) for _, cells in sheets])
+    table = np.concatenate([cells for _, cells in sheets])
+    rows, jokes = np.nonzero(table[:, 1:] != _NOT_RATED)
+
+    def place(row: int, cell: str = "") -> str:
+        sheet = int(np.searchsorted(starts, row, side="right")) - 1
+        return f"{sheets[sheet][0]}: row {row - starts[sheet] + 1}{cell}"
+
+    def where(rating: int) -> str:
+        if rating >= len(rows):
+            return sheets[0][0]
+        return place(int(rows[rating]), f", column {int(jokes[rating]) + 2}")
+
+    counted = np.bincount(rows, minlength=len(table))
+    wrong = np.flatnonzero(counted != table[:, 0])
+    if len(wrong):
+        row = int(wrong[0])
+        raise DpmfError(
+            f"{place(row)}: the first cell says {table[row, 0]:g} ratings, the row has {counted[row]}; "
+            f"{source.fix}"
+        )
+    values = table[:, 1:][rows, jokes]
+    return Raw(rows + 1, jokes + 1, values, where=where, fix=source.fix)
+
+
+def _cells(label: str, data: bytes, fix: str) -> NDArray[np.float64]:
+    """Returns (n_users, 101) the cells of one sheet, read by a process whose memory and time are limited."""
+    limits = (10 * len(data) + _READER_BYTES, _READER_SECONDS, _JOKES + 1)
+    program = "import runpy; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
+    command = python(program, sheet_reader.__file__, *limits)
+    done = subprocess.run(command, input=data, capture_output=True, check=False)
+    if done.returncode == sheet_reader.REFUSED:
+        raise DpmfError(f"{label}: {done.stdout.decode()}; {fix}")
+    if done.returncode:
+        raise DpmfError(f"{label}: cannot be opened as a spreadsheet (its reader gave up); {fix}")
+    return np.frombuffer(done.stdout).reshape(-1, _JOKES + 1)
+
+
+_BLOCK = 32 << 20
+_DAY = rb"(19[7-9]\d|20[0-2]\d|203[0-7])-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
+_LINES = {1: rb"\d{1,9}", 2: rb"\d{1,9},-?\d+", 5: rb"\d{1,9},-?\d+," + _DAY}
+_SHOWN = {1: "customer", 2: "customer,rating", 5: "customer,rating,date"}
+
+
+def parse_netflix(source: Source) -> Raw:
+    """Returns customers and movies int32, ratings float32, times int32 (seconds since 1970, midnight UTC)."""
+    months = np.arange("1970-01", "2038-01", dtype="datetime64[M]").astype("datetime64[D]").astype(np.int32)
+    blocks: list[tuple[NDArray[Any], ...]] = [(np.empty(0, np.int8),) * 4]
+    for movies, customers, ratings, year, month, day in _blocks(source, 5):
+        times = (months[(year - 1970) * 12 + month - 1] + day - 1) * np.int32(86_400)
+        # Copies, since a view would keep its complete block: six columns where four are needed.
+        blocks.append((customers.copy(), movies.copy(), ratings.astype(np.int8), times))
+    customers, movies, ratings, times = map(np.concatenate, zip(*blocks, strict=True))
+    where = partial(source.place_of, is_rating=lambda _, line: bool(line.strip()) and b":" not in line)
+    return Raw(customers, movies, ratings.astype(np.float32), where, source.fix, {"timestamp": times})
+
+
+def list_wanted(path: Path, which: str) -> Wanted:
+    """Returns what to look for at `path` (a folder, an archive or the bare file) to find the list of a test set."""
+    bare = path.is_file() and path.suffix == ".txt"
+    return Wanted((path.name if bare else f"{which}.txt",), ("*.tar", "*.tar.gz"))
+
+
+def read_list(path: Path, which: str) -> NDArray[np.int32]:
+    """Reads movies, customers and, of `judging.txt`, ratings, (n,) each; `path` may be an archive with the list.
+
+    Raises DpmfError if the list is missing or empty.
+    """
+    source, n_fields = Source((path,), list_wanted(path, which), "get the file again"), 1
+    if which == "judging":
+        first = next((member.stream.readlines(200) for member in source.members()), [])
+        n_fields = 5 if len(first) > 1 and first[1].count(b",") > 1 else 2
+    columns = np.concatenate([np.empty((n_fields + 1, 0), np.int32), *_blocks(source, n_fields)], axis=1)[:3]
+    if not columns.size:
+        raise DpmfError(f"{path}: holds no {which}.txt, or an empty one; {source.fix}")
+    return columns
+
+
+def _blocks(source: Source, n_fields: int) -> Iterator[NDArray[np.int32]]:
+    """Yields blocks (1 + n_fields, rows) int32: the movie, then the fields of its lines.
+
+    A block comes from about 32 MB, so that 100 million ratings fit in memory. Raises DpmfError for the first line at
+    fault.
+    """
+    for text in _texts(source):
+        block = _block(text, n_fields)
+        if block is None:
+            raise _first_fault(source, n_fields)
+        if block.shape[1]:
+            yield block
+
+
+def _texts(source: Source) -> Iterator[bytes]:
+    """Yields texts of complete lines that begin with a movie's line. Joins small files and cuts large ones."""
+    pending: list[bytes] = []
+    size = 0
+    for member in source.members():
+        movie = rest = b""
+        while chunk := member.stream.read(_BLOCK):
+            chunk = rest + chunk
+            if b"\r" in chunk:
+                chunk = chunk.replace(b"\r\n", b"\n")
+            cut = chunk.rfind(b"\n") + 1
+            whole, rest = chunk[:cut], chunk[cut:]
+            # After a cut inside a movie, the movie's line is repeated.
+            pending.append((b"" if b":" in whole.partition(b"\n")[0] or not whole else movie) + whole)
+            if (colon := whole.rfind(b":")) >= 0:
+                movie = whole[whole.rfind(b"\n", 0, colon) + 1 : colon + 1] + b"\n"
+            size += len(whole)
+            if size >= _BLOCK:
+                yield b"".join(pending)
+                pending, size = [], 0
+        if rest := rest.rstrip(b"\r"):
+            pending.append((b"" if rest.endswith(b":") else movie) + rest + b"\n")
+    if pending:
+        yield b"".join(pending)
+
+
+def _block(text: bytes, n_fields: int) -> NDArray[np.int32] | None:
+    """Returns (1 + n_fields, rows) of a text, or None if a line of it is at fault."""
+    import pandas as pd
+
+    movies: list[int] = []
+    counts: list[int] = []
+    pieces: list[bytes] = []
+    end = 0
+    while True:
+        colon = text.find(b":", end)
+        start = text.rfind(b"\n", 0, colon) + 1 if colon >= 0 else len(text)
+        if start < end or (not movies and start):
+            return None
+        if movies:
+            pieces.append(text[end:start])
+            counts.append(pieces[-1].count(b"\n"))
+        if colon < 0:
+            break
+        name = text[start:colon]
+        if not (name.isdigit() and len(name) < 10 and text[colon + 1 : colon + 2] == b"\n"):
+            return None
+        movies.append(int(name))
+        end = colon + 2
+    body = b"".join(pieces)
+    rows = sum(counts)
+    if not rows:
+        return np.empty((n_fields + 1, 0), np.int32)
+    dashes, commas = body.count(b"-"), body.count(b",")
+    if n_fields == 5:
+        body = body.replace(b"-", b",")
+    if (commas, dashes) != ({1: 0, 2: rows, 5: 2 * rows}[n_fields], 2 * rows if n_fields == 5 else dashes):
+        return None
+    try:
+        with np.errstate(invalid="ignore"):  # a number that is too large raises ValueError too
+            frame = pd.read_csv(
+                io.BytesIO(body),
+                names=range(n_fields),
+                dtype=np.int64,
+                index_col=False,
+                na_filter=False,
+                engine="c",
+                low_memory=False,
+            )
+    except (ValueError, OverflowError):
+        return None
+    values = frame.to_numpy().T
+    if len(frame) != rows or np.abs(values).max() > 999_999_999:
+        return None
+    block = np.empty((n_fields + 1, rows), dtype=np.int32)
+    block[0] = np.repeat(np.array(movies, dtype=np.int32), counts)
+    block[1:] = values
+    if n_fields == 5:
+        years, months, days = block[3:]
+        bad = (years < 1970) | (years > 2037) | (months < 1) | (months > 12) | (days < 1) | (days > 31)
+        return None if bad.any() else block
+    return block
+
+
+def _first_fault(source: Source, n_fields: int) -> DpmfError:
+    """Returns the error for the first line at fault. Slow: for files that are known to have one."""
+    label = ""
+    for member in source.members():
+        label, seen = member.label, False
+        for number, line in enumerate(member.stream, 1):
+            line = line.removesuffix(b"\n").removesuffix(b"\r")
+            shown = line[:40].decode(errors="replace")
+            if re.fullmatch(rb"\d{1,9}:", line):
+                seen = True
+            elif not seen:
+                return DpmfError(
+                    f'{label}:{number}: "{shown}" stands before the first line "movie:"; {source.fix}'
+                )
+            elif not re.fullmatch(_LINES[n_fields], line):
+                return DpmfError(f'{label}:{number}: "{shown}" is not {_SHOWN[n_fields]}; {source.fix}')
+    return DpmfError(f"{label}: cannot be read as lines of {_SHOWN[n_fields]}; {source.fix}")
+
+
+PARSERS: dict[str, Callable[[Source], Raw]] = {
+    "u.data": partial(parse_lines, separator=b"\t"),
+    "dat": partial(parse_lines, separator=b"::"),
+    "ratings.csv": partial(parse_lines, separator=b",", header=b"userId,movieId,rating,timestamp"),
+    "inter": partial(
+        parse_lines,
+        separator=b"\t",
+        header=b"user_id:token\titem_id:token\trating:float\ttimestamp:float",
+    ),
+    "jester": parse_jester,
+    "netflix": parse_netflix,
+}
