@@ -174,7 +174,7 @@ def _of_config(loaded: "ExperimentConfig", settings: "Settings", folders: "Folde
     from dpmf_cli.audit.job import Job
     from dpmf_cli.audit.pairs import pairs_of
     from dpmf_cli.datasets import load
-    from dpmf_cli.datasets.stars import Stars
+    from dpmf_cli.datasets.canonical import Stars
 
     dataset = load(loaded.dataset, folders, loaded.test)
     ratings = dataset.ratings

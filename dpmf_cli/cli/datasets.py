@@ -106,7 +106,7 @@ def info(
 def _counts(entry: "CatalogEntry", data: Path | None) -> dict[str, Any]:
     """Returns all that is known about a data set, as plain data. `counted` is None if its files are not here."""
     from dpmf_cli.datasets import Folders, load, located, look
-    from dpmf_cli.datasets.sanity import figures
+    from dpmf_cli.datasets.soundness import figures
     from dpmf_cli.datasets.spec import CatalogSpec
     from dpmf_cli.papers.printed import printed_statistics
 
@@ -116,7 +116,7 @@ def _counts(entry: "CatalogEntry", data: Path | None) -> dict[str, Any]:
         spec = CatalogSpec(name=entry.key)
         found = load(spec, Folders.named(data))
         seen = look(spec, found).report()
-        counted = asdict(figures(found.ratings))
+        counted = figures(found.ratings)
     return {
         "key": entry.key,
         "title": entry.title,

@@ -185,9 +185,8 @@ def _source(
     config: "ExperimentConfig", path: Path, data: Path | None, users: Any, items: Any
 ) -> "FittedRatings":
     from dpmf_cli.datasets import Folders, load, loading
-    from dpmf_cli.datasets.canonical import NoRatingsError
+    from dpmf_cli.datasets.canonical import NoRatingsError, in_stars
     from dpmf_cli.datasets.spec import CsvSpec
-    from dpmf_cli.datasets.stars import in_stars
     from dpmf_cli.releasing.publishing import COLUMNS, FittedRatings
 
     spec = config.dataset

@@ -10,8 +10,9 @@ sizes(spec, folders)           gives a planner the users, items and ratings, wit
 from dpmf_cli.core.files import cache_folder
 from dpmf_cli.datasets.cache import open_ratings as open_cached
 from dpmf_cli.datasets.canonical import DataIdentity, Dataset
-from dpmf_cli.datasets.loading import Sizes, known, load, look, sizes
+from dpmf_cli.datasets.loading import Sizes, known, load, sizes
 from dpmf_cli.datasets.located import Folders, data_folder
+from dpmf_cli.datasets.soundness import look
 
 __all__ = [
     "DataIdentity",

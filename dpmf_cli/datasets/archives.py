@@ -18,7 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
@@ -69,68 +69,46 @@ class Wanted:
 
 
 @dataclass
-class _Budget:
-    """How many bytes may still be read from all members together, and how many members may still be looked at."""
+class _Search:
+    """How many bytes may still be read from all members together, what is wanted, and how many members may follow."""
 
     left: int
-    members: int = _MOST_MEMBERS
+    wanted: Wanted = Wanted(())
+    more: int = _MOST_MEMBERS
 
-
-@dataclass(frozen=True)
-class _Search:
-    """A search: what is wanted, how many levels of archives may be entered, and how much may still be read.
-
-    seen   names of the members of this archive so far
-    """
-
-    wanted: Wanted
-    budget: _Budget
-    levels: int = _DEPTH
-    seen: set[str] = field(default_factory=set)
-
-    def wants(self, archive: str, name: str) -> str | None:
-        """Returns the base name of a member that is wanted, or is an archive to enter; None for any other.
-
-        Raises DpmfError for a name that leads outside, for a name that the archive has twice, and for too many names.
-        """
-        self.budget.members -= 1
-        if self.budget.members < 0:
+    def wants(self, archive: str, name: str, seen: set[str]) -> str | None:
+        """Returns the base name of a wanted member or archive; None for any other. Refuses names that are unsafe."""
+        self.more -= 1
+        if self.more < 0:
             raise _too_many(archive)
         parts = PurePosixPath(name.replace("\\", "/"))
         if parts.is_absolute() or ".." in parts.parts or ":" in name.split("/")[0]:
             raise DpmfError(f'{archive}: holds a member named "{name}", outside of its own folder; refused')
-        if str(parts) in self.seen and not name.endswith("/"):
+        if str(parts) in seen and not name.endswith("/"):
             raise DpmfError(f'{archive}: holds two members named "{name}"; refused')
-        self.seen.add(str(parts))
+        seen.add(str(parts))
         base = PurePosixPath(name).name
         return base if self.wanted.match(base) or self.wanted.enter(base) else None
 
-    def within(self, label: str) -> "_Search":
-        """Returns the search for a nested archive, with the same budget.
-
-        Raises DpmfError for an archive that is nested too deep.
-        """
-        if not self.levels:
-            raise DpmfError(f"{label}: archives within archives, more than {_DEPTH} deep; refused")
-        return _Search(self.wanted, self.budget, self.levels - 1)
-
     def member(self, label: str, name: str, stream: IO[bytes]) -> Member:
-        return Member(label, name, io.BufferedReader(_Bounded(stream, self.budget, label), 1 << 20))
+        return Member(label, name, io.BufferedReader(_Bounded(stream, self, label), 1 << 20))
 
-    def members(self, stream: IO[bytes], label: str, size: int) -> Iterator[Member]:
-        """Yields a member, or what is wanted in an archive within the archive.
+    def members(self, stream: IO[bytes], label: str, size: int, levels: int) -> Iterator[Member]:
+        """Yields a member, or what is wanted in an archive within the archive, if `levels` of them may be entered.
 
         A tar is read as a stream. A zip must be read in memory, since it needs seeking.
         """
         name = PurePosixPath(label).name
         if self.wanted.match(name):
             yield self.member(label, name, stream)
+        elif not levels:
+            raise DpmfError(f"{label}: archives within archives, more than {_DEPTH} deep; refused")
         elif name.endswith(".zip"):
-            inside = self.within(label)
             held = io.BytesIO(self.member(label, name, stream).stream.read())
-            yield from _zip_members(held, label, inside)
+            yield from _zip_members(held, label, self, levels - 1)
         else:
-            yield from _tar_members(stream, label, self.within(label), size, name.endswith((".gz", ".tgz")))
+            zipped = name.endswith((".gz", ".tgz"))
+            yield from _tar_members(stream, label, self, levels - 1, size, zipped)
 
 
 def _too_many(archive: str) -> DpmfError:
@@ -155,10 +133,10 @@ class _SmallReads:
 
 
 class _Bounded(io.RawIOBase):
-    """A stream that raises DpmfError when more bytes are read than its budget has."""
+    """A stream that raises DpmfError when more bytes are read than its search may."""
 
-    def __init__(self, stream: Any, budget: _Budget, label: str) -> None:
-        self._stream, self._budget, self._label = stream, budget, label
+    def __init__(self, stream: Any, search: _Search, label: str) -> None:
+        self._stream, self._search, self._label = stream, search, label
 
     def readable(self) -> bool:
         return True
@@ -166,8 +144,8 @@ class _Bounded(io.RawIOBase):
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         with _readable(self._label):
             data = self._stream.read(min(len(buffer), _SMALL))  # a larger read would allocate that much
-        self._budget.left -= len(data)
-        if self._budget.left < 0:
+        self._search.left -= len(data)
+        if self._search.left < 0:
             raise DpmfError(
                 f"{self._label}: unpacks to far more than a copy of this data set can hold; refused"
             )
@@ -183,7 +161,7 @@ def most_bytes(size: int) -> int:
 def unpacking(stream: Any, label: str, size: int) -> io.BufferedReader:
     """Limits a stream that unpacks a file of `size` bytes: reading raises DpmfError if the file is damaged, or if it
     unpacks to far more."""
-    return io.BufferedReader(_Bounded(stream, _Budget(most_bytes(size)), label), 1 << 20)
+    return io.BufferedReader(_Bounded(stream, _Search(most_bytes(size)), label), 1 << 20)
 
 
 def members(path: Path, wanted: Wanted) -> Generator[Member]:
@@ -191,20 +169,20 @@ def members(path: Path, wanted: Wanted) -> Generator[Member]:
 
     Raises `DpmfError` for an unreadable, truncated or unsafe archive; yields nothing if no member matches.
     """
-    search = _Search(wanted, _Budget(wanted.byte_limit))
+    search = _Search(wanted.byte_limit, wanted)
     with _readable(str(path)):
         if not path.is_dir():
-            yield from _file_members(path, search)
+            yield from _file_members(path, search, _DEPTH)
             return
         for place in files(path, wanted):
             if wanted.match(place.name):
                 with place.open("rb") as file:
                     yield search.member(str(place), place.name, file)
             else:
-                yield from _file_members(place, search.within(str(place)))
+                yield from _file_members(place, search, _DEPTH - 1)
 
 
-def _file_members(path: Path, search: _Search) -> Iterator[Member]:
+def _file_members(path: Path, search: _Search, levels: int) -> Iterator[Member]:
     with _readable(str(path)):
         if path.exists() and not path.is_file():
             raise DpmfError(f"{path}: is neither a file nor a folder; refused")
@@ -213,9 +191,9 @@ def _file_members(path: Path, search: _Search) -> Iterator[Member]:
             file.seek(0)
             zipped = start.startswith(_GZIP)
             if start.startswith(_ZIP):
-                yield from _zip_members(file, str(path), search)
+                yield from _zip_members(file, str(path), search, levels)
             elif zipped or is_tar(start):
-                yield from _tar_members(file, str(path), search, path.stat().st_size, zipped)
+                yield from _tar_members(file, str(path), search, levels, path.stat().st_size, zipped)
             elif search.wanted.match(path.name):
                 yield search.member(str(path), path.name, file)
 
@@ -253,9 +231,10 @@ def files(folder: Path, wanted: Wanted) -> list[Path]:
     return [path for path in found if path.is_file()]
 
 
-def _zip_members(file: IO[bytes], label: str, search: _Search) -> Iterator[Member]:
+def _zip_members(file: IO[bytes], label: str, search: _Search, levels: int) -> Iterator[Member]:
+    seen: set[str] = set()
     with zipfile.ZipFile(_SmallReads(file, label)) as archive:
-        wanted = [info for info in archive.infolist() if search.wants(label, info.filename)]
+        wanted = [info for info in archive.infolist() if search.wants(label, info.filename, seen)]
         for info in wanted:
             if info.is_dir():
                 continue
@@ -267,16 +246,18 @@ def _zip_members(file: IO[bytes], label: str, search: _Search) -> Iterator[Membe
             if info.flag_bits & 1:
                 raise DpmfError(f"{inner}: is encrypted; unpack it yourself first")
             with archive.open(info) as stream:
-                yield from search.members(stream, inner, info.file_size)
+                yield from search.members(stream, inner, info.file_size, levels)
 
 
-def _tar_members(file: IO[bytes], label: str, search: _Search, size: int, zipped: bool) -> Iterator[Member]:
+def _tar_members(
+    file: IO[bytes], label: str, search: _Search, levels: int, size: int, zipped: bool
+) -> Iterator[Member]:
     """Yields members of a tar in stored order, in one pass, so that a tar within a tar.gz needs no second pass."""
-    most = most_bytes(size) if zipped else size
+    most, seen = most_bytes(size) if zipped else size, set[str]()
     plain = unpacking(gzip.GzipFile(fileobj=file), label, size) if zipped else file
     with tarfile.open(fileobj=plain, mode="r|") as archive:
         for info in archive:
-            wanted, inner = search.wants(label, info.name), f"{label}/{info.name}"
+            wanted, inner = search.wants(label, info.name, seen), f"{label}/{info.name}"
             if archive.offset > most + tarfile.RECORDSIZE:  # tarfile would go to that offset in small steps
                 raise DpmfError(
                     f"{inner}: claims more bytes than the archive has; it is damaged or unsafe; refused"
@@ -287,7 +268,7 @@ def _tar_members(file: IO[bytes], label: str, search: _Search, size: int, zipped
                 link = info.issym() or info.islnk()
                 raise DpmfError(f"{inner}: is {'a link' if link else 'no file'}; refused")
             if (stream := archive.extractfile(info)) is not None:
-                yield from search.members(stream, inner, info.size)
+                yield from search.members(stream, inner, info.size, levels)
 
 
 @dataclass(frozen=True)
@@ -357,8 +338,6 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
         file.seek(0)
         start = file.read(BLOCK)
         file.seek(0)
-        if start.startswith(_XLS):
-            raise _spreadsheet(path)
         if start.startswith(_GZIP):
             inner = unpacking(gzip.GzipFile(fileobj=file), str(path), size)
             if not is_tar(inner.peek(BLOCK)[:BLOCK]):
@@ -367,13 +346,13 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
         elif start.startswith(_ZSTANDARD):
             yield unpacking(_Zstandard(file), str(path), size)
             return
-        elif not (start.startswith(_ZIP) or is_tar(start)):
+        elif not (start.startswith((_ZIP, _XLS)) or is_tar(start)):
             yield file
             return
     wanted = Wanted(("[!.]*",), byte_limit=most_bytes(size))  # not what macOS adds
     names = [member.label.removeprefix(f"{path}/") for member in members(path, wanted)]
-    if _IN_SPREADSHEETS.intersection(names):
-        raise _spreadsheet(path)
+    if start.startswith(_XLS) or _IN_SPREADSHEETS.intersection(names):
+        raise DpmfError(f"{path}: is a spreadsheet; save the sheet of ratings as CSV, and name that file")
     if len(names) != 1:
         shown = f" ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})" if names else ""
         raise DpmfError(
@@ -388,10 +367,6 @@ def is_packed(path: Path) -> bool:
     with open_file(path) as file:
         start = file.read(BLOCK)
     return start.startswith((_GZIP, _ZIP, _ZSTANDARD)) or is_tar(start)
-
-
-def _spreadsheet(path: Path) -> DpmfError:
-    return DpmfError(f"{path}: is a spreadsheet; save the sheet of ratings as CSV, and name that file")
 
 
 class _Zstandard:

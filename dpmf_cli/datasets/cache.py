@@ -17,6 +17,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from stat import S_IFREG
 from typing import Any
@@ -50,7 +51,6 @@ _ATTEMPTS = 20
 _PAUSE = 0.01
 """Seconds between two attempts: other processes may be replacing the same folder."""
 _DAMAGED = (DpmfError, OSError, ValueError, LookupError, TypeError, AttributeError)
-_COLUMN = "column-"
 _FIX = "free some space there, or name another folder in $DPMF_CACHE"
 _UNFIT = "its content does not fit its checksum"
 
@@ -61,11 +61,10 @@ def write_text(path: Path, text: str) -> None:
         write_whole(path, text.encode(), 0o644)
 
 
-def publish(folder: Path, write: Callable[[Path], None], sound: Callable[[Path], bool]) -> None:
-    """Makes `folder` with the files that `write` puts into it. Leaves a sound folder that is there; replaces others.
+def publish(folder: Path, write: Callable[[Path], object]) -> None:
+    """Makes a folder of ratings with the files that `write` puts into it, unless a whole one is there.
 
-    `write` gets an empty folder to fill with `new_file`; `sound` tells whether a folder is complete.
-    Raises `DpmfError` if the folder cannot be written.
+    `write` gets an empty folder to fill with `new_file`. Raises `DpmfError` if the folder cannot be written.
     """
     place = folder.parent
     with writing(place, _FIX):
@@ -75,7 +74,7 @@ def publish(folder: Path, write: Callable[[Path], None], sound: Callable[[Path],
             write(fresh)
             flush_folder(fresh)
             for _ in range(_ATTEMPTS):
-                if sound(folder):
+                if _is_whole(folder):
                     break
                 _replace(folder, fresh)
                 time.sleep(_PAUSE)
@@ -84,10 +83,7 @@ def publish(folder: Path, write: Callable[[Path], None], sound: Callable[[Path],
 
 
 def _replace(folder: Path, fresh: Path) -> None:
-    """Tries once to move a broken `folder` out of the way and to give `fresh` its name.
-
-    Another process may be faster at either step; the caller then tries again.
-    """
+    """Tries once to give `fresh` the name of `folder`. Another process may be faster: then the caller tries again."""
     broken = unused_name(folder.parent)
     with contextlib.suppress(FileNotFoundError):
         rename(folder, broken)
@@ -132,8 +128,24 @@ def keep(key: str, parsed: Canonical, cache: Path) -> Canonical:
         remove(source)
     elif source.exists() and (wrong := broken(source)):
         _say_replaced(source, wrong)
+
+    def fill(fresh: Path) -> None:
+        for name, array in arrays(parsed.ratings).items():
+            with new_file(fresh / f"{name}.npy") as file:
+                np.save(file, array, allow_pickle=False)
+        scale = parsed.ratings.scale
+        meta = {
+            "n_users": parsed.ratings.n_users,
+            "n_items": parsed.ratings.n_items,
+            "scale": [scale.minimum, scale.maximum, scale.step],
+            "columns": sorted(parsed.ratings.columns),
+            "files": {path.name: path.stat().st_size for path in fresh.iterdir()},
+        }
+        with new_file(fresh / "meta.json") as file:
+            file.write(json.dumps(meta).encode())
+
     for _ in range(2):
-        publish(cache / "ratings" / name, lambda fresh: _fill(fresh, parsed.ratings), _is_whole)
+        publish(cache / "ratings" / name, fill)
         with writing(source.parent, _FIX):
             if source.parent.exists():
                 sweep(source.parent)
@@ -193,18 +205,19 @@ def _open(folder: Path) -> Ratings:
         raise DpmfError(
             f"{folder}: not there, or cut off; run the command again to rebuild it from the source"
         )
+    mapped = partial(np.load, mmap_mode="r", allow_pickle=False)
     try:
         meta = json.loads(read_file(folder / "meta.json"))
         return Ratings(
-            _mapped(folder / "users.npy"),
-            _mapped(folder / "items.npy"),
-            _mapped(folder / "values.npy"),
+            mapped(folder / "users.npy"),
+            mapped(folder / "items.npy"),
+            mapped(folder / "values.npy"),
             int(meta["n_users"]),
             int(meta["n_items"]),
             Scale(*meta["scale"]),
-            {column: _mapped(folder / f"{_COLUMN}{column}.npy") for column in meta["columns"]},
+            {column: mapped(folder / f"column-{column}.npy") for column in meta["columns"]},
         )
-    except _DAMAGED as error:
+    except Exception as error:  # a header is Python source: for a damaged one, its parser may raise anything
         raise DpmfError(f"{folder}: cannot be read ({error}); delete it and run the command again") from error
 
 
@@ -260,23 +273,7 @@ def unpack(name: str, files: Mapping[str, bytes], cache: Path) -> None:
             return
     except DpmfError:
         pass
-    publish(folder, fill, _is_whole)
-
-
-def _fill(fresh: Path, ratings: Ratings) -> None:
-    """Writes the files of ratings into an empty folder."""
-    for name, array in arrays(ratings).items():
-        with new_file(fresh / f"{name}.npy") as file:
-            np.save(file, array, allow_pickle=False)
-    meta = {
-        "n_users": ratings.n_users,
-        "n_items": ratings.n_items,
-        "scale": [ratings.scale.minimum, ratings.scale.maximum, ratings.scale.step],
-        "columns": sorted(ratings.columns),
-        "files": {path.name: path.stat().st_size for path in fresh.iterdir()},
-    }
-    with new_file(fresh / "meta.json") as file:
-        file.write(json.dumps(meta).encode())
+    publish(folder, fill)
 
 
 def _is_whole(folder: Path) -> bool:
@@ -294,10 +291,7 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _source(path: Path) -> tuple[dict[str, Any], NDArray[Any], NDArray[Any]]:
-    """Reads the checksum and number of merged rows of a source, and the ids of users and items.
-
-    Raises an error of `_DAMAGED` if the file is damaged, or others may write to it.
-    """
+    """Reads the head of a source, and the ids of users and items. Raises an error of `_DAMAGED` if it is unsound."""
     seal, _, data = read_file(path).partition(b"\n")
     if not is_private(path, S_IFREG) or seal.decode() != _seal(path.name, data):
         raise ValueError(f"incomplete, or {_UNFIT}")
@@ -309,16 +303,3 @@ def _source(path: Path) -> tuple[dict[str, Any], NDArray[Any], NDArray[Any]]:
 
 def _seal(key: str, data: bytes) -> str:
     return sha256(key.encode() + b"\n" + data)
-
-
-def _mapped(path: Path) -> NDArray[Any]:
-    """Opens the array of a file as a memory map. Raises OSError or ValueError."""
-    try:
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError):
-        raise
-    except (
-        Exception
-    ) as error:  # the header is Python source: for a damaged one, its parser may raise anything
-        raise ValueError(f"{path}: broken header ({error})") from error
-    return array

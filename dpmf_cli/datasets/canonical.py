@@ -1,9 +1,15 @@
-"""Puts ratings from a file's order into the one canonical form, whose checksum names the data."""
+"""Puts ratings from a file's order into the one canonical form, whose checksum names the data, and into stars.
+
+Stars are the unit in which algorithms see ratings, whatever scale a site has. The papers give their parameters
+(clamps, norms, learning rates, λ) for ratings from 1 to 5. An affine map takes any other scale to 1 to 5 before a
+fit, and takes predictions and errors back after it. So the answers for ratings r and a·r + b are the same. The map
+is public, and neighbours stay neighbours: an ε means the same before and after the map.
+"""
 
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,12 +18,16 @@ from numpy.typing import NDArray
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import OWN
-from dpmf_cli.datasets.stars import GRID_TOLERANCE
 
 Duplicates = Literal["error", "last", "mean"]
 Ids = NDArray[np.int64] | NDArray[np.str_]
 
 _LONGEST_ID = 200
+
+FIVE_STARS = Scale(1.0, 5.0)
+"""The scale that algorithms see."""
+_GRID_TOLERANCE = 1e-3
+"""How far a float32 rating may be off its grid, as a share of a step."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +79,7 @@ class DataIdentity:
     title           name in tables and figures; no result depends on it
     checksum        of the canonical ratings, in hex; "" if they were never read
     test_checksum   of the ratings of a fixed test set, in hex; "" if folds are held out
-    to_stars        whether algorithms see the ratings mapped onto 1 to 5 (`datasets.stars`); False if they see the
+    to_stars        whether algorithms see the ratings mapped onto 1 to 5 (`Stars`); False if they see the
                     ratings as they are
     own             whether it is a user's own file
     """
@@ -121,9 +131,28 @@ def canonicalise(
     """
     if not (empty or len(raw.values)):
         raise NoRatingsError(f"{raw.where(0)}: no ratings in it; {raw.fix}")
-    _check_values(raw, scale)
-    users, user_ids = _dense(raw.users, raw.user_labels)
-    items, item_ids = _dense(raw.items, raw.item_labels)
+    rated, fix = raw.values, raw.fix_scale or (lambda: raw.fix)
+    on_scale = (rated >= scale.minimum) & (rated <= scale.maximum)
+    if not on_scale.all():
+        row = int(np.argmin(on_scale))
+        if not np.isfinite(rated[row]):
+            raise DpmfError(f"{raw.where(row)}: the rating is {rated[row]}, not a finite number; {raw.fix}")
+        raise DpmfError(
+            f"{raw.where(row)}: the rating {rated[row]:g} is off the scale from {scale.minimum:g} to "
+            f"{scale.maximum:g}; {fix()}"
+        )
+    if scale.step:
+        steps = (rated - scale.minimum) / scale.step
+        steps -= np.rint(steps)
+        bad = np.abs(steps) > _GRID_TOLERANCE
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise DpmfError(
+                f"{raw.where(row)}: the rating {rated[row]:g} is not one of {scale.minimum:g}, "
+                f"{scale.minimum + scale.step:g}, … {scale.maximum:g}; {fix()}"
+            )
+    users, user_ids = dense(raw.users, raw.user_labels)
+    items, item_ids = dense(raw.items, raw.item_labels)
     order = _order(users, items, len(user_ids), len(item_ids))
     rows: Any = slice(None) if order is None else order
     users, items, values = users[rows], items[rows], raw.values.astype(np.float32, copy=False)[rows]
@@ -182,47 +211,21 @@ def arrays(ratings: Ratings) -> dict[str, NDArray[Any]]:
     return {"users": ratings.users, "items": ratings.items, "values": ratings.values, **columns}
 
 
-def _check_values(raw: Raw, scale: Scale) -> None:
-    values, fix = raw.values, raw.fix_scale or (lambda: raw.fix)
-    on_scale = (values >= scale.minimum) & (values <= scale.maximum)
-    if not on_scale.all():
-        row = int(np.argmin(on_scale))
-        if not np.isfinite(values[row]):
-            raise DpmfError(f"{raw.where(row)}: the rating is {values[row]}, not a finite number; {raw.fix}")
-        raise DpmfError(
-            f"{raw.where(row)}: the rating {values[row]:g} is off the scale from {scale.minimum:g} to "
-            f"{scale.maximum:g}; {fix()}"
-        )
-    if scale.step:
-        steps = (values - scale.minimum) / scale.step
-        steps -= np.rint(steps)
-        bad = np.abs(steps) > GRID_TOLERANCE
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise DpmfError(
-                f"{raw.where(row)}: the rating {values[row]:g} is not one of {scale.minimum:g}, "
-                f"{scale.minimum + scale.step:g}, … {scale.maximum:g}; {fix()}"
-            )
+def dense(ids: NDArray[np.integer], labels: list[str] | None = None) -> tuple[NDArray[np.int32], Ids]:
+    """Returns dense int32 indices in the order of the sorted ids, and the sorted ids.
 
-
-def _dense(ids: NDArray[np.integer], labels: list[str] | None) -> tuple[NDArray[np.int32], Ids]:
-    """Returns dense int32 indices in the order of the sorted ids, and the sorted ids."""
-    if labels is not None:
-        rank, sorted_ids = _sorted_labels(labels)
-        return rank[ids], sorted_ids
-    low, high = int(ids.min()), int(ids.max())
-    if high - low > 4 * len(ids) + (1 << 22):
-        unique, inverse = np.unique(ids, return_inverse=True)
-        return inverse.astype(np.int32), unique.astype(np.int64)
-    present = np.zeros(high - low + 1, dtype=np.bool_)
-    shifted = ids - low if low else ids
-    present[shifted] = True
-    index = np.cumsum(present, dtype=np.int32) - np.int32(1)
-    return index[shifted], np.flatnonzero(present) + low
-
-
-def _sorted_labels(labels: list[str]) -> tuple[NDArray[np.int32], Ids]:
-    """Returns each label's rank (n_labels,), and the sorted labels: as int64 if all are plain whole numbers."""
+    With labels, `ids` are positions in them; the sorted labels are int64 if all are plain whole numbers.
+    """
+    if labels is None:
+        low, high = int(ids.min()), int(ids.max())
+        if high - low > 4 * len(ids) + (1 << 22):
+            unique, inverse = np.unique(ids, return_inverse=True)
+            return inverse.astype(np.int32), unique.astype(np.int64)
+        present = np.zeros(high - low + 1, dtype=np.bool_)
+        shifted = ids - low if low else ids
+        present[shifted] = True
+        index = np.cumsum(present, dtype=np.int32) - np.int32(1)
+        return index[shifted], np.flatnonzero(present) + low
     try:
         numbers = [int(label) for label in labels]
         plain = all(str(number) == label for number, label in zip(numbers, labels, strict=True))
@@ -233,14 +236,12 @@ def _sorted_labels(labels: list[str]) -> tuple[NDArray[np.int32], Ids]:
     order = sorted(range(len(labels)), key=keys.__getitem__)
     rank = np.empty(len(labels), dtype=np.int32)
     rank[order] = np.arange(len(labels), dtype=np.int32)
-    if plain:
-        return rank, np.array([numbers[i] for i in order], dtype=np.int64)
-    longest = max(labels, key=len)
-    if len(longest) > _LONGEST_ID:
+    if not plain and len(longest := max(labels, key=len)) > _LONGEST_ID:
         raise DpmfError(
             f"the id {longest[:40]!r}… has {len(longest)} characters; at most {_LONGEST_ID} can be kept"
         )
-    return rank, np.array([labels[i] for i in order], dtype=np.str_)
+    sorted_ids: Any = np.array([keys[i] for i in order], dtype=np.int64 if plain else np.str_)
+    return rank[ids], sorted_ids
 
 
 def _order(
@@ -263,3 +264,46 @@ def _counting_order(keys: NDArray[np.int32], n_keys: int) -> NDArray[np.int32]:
     matrix = sparse.coo_array((np.ones(n, dtype=np.int8), (keys, rows)), shape=(n_keys, n)).tocsr()
     order: NDArray[np.int32] = matrix.indices.astype(np.int32, copy=False)
     return order
+
+
+@dataclass(frozen=True)
+class Stars:
+    """The map of one scale onto 1 to 5 stars."""
+
+    scale: Scale
+
+    @property
+    def unit(self) -> float:
+        """One star in rating units."""
+        return self.scale.width / FIVE_STARS.width
+
+    def of(self, ratings: Ratings) -> Ratings:
+        """Returns the same ratings in stars: 1 + 4·(r − r_min)/Δr, rounded to float32.
+
+        All are within 1 to 5, even if float32 is too coarse for the scale and puts a rating over its end.
+        A rating on the grid of the scale is first counted in whole steps. So the stars do not depend on how exactly
+        floats represent the step, or on the unit of the scale.
+        """
+        scale = self.scale
+        values = ratings.values.astype(np.float64) - scale.minimum
+        width = scale.width
+        if scale.step:
+            values /= scale.step
+            whole = np.rint(values)
+            values = np.where(np.abs(values - whole) <= _GRID_TOLERANCE, whole, values)
+            width = float(np.rint(width / scale.step))
+        stars = FIVE_STARS.minimum + FIVE_STARS.width * values / width
+        stars = np.clip(stars, FIVE_STARS.minimum, FIVE_STARS.maximum)  # sensitivities rely on it
+        in_stars = replace(FIVE_STARS, step=FIVE_STARS.width / width if scale.step else 0.0)
+        return replace(ratings, values=stars.astype(np.float32), scale=in_stars)
+
+    def back(self, stars: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Converts predictions in stars, of any shape, to rating units."""
+        return np.asarray(
+            self.scale.minimum + self.unit * (np.asarray(stars, np.float64) - FIVE_STARS.minimum)
+        )
+
+
+def in_stars(scale: Scale) -> bool:
+    """Whether ratings on that scale are stars already."""
+    return (scale.minimum, scale.maximum) == (FIVE_STARS.minimum, FIVE_STARS.maximum)

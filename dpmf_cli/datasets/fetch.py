@@ -27,7 +27,7 @@ from dpmf_cli.core.terminal import unguarded
 from dpmf_cli.datasets import archives, loading, located
 from dpmf_cli.datasets.archives import Wanted
 from dpmf_cli.datasets.catalog import CatalogEntry, Mirror, SourcePart
-from dpmf_cli.datasets.sanity import TOLERANCE, figures
+from dpmf_cli.datasets.soundness import TOLERANCE, figures
 
 if TYPE_CHECKING:
     import requests
@@ -137,28 +137,31 @@ _MOST_OF_A_PAGE = 32 << 20
 
 
 def from_mirror(mirror: Mirror, folder: Path) -> Path:
-    """Downloads a file with the right checksum into `folder`. Raises `MirrorError` if the mirror gives none.
+    """Downloads a file with the right checksum as `file` in `folder`. Raises `MirrorError` if the mirror gives none.
 
     Of a release on the package index, which is read as an archive, only the one wanted file is kept.
     """
+    place = folder / "file"
     if mirror.url:
-        download(session(), mirror.url, folder / "file", mirror.most_bytes, mirror.digest)
-        return folder / "file"
+        download(session(), mirror.url, place, mirror.most_bytes, mirror.digest)
+        return place
     for member in archives.members(_release(mirror, folder), Wanted((mirror.filename,))):
-        with (folder / "kept").open("wb") as file:
+        with place.open("wb") as file:
             shutil.copyfileobj(member.stream, file)
-        with (folder / "kept").open("rb") as kept:
+        with place.open("rb") as kept:
             if located.digest(kept, mirror.digest.partition(":")[0]) == mirror.digest:
-                return folder / "kept"
+                return place
     raise MirrorError(f"the release has no {mirror.filename} with the right checksum")
 
 
 def _release(mirror: Mirror, folder: Path) -> Path:
-    """Downloads the release's own file, from the first of the user's indexes that gives it.
+    """Downloads the release's own file, from the first of the user's indexes that gives it."""
+    try:  # pip has no public interface for its options; its own parser reads defaults, files and environment
+        from pip._internal.commands import create_command
 
-    Raises MirrorError, with the reasons, if none does.
-    """
-    options = _pip_options()
+        options: Any = create_command("download").parse_args([])[0]
+    except (Exception, SystemExit) as error:
+        raise MirrorError(f"pip cannot be asked where the index is: {error}") from error
     name = re.sub("[-_.]+", "-", mirror.requirement.partition("==")[0]).lower()
     fragment = mirror.release.replace(":", "=")
     reasons = []
@@ -187,19 +190,6 @@ def _release(mirror: Mirror, folder: Path) -> Path:
         except MirrorError as error:
             reasons.append(str(error))
     raise MirrorError("; ".join(dict.fromkeys(reasons)) or "pip is configured without a package index")
-
-
-def _pip_options() -> Any:
-    """Returns the options that pip would use: `index_url`, `extra_index_urls`, `no_index`, `cert`, `proxy`.
-
-    pip has no public interface for this; its own parser reads defaults, files and environment.
-    """
-    try:
-        from pip._internal.commands import create_command
-
-        return create_command("download").parse_args([])[0]
-    except (Exception, SystemExit) as error:
-        raise MirrorError(f"pip cannot be asked where the index is: {error}") from error
 
 
 def fetch(
@@ -245,33 +235,29 @@ def take(entry: CatalogEntry, path: Path, data: Path, cache: Path, *, out: TextI
         hint = "; a folder can be used where it is: `dataset: {kind: catalog, name: …, path: …}`"
         raise DpmfError(f"{path}: not a file{hint if path.is_dir() else ''}")
     name = path.name
-    part = _part_of(entry, path, cache, out or sys.stderr)
+    names = ", ".join(content.pattern for part in entry.parts for content in part.contents)
+    wrong: str | None = f"{path}: holds no {names}"
+    for part in entry.parts:  # by its checksum, by that of the rating file in it, or by its counts
+        if located.is_publishers(part, path, cache):
+            break
+        if located.content_at(entry, part, path) is not None:
+            wrong = _fault(entry, part, path, cache, out or sys.stderr)
+            if wrong is None:
+                break
+    else:
+        raise DpmfError(
+            f"{wrong}: it is not (a part of) {entry.title}, or damaged; {located.how_to_get(entry)}"
+        )
     if name not in part.names:  # one under which the file is found again
         kind = next((end for end in (".tar.gz", ".tgz", ".tar", ".zip") if name.endswith(end)), "")
         plain = f"{entry.key}{kind}" if len(entry.parts) == 1 else ""
         name = (plain if plain in part.names else part.names[0]) if kind else f"{entry.key}/{name}"
-    with _temporary(data) as folder:
-        held = folder / "file"
+    with _arriving(data / name, data) as held:
         try:
             os.link(path.resolve(), held)  # resolved, since a symbolic link may be relative
         except OSError:
             shutil.copyfile(path, held)
-        located.note_of_origin(data / name).unlink(missing_ok=True)
-        return _settle(held, data / name)
-
-
-def _part_of(entry: CatalogEntry, path: Path, cache: Path, out: TextIO) -> SourcePart:
-    """Returns the part whose file this is, by its checksum, by that of the rating file in it, or by its counts."""
-    names = ", ".join(content.pattern for part in entry.parts for content in part.contents)
-    wrong: str | None = f"{path}: holds no {names}"
-    for part in entry.parts:
-        if located.is_publishers(part, path, cache):
-            return part
-        if located.content_at(entry, part, path) is not None:
-            wrong = _fault(entry, part, path, cache, out)
-            if wrong is None:
-                return part
-    raise DpmfError(f"{wrong}: it is not (a part of) {entry.title}, or damaged; {located.how_to_get(entry)}")
+    return data / name
 
 
 def _fault(entry: CatalogEntry, part: SourcePart, place: Path, cache: Path, out: TextIO) -> str | None:
@@ -283,19 +269,21 @@ def _fault(entry: CatalogEntry, part: SourcePart, place: Path, cache: Path, out:
     if located.is_publishers(part, place, cache):
         return None
     found = located.locate(entry, place.parent, place, only=part)
-    if located.known_by_digest(found, cache):
-        return located.fault(found, cache)
+    wrong, by_digest = located.fault(found, cache)
+    if wrong or by_digest:
+        return wrong
     counted = figures(loading.read_catalog(found, cache).ratings)
     for name in ("mean", "variance"):
-        got, expected = getattr(counted, name), getattr(entry.expected, name)
+        got, expected = counted[name], getattr(entry.expected, name)
         if abs(got - expected) > TOLERANCE:
             raise DpmfError(
                 f"{place}: the {name} of its ratings is {got:.5f}, but {entry.title} has {expected:.5f}: it is "
                 f"another version; {located.how_to_get(entry)}"
             )
     print(
-        f"{place}: its checksum is not published; counted {counted.ratings:,} ratings by {counted.users:,} users of "
-        f"{counted.items:,} items, mean {counted.mean:.5f}, variance {counted.variance:.5f}, as in {entry.title}",
+        f"{place}: its checksum is not published; counted {counted['ratings']:,} ratings by {counted['users']:,} "
+        f"users of {counted['items']:,} items, mean {counted['mean']:.5f}, variance {counted['variance']:.5f}, as "
+        f"in {entry.title}",
         file=out,
     )
     return None
@@ -306,11 +294,10 @@ def _from_mirrors(entry: CatalogEntry, part: SourcePart, data: Path, out: TextIO
     for mirror in part.mirrors:
         print(f"fetching {mirror.filename} from {mirror}", file=out)
         try:
-            with _temporary(data) as folder:
-                place = _settle(from_mirror(mirror, folder), data / mirror.filename)
-                note = json.dumps({"mirror": str(mirror), "digest": mirror.digest})
-                write_whole(located.note_of_origin(place), f"{note}\n".encode())
-                return place
+            place = data / mirror.filename
+            with _arriving(place, data, {"mirror": str(mirror), "digest": mirror.digest}) as held:
+                from_mirror(mirror, held.parent)
+            return place
         except MirrorError as error:
             print(f"  failed: {error}", file=out)
             tried.append(f"  {mirror}: {error}")
@@ -324,17 +311,17 @@ def _from_mirrors(entry: CatalogEntry, part: SourcePart, data: Path, out: TextIO
 
 
 @contextmanager
-def _temporary(data: Path) -> Iterator[Path]:
-    """Makes a folder inside the data folder, so that a file can be renamed out of it, and removes it afterwards."""
+def _arriving(place: Path, data: Path, origin: dict[str, str] | None = None) -> Iterator[Path]:
+    """Yields where to put a file, in a folder of its own inside the data folder; then the file gets its place, and a
+    note of its origin if there is one."""
     with writing(data, "free some space there, or name another folder in $DPMF_DATA"):
         make_folder(data)
         sweep(data)
         with temporary_folder(data) as folder:
-            yield folder
-
-
-def _settle(held: Path, place: Path) -> Path:
-    make_folder(place.parent)
-    flush(held)
-    rename(held, place)
-    return place
+            yield folder / "file"
+            make_folder(place.parent)
+            flush(folder / "file")
+            located.note_of_origin(place).unlink(missing_ok=True)
+            rename(folder / "file", place)
+            if origin:
+                write_whole(located.note_of_origin(place), f"{json.dumps(origin)}\n".encode())

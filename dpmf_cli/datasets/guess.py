@@ -139,8 +139,7 @@ def _likely(role: str, columns: dict[int, Column], among: Sequence[Column]) -> i
 
 
 def _repeated(columns: Sequence[Column], without: int) -> int:
-    """Counts the rows that repeat another if column `without`, times and row numbers are left out. They are few if
-    that column is the rating."""
+    """Counts the rows that repeat another without that column, times and row numbers: few, if it is the rating."""
     telling = [
         each.cells
         for at, each in enumerate(columns)
@@ -348,8 +347,7 @@ def _refuse_comment(path: Path, lines: list[str], separators: Iterable[str]) -> 
 
 
 def _separated(path: Path, lines: list[str], separators: Iterable[str]) -> tuple[str, list[list[str]]]:
-    """Returns the first separator that cuts most lines into the same number of fields, at least three, and these
-    lines."""
+    """Returns the first separator that cuts most lines into equally many fields, at least three, and these lines."""
     pairs = None
     for separator in separators:
         try:

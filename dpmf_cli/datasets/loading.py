@@ -16,21 +16,11 @@ from dpmf_cli.core.ratings import Ratings, in_ratings
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.datasets import archives, catalog, located, own_file, publishers, synthetic
 from dpmf_cli.datasets import cache as kept
-from dpmf_cli.datasets.canonical import Canonical, DataIdentity, Dataset, Ids, canonicalise
+from dpmf_cli.datasets.canonical import Canonical, DataIdentity, Dataset, Ids, canonicalise, dense, in_stars
 from dpmf_cli.datasets.catalog import Counts
 from dpmf_cli.datasets.guess import with_fix
 from dpmf_cli.datasets.located import Folders
-from dpmf_cli.datasets.sanity import Sanity, look_at
-from dpmf_cli.datasets.spec import (
-    AnySpec,
-    CatalogSpec,
-    CsvSpec,
-    PrizeSet,
-    SampleSpec,
-    SyntheticSpec,
-    TestSet,
-)
-from dpmf_cli.datasets.stars import in_stars
+from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, PrizeSet, SampleSpec, SyntheticSpec, TestSet
 
 SAMPLE_VERSION = 1
 """Raise it when the same spec makes another sample."""
@@ -42,13 +32,9 @@ def sampled(whole: Canonical, spec: CatalogSpec, sample: SampleSpec) -> Canonica
     """Returns the ratings of `sample.users` random users, or `sample.ratings` of them at random, in canonical form.
 
     Users and items without a rating are left out; if ratings are drawn, these may include a few of the users. Raises
-    DpmfError if there are fewer users or ratings than asked for.
+    DpmfError if the users have fewer ratings than asked for.
     """
     ratings = whole.ratings
-    if sample.users > ratings.n_users:
-        raise DpmfError(
-            f"{spec.name} has {ratings.n_users:,} users, too few for a sample of {sample.users:,}"
-        )
     rng = named_generator(sample.seed, spec.name, "sample of users")
     chosen = np.zeros(ratings.n_users, np.bool_)
     chosen[rng.permutation(ratings.n_users)[: sample.users]] = True
@@ -61,20 +47,12 @@ def sampled(whole: Canonical, spec: CatalogSpec, sample: SampleSpec) -> Canonica
             )
         rng = named_generator(sample.seed, spec.name, "sample of ratings")
         rows = np.sort(rng.permutation(rows)[: sample.ratings])
-    users, user_ids = _without_gaps(ratings.users[rows], whole.user_ids)
-    items, item_ids = _without_gaps(ratings.items[rows], whole.item_ids)
+    users, of_users = dense(np.asarray(ratings.users[rows]))
+    items, of_items = dense(np.asarray(ratings.items[rows]))
     columns = {name: np.asarray(column[rows]) for name, column in ratings.columns.items()}
     values = np.asarray(ratings.values[rows])
-    reduced = Ratings(users, items, values, len(user_ids), len(item_ids), ratings.scale, columns)
-    return Canonical(reduced, user_ids, item_ids)
-
-
-def _without_gaps(indices: NDArray[np.int32], ids: Ids) -> tuple[NDArray[np.int32], Ids]:
-    """Returns indices without gaps, in the order of the old ones, and the ids that are left."""
-    present = np.zeros(len(ids), np.bool_)
-    present[indices] = True
-    index = np.cumsum(present, dtype=np.int32) - np.int32(1)
-    return index[indices], ids[present]
+    reduced = Ratings(users, items, values, len(of_users), len(of_items), ratings.scale, columns)
+    return Canonical(reduced, whole.user_ids[of_users], whole.item_ids[of_items])
 
 
 _LONG = 2_000_000
@@ -115,11 +93,6 @@ def _dataset(
     if tested is None:
         return None
     return replace(dataset, identity=replace(identity, test_checksum=tested.checksum))
-
-
-def look(spec: AnySpec, dataset: Dataset) -> Sanity:
-    """Describes the ratings of a spec in lines, and in warnings that name the fix."""
-    return look_at(dataset.ratings, merged=dataset.merged, duplicates=getattr(spec, "duplicates", "error"))
 
 
 def cached(spec: AnySpec, folders: Folders, *, verify: bool = True) -> Canonical:
@@ -191,7 +164,7 @@ def read_catalog(found: located.Located, cache: Path | None) -> Canonical:
         print(
             f"reading {entry.title} for the first time; the ratings are then kept in {cache}", file=sys.stderr
         )
-    wrong = located.fault(found, cache)
+    wrong, _ = located.fault(found, cache)
     try:
         raw = publishers.PARSERS[found.parts[0][2].format](found.source)
         if not entry.timestamps:
@@ -228,10 +201,7 @@ _LIST_FIXES = {
 def _prize_source(
     spec: CatalogSpec, which: PrizeSet, dataset: Dataset, folders: Folders
 ) -> tuple[str, _Parse]:
-    """Returns the key in the cache of a test set of `dataset`, the data set of `spec`, and a function that parses it.
-
-    That raises `DpmfError` if the test set's file is missing or malformed, or belongs to another data set.
-    """
+    """Returns the key in the cache of a test set of `dataset`, and a function that parses it."""
     # Its own file or folder, in the data folder or beside the ratings; else the place of the ratings.
     source = located.locate_spec(spec, folders).source.paths[0]
     places = (folder / name for folder in (folders.data, source, source.parent) for name in _LISTS[which])
@@ -265,34 +235,22 @@ def _prize_set(which: PrizeSet, place: Path, dataset: Dataset, data: Path) -> Ca
     listed = Ratings(users, items, values, known.n_users, known.n_items, scale)
     there = in_ratings(listed, known)
 
-    def first(faulty: NDArray[np.bool_]) -> tuple[Any, Any]:
-        at = int(np.argmax(faulty))
-        return dataset.user_ids[users[at]], dataset.item_ids[items[at]]
+    def refuse(faulty: NDArray[np.bool_], fault: str, get: str) -> None:
+        if faulty.any():
+            at = int(np.argmax(faulty))
+            about = {"customer": dataset.user_ids[users[at]], "movie": dataset.item_ids[items[at]]}
+            raise DpmfError(f"{place}: {fault.format(**about, rating=values[at], scale=scale)}; get {get}")
 
     repeated = (users[1:] == users[:-1]) & (items[1:] == items[:-1])
-    if repeated.any():
-        user, item = first(repeated)
-        raise DpmfError(f"{place}: customer {user} stands twice under movie {item}; get the file again")
+    refuse(repeated, "customer {customer} stands twice under movie {movie}", "the file again")
     if which == "probe":
-        if not there.all():
-            user, item = first(~there)
-            raise DpmfError(
-                f"{place}: customer {user} has no rating of movie {item} in {dataset.identity.title}; get the "
-                "probe.txt of these ratings"
-            )
+        absent = "customer {customer} has no rating of movie {movie} in " + dataset.identity.title
+        refuse(~there, absent, "the probe.txt of these ratings")
         return Canonical(known.select(in_ratings(known, listed)), dataset.user_ids, dataset.item_ids)
-    wrong = (values < scale.minimum) | (values > scale.maximum)
-    if wrong.any():
-        raise DpmfError(
-            f"{place}: the rating {values[np.argmax(wrong)]:g} is off the scale from {scale.minimum:g} to "
-            f"{scale.maximum:g}; get the file again"
-        )
-    if there.any():
-        user, item = first(there)
-        raise DpmfError(
-            f"{place}: the rating of movie {item} by customer {user} is in the training set; get the judging.txt of "
-            "these ratings"
-        )
+    off = "the rating {rating:g} is off the scale from {scale.minimum:g} to {scale.maximum:g}"
+    refuse((values < scale.minimum) | (values > scale.maximum), off, "the file again")
+    trained_on = "the rating of movie {movie} by customer {customer} is in the training set"
+    refuse(there, trained_on, "the judging.txt of these ratings")
     return Canonical(listed, dataset.user_ids, dataset.item_ids)
 
 
@@ -348,7 +306,26 @@ def sizes(spec: AnySpec, folders: Folders) -> Sizes:
     if found is None and isinstance(spec, CsvSpec):
         path = folders.beside_config(spec.path)
         if path.stat().st_size > _QUICK_BYTES and not (archives.is_packed(path) or own_file.is_parquet(path)):
-            return _estimated(path, spec)
+            # Estimated from the first 32 MiB: ratings and users grow with the file; all items count as seen there.
+            import pandas as pd
+
+            with path.open("rb") as file:
+                head = file.read(_QUICK_BYTES)
+            head = head[: head.rfind(b"\n") + 1]
+            with with_fix(path, spec):
+                _, positions, _ = own_file.layout(path, spec)
+            frame = pd.read_csv(
+                io.BytesIO(head),
+                sep=spec.separator,
+                header=0 if spec.header else None,
+                dtype="category",
+                na_filter=False,
+                on_bad_lines="skip",
+                encoding_errors="replace",
+            )
+            whole = path.stat().st_size / len(head)
+            users, items = (frame[frame.columns[positions[role]]].nunique() for role in ("user", "item"))
+            return Sizes(round(users * whole), items, round(len(frame) * whole), "estimated")
     ratings = (found or cached(spec, folders)).ratings
     return Sizes(ratings.n_users, ratings.n_items, len(ratings), "counted")
 
@@ -359,32 +336,7 @@ def expected(spec: CatalogSpec | SyntheticSpec) -> Sizes:
     if isinstance(spec, SyntheticSpec):
         return Sizes(*spec.shape, "expected")
     whole = catalog.entry(spec.name).expected
-    if spec.sample is None:
-        return Sizes(whole.users, whole.items, whole.ratings, "expected")
-    users = spec.sample.users
+    of = spec.sample or whole
     return Sizes(
-        users, whole.items, spec.sample.ratings or round(whole.ratings * users / whole.users), "expected"
+        of.users, whole.items, of.ratings or round(whole.ratings * of.users / whole.users), "expected"
     )
-
-
-def _estimated(path: Path, spec: CsvSpec) -> Sizes:
-    """Estimates sizes from the first 32 MiB. Ratings and users grow with the file; all items count as seen there."""
-    import pandas as pd
-
-    with path.open("rb") as file:
-        head = file.read(_QUICK_BYTES)
-    head = head[: head.rfind(b"\n") + 1]
-    with with_fix(path, spec):
-        _, positions, _ = own_file.layout(path, spec)
-    frame = pd.read_csv(
-        io.BytesIO(head),
-        sep=spec.separator,
-        header=0 if spec.header else None,
-        dtype="category",
-        na_filter=False,
-        on_bad_lines="skip",
-        encoding_errors="replace",
-    )
-    whole = path.stat().st_size / len(head)
-    users, items = (frame[frame.columns[positions[role]]].nunique() for role in ("user", "item"))
-    return Sizes(round(users * whole), items, round(len(frame) * whole), "estimated")

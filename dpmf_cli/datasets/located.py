@@ -94,9 +94,18 @@ def _remembered(key: str, paths: Sequence[Path], cache: Path | None, compute: Ca
         if cache is None:
             return compute()
         note = cache / "digests" / f"{hashlib.sha256(os.fsencode(key)).hexdigest()[:32]}.json"
-        stamp, newest = _stamp(paths)
-        if (known := _recall(note, key, stamp)) is not None:
-            return known
+        state, newest = hashlib.sha256(), 0
+        for path in paths:
+            status = path.stat()
+            newest = max(newest, status.st_mtime_ns)
+            # st_ctime_ns is the time of the last change of any kind. Unlike st_mtime_ns, it cannot be set back.
+            times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
+            state.update(f"{path.name} {status.st_size} {times} {status.st_ino}\n".encode())
+        about = {"key": key, "stamp": state.hexdigest()}
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # no sound note
+            held = json.loads(note.read_text())
+            if about == {name: held[name] for name in about}:
+                return str(held["digest"])
         value = compute()
     except OSError as error:
         raise DpmfError(
@@ -104,29 +113,8 @@ def _remembered(key: str, paths: Sequence[Path], cache: Path | None, compute: Ca
         ) from error
     if abs(time.time_ns() - newest) > _SETTLED_NS:
         with contextlib.suppress(OSError):  # the cache may be read-only: then the next call computes it again
-            write_whole(note, json.dumps({"key": key, "stamp": stamp, "digest": value}).encode(), 0o644)
+            write_whole(note, json.dumps({**about, "digest": value}).encode(), 0o644)
     return value
-
-
-def _stamp(paths: Sequence[Path]) -> tuple[str, int]:
-    """Returns a text that changes when one of the files does, and their latest time of change (ns)."""
-    state, newest = hashlib.sha256(), 0
-    for path in paths:
-        status = path.stat()
-        newest = max(newest, status.st_mtime_ns)
-        # st_ctime_ns is the time of the last change of any kind. Unlike st_mtime_ns, it cannot be set back.
-        times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
-        state.update(f"{path.name} {status.st_size} {times} {status.st_ino}\n".encode())
-    return state.hexdigest(), newest
-
-
-def _recall(note: Path, key: str, stamp: str) -> str | None:
-    """Returns the remembered digest if the note is sound and still describes the files; None otherwise."""
-    try:
-        held = json.loads(note.read_text())
-        return str(held["digest"]) if (held["key"], held["stamp"]) == (key, stamp) else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 @dataclass(frozen=True)
@@ -166,9 +154,8 @@ def origin(place: Path) -> str | None:
 
 def present(entry: CatalogEntry, data: Path) -> list[Path] | None:
     """Returns the place of every part if all are in the data folder; None if one is missing."""
-    places = [find_part(part, data) for part in entry.parts]
-    found = [place for place in places if place is not None]
-    return found if len(found) == len(places) else None
+    places = [place for part in entry.parts if (place := find_part(part, data))]
+    return places if len(places) == len(entry.parts) else None
 
 
 def locate(
@@ -237,26 +224,20 @@ def content_digest(located: Located, cache: Path) -> str:
     )
 
 
-def fault(located: Located, cache: Path | None) -> str | None:
-    """Says which archive or rating file is not the publisher's; None if all are, as far as checksums tell."""
-    for part, place, content in located.parts:
-        if not content.digests or is_publishers(part, place, cache):
-            continue
+def fault(located: Located, cache: Path | None) -> tuple[str | None, bool]:
+    """Says which archive or rating file is not the publisher's (None if all are, as far as checksums tell), and
+    whether checksums can verify all files. If not (no digest is published), counts must."""
+    parts = [each for each in located.parts if not is_publishers(each[0], each[1], cache)]
+    by_digest = all(content.digests for _, _, content in parts)
+    for part, place, content in parts:
         wanted = Wanted((content.pattern,), part.nested, located.entry.byte_limit)
-        kind = min(content.digests).partition(":")[0]
-        for member in archives.members(place, wanted):
+        kind = min(content.digests, default="").partition(":")[0]
+        for member in archives.members(place, wanted) if kind else ():
             found = digest(member.stream, kind)
             if found not in content.digests:
                 known = " or ".join(sorted(content.digests))
-                return f"{member.label}: its checksum is {found}, but the publisher's is {known}"
-    return None
-
-
-def known_by_digest(located: Located, cache: Path | None) -> bool:
-    """Whether checksums can verify all files. If not (no digest is published), counts must."""
-    return all(
-        bool(content.digests) or is_publishers(part, place, cache) for part, place, content in located.parts
-    )
+                return f"{member.label}: its checksum is {found}, but the publisher's is {known}", by_digest
+    return None, by_digest
 
 
 def what_is_missing(spec: AnySpec, folders: Folders) -> str | None:

@@ -8,12 +8,12 @@ plain numbers.
 import csv
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,13 +98,10 @@ def _position(where: str, names: Sequence[str], role: str, column: str | int) ->
 
 
 def _labelled(ids: NDArray[np.object_]) -> tuple[NDArray[np.int32], list[str]]:
-    """Returns (n,) positions in the list of distinct ids, and that list.
-
-    (pandas' own categories would read "007" as 7.0.)
-    """
+    """Returns (n,) positions in the list of distinct ids, and that list."""
     import pandas as pd
 
-    codes, labels = pd.factorize(ids)
+    codes, labels = pd.factorize(ids)  # pandas' own categories would read "007" as 7.0
     return codes.astype(np.int32), labels.tolist()
 
 
@@ -116,10 +113,7 @@ def _fault_of(label: str) -> str | None:
 
 
 def _seconds(text: str) -> float:
-    """Returns seconds since 1970-01-01 UTC, from a number of seconds or a date of ISO 8601 (UTC if it has no zone).
-
-    Raises ValueError for any other text.
-    """
+    """Returns seconds since 1970 UTC, from a number of them or a date of ISO 8601 (UTC if it has no zone)."""
     try:
         if "_" not in text:
             return float(text)
@@ -167,11 +161,7 @@ def in_words(scale: tuple[float, float, float]) -> str:
 
 
 def _text_columns(path: Path, spec: CsvSpec) -> dict[str, Any]:
-    """Returns by role: ids as (positions in their labels (n,), labels), numbers as (n,) float64, in file order.
-
-    Raises `DpmfError` with file, line and fix for a missing or damaged file, undecodable bytes, missing columns, and
-    a line with missing fields, with an empty id, or with text in place of a number.
-    """
+    """Returns by role: ids as (positions in their labels (n,), labels), numbers as (n,) float64, in file order."""
     width, positions, header_line = layout(path, spec)
     # Times are read as text only if some are not numbers, since that takes longer.
     for times in (np.float64, object)[: 1 + ("timestamp" in positions)]:
@@ -241,7 +231,18 @@ def _columns(
         frame = pd.DataFrame({at: [] for at in types}).astype(types)
     except (ValueError, OverflowError, IndexError, pd.errors.ParserWarning):
         return None  # pandas raises IndexError if only broken lines are left
-    if not _rectangular(path, spec, width, len(frame), header_line):
+    # Pandas does not check that every line has as many fields as the first. It is enough to count separators, as long
+    # as no quoted field can hold one.
+    separator, separators, quoted = spec.separator.encode(), 0, False
+    with unpacked(path) as file:
+        for _ in range(header_line):
+            file.readline()
+        while block := file.read(1 << 24):
+            separators += block.count(separator)
+            quoted = quoted or b'"' in block
+    if quoted and any(len(fields) != width for _, fields in _rows(path, spec)):
+        return None
+    if not quoted and separators != len(frame) * (width - 1):
         return None
     found: dict[str, Any] = {}
     for role, at in positions.items():
@@ -258,29 +259,8 @@ def _columns(
     return found
 
 
-def _rectangular(path: Path, spec: CsvSpec, width: int, n_rows: int, header_line: int) -> bool:
-    """Whether every line has as many fields as the first. Pandas does not check this.
-
-    It is enough to count separators, as long as no quoted field can hold one.
-    """
-    separator = spec.separator.encode()
-    separators, quoted = 0, False
-    with unpacked(path) as file:
-        for _ in range(header_line):
-            file.readline()
-        while block := file.read(1 << 24):
-            separators += block.count(separator)
-            quoted = quoted or b'"' in block
-    if quoted:
-        return all(len(fields) == width for _, fields in _rows(path, spec))
-    return separators == n_rows * (width - 1)
-
-
 def _lines(path: Path, spec: CsvSpec) -> Iterator[tuple[int, list[str]]]:
-    """Yields (line number, fields) of every line that is not blank.
-
-    Raises DpmfError for a line that is not UTF-8 or not CSV.
-    """
+    """Yields (line number, fields) of each line that is not blank. Raises DpmfError for what is not UTF-8 CSV."""
 
     def decoded() -> Iterator[str]:
         with unpacked(path) as file:
@@ -343,8 +323,6 @@ _MAGIC = b"PAR1"
 _MOST_ROWS_PER_BYTE = 8
 """In an honest file a row takes a bit at least; millions of equal rows can take a few bytes."""
 
-Result = TypeVar("Result")
-
 
 def is_parquet(path: Path) -> bool:
     """Whether a file is Parquet; False if it cannot be read."""
@@ -356,10 +334,7 @@ def is_parquet(path: Path) -> bool:
 
 
 def _parquet_columns(path: Path, spec: CsvSpec) -> dict[str, Any]:
-    """Returns by role: ids as (positions in their labels (n,), labels), numbers as (n,) float64, in file order.
-
-    Raises `DpmfError` with the fix for a damaged file, missing columns, an empty id, and text in place of a number.
-    """
+    """Returns the same of a Parquet file."""
     names = [str(name) for name in _opened(path).schema_arrow.names]
     chosen = {
         role: names[_position(str(path), names, role, column)]
@@ -369,38 +344,39 @@ def _parquet_columns(path: Path, spec: CsvSpec) -> dict[str, Any]:
         if names.count(name) != 1:  # a column given by its number, which is read by its name
             raise not_one(str(path), name, role, names)
     file = _opened(path, list(chosen.values()))
-    table = _read(path, lambda: file.read(columns=list(chosen.values()), use_threads=False))
-    return {role: _read(path, partial(_cells, table[name], path, role)) for role, name in chosen.items()}
+    with _reading(path):
+        table = file.read(columns=list(chosen.values()), use_threads=False)
+        return {role: _cells(table[name], path, role) for role, name in chosen.items()}
 
 
 def numbers(path: Path, name: str) -> NDArray[np.float64]:
     """Returns (n,) the finite numbers in a column."""
     file = _opened(path)
-    column = _read(path, lambda: file.read(columns=[name], use_threads=False)[name].drop_null())
-    found: NDArray[np.float64] = _read(path, lambda: _cells(column, path, "rating"))
+    with _reading(path):
+        column = file.read(columns=[name], use_threads=False)[name].drop_null()
+        found: NDArray[np.float64] = _cells(column, path, "rating")
     return found[np.isfinite(found)]
 
 
 def head(path: Path, rows: int) -> tuple[list[str], list[list[str]]]:
     """Returns the names of all columns, and the first rows as text."""
     file = _opened(path)
-    batch = _read(path, lambda: next(file.iter_batches(batch_size=rows, use_threads=False), None))
-    cells = [] if batch is None else _read(path, lambda: [column.to_pylist() for column in batch.columns])
+    with _reading(path):
+        batch = next(file.iter_batches(batch_size=rows, use_threads=False), None)
+        cells = [] if batch is None else [column.to_pylist() for column in batch.columns]
     shown = [["" if cell is None else str(cell) for cell in column] for column in cells]
     return [str(name) for name in file.schema_arrow.names], [list(row) for row in zip(*shown, strict=True)]
 
 
 def _opened(path: Path, texts: list[str] | None = None) -> Any:
-    """Opens a pyarrow ParquetFile that keeps the columns `texts` by their distinct texts.
-
-    Raises DpmfError without pyarrow, and for a file that is damaged or unpacks to far more than ratings do.
-    """
+    """Opens a pyarrow ParquetFile that keeps the columns `texts` by their distinct texts."""
     try:
         from pyarrow import parquet
     except ImportError:
         trouble = f"{path}: is Parquet, which needs pyarrow (or save the ratings as CSV)"
         raise without_extra(trouble, "parquet") from None
-    file = _read(path, lambda: parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False))
+    with _reading(path):
+        file = parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
     size, head = path.stat().st_size, file.metadata
     groups = [head.row_group(number) for number in range(head.num_row_groups)]
     if head.num_rows > _MOST_ROWS_PER_BYTE * size or sum(
@@ -410,11 +386,12 @@ def _opened(path: Path, texts: list[str] | None = None) -> Any:
     return file
 
 
-def _read(path: Path, read: Callable[[], Result]) -> Result:
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
     import pyarrow
 
     try:
-        return read()
+        yield
     except (pyarrow.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError) as error:
         raise DpmfError(f"{path}: cannot be read as Parquet ({str(error)[:200]}); get it again") from error
 

@@ -122,8 +122,17 @@ def parse_jester(source: Source) -> Raw:
     Raises `DpmfError` for a sheet that cannot be opened, a row that is not 101 numbers, and a row whose
     first cell is not the number of its ratings (the sheet's own check).
     """
+    program, sheets = "import runpy; runpy.run_path(sys.argv.pop(1), run_name='__main__')", []
     found = [(member.name, member.label, member.stream.read()) for member in source.members()]
-    sheets = [(label, _cells(label, data, source.fix)) for _, label, data in sorted(found)]
+    for _, label, data in sorted(found):
+        limits = (10 * len(data) + _READER_BYTES, _READER_SECONDS, _JOKES + 1)
+        command = python(program, sheet_reader.__file__, *limits)
+        done = subprocess.run(command, input=data, capture_output=True, check=False)
+        if done.returncode == sheet_reader.REFUSED:
+            raise DpmfError(f"{label}: {done.stdout.decode()}; {source.fix}")
+        if done.returncode:
+            raise DpmfError(f"{label}: cannot be opened as a spreadsheet (its reader gave up); {source.fix}")
+        sheets.append((label, np.frombuffer(done.stdout).reshape(-1, _JOKES + 1)))
     if not sheets:
         raise DpmfError(f"{source.paths[0]}: holds no {' or '.join(source.wanted.patterns)}; {source.fix}")
     starts = np.cumsum([0] + [len(cells) for _, cells in sheets])
@@ -149,19 +158,6 @@ def parse_jester(source: Source) -> Raw:
         )
     values = table[:, 1:][rows, jokes]
     return Raw(rows + 1, jokes + 1, values, where=where, fix=source.fix)
-
-
-def _cells(label: str, data: bytes, fix: str) -> NDArray[np.float64]:
-    """Returns (n_users, 101) the cells of one sheet, read by a process whose memory and time are limited."""
-    limits = (10 * len(data) + _READER_BYTES, _READER_SECONDS, _JOKES + 1)
-    program = "import runpy; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
-    command = python(program, sheet_reader.__file__, *limits)
-    done = subprocess.run(command, input=data, capture_output=True, check=False)
-    if done.returncode == sheet_reader.REFUSED:
-        raise DpmfError(f"{label}: {done.stdout.decode()}; {fix}")
-    if done.returncode:
-        raise DpmfError(f"{label}: cannot be opened as a spreadsheet (its reader gave up); {fix}")
-    return np.frombuffer(done.stdout).reshape(-1, _JOKES + 1)
 
 
 _BLOCK = 32 << 20
@@ -205,11 +201,7 @@ def read_list(path: Path, which: str) -> NDArray[np.int32]:
 
 
 def _blocks(source: Source, n_fields: int) -> Iterator[NDArray[np.int32]]:
-    """Yields blocks (1 + n_fields, rows) int32: the movie, then the fields of its lines.
-
-    A block comes from about 32 MB, so that 100 million ratings fit in memory. Raises DpmfError for the first line at
-    fault.
-    """
+    """Yields blocks (1 + n_fields, rows) int32 of about 32 MB of text: the movie, then the fields of its lines."""
     for text in _texts(source):
         block = _block(text, n_fields)
         if block is None:

@@ -13,19 +13,9 @@ dataset: {kind: synthetic, like: ml-100k, seed: 1}
 """
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    GetJsonSchemaHandler,
-    StringConstraints,
-    WithJsonSchema,
-    model_validator,
-)
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Scale
@@ -59,7 +49,7 @@ def _a_file(path: str) -> str:
 
 _KEYS = {"type": "string", "enum": list(catalog.ENTRIES)}
 CatalogKey = Annotated[str, AfterValidator(_catalog_key), WithJsonSchema(_KEYS)]
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)]
 Column = Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
@@ -183,11 +173,12 @@ class CsvSpec(StrictModel):
                  neighbour of `unbounded`
     """
 
+    stars: ClassVar[bool] = False
     kind: Literal["csv"]
     name: Name
     path: Annotated[str, Field(min_length=1), AfterValidator(_a_file)]
     columns: CsvColumns
-    separator: Annotated[str, StringConstraints(pattern=r'^[^"\r\n]$')] = ","
+    separator: Annotated[str, Field(pattern=r'^[^"\r\n]$')] = ","
     header: bool = Field(True, description="in text: whether the first line names the columns")
     decimal: Literal[".", ","] = Field(".", description="in text: what stands before the tenths in a number")
     scale: ScaleSpec
@@ -216,14 +207,11 @@ class CsvSpec(StrictModel):
     def has_timestamps(self) -> bool:
         return self.columns.timestamp is not None
 
-    @property
-    def stars(self) -> bool:
-        return False
-
 
 class SyntheticSpec(StrictModel):
     """Synthetic ratings that resemble those of a catalog entry. The same seed makes the same ratings."""
 
+    has_timestamps: ClassVar[bool] = False
     kind: Literal["synthetic"]
     like: CatalogKey
     seed: int = Field(default=1, ge=0)
@@ -244,10 +232,6 @@ class SyntheticSpec(StrictModel):
     @property
     def key(self) -> str:
         return _SYNTHETIC + self.like
-
-    @property
-    def has_timestamps(self) -> bool:
-        return False
 
     @property
     def stars(self) -> bool:
@@ -280,9 +264,7 @@ def _from_name(value: Any) -> Any:
 class _OrName:
     """Adds the plain name to the JSON schema, which pydantic cannot derive from a validator."""
 
-    def __get_pydantic_json_schema__(
-        self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
         names = [*catalog.ENTRIES, *(_SYNTHETIC + key for key in catalog.ENTRIES)]
         return {"anyOf": [{"type": "string", "enum": names}, handler(core_schema)]}
 

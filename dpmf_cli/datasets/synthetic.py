@@ -92,20 +92,9 @@ def _block(
         clocks[given[low:high] - user * n_items] = -1.0
         count = int(counts[user])
         keys.append(user * n_items + np.argpartition(clocks, count - 1)[:count])
+    # Many light users together: draws the missing number, drops items drawn before, until none is missing.
     light = given[~heavy[given // n_items]]
-    keys.append(_light(np.where(heavy, 0, counts), light, cumulative, rng))
-    return np.sort(np.concatenate(keys))
-
-
-def _light(
-    counts: NDArray[np.int64],
-    keys: NDArray[np.int64],
-    cumulative: NDArray[np.float64],
-    rng: np.random.Generator,
-) -> NDArray[np.int64]:
-    """Draws many users' items: draws the missing number, drops items drawn before, until none is missing."""
-    n_items = len(cumulative)
-    missing = counts - np.bincount(keys // n_items, minlength=len(counts))
+    missing = np.where(heavy, 0, counts) - np.bincount(light // n_items, minlength=len(counts))
     while missing.any():
         users = np.repeat(np.arange(len(counts)), missing)
         drawn = np.searchsorted(cumulative, rng.random(len(users)) * cumulative[-1], side="right")
@@ -113,12 +102,12 @@ def _light(
         fresh.sort()
         # np.unique does the same, but it hashes first and takes three times as long.
         fresh = fresh[np.diff(fresh, prepend=-1) > 0]
-        if len(keys):
-            at = np.minimum(np.searchsorted(keys, fresh), len(keys) - 1)
-            fresh = fresh[keys[at] != fresh]
-        keys = np.sort(np.concatenate([keys, fresh]), kind="stable")
+        if len(light):
+            at = np.minimum(np.searchsorted(light, fresh), len(light) - 1)
+            fresh = fresh[light[at] != fresh]
+        light = np.sort(np.concatenate([light, fresh]), kind="stable")
         missing -= np.bincount(fresh // n_items, minlength=len(counts))
-    return keys
+    return np.sort(np.concatenate([*keys, light]))
 
 
 RANK = 4
@@ -141,36 +130,19 @@ def generate(key: str, target: Counts, shape: TwinShape, scale: Scale, *, seed: 
     weights: NDArray[np.float64] = np.exp(shape.item_spread * rng.standard_normal(target.items))
     counts = _activity(target, shape, named_generator(seed, key, "activity"))
     users, items = _pairs(counts, weights, (seed, key, "pairs"))
-    values = _latent(key, shape, users, items, target.users, weights, seed)
-    _fit_to_scale(values, target, scale)
-    ratings = Ratings(users, items, values, target.users, target.items, scale)
-    return Canonical(ratings, np.arange(1, target.users + 1), np.arange(1, target.items + 1))
-
-
-def _latent(
-    key: str,
-    shape: TwinShape,
-    users: NDArray[np.int32],
-    items: NDArray[np.int32],
-    n_users: int,
-    weights: NDArray[np.float64],
-    seed: int,
-) -> NDArray[np.float32]:
-    """Draws (n_ratings,) float32 ratings of about unit variance, with the parts of the variance as in `shape`."""
+    # Ratings of about unit variance, with the parts of the variance as in `shape`.
     rng = named_generator(seed, key, "effects")
-    n_items = len(weights)
     fame = np.log(weights)
     fame = (fame - fame.mean()) / (fame.std() or 1.0)
-    own = np.sqrt(1 - _POPULAR_IS_GOOD**2) * rng.standard_normal(n_items)
+    own = np.sqrt(1 - _POPULAR_IS_GOOD**2) * rng.standard_normal(target.items)
     item_effects = np.sqrt(shape.item_share) * (_POPULAR_IS_GOOD * fame + own)
-    user_effects = np.sqrt(shape.user_share) * rng.standard_normal(n_users)
+    user_effects = np.sqrt(shape.user_share) * rng.standard_normal(target.users)
     # Each taste is weaker than the one before, as with singular values; their variances add up to the share.
     strength = 0.75 ** np.arange(RANK)
     strength *= np.sqrt(shape.taste_share / (strength**2).sum())
-    user_tastes = (strength * rng.standard_normal((n_users, RANK))).astype(np.float32)
-    item_tastes = rng.standard_normal((n_items, RANK)).astype(np.float32)
+    user_tastes = (strength * rng.standard_normal((target.users, RANK))).astype(np.float32)
+    item_tastes = rng.standard_normal((target.items, RANK)).astype(np.float32)
     noise = np.sqrt(1 - shape.item_share - shape.user_share - shape.taste_share)
-
     values = named_generator(seed, key, "noise").standard_normal(len(users), dtype=np.float32)
     for start in range(0, len(users), _CHUNK):
         u, i = users[start : start + _CHUNK], items[start : start + _CHUNK]
@@ -179,7 +151,9 @@ def _latent(
         part += user_effects.astype(np.float32)[u]
         part += item_effects.astype(np.float32)[i]
         part += np.einsum("nd,nd->n", user_tastes[u], item_tastes[i])
-    return values
+    _fit_to_scale(values, target, scale)
+    ratings = Ratings(users, items, values, target.users, target.items, scale)
+    return Canonical(ratings, np.arange(1, target.users + 1), np.arange(1, target.items + 1))
 
 
 def _fit_to_scale(values: NDArray[np.float32], target: Counts, scale: Scale) -> None:

@@ -10,8 +10,7 @@ from dpmf_cli.algorithms.plugins import available, plugin
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.core.errors import DpmfError, did_you_mean
 from dpmf_cli.core.ratings import Scale
-from dpmf_cli.datasets.canonical import Duplicates, Raw, canonicalise
-from dpmf_cli.datasets.stars import in_stars
+from dpmf_cli.datasets.canonical import Duplicates, Raw, canonicalise, in_stars
 from dpmf_cli.experiment.config.entries import on_own_ratings
 from dpmf_cli.releasing.publishing import FittedRatings, FittedRecommender, fitted, load_model
 from dpmf_cli.releasing.recommender import OwnRatings, as_ids

@@ -36,7 +36,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import make_folder, read_file, remove, rename, sha256, sweep, write_whole, writing
 from dpmf_cli.core.ratings import Scale
 from dpmf_cli.core.strict_model import SealedModel, StrictModel
-from dpmf_cli.datasets.stars import Stars
+from dpmf_cli.datasets.canonical import Stars
 from dpmf_cli.privacy.ledger import TOLERANCE, Ledger
 from dpmf_cli.privacy.neighbours import HIDE_IDS, Mode, Neighbours
 from dpmf_cli.privacy.protection import Guarantee

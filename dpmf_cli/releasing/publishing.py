@@ -21,9 +21,8 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import sha256
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import SECRET, Streams, UnaccountedNoiseError, drawn_seed
-from dpmf_cli.datasets.canonical import Ids, checksum
+from dpmf_cli.datasets.canonical import Ids, Stars, checksum
 from dpmf_cli.datasets.soundness import Soundness
-from dpmf_cli.datasets.stars import Stars
 from dpmf_cli.privacy.accounting import LEAST_EPSILON, MOST_EPSILON
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger

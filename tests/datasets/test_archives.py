@@ -51,7 +51,7 @@ def with_empty_files(count: int, wrap: Callable[..., bytes] = zipped) -> bytes:
 def test_more_members_than_an_honest_copy_has_also_in_nested_archives_together(
     read: Read, monkeypatch: pytest.MonkeyPatch, wrap: Callable[..., bytes]
 ) -> None:
-    monkeypatch.setattr(archives, "_Budget", partial(archives._Budget, members=20))
+    monkeypatch.setattr(archives, "_Search", partial(archives._Search, more=20))
     assert read(with_empty_files(19, wrap)) == [LINE]
     inner = with_empty_files(9)
     for content in (with_empty_files(20, wrap), wrap({"1.zip": inner, "2.zip": inner})):

@@ -121,12 +121,12 @@ def test_a_failed_write_leaves_nothing_and_what_killed_processes_left_is_swept(t
 
     place = tmp_path / "a"
     with pytest.raises(DpmfError, match=r"cannot be written \(No space left on device\).*\$DPMF_CACHE"):
-        kept.publish(place / "b", write, lambda _: False)
+        kept.publish(place / "b", write)
     assert list(place.iterdir()) == []
     (place / ".writing-1-a").mkdir()
     with files.temporary_folder(place) as held:
         os.utime(held, (1, 1))  # a clock says nothing
-        kept.publish(place / "x", lambda folder: (folder / "f").touch(), lambda folder: folder.exists())
+        kept.publish(place / "x", lambda folder: (folder / "meta.json").write_text('{"files": {}}'))
         assert held.exists()
     assert [path.name for path in place.iterdir()] == ["x"]
 
@@ -351,7 +351,9 @@ def test_a_remembered_digest_is_not_believed(shelf: Shelf) -> None:
     shelf.put("u.data", U_DATA)
     checksum = shelf.load().identity.checksum
     shelf.put("u.data", U_DATA.replace(b"\t5\t", b"\t4\t"))
-    shelf.patch.setattr(located, "_recall", lambda *_: next(iter(DIGESTS)))
+    shelf.patch.setattr(
+        located, "_remembered", lambda key, paths, cache, compute: next(iter(DIGESTS)) if cache else compute()
+    )
     assert shelf.load().identity.checksum == checksum
     assert len(looked_at(shelf.folders, checksum, CatalogSpec(name="tiny")).off) == 1
 

@@ -9,7 +9,6 @@ import pytest
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders, Sizes, catalog, load, located, sizes, soundness
-from dpmf_cli.datasets.sanity import figures
 from dpmf_cli.datasets.spec import CatalogSpec
 from tests.datasets.building import tarred
 
@@ -29,9 +28,9 @@ TABLE = {
 def test_counts_and_mean(key: str, real_data: Path, session_cache: Path) -> None:
     users, items, n, mean = TABLE[key]
     found = load(CatalogSpec(name=key), Folders(real_data, session_cache, real_data))
-    counted = figures(found.ratings)
-    assert (counted.users, counted.items, counted.ratings) == (users, items, n)
-    assert counted.mean == pytest.approx(mean, abs=5e-5)
+    counted = soundness.figures(found.ratings)
+    assert (counted["users"], counted["items"], counted["ratings"]) == (users, items, n)
+    assert counted["mean"] == pytest.approx(mean, abs=5e-5)
     assert bool(found.ratings.columns) == catalog.entry(key).timestamps  # stand-in times are dropped
     assert all(check.holds for check in soundness.verify(key, real_data, session_cache))
     size = sizes(CatalogSpec(name=key), Folders(real_data, session_cache, real_data))
@@ -79,4 +78,4 @@ def test_jester_in_one_folder(real_data: Path, session_cache: Path, tmp_path: Pa
         shutil.unpack_archive(real_data / f"jester_dataset_1_{number}.zip", tmp_path / "jester-1")
     found = located.locate(catalog.entry("jester-1"), tmp_path)
     assert len(found.source.paths) == 1
-    assert located.fault(found, session_cache) is None
+    assert located.fault(found, session_cache)[0] is None

@@ -11,7 +11,7 @@ import pytest
 
 from dpmf_cli.algorithms.baselines import clean_averages
 from dpmf_cli.core.ratings import Ratings, Scale
-from dpmf_cli.datasets.sanity import BETAS, Sanity, look_at
+from dpmf_cli.datasets.soundness import BETAS, Sanity, look_at
 from tests.command import dpmf
 
 STARS = Scale(1.0, 5.0, 1.0)

@@ -30,7 +30,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Seed, Streams, UnaccountedNoiseError
 from dpmf_cli.datasets import DataIdentity, open_cached
-from dpmf_cli.datasets.stars import Stars
+from dpmf_cli.datasets.canonical import Stars
 from dpmf_cli.evaluation.metrics import RMSE, error_cdf, errors_of
 from dpmf_cli.evaluation.top_items import top_items
 from dpmf_cli.experiment.results import provenance

@@ -16,7 +16,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import Folders, catalog, load, located
 from dpmf_cli.datasets.located import what_is_missing
-from dpmf_cli.datasets.sanity import figures
+from dpmf_cli.datasets.soundness import figures
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.evaluation.curves import Experiment
@@ -367,7 +367,7 @@ def _statistics(exhibit: Exhibit, sources: Sources) -> ExhibitView:
         else:
             absent.append(_absent_data(key))
         for name, form in _FIGURES.items():
-            found = None if counted is None else getattr(counted, name)
+            found = None if counted is None else counted[name]
             agreement = Agreement.MISSING if found is None else by_ratio(found, printed[name], SHARES)
             rows.append(
                 Row(
