@@ -120,10 +120,12 @@ def _likely(role: str, columns: dict[int, Column], among: Sequence[Column]) -> i
         case "timestamp":
             candidates = [at for at, column in columns.items() if column.is_time]
         case "rating":
-            # Few rows repeat without the rating; ids are whole numbers; it has few values; it is often third.
+            # Few rows, but for times and row numbers, repeat without the rating; ids are whole numbers; it has few
+            # values; it is often third.
+            telling = {at: each for at, each in enumerate(among) if not (each.is_time or each.is_count)}
             order = {
                 at: (
-                    _repeated(among, at),
+                    -len(set(zip(*(telling[other].cells for other in telling.keys() - {at}), strict=True))),
                     len(columns) == 3 and all(number.is_integer() for number in each.numbers),
                     len(set(each.cells)) if len(each.cells) >= _FEW_ROWS else 0,
                     at != 2,
@@ -136,16 +138,6 @@ def _likely(role: str, columns: dict[int, Column], among: Sequence[Column]) -> i
             candidates = [at for at, each in columns.items() if any(each.cells)]
             candidates.sort(key=lambda at: columns[at].is_count and len(columns[at].cells) >= _FEW_ROWS)
     return candidates[0] if candidates else None
-
-
-def _repeated(columns: Sequence[Column], without: int) -> int:
-    """Counts the rows that repeat another without that column, times and row numbers: few, if it is the rating."""
-    telling = [
-        each.cells
-        for at, each in enumerate(columns)
-        if at != without and not each.is_time and not each.is_count
-    ]
-    return len(columns[without].cells) - len(set(zip(*telling, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -253,8 +245,7 @@ def layout_of(
 ) -> Layout:
     """Guesses what is not given of a file's layout from its beginning. Raises `DpmfError` like `guess_format`."""
     if is_parquet(path):
-        names, rows = own_file.head(path, _ROWS)
-        return Layout(",", True, ".", _columns(names, rows, "."))
+        return Layout(",", True, ".", tuple(Column(*each) for each in own_file.head(path, _ROWS)))
     with unpacked(path) as stream:
         head = stream.read(_BYTES)
     if _JSON.match(head):

@@ -358,14 +358,15 @@ def numbers(path: Path, name: str) -> NDArray[np.float64]:
     return found[np.isfinite(found)]
 
 
-def head(path: Path, rows: int) -> tuple[list[str], list[list[str]]]:
-    """Returns the names of all columns, and the first rows as text."""
+def head(path: Path, rows: int) -> list[tuple[str, list[str]]]:
+    """Returns the name of each column, and its first cells as text."""
     file = _opened(path)
+    names = [str(name) for name in file.schema_arrow.names]
     with _reading(path):
         batch = next(file.iter_batches(batch_size=rows, use_threads=False), None)
-        cells = [] if batch is None else [column.to_pylist() for column in batch.columns]
+        cells = [column.to_pylist() for column in batch.columns] if batch else [[]] * len(names)
     shown = [["" if cell is None else str(cell) for cell in column] for column in cells]
-    return [str(name) for name in file.schema_arrow.names], [list(row) for row in zip(*shown, strict=True)]
+    return list(zip(names, shown, strict=True))
 
 
 def _opened(path: Path, texts: list[str] | None = None) -> Any:

@@ -201,12 +201,10 @@ def verify(key: str, data: Path, cache: Path) -> list[Check]:
         return checks
     kept = loading.cached(CatalogSpec(name=key), Folders(data, cache), verify=False)
     counted = figures(kept.ratings)
-    for name in ("users", "items", "ratings"):
-        expected, got = getattr(entry.expected, name), counted[name]
-        checks.append(Check(name, expected == got, f"{expected:,}", f"{got:,}"))
-    for name in ("mean", "variance"):
-        expected, got = getattr(entry.expected, name), counted[name]
-        checks.append(Check(name, abs(expected - got) <= TOLERANCE, f"{expected:.5f}", f"{got:.5f}"))
+    for name, expected in vars(entry.expected).items():
+        form, slack = ("{:,}", 0.0) if isinstance(expected, int) else ("{:.5f}", TOLERANCE)
+        holds = abs(expected - counted[name]) <= slack
+        checks.append(Check(name, holds, form.format(expected), form.format(counted[name])))
     again = canonical.checksum(kept.ratings)
     checks.append(Check("cache", again == kept.checksum, kept.checksum[:16], again[:16]))
     return checks
@@ -280,11 +278,10 @@ def add_source(found: Soundness, spec: AnySpec, folders: Folders, checksum: str)
         return
     place = folders.data if spec.path is None else folders.beside_config(spec.path)
     fix = "bring the old file back, or run the config with --new-data"
-    if isinstance(spec, CatalogSpec):
-        fix = located.how_to_get(catalog.entry(spec.name))
+    wrong, by_digest = None, False
     try:
-        wrong, by_digest = None, False
         if isinstance(spec, CatalogSpec):
+            fix = located.how_to_get(catalog.entry(spec.name))
             wrong, by_digest = located.fault(located.locate_spec(spec, folders), None)
         if not (wrong or by_digest):
             now = canonical.checksum(loading.parsed(spec, folders).ratings)

@@ -61,14 +61,13 @@ def _pairs(
     slots = rng.choice(len(users), size=n_items, replace=False, shuffle=False)
     owners = users[slots]
     given = np.sort(owners.astype(np.int64) * n_items + rng.permutation(n_items))
-    cumulative = np.cumsum(weights / weights.sum())
     first, number = 0, 0
     while first < n_users:
         last = max(first + 1, int(np.searchsorted(starts, starts[first] + _BLOCK, side="right")) - 1)
         low, high = np.searchsorted(given, [first * n_items, last * n_items])
         rng = named_generator(*stream, number)
         local = given[low:high] - first * n_items
-        keys = _block(counts[first:last], local, weights, cumulative, rng)
+        keys = _block(counts[first:last], local, weights, rng)
         items[starts[first] : starts[last]] = keys % n_items
         first, number = last, number + 1
     return users, items
@@ -78,11 +77,10 @@ def _block(
     counts: NDArray[np.int64],
     given: NDArray[np.int64],
     weights: NDArray[np.float64],
-    cumulative: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
     """Returns sorted keys user·n_items + item of one block of users, its users numbered from 0."""
-    n_items = len(weights)
+    n_items, cumulative = len(weights), np.cumsum(weights / weights.sum())
     heavy = counts > _HEAVY * n_items
     keys = []
     for user in np.flatnonzero(heavy).tolist():
