@@ -153,14 +153,17 @@ def canonicalise(
             )
     users, user_ids = dense(raw.users, raw.user_labels)
     items, item_ids = dense(raw.items, raw.item_labels)
-    order = _order(users, items, len(user_ids), len(item_ids))
+    order = None
+    if not ((users[1:] > users[:-1]) | ((users[1:] == users[:-1]) & (items[1:] >= items[:-1]))).all():
+        # Stable: of equal pairs, the first in the file comes first.
+        by_item = _counting_order(items, len(item_ids))
+        order = by_item[_counting_order(users[by_item], len(user_ids))]
     rows: Any = slice(None) if order is None else order
     users, items, values = users[rows], items[rows], raw.values.astype(np.float32, copy=False)[rows]
     columns = {name: column[rows] for name, column in sorted(raw.columns.items())}
     repeated = (users[1:] == users[:-1]) & (items[1:] == items[:-1])
     if repeated.any():
         if duplicates == "error":
-            # The order is stable: of equal pairs, the first in the file comes first.
             at = int(np.argmax(repeated))
             first, again = (at, at + 1) if order is None else (int(order[at]), int(order[at + 1]))
             user, item = (
@@ -242,17 +245,6 @@ def dense(ids: NDArray[np.integer], labels: list[str] | None = None) -> tuple[ND
         )
     sorted_ids: Any = np.array([keys[i] for i in order], dtype=np.int64 if plain else np.str_)
     return rank[ids], sorted_ids
-
-
-def _order(
-    users: NDArray[np.int32], items: NDArray[np.int32], n_users: int, n_items: int
-) -> NDArray[np.int32] | None:
-    """Returns the stable permutation to (user, item) order; None if the rows are in that order already."""
-    step = np.diff(users)
-    if (step >= 0).all() and ((step > 0) | (items[1:] >= items[:-1])).all():
-        return None
-    by_item = _counting_order(items, n_items)
-    return by_item[_counting_order(users[by_item], n_users)]
 
 
 def _counting_order(keys: NDArray[np.int32], n_keys: int) -> NDArray[np.int32]:

@@ -1,4 +1,4 @@
-"""Reads one spreadsheet from stdin. It is a program of its own, which `jester` starts with little memory and time.
+"""Reads one spreadsheet from stdin. It is a program that `publishers` starts with little memory and time.
 
 A spreadsheet of a few bytes may name a cell at the end of a sheet of 10¹⁰ cells, or unpack to gigabytes. The library
 that reads it then ends its process, and here only this process ends. The program writes all cells, row by row, as
