@@ -16,7 +16,7 @@ from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, OwnMeansA
 from dpmf_cli.algorithms.shared.base import Choices, Paper, PrivateAlgorithm, in_both_modes, in_mode
 from dpmf_cli.algorithms.shared.budget import AveragesBudget, ItemAveragesBudget
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
-from dpmf_cli.algorithms.shared.item_products import (
+from dpmf_cli.algorithms.shared.item_covariance import (
     covariance_cost,
     inverse_counts,
     own_residuals,

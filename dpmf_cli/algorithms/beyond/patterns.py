@@ -25,9 +25,8 @@ from scipy.sparse.linalg import svds
 
 from dpmf_cli.algorithms.shared.averages import EffectsModel, sums_and_counts
 from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
-from dpmf_cli.algorithms.shared.budget import AveragesBudget
+from dpmf_cli.algorithms.shared.budget import AveragesBudget, Part
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, effects_cost, gram_entries
-from dpmf_cli.algorithms.shared.effects import Part
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.core.compiled.lane_groups import groups

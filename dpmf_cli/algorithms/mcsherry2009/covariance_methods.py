@@ -13,14 +13,12 @@ from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import ASKED, NOTHING, Cost, Shape, effects_cost, pairs_cost
 from dpmf_cli.algorithms.shared.item_covariance import (
     CANDIDATES,
+    SECONDS_PER_ENTRY,
     SHRINKAGES,
     CovarianceAlgorithm,
     CovarianceModel,
-    Refitting,
-)
-from dpmf_cli.algorithms.shared.item_products import (
-    SECONDS_PER_ENTRY,
     NearestItems,
+    Refitting,
     ReleasedProducts,
     Subspace,
     covariance_cost,

@@ -18,9 +18,16 @@ from dpmf_cli.algorithms.shared.base import (
     PrivateAlgorithm,
     in_both_modes,
 )
-from dpmf_cli.algorithms.shared.budget import Delta, Fractions
+from dpmf_cli.algorithms.shared.budget import (
+    Beta,
+    Delta,
+    EffectsParameters,
+    Fractions,
+    Part,
+    Shrinkage,
+    stabilised,
+)
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
-from dpmf_cli.algorithms.shared.effects import Beta, EffectsParameters, Part, Shrinkage, stabilised
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.theta import ACCOUNTING, Accounting, Measurer, NoiseKind
 from dpmf_cli.core.ratings import Ratings, Scale

@@ -13,8 +13,8 @@ from pydantic import AfterValidator, Field, ValidationError, field_validator, mo
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
+from dpmf_cli.algorithms.shared.budget import EffectsParameters
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, pairs_cost
-from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams

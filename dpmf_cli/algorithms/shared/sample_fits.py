@@ -15,8 +15,8 @@ from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.budget import Budget
+from dpmf_cli.algorithms.shared.factorization import Kept
 from dpmf_cli.algorithms.shared.model import Model
-from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams

@@ -26,10 +26,9 @@ from dpmf_cli.algorithms.shared.base import (
     in_both_modes,
 )
 from dpmf_cli.algorithms.shared.cost import LINE, PERTURBED_ENTRY, Cost, Shape, gram_entries
-from dpmf_cli.algorithms.shared.factorization import KnownModel
+from dpmf_cli.algorithms.shared.factorization import GradientDescentPMF, Kept, KnownModel, sampled_model
 from dpmf_cli.algorithms.shared.model import Model, RecordCosts
 from dpmf_cli.algorithms.shared.private_factorization import Side
-from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, sampled_model
 from dpmf_cli.algorithms.shared.sample_fits import (
     AroundABase,
     Draw,
