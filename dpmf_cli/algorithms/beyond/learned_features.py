@@ -232,11 +232,13 @@ def of_presence(
     scale, of_roots = train.scale, ROOTS if learning else 0.0
     x = (train.values.astype(np.float64) - scale.middle) / (scale.width / 2)
     both = [sums_by(train.items, (1 + sign * x) / 2, train.n_items) for sign in (1, -1)]
-    found = sums_and_counts("item halves", np.stack(both, axis=1), epsilon * (1 - of_roots), curator)
-    counts, logarithms = counts_of(found.counts, found.deviation, RARE)
+    sums, noisy, deviation = sums_and_counts(
+        "item halves", np.stack(both, axis=1), epsilon * (1 - of_roots), curator
+    )
+    counts, logarithms = counts_of(noisy, deviation, RARE)
     popularity = popularity_of(logarithms, counts)
-    sums = found.sums * scale.width / 2
-    variance = (found.deviation * scale.width / 2) ** 2 + OF_RATINGS * counts
+    sums = sums * scale.width / 2
+    variance = (deviation * scale.width / 2) ** 2 + OF_RATINGS * counts
     base, spread = averages_of(sums, counts, popularity, variance, np.full_like(sums, scale.middle), scale)
     if not learning:
         return Items(base, spread, counts, popularity)

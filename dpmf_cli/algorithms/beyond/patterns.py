@@ -340,13 +340,6 @@ class PatternAlgorithm(PrivateAlgorithm):
     )
     laws: Laws = Laws()
 
-    def overall(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> Floats:
-        """(E,) the noisy average of all ratings, within the scale."""
-        moves, epsilon = sensitivity.rating_sums(train.scale), self.global_share * epsilons
-        noise = laplace("global average", (), sensitivity=moves, epsilon=epsilon, curator=curator)
-        total = noise.added_to(np.asarray(train.values.sum(dtype=np.float64)))
-        return np.clip(total / max(len(train), 1), train.scale.minimum, train.scale.maximum)
-
     def begin(
         self,
         train: Ratings,
@@ -357,10 +350,14 @@ class PatternAlgorithm(PrivateAlgorithm):
     ) -> "tuple[Measurements, Floats]":
         """Measures the averages of all ratings and of items (n_items, E), for a model with these factors of users and
         items. Public predictions of the errors split what the first leaves of ε."""
-        overall, no_effects = self.overall(train, epsilons, curator), np.zeros((train.n_users, len(epsilons)))
+        moves, epsilon = sensitivity.rating_sums(train.scale), self.global_share * epsilons
+        noise = laplace("global average", (), sensitivity=moves, epsilon=epsilon, curator=curator)
+        overall = noise.added_to(np.asarray(train.values.sum(dtype=np.float64))) / max(len(train), 1)
+        overall = np.clip(overall, train.scale.minimum, train.scale.maximum)
         rest, predicted = (1 - self.global_share) * epsilons, self.predicted(train, pattern)
         shares = [shares_of(predicted, float(epsilon)) for epsilon in rest]
         split = {part: np.array([each[part] for each in shares]) * rest for part in self.measured}
+        no_effects = np.zeros((train.n_users, len(epsilons)))
         model = factor_model(*factors, no_effects, np.tile(overall, (train.n_items, 1)))
         measured = Measurements(self, train, pattern, model, split, curator)
         items = np.clip(overall + measured.averages("items"), train.scale.minimum, train.scale.maximum)
@@ -579,18 +576,15 @@ class ShrunkAverages(PrivateAlgorithm):
     of_users: Law = Law(of_rows=0.17, of_ratings=0.9)
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
-        scale, grid = train.scale, len(epsilons)
+        scale, grid, half = train.scale, len(epsilons), train.scale.width / 2
         charged = {part: self.budget.fractions[part] * epsilons for part in Part}
-        half = scale.width / 2
         everything = np.full((1, grid), (train.values.astype(np.float64) - scale.middle).sum() / half)
         halves = halves_of(everything, np.array([len(train)]))
-        found = sums_and_counts("global average", halves, charged[Part.OVERALL], curator)
-        overall = scale.middle + half * np.clip(found.sums / np.maximum(found.counts, 1), -1, 1)
+        sums, counts, _ = sums_and_counts("global average", halves, charged[Part.OVERALL], curator)
+        overall = scale.middle + half * np.clip(sums / np.maximum(counts, 1), -1, 1)
 
-        items = np.repeat(overall, train.n_items, axis=0)
-        model = factor_model(
-            np.zeros((train.n_users, 0)), np.zeros((train.n_items, 0)), np.zeros((train.n_users, grid)), items
-        )
+        items, nothing = np.repeat(overall, train.n_items, axis=0), np.zeros((train.n_users, grid))
+        model = factor_model(nothing[:, :0], items[:, :0], nothing, items)
         items += self.believed(model, "items", train, charged[Part.ITEMS], curator)
         np.clip(items, scale.minimum, scale.maximum, out=items)
         set_effects(model, "items", items)
@@ -601,20 +595,20 @@ class ShrunkAverages(PrivateAlgorithm):
     ) -> Floats:
         """(rows, E) the shrunk average of a model's residuals in each row of a side."""
         counts, others = counts_of(train, side)
-        step, law, ratings_of = {
-            "items": ("item averages", self.of_items, by_item),
-            "users": ("user averages", self.of_users, by_user),
-        }[side]
-        sums = clamped_sums(model, ratings_of(train), np.ones((others, 1)), self.clamp)[:, 0]
-        found = sums_and_counts(step, halves_of(sums, counts), epsilons, curator)
-        star = law.star(self.clamp)
-        lanes = zip(found.sums.T, found.counts.T, found.deviation**2, strict=True)
-        return np.column_stack(
-            [
-                averages_of(star * own, np.maximum(n, 0), activity(n, v), law, (star**2 + law.of_rows) * v)
-                for own, n, v in lanes
-            ]
+        law, ratings = (self.of_items, by_item) if side == "items" else (self.of_users, by_user)
+        sums = clamped_sums(model, ratings(train), np.ones((others, 1)), self.clamp)[:, 0]
+        noisy, numbers, deviation = sums_and_counts(
+            f"{side[:-1]} averages", halves_of(sums, counts), epsilons, curator
         )
+        star, found = law.star(self.clamp), []
+        for own, number, variance in zip(noisy.T, numbers.T, deviation**2, strict=True):
+            # A row whose count may be all noise has only the covariate 1: it is shrunk to the average of all rows.
+            n, reach = np.maximum(number, 0), np.sqrt(variance + 1)
+            logarithms = np.log(np.hypot(n, reach))
+            activity = (logarithms - logarithms.mean()) / max(float(logarithms.std()), LEAST_SPREAD)
+            covariates = np.column_stack([np.ones(len(n)), activity * n / (n + reach)])
+            found.append(averages_of(star * own, n, covariates, law, (star**2 + law.of_rows) * variance))
+        return np.column_stack(found)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         return effects_cost(shape, grid)
@@ -624,14 +618,3 @@ def halves_of(sums: Floats, counts: NDArray[np.int64]) -> Floats:
     """(rows, 2, E) Σ (1 + x′)/2 and Σ (1 − x′)/2, from sums (rows, E) of x′ and their counts (rows,)."""
     known = counts[:, None].astype(np.float64)
     return np.stack([known + sums, known - sums], axis=1) / 2
-
-
-def activity(counts: Floats, variance: float) -> Floats:
-    """(rows, 2) covariates: 1, and the standardised logarithm of the noisy count, times how certain the count is.
-
-    A row whose count may be all noise has only the 1, so it is shrunk towards the average of all rows.
-    """
-    known, deviation = np.maximum(counts, 0), np.sqrt(variance + 1)
-    logarithms = np.log(np.hypot(known, deviation))
-    activities = (logarithms - logarithms.mean()) / max(float(logarithms.std()), LEAST_SPREAD)
-    return np.column_stack([np.ones(len(counts)), activities * known / (known + deviation)])

@@ -6,7 +6,7 @@ for means that only the user sees.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from dpmf_cli.algorithms.shared.budget import (
 )
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.model import Arrays
-from dpmf_cli.algorithms.shared.theta import ACCOUNTING, Accounting, Measurer, NoiseKind
+from dpmf_cli.algorithms.shared.theta import Accounting, Measurer, NoiseKind
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
 from dpmf_cli.privacy import sensitivity
@@ -111,8 +111,7 @@ StepNoise = Callable[..., Release]
 """Draws a step's noise from (part, step, shape, moves[, calibrated_to]), and charges that part of the budget."""
 
 
-@dataclass(frozen=True)
-class Moves:
+class Moves(NamedTuple):
     """The sensitivities of sums of ratings minus `origin`, of counts, and of sums of residuals.
 
     calibrated_to  the sensitivity to which a paper scales the noise of the rating sums, if that is not `ratings`
@@ -128,7 +127,7 @@ class Moves:
 def origin_of_sums(mode: Mode, scale: Scale) -> float:
     """The number that is subtracted from each rating before summing. Published: 0. Corrected: the middle of the
     scale, which makes the largest summand smaller."""
-    return {Mode.PUBLISHED: 0.0, Mode.CORRECTED: scale.middle}[mode]
+    return 0.0 if mode is Mode.PUBLISHED else scale.middle
 
 
 def moves_of(neighbours: Neighbours, mode: Mode, scale: Scale, norm: int = 1) -> Moves:
@@ -145,24 +144,17 @@ def moves_of(neighbours: Neighbours, mode: Mode, scale: Scale, norm: int = 1) ->
         largest = max(abs(scale.minimum - origin), abs(scale.maximum - origin))
         ratings, counts, residuals = (user_rating_sums(bound, norm) for bound in (largest, 1.0, scale.width))
         return Moves(ratings, counts, residuals, origin)
-    of_ratings = {
-        Mode.PUBLISHED: sensitivity.raw_rating_sums_unbounded,
-        Mode.CORRECTED: sensitivity.centred_rating_sums_unbounded,
-    }
+    of_ratings = (
+        sensitivity.raw_rating_sums_unbounded
+        if mode is Mode.PUBLISHED
+        else sensitivity.centred_rating_sums_unbounded
+    )
     return Moves(
-        of_ratings[mode](scale, norm),
+        of_ratings(scale, norm),
         sensitivity.rating_counts_unbounded(norm),
         sensitivity.residual_sums_unbounded(scale, norm),
         origin,
     )
-
-
-@dataclass(frozen=True)
-class UserWeights:
-    """The weight of each of a user's ratings in the sums by item, and in the sums over all items: (n_users,) each."""
-
-    by_item: NDArray[np.float64]
-    overall: NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,17 +177,25 @@ def measure_item_averages(
     moves: Moves,
     *,
     shrinkage: Shrinkage,
-    weights: UserWeights | None = None,
+    weights: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
 ) -> ItemAverages:
     """Measures and releases item averages, and the average of their residuals. Counts are noisy too.
 
         G = GSum/GCnt,   MAvg_i = (MSum_i + β_m·G)/(MCnt_i + β_m), clamped to the scale,   G again, of r − MAvg_i
 
     Every item gets noise, rated or not. Noisy counts are clamped at 0 (the global ones at 1), so that a
-    denominator is at least β_m. β_m comes from `shrinkage`, in units of `weights`.
+    denominator is at least β_m. β_m comes from `shrinkage`, in units of `weights`: the weight of each of a user's
+    ratings in the sums by item, and in the sums over all items, (n_users,) each.
     """
-    count, total, sums, totals = _sums(train, moves.origin, weights)
-    rows, of_ratings = (train.n_items,), (moves.ratings, moves.calibrated_to)
+    values = train.values.astype(np.float64) - moves.origin
+    if weights is None:
+        count, total, totals = float(len(train)), values.sum(), train.item_counts.astype(np.float64)
+    else:
+        own, of_all = (each[train.users] for each in weights)
+        count, total, values = of_all.sum(), (of_all * values).sum(), own * values
+        totals = sums_by(train.items, own, train.n_items)
+    sums, rows = sums_by(train.items, values, train.n_items), (train.n_items,)
+    of_ratings = moves.ratings, moves.calibrated_to
 
     overall_sum = of_sum(Part.OVERALL, "global sum", (), *of_ratings).added_to(total)
     overall_count = of_count(Part.OVERALL, "global count", (), moves.counts).added_to(count)
@@ -206,17 +206,19 @@ def measure_item_averages(
     items = moves.origin + stabilised(of_sums.added_to(sums), item_counts, shrinkage.under(of_sums), overall)
     items = np.clip(items, train.scale.minimum, train.scale.maximum)
 
-    own = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
-    everything = own[-1] if weights is None else _weighted_sums(weights.overall, own[:-1])
+    own_sums = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
+    everything = own_sums[-1]
+    if weights is not None:  # each ε is summed separately, so that its sum does not depend on the other ε
+        everything = np.array([np.sum(weights[1] * each) for each in np.ascontiguousarray(own_sums[:-1].T)])
     residual_sum = of_sum(Part.OVERALL, "global sum of residuals", (), moves.residuals).added_to(everything)
     residual_count = of_count(Part.OVERALL, "global count of residuals", (), moves.counts).added_to(count)
     return ItemAverages(
         items,
-        own[:0],
+        own_sums[:0],
         overall=moves.origin + overall,
         residual=residual_sum / np.maximum(residual_count, 1),
         counts=np.maximum(item_counts, 0),
-        own_sums=own[:-1],
+        own_sums=own_sums[:-1],
     )
 
 
@@ -263,29 +265,6 @@ def averages_of_the_rated(
     return averages if unrated_too else np.where(counts[:, None] > 0, averages, centre)
 
 
-def _sums(
-    train: Ratings, origin: float, weights: UserWeights | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Σ w and Σ w·(r − origin) over all ratings, () each; then Σ w·(r − origin) and Σ w by item, (n_items,) each."""
-    values = train.values.astype(np.float64)
-    values -= origin
-    if weights is None:
-        by_item = sums_by(train.items, values, train.n_items)
-        return np.asarray(float(len(train))), values.sum(), by_item, train.item_counts.astype(np.float64)
-    overall, own = weights.overall[train.users], weights.by_item[train.users]
-    return (
-        overall.sum(),
-        (overall * values).sum(),
-        sums_by(train.items, own * values, train.n_items),
-        sums_by(train.items, own, train.n_items),
-    )
-
-
-def _weighted_sums(weights: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(E,) Σ_u w_u·rows[u]. Each ε is summed separately, so that its sum does not depend on the other ε."""
-    return np.array([np.sum(weights * column) for column in np.ascontiguousarray(rows.T)])
-
-
 def laplace_steps(
     shares: Mapping[Part, NDArray[np.float64]], curator: Curator, fraction: float = 1.0
 ) -> StepNoise:
@@ -298,20 +277,6 @@ def laplace_steps(
         epsilon=fraction * shares[part],
         curator=curator,
     )
-
-
-def averages_of(
-    entry: PrivateAlgorithm, train: Ratings, shares: Mapping[Part, Epsilons], curator: Curator
-) -> Effects:
-    """Measures the averages under an entry's neighbours, a rating's value or its presence, and its mode.
-
-    Raises ValueError for other neighbours: these averages have no noise for them.
-    """
-    if entry.neighbours is Neighbours.BOUNDED:
-        return bounded_effects(train, entry.effects, shares, curator)
-    if entry.neighbours is not Neighbours.UNBOUNDED:
-        raise ValueError(f"averages for {entry.neighbours} neighbours are not these")
-    return unbounded_effects(train, entry.effects, shares, entry.mode, curator)
 
 
 def bounded_effects(
@@ -348,25 +313,27 @@ def bounded_effects(
     return Effects(items, np.clip(users, -parameters.user_clamp, parameters.user_clamp), overall)
 
 
-def unbounded_effects(
-    train: Ratings,
-    parameters: EffectsParameters,
-    shares: Mapping[Part, Epsilons],
-    mode: Mode,
-    curator: Curator,
+def averages_of(
+    entry: PrivateAlgorithm, train: Ratings, shares: Mapping[Part, Epsilons], curator: Curator
 ) -> Effects:
-    """Algorithms 1 and 2 for neighbours that differ in the presence of one rating.
+    """Algorithms 1 and 2 under an entry's mode and neighbours, which differ in a rating's value or its presence.
 
-    As in the bounded case, with two differences. Every count is noisy too: a sum gets the fraction `sum_share` of its
+    Raises ValueError for other neighbours: these averages have no noise for them. If presence is hidden, there are
+    two differences to `bounded_effects`. Every count is noisy too: a sum gets the fraction `sum_share` of its
     average's ε, and the count the rest. Every user and item gets noise, rated or not. Published, the noise of sums of
     ratings is scaled to Δr, which a rating of r_max exceeds.
     """
+    parameters = entry.effects
+    if entry.neighbours is Neighbours.BOUNDED:
+        return bounded_effects(train, parameters, shares, curator)
+    if entry.neighbours is not Neighbours.UNBOUNDED:
+        raise ValueError(f"averages for {entry.neighbours} neighbours are not these")
     of_sum, of_count = (
         laplace_steps(shares, curator, part) for part in (parameters.sum_share, 1 - parameters.sum_share)
     )
-    moves = moves_of(Neighbours.UNBOUNDED, mode, train.scale)
-    if mode is Mode.PUBLISHED:
-        moves = replace(moves, calibrated_to=sensitivity.published_rating_sums_unbounded(train.scale))
+    moves = moves_of(entry.neighbours, entry.mode, train.scale)
+    if entry.mode is Mode.PUBLISHED:
+        moves = moves._replace(calibrated_to=sensitivity.published_rating_sums_unbounded(train.scale))
     averages = measure_item_averages(train, of_sum, of_count, moves, shrinkage=parameters.of_items)
     rows = (train.n_users,)
     of_users = of_sum(Part.USERS, "user sums", rows, moves.residuals)
@@ -390,25 +357,17 @@ def side_by_side(effects: Sequence[Effects]) -> Effects:
     )
 
 
-@dataclass(frozen=True)
-class SumsAndCounts:
-    """Released sums and counts (rows, E), and the standard deviation (E,) of the noise in each of these numbers."""
-
-    sums: NDArray[np.float64]
-    counts: NDArray[np.float64]
-    deviation: NDArray[np.float64]
-
-
 def sums_and_counts(
     step: str, halves: NDArray[np.float64], epsilons: Epsilons, curator: Curator
-) -> SumsAndCounts:
-    """Releases Σ x′ and their number, |x′| ≤ 1, at the noise of one number each, from `halves`: Σ (1 + x′)/2 and
-    Σ (1 − x′)/2, (rows, 2) or (rows, 2, E)."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Releases Σ x′ and their number, |x′| ≤ 1, (rows, E) each, at the noise of one number each, from `halves`:
+    Σ (1 + x′)/2 and Σ (1 − x′)/2, (rows, 2) or (rows, 2, E). Returns the standard deviation (E,) of that noise too.
+    """
     noise = laplace(
         step, halves.shape[:2], sensitivity=weights_of_signs_unbounded(), epsilon=epsilons, curator=curator
     )
     positive, negative = np.moveaxis(noise.added_to(halves), 1, 0)
-    return SumsAndCounts(positive - negative, positive + negative, 2 * noise.scale)
+    return positive - negative, positive + negative, 2 * noise.scale
 
 
 class OwnMeansAlgorithm(PrivateAlgorithm):
@@ -461,7 +420,7 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
     @property
     def accounting(self) -> Accounting:
         """The accounting of θ under this entry's noise and mode."""
-        return ACCOUNTING[self.noise, self.mode](self.budget.fractions, self.delta, self.reserved)
+        return Accounting(self.noise, self.mode, self.budget.fractions, self.delta, self.reserved)
 
     def rating_weights(self, counts: NDArray[Any]) -> NDArray[np.float64]:
         """(n,) 1/‖e_u‖ in the norm of the noise, from numbers of ratings (n,); 1 for a user without ratings."""
@@ -492,8 +451,7 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         unit, weights = 1.0, None
         if self.neighbours is Neighbours.USER:
             unit = float(self.rating_weights(np.array([self.typical_count]))[0])
-            counts = train.user_counts
-            weights = UserWeights(self.rating_weights(counts), 1 / np.maximum(counts, 1))
+            weights = self.rating_weights(train.user_counts), 1 / np.maximum(train.user_counts, 1)
         averages = measure_item_averages(
             train,
             measurer.noise,

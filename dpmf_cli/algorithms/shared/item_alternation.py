@@ -21,7 +21,7 @@ from dpmf_cli.algorithms.shared.budget import Delta, EffectsParameters, Fraction
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, initial_factors
 from dpmf_cli.algorithms.shared.model import Arrays
-from dpmf_cli.algorithms.shared.theta import CorrectedGaussianAccounting, Measurer
+from dpmf_cli.algorithms.shared.theta import Accounting, Measurer, NoiseKind
 from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
@@ -121,9 +121,9 @@ class ItemAlternation(PrivateAlgorithm):
         return self.delta
 
     @property
-    def accounting(self) -> CorrectedGaussianAccounting:
+    def accounting(self) -> Accounting:
         """The accounting of θ, exact in both modes."""
-        return CorrectedGaussianAccounting(self.budget.fractions, self.delta)
+        return Accounting(NoiseKind.GAUSSIAN, Mode.CORRECTED, self.budget.fractions, self.delta)
 
     def epsilon_of(self, theta: float) -> float:
         return self.accounting.epsilon_of(theta)
