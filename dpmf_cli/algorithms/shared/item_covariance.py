@@ -39,9 +39,6 @@ from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
 
-Averages = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""(n_items, E) and (n_users, E)."""
-
 
 @dataclass(frozen=True)
 class NoisyProducts:
@@ -93,41 +90,29 @@ class ReleasedProducts:
             public = repeat(weighted_products(self.train, raters, ones, self.weights).astype(np.float32))
         for start in range(0, grid, at_once):
             part = slice(start, min(start + at_once, grid))
-            covariances = _released(self.covariance(raters, part), self.of_covariance)
-            weights = public or self._weights(raters, part)
+            covariances = self._noisy(raters, part, self.of_covariance)
+            weights = public or self._noisy(raters, part, self.of_weight)
             lanes = range(part.start, part.stop)
             yield from map(NoisyProducts, lanes, covariances, weights, scale[part].tolist())
             del covariances, weights  # frees memory before the next are measured
 
-    def covariance(self, raters: Raters, part: slice) -> Products:
-        """Cov for a part of the grid."""
-        effects = self.effects
-        averages = effects.items[:, part], effects.users[:, part]
-        return self._products(raters, part, self.train.values, averages, self.clamp)
+    def _noisy(self, raters: Raters, part: slice, release: Release | None) -> NDArray[np.float32]:
+        """(E, size) packed triangles of Cov or of Wgt for a part of the grid, with their noise."""
+        assert release is not None
+        products = self.products(raters, part, of_ones=release is self.of_weight)
+        release.inside(release_products, products)
+        noisy = products.released
+        return np.maximum(noisy, 0, out=noisy) if release is self.of_weight else noisy
 
-    def weight(self, raters: Raters, part: slice) -> Products:
-        """Wgt for a part of the grid. It is the same for each ε: the products if all ratings are 1."""
-        train = self.train
-        nothing = np.zeros((train.n_items, 1)), np.zeros((train.n_users, 1))
-        return self._products(raters, part, np.ones(len(train), np.float32), nothing, 1.0)
-
-    def _products(
-        self, raters: Raters, part: slice, values: NDArray[np.float32], averages: Averages, clamp: float
-    ) -> Products:
-        released = np.empty((part.stop - part.start, triangle_size(self.train.n_items)), np.float32)
-        return Products(part, self.train, raters, values, self.weights, *averages, clamp, released)
-
-    def _weights(self, raters: Raters, part: slice) -> NDArray[np.float32]:
-        """(E, size) Wgt for a part of the grid."""
-        assert self.of_weight is not None
-        noisy = _released(self.weight(raters, part), self.of_weight)
-        return np.maximum(noisy, 0, out=noisy)
-
-
-def _released(products: Products, release: Release) -> NDArray[np.float32]:
-    """(E, size) packed triangles with their noise."""
-    release.inside(release_products, products)
-    return products.released
+    def products(self, raters: Raters, part: slice, *, of_ones: bool) -> Products:
+        """Cov for a part of the grid; or Wgt, which is the same for each ε: the products if all ratings are 1."""
+        train, clamp = self.train, self.clamp
+        values, items, users = train.values, self.effects.items[:, part], self.effects.users[:, part]
+        if of_ones:
+            values, clamp = np.ones(len(train), np.float32), 1.0
+            items, users = np.zeros((train.n_items, 1)), np.zeros((train.n_users, 1))
+        released = np.empty((part.stop - part.start, triangle_size(train.n_items)), np.float32)
+        return Products(part, train, raters, values, self.weights, items, users, clamp, released)
 
 
 def own_residuals(ratings: Ratings, effects: Effects, lane: int) -> NDArray[np.float64]:
@@ -195,12 +180,9 @@ class NearestItems:
         found, own, covariance = self._nearest(given.weight), self.own, given.covariance
         if spectrum is not None:
             rank_k(covariance, own.n_items, *spectrum, given.item_scaling)
-
-        def predict(ridge_factor: float) -> NDArray[np.float64]:
-            ridge = self.ridge * ridge_factor
-            return interpolate(own, self.items, found, given.residuals, covariance, ridge)
-
-        return predict
+        return lambda factor: interpolate(
+            own, self.items, found, given.residuals, covariance, self.ridge * factor
+        )
 
     def _nearest(self, weight: NDArray[np.float32]) -> NDArray[np.int64]:
         if self._found is None or self._found_by is None or self._found_by() is not weight:
@@ -238,8 +220,8 @@ class Subspace:
         values, vectors = spectrum
         kept = values > 0
 
-        def predict(ridge_factor: float) -> NDArray[np.float64]:
-            ridge = self.ridge * ridge_factor
+        def predict(factor: float) -> NDArray[np.float64]:
+            ridge = self.ridge * factor
             ridges = np.full(kept.sum(), ridge) if self.flat else ridge / values[kept]
             return regress(self.own, self.users, self.items, given.residuals, vectors[:, kept], ridges)
 
@@ -283,15 +265,13 @@ class Refitting:
 
     def choose(self, lane: int, predict: Callable[[Multipliers], NDArray[np.floating]]) -> Multipliers:
         """The chosen candidate for one ε; `predict` gives (n,) predictions of `asked`."""
-        measured = np.array([self._loss(predict(candidate)) for candidate in CANDIDATES])
-        released = self.losses.at(lane).added_to(measured)[:, 0]
+        asked, measured = self.asked, []
+        for candidate in CANDIDATES:
+            errors = np.minimum((asked.values - predict(candidate)) ** 2, (asked.scale.width / 2) ** 2)
+            means = np.bincount(asked.users, errors, asked.n_users) / np.maximum(asked.user_counts, 1)
+            measured.append(means.sum())
+        released = self.losses.at(lane).added_to(np.array(measured))[:, 0]
         return CANDIDATES[int(np.argmin(released))]
-
-    def _loss(self, predicted: NDArray[np.floating]) -> float:
-        asked = self.asked
-        errors = np.minimum((asked.values - predicted) ** 2, (asked.scale.width / 2) ** 2)
-        counts = np.maximum(asked.user_counts, 1)
-        return float((np.bincount(asked.users, errors, asked.n_users) / counts).sum())
 
 
 def _ascending(limits: tuple[float, float]) -> tuple[float, float]:
@@ -343,7 +323,7 @@ class CovarianceAlgorithm(PrivateAlgorithm):
 
     def calibrated_to(self, stated: Sensitivity) -> Sensitivity | None:
         """The sensitivity that noise is scaled to. Published: the paper's. Corrected: the true one (None)."""
-        return {Mode.PUBLISHED: stated, Mode.CORRECTED: None}[self.mode]
+        return stated if self.mode is Mode.PUBLISHED else None
 
     def shrunk(self, products: NoisyProducts, n_items: int, factor: float) -> NDArray[np.float32]:
         """Overwrites Cov with Avg and returns it. s is multiplied by `factor`."""
@@ -389,20 +369,14 @@ class CovarianceModel:
         out = np.asarray(self.effects.items[items] + self.effects.users[users])
         predictor, trial = self.settings.predictor(self.own, users, items), self._trial()
         for products in self.released:
-            out[:, products.lane] += self._predicted_residuals(products, predictor, trial)
-            del products  # frees memory before the next are measured
+            chosen, spectra = self._chosen(products, trial)
+            residuals = own_residuals(self.own, self.effects, products.lane)
+            given = self.given(products, residuals, chosen.shrinkage)
+            known = chosen.shrinkage in spectra
+            spectrum = spectra[chosen.shrinkage] if known else predictor.spectrum(given)
+            out[:, products.lane] += predictor(given, spectrum)(chosen.ridge)
+            del products, given  # frees memory before the next are measured
         return out
-
-    def _predicted_residuals(
-        self, products: NoisyProducts, predictor: Predictor, trial: Predictor | None
-    ) -> NDArray[np.float64]:
-        """(n,) the predicted residuals for one ε."""
-        chosen, spectra = self._chosen(products, trial)
-        residuals = own_residuals(self.own, self.effects, products.lane)
-        given = self.given(products, residuals, chosen.shrinkage)
-        known = chosen.shrinkage in spectra
-        spectrum = spectra[chosen.shrinkage] if known else predictor.spectrum(given)
-        return predictor(given, spectrum)(chosen.ridge)
 
     def _trial(self) -> Predictor | None:
         """The predictor of the validation ratings, on which candidates are tried."""
@@ -430,10 +404,9 @@ class CovarianceModel:
             spectra[shrinkage] = trial.spectrum(given)
             return trial(given, spectra[shrinkage])
 
-        def predict(candidate: Multipliers) -> NDArray[np.float64]:
-            return np.asarray(averages + shrunk(candidate.shrinkage)(candidate.ridge))
-
-        return self.refitting.choose(lane, predict), spectra
+        return self.refitting.choose(
+            lane, lambda each: averages + shrunk(each.shrinkage)(each.ridge)
+        ), spectra
 
     def given(
         self, products: NoisyProducts, residuals: NDArray[np.float64], shrinkage: float
