@@ -9,7 +9,7 @@ scale of their noise, each ε by itself, and so cost no ε.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import RowProblem, SideRatings, by_user, solve_rows
 from dpmf_cli.kernels.clipped_gradients import clipped_item_sums
-from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, set_effects, set_items
+from dpmf_cli.kernels.factors import FactorModel, factor_model, set_effects, set_items
 from dpmf_cli.kernels.normal_equations import isometric, whole
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
 from dpmf_cli.privacy import sensitivity
@@ -315,23 +315,17 @@ def regressed(model: FactorModel, n_users: int, ratings: SideRatings) -> FactorM
     return beside
 
 
-class Learning(NamedTuple):
-    """How features are learned.
-
-    weights  (n_users,) w_u, which depend only on the user's own ratings
-    ranks    (E,) how many features each model learns; the others stay 0
-    theta    (E,) μ of all rounds together
-    start    (n_users, d − 2) coefficients of the first round, independent of the ratings
-    """
-
-    weights: Lanes
-    ranks: NDArray[np.int64]
-    theta: Lanes
-    start: Lanes
-
-
 def learn(
-    entry: "OwnRegression", model: FactorModel, items: Items, train: Ratings, plan: Learning, curator: Curator
+    entry: "OwnRegression",
+    model: FactorModel,
+    items: Items,
+    train: Ratings,
+    curator: Curator,
+    *,
+    weights: Lanes,
+    ranks: NDArray[np.int64],
+    theta: Lanes,
+    start: Lanes,
 ) -> None:
     """Learns features q_i in place, in T rounds. z_u are user u's coefficients of the learned features; in the first
     round they are those of popularity and quality, and `start`.
@@ -344,8 +338,12 @@ def learn(
     One Gram matrix G serves all items, because noise would drown a separate one for each item. Item i uses W_i·G,
     which is W_i·I after the change of coordinates. The prior variance of q_i in each direction is estimated from all
     b_i, less their noise. A direction that noise drowns therefore stays at 0, and no rank has to be chosen for it.
+
+    weights  (n_users,) w_u, which depend only on the user's own ratings
+    ranks    (E,) how many features each model learns; the others stay 0
+    theta    (E,) μ of all rounds together
+    start    (n_users, d − 2) coefficients of the first round, independent of the ratings
     """
-    weights, ranks, theta, start = plan
     times, learned, ratings = entry.iterations, entry.factors, by_user(train)
     base, spread, grid = items.base.copy(), items.spread.copy(), len(ranks)
     # C is in units of √(1 + rank).
@@ -355,7 +353,9 @@ def learn(
     for_products, growing = theta * math.sqrt(GRAMS / times), GROWTH ** np.arange(times)
     for t in range(times):
         users = regressed(model, train.n_users, ratings)
-        own = _learning(_rows(users, "users"), ranks, start if t == 0 else None, train)
+        own = _learning(
+            users.published["users"][:, :-1].astype(np.float64), ranks, start if t == 0 else None, train
+        )
 
         step = f"products of coefficients {t + 1}"
         grams = gaussian(step, (entries,), sensitivity=of_products, theta=for_products, curator=curator)
@@ -372,7 +372,7 @@ def learn(
         release = gaussian(step, shape, sensitivity=of_sums, theta=for_sums, curator=curator)
         sums, deviation = release.added_to(clipped) * unit, release.scale * unit
 
-        features = _rows(model, "items")
+        features = model.published["items"][:, :-1].astype(np.float64)
         for lane, rank in enumerate(ranks):
             known = np.ascontiguousarray(items.weight[:, lane]) * LEFT
             variance = deviation[lane] ** 2 + SAMPLING * known
@@ -399,11 +399,6 @@ def estimated(sums: Lanes, weight: Lanes, variance: Lanes) -> Lanes:
     spread, directions = np.linalg.eigh(moments / max(float((weight**2 * ratio).sum()), LEAST))
     gain, _ = updated(np.maximum(spread, 0), weight[:, None], variance[:, None])
     return np.asarray(gain * (sums @ directions))
-
-
-def _rows(model: FactorModel, side: Side) -> Lanes:
-    """(rows, k, E) the factors of one side."""
-    return np.concatenate([group.rows(side) for group in model.groups], axis=2).astype(np.float64)
 
 
 def _learning(coefficients: Lanes, ranks: NDArray[np.int64], start: Lanes | None, train: Ratings) -> Lanes:
@@ -493,9 +488,9 @@ class OwnRegression(PrivateAlgorithm):
             # If neighbours are users, averages have Gaussian noise too, and a share is one of μ² instead of ε.
             hides_users = self.neighbours is Neighbours.USER
             theta = self.mu(epsilons) * np.sqrt(share) if hides_users else self.mu(epsilons * share)
-            shape = train.n_users, max(self.factors - 2, 0)
+            shape, ranks = (train.n_users, max(self.factors - 2, 0)), self.ranks(strength)
             start = streams.start("coefficients").normal(0, 0.5, shape)
-            learn(self, model, items, train, Learning(weights, self.ranks(strength), theta, start), curator)
+            learn(self, model, items, train, curator, weights=weights, ranks=ranks, theta=theta, start=start)
         return OwnFactors(self, model, {}, train)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:

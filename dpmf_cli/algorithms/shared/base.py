@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Self, get_args, overload
+from typing import Annotated, Any, ClassVar, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,13 +76,7 @@ class Where:
     of: Callable[[Any], bool]
     when: str
 
-    @overload
-    def __get__(self, entry: None, owner: Any) -> "Where": ...
-
-    @overload
-    def __get__(self, entry: "Algorithm", owner: Any) -> bool: ...
-
-    def __get__(self, entry: "Algorithm | None", owner: Any) -> "bool | Where":
+    def __get__(self, entry: "Algorithm | None", owner: Any) -> Any:
         return self if entry is None else self.of(entry)
 
 
@@ -377,10 +371,8 @@ class PrivateAlgorithm(Algorithm):
         found["other"] = next(mode.value for mode in Mode if mode is not self.mode)
         useless = [(key, of_neighbours) for key in sorted(self.ignored)]
         for key, message in useless + [(key, of_mode) for key in sorted(self.only_other(self.mode))]:
-            holder, name = (
-                (self.effects if key.startswith("effects.") else self),
-                key.removeprefix("effects."),
-            )
+            holder = self.effects if key.startswith("effects.") else self
+            name = key.removeprefix("effects.")
             if getattr(holder, name) != type(holder).model_fields[name].default:
                 raise PydanticCustomError("ignored", message, {**found, "path": tuple(key.split("."))})
         return self

@@ -3,11 +3,11 @@
 PMF is of Salakhutdinov and Mnih 2007, as Zhang, Liu, Chen and Zhong 2018, section 3.1, run it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,8 +188,7 @@ Kept = NDArray[np.bool_]
 """(n_ratings, E) whether each model has each training rating."""
 
 
-@dataclass(frozen=True)
-class Stretch:
+class Stretch(NamedTuple):
     """The visits [first, last) between two steps.
 
     place  the number of the place of the step, among all places where a step may be; independent of the models
@@ -202,12 +201,11 @@ class Stretch:
     rates: NDArray[np.float32]
 
 
-@dataclass(frozen=True)
-class Schedule:
+class Schedule(NamedTuple):
     """The visits and steps of an epoch, for all models of the grid. All epochs have the same."""
 
     visits: SampledVisits
-    stretches: tuple[Stretch, ...]
+    stretches: Sequence[Stretch]
 
 
 def make_schedule(
@@ -240,10 +238,10 @@ def make_schedule(
     visits = SampledVisits(train.users[rows], train.items[rows], train.values[rows], sample_bits(mine))
     places = np.flatnonzero(rates.any(axis=1))
     firsts = np.concatenate([[0], starts[places[:-1] + 1]])
-    stretches = tuple(
+    stretches = [
         Stretch(int(first), int(starts[place + 1]), int(place), rates[place])
         for first, place in zip(firsts, places, strict=True)
-    )
+    ]
     return Schedule(visits, stretches)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.beyond.perturbed_factorizations import PrivateBatchGradientDescent
+from dpmf_cli.algorithms.beyond.comparisons import PrivateBatchGradientDescent
 from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
 from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
