@@ -14,7 +14,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, OwnMeansAlgorithm, averages_of
-from dpmf_cli.algorithms.shared.base import Choices, Paper, PrivateAlgorithm, in_both_modes, in_mode
+from dpmf_cli.algorithms.shared.base import Arrays, Choices, Paper, PrivateAlgorithm, in_both_modes, in_mode
 from dpmf_cli.algorithms.shared.budget import AveragesBudget, ItemAveragesBudget
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.item_covariance import (
@@ -24,7 +24,6 @@ from dpmf_cli.algorithms.shared.item_covariance import (
     search_cost,
 )
 from dpmf_cli.algorithms.shared.local_model import LocalAlgorithm, LocalFactorization
-from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.neighbourhood import CERTIFIED, PrivateNeighbourhood
 from dpmf_cli.algorithms.shared.private_factorization import (
     NormBoundedFactorization,

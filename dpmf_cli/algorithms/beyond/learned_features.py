@@ -17,11 +17,10 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import sums_and_counts
-from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.base import Arrays, Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import Delta
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
-from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams

@@ -24,11 +24,10 @@ from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import svds
 
 from dpmf_cli.algorithms.shared.averages import EffectsModel, sums_and_counts
-from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.base import Arrays, Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import AveragesBudget, Part
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, effects_cost, gram_entries
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
-from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings, UserMajor
 from dpmf_cli.core.streams import Streams

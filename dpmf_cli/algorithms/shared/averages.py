@@ -14,6 +14,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import (
     UNUSED_WITHOUT_NOISE,
+    Arrays,
     Choices,
     PrivateAlgorithm,
     in_both_modes,
@@ -28,7 +29,6 @@ from dpmf_cli.algorithms.shared.budget import (
     stabilised,
 )
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
-from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.theta import Accounting, Measurer, NoiseKind
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.base import Arrays, Model
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, LINE, Cost, Shape
-from dpmf_cli.algorithms.shared.model import Arrays, Model
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, groups, padded_grid
-from dpmf_cli.core.ratings import Ratings, UserMajor, average_of
+from dpmf_cli.core.ratings import Ratings, Scale, UserMajor, average_of
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_rows
@@ -49,6 +49,26 @@ class InitialFactors(StrictModel):
         direction = rng.standard_normal((rows, factors))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
         return self.scale * (np.abs(direction) if self.distribution == "positive_sphere" else direction)
+
+
+@dataclass(frozen=True)
+class UnitModel:
+    """Maps the predictions of `unit` on [0, 1] to the rating scale.
+
+    known_users (n_users,), known_items (n_items,)  whether a user, or an item, has training ratings
+    fallback  (E,) the prediction on [0, 1] if one of them has none
+    """
+
+    unit: Model
+    scale: Scale
+    known_users: NDArray[np.bool_]
+    known_items: NDArray[np.bool_]
+    fallback: NDArray[np.float64]
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
+        known = (self.known_users[users] & self.known_items[items])[:, None]
+        unit = np.where(known, self.unit.predict(users, items), self.fallback)
+        return np.asarray(self.scale.minimum + self.scale.width * unit)
 
 
 @dataclass(frozen=True)

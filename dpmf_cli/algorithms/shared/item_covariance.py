@@ -19,9 +19,8 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.averages import Effects, TypicalCount
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.algorithms.shared.base import Arrays, PrivateAlgorithm
 from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape
-from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.covariance import (
     Products,

@@ -19,6 +19,7 @@ from dpmf_cli.algorithms.shared.base import (
     IN_PUBLISHED_MODE,
     ByMode,
     Choices,
+    Model,
     Paper,
     PrivateAlgorithm,
     Variants,
@@ -27,12 +28,12 @@ from dpmf_cli.algorithms.shared.base import (
 )
 from dpmf_cli.algorithms.shared.cost import LINE, PERTURBED_ENTRY, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.factorization import GradientDescentPMF, Kept, KnownModel, sampled_model
-from dpmf_cli.algorithms.shared.model import Model, RecordCosts
 from dpmf_cli.algorithms.shared.private_factorization import Side
 from dpmf_cli.algorithms.shared.sample_fits import (
     AroundABase,
     Draw,
     ModelColumns,
+    RecordCosts,
     replaced_epsilon,
     sampled_epsilon,
 )
