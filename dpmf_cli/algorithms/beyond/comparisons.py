@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
@@ -31,6 +30,7 @@ from dpmf_cli.algorithms.shared.private_factorization import (
     RowMoves,
     Side,
 )
+from dpmf_cli.core.arrays import Doubles, Ints, Longs, Singles
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
@@ -49,9 +49,6 @@ from dpmf_cli.privacy.local_mechanisms import Mechanism
 from dpmf_cli.privacy.mechanisms import repeated_k_norm
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int32]
-
 
 @dataclass(frozen=True)
 class AllAlike:
@@ -68,7 +65,7 @@ class AllAlike:
     effects: Effects
     entry: "PublicKNN | OwnMeanFixedCovariance"
 
-    def neighbours(self, users: Ids, items: Ids) -> tuple[NDArray[np.int64], Callable[[Floats], Floats]]:
+    def neighbours(self, users: Ints, items: Ints) -> tuple[Longs, Callable[[Doubles], Doubles]]:
         """(n,) how many neighbours each pair has, and the function that sums their residuals (n,) for one ε, given
         those of all ratings and a 0 at the end."""
         own = self.own
@@ -78,13 +75,13 @@ class AllAlike:
         places = np.searchsorted(keys, asked)
         itself = keys[places] == asked
 
-        def total(residuals: Floats) -> Floats:
+        def total(residuals: Doubles) -> Doubles:
             sums = np.bincount(own.users, residuals[:-1], own.n_users)
             return np.asarray(sums[users] - np.where(itself, residuals[places], 0.0))
 
         return own.user_counts[users] - itself, total
 
-    def predict(self, users: Ids, items: Ids) -> Floats:
+    def predict(self, users: Ints, items: Ints) -> Doubles:
         out = np.asarray(self.effects.items[items] + self.effects.users[users])
         counts, total = self.neighbours(users, items)
         covariance = self.entry.covariance
@@ -101,7 +98,6 @@ class AllAlike:
 
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
-        """The model made again from what was `published`, for the users who ask."""
         others = (array for name, array in arrays.items() if name == "weight")
         return cls(own, Effects.restored(arrays, entry, own), entry, *others)
 
@@ -114,9 +110,9 @@ class NearestAlike(AllAlike):
     weight  Wgt: a packed triangle
     """
 
-    weight: NDArray[np.float32]
+    weight: Singles
 
-    def neighbours(self, users: Ids, items: Ids) -> tuple[NDArray[np.int64], Callable[[Floats], Floats]]:
+    def neighbours(self, users: Ints, items: Ints) -> tuple[Longs, Callable[[Doubles], Doubles]]:
         assert isinstance(self.entry, PublicKNN)
         found = nearest(self.own, users, items, self.weight, self.entry.k)
         # A user with fewer than k items has place −1, which is the 0 after the last residual.
@@ -262,7 +258,7 @@ class LocalMean(LocalAlgorithm):
         return EffectsModel(items, np.zeros((received.n_users, len(received.epsilons))))
 
 
-def spread(sums: Floats, counts: NDArray[np.int64], squares: float) -> tuple[float, float]:
+def spread(sums: Doubles, counts: Longs, squares: float) -> tuple[float, float]:
     """The variances of one message within its group, and between the groups' true means; the latter is 0 if the
     messages show no difference.
 
@@ -284,7 +280,7 @@ def spread(sums: Floats, counts: NDArray[np.int64], squares: float) -> tuple[flo
     return within, max(between - within - chance, 0.0) / typical if seen else 0.0
 
 
-def shrunk_means(residuals: NDArray[np.float32], groups: Ids, counts: NDArray[np.int64]) -> Floats:
+def shrunk_means(residuals: Singles, groups: Ints, counts: Longs) -> Doubles:
     """(groups,) the means of residuals (n,) by group (n,), shrunk to 0 as if by σ²/τ² more messages of 0."""
     sums = np.bincount(groups, residuals, len(counts)).astype(np.float64)
     within, between = spread(sums, counts, float(np.sum(np.square(residuals, dtype=np.float64))))
@@ -294,7 +290,7 @@ def shrunk_means(residuals: NDArray[np.float32], groups: Ids, counts: NDArray[np
 
 
 def item_and_user_means(received: PerturbedRatings) -> EffectsModel:
-    """Computes the estimates of `LocalMeans` for each ε."""
+    """The estimates of `LocalMeans` for each ε."""
     grid = len(received.epsilons)
     items, users = np.empty((received.n_items, grid)), np.empty((received.n_users, grid))
     for e, mean in enumerate(np.clip(received.means, 0, 1)):

@@ -42,7 +42,6 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import laplace, repeated_k_norm
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.release import Release
 
 Floats = NDArray[np.float64]
 
@@ -108,12 +107,12 @@ class Pattern:
 
     @cached_property
     def of_users(self) -> Spectrum:
-        """The spectrum of Σ y_i·y_iᵀ over the items that each user rated; y_i are the items' features."""
+        """The spectrum of Σ y_i·y_iᵀ over the items that each user rated."""
         return _spectrum(self._gram_of_users)
 
     @cached_property
     def of_items(self) -> Spectrum:
-        """The spectrum of Σ x_u·x_uᵀ over the users who rated each item; x_u are the users' features."""
+        """The spectrum of Σ x_u·x_uᵀ over the users who rated each item."""
         return _spectrum(_grams(self.rated.T.tocsr(), self.users))
 
     @cached_property
@@ -408,10 +407,13 @@ class Measurements:
         part, (counts, others) = f"{side[:-1]} averages", counts_of(self.train, side)
         moves, epsilon = sensitivity.clamped_sums(), self.epsilons[part]
         noise = laplace(part, counts.shape, sensitivity=moves, epsilon=epsilon, curator=self.curator)
-        sums, variance = self._believable(part, noise, self._sums(side, np.ones((others, 1)))[:, 0], 1)
-        covariates = self.pattern.covariates(side, counts, self.entry.covariates)
-        lanes = zip(sums.T, variance, strict=True)
         law, known = self.entry.laws.of(part), counts.astype(np.float64)
+        unit, covariates = (
+            law.star(self.entry.clamp),
+            self.pattern.covariates(side, counts, self.entry.covariates),
+        )
+        sums = unit * noise.added_to(self._sums(side, np.ones((others, 1)))[:, 0])
+        lanes = zip(sums.T, noise_variance(unit * noise.scale, 1), strict=True)
         return np.column_stack([averages_of(lane, known, covariates, law, float(v)) for lane, v in lanes])
 
     def core(self) -> Floats:
@@ -436,23 +438,22 @@ class Measurements:
         (noise,) = repeated_k_norm(
             part, (rows, k), repetitions=1, sensitivity=moves, epsilon=epsilon, curator=curator
         )
-        noisy, variance = self._believable(part, noise, sums, k)
-        lanes = zip(np.moveaxis(noisy, -1, 0), variance, strict=True)
-        found = [coefficients_of(lane, spectrum, self.entry.laws.of(part), float(v)) for lane, v in lanes]
-        return np.stack(found, axis=-1)
+        law = self.entry.laws.of(part)
+        unit = law.star(self.entry.clamp)
+        lanes = zip(
+            np.moveaxis(unit * noise.added_to(sums), -1, 0),
+            noise_variance(unit * noise.scale, k),
+            strict=True,
+        )
+        return np.stack([coefficients_of(lane, spectrum, law, float(v)) for lane, v in lanes], axis=-1)
 
     def _sums(self, side: Side, features: Floats) -> Floats:
-        """(rows, k, E) the clean sums Σ clamp(x)/B·z: see `kernels.reports.clamped_sums`."""
+        """(rows, k, E) the clean sums Σ clamp(x)/B·z."""
         return clamped_sums(self.model, self._ratings[side], features, self.entry.clamp)
 
     @cached_property
     def _ratings(self) -> Mapping[Side, SideRatings]:
         return {"items": by_item(self.train), "users": by_user(self.train)}
-
-    def _believable(self, part: str, noise: Release, sums: Floats, dimension: int) -> tuple[Floats, Floats]:
-        """The noisy sums in stars, and (E,) the variance of the noise in each number."""
-        unit = self.entry.laws.of(part).star(self.entry.clamp)
-        return unit * noise.added_to(sums), noise_variance(unit * noise.scale, dimension)
 
 
 class PublicPattern(PatternAlgorithm):
@@ -523,8 +524,7 @@ class OwnPattern(PatternAlgorithm):
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
         whole = Pattern.of(train, max(self.own_features, self.factors))
         pattern, own = whole.first(self.factors), whole.first(self.own_features)
-        nothing = np.zeros_like(pattern.items)
-        of_users = np.zeros_like(pattern.users)
+        of_users, nothing = np.zeros_like(pattern.users), np.zeros_like(pattern.items)
         measured, averages = self.begin(train, pattern, (of_users, nothing), epsilons, curator)
         features = np.hstack([np.full((train.n_items, 1), self.own_average), own.items, nothing])
         released = factor_model(features[:0], features, np.zeros((0, len(epsilons))), averages)

@@ -30,6 +30,7 @@ from dpmf_cli.algorithms.shared.budget import (
 )
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.theta import Accounting, Measurer, NoiseKind
+from dpmf_cli.core.arrays import Doubles, Ints, Longs
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
 from dpmf_cli.privacy import sensitivity
@@ -57,10 +58,10 @@ TypicalCount = Annotated[
 class EffectsModel:
     """Predicts from averages alone: the sum of `items` (n_items, E) and `users` (n_users, E)."""
 
-    items: NDArray[np.float64]
-    users: NDArray[np.float64]
+    items: Doubles
+    users: Doubles
 
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
+    def predict(self, users: Ints, items: Ints) -> Doubles:
         out = self.items[items]
         for start in range(0, len(out), _CHUNK):
             out[start : start + _CHUNK] += self.users[users[start : start + _CHUNK]]
@@ -68,12 +69,10 @@ class EffectsModel:
 
     @property
     def published(self) -> Arrays:
-        """The arrays `items` and `users`."""
         return {"items": self.items, "users": self.users}
 
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any = None, own: Any = None) -> "EffectsModel":
-        """The model made again from what was `published`."""
         return EffectsModel(arrays["items"], arrays["users"])
 
 
@@ -86,8 +85,8 @@ class Effects(EffectsModel):
               `users` are released
     """
 
-    overall: NDArray[np.float64]
-    residual: NDArray[np.float64] | None = None
+    overall: Doubles
+    residual: Doubles | None = None
 
     @property
     def published(self) -> Arrays:
@@ -97,8 +96,6 @@ class Effects(EffectsModel):
 
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any = None, own: Any = None) -> "Effects":
-        """The averages made again from what was `published`. If that has no user averages, the own means of the users
-        in `own` are computed."""
         if "users" in arrays:
             return Effects(arrays["items"], arrays["users"], arrays["overall"])
         nobody = np.zeros((0, len(arrays["overall"])))
@@ -125,18 +122,14 @@ class Moves(NamedTuple):
 
 
 def origin_of_sums(mode: Mode, scale: Scale) -> float:
-    """The number that is subtracted from each rating before summing. Published: 0. Corrected: the middle of the
-    scale, which makes the largest summand smaller."""
+    """What is subtracted from each rating before summing: 0, or the middle, which makes summands smaller."""
     return 0.0 if mode is Mode.PUBLISHED else scale.middle
 
 
 def moves_of(neighbours: Neighbours, mode: Mode, scale: Scale, norm: int = 1) -> Moves:
-    """How far these move in the norm of the noise: sums of ratings minus `origin_of_sums`, their counts, and sums of
-    residuals.
-
-    If neighbours differ in a user, a rating of user u weighs 1/‖e_u‖ in sums by item, and 1/c_u in a sum over all
-    items (section 4.5). Unbounded, they differ in the presence of one rating. Raises ValueError for others.
-    """
+    """How far sums and counts move in the norm of the noise, if neighbours differ in a user or in the presence of one
+    rating. With users, a rating of user u weighs 1/‖e_u‖ in sums by item, and 1/c_u in a sum over all items (section
+    4.5). Raises ValueError for other neighbours."""
     if neighbours not in (Neighbours.USER, Neighbours.UNBOUNDED):
         raise ValueError(f"no sum moves by this under {neighbours} neighbours")
     origin = origin_of_sums(mode, scale)
@@ -159,15 +152,15 @@ def moves_of(neighbours: Neighbours, mode: Mode, scale: Scale, norm: int = 1) ->
 
 @dataclass(frozen=True, kw_only=True)
 class ItemAverages(Effects):
-    """The released averages without users, and two more arrays.
+    """The released averages without users.
 
     counts    (n_items, E) noisy and not below 0; released
     own_sums  (n_users, E) each user's Σ_i (r_ui − MAvg_i); not released
     """
 
-    residual: NDArray[np.float64]
-    counts: NDArray[np.float64]
-    own_sums: NDArray[np.float64]
+    residual: Doubles
+    counts: Doubles
+    own_sums: Doubles
 
 
 def measure_item_averages(
@@ -177,7 +170,7 @@ def measure_item_averages(
     moves: Moves,
     *,
     shrinkage: Shrinkage,
-    weights: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    weights: tuple[Doubles, Doubles] | None = None,
 ) -> ItemAverages:
     """Measures and releases item averages, and the average of their residuals. Counts are noisy too.
 
@@ -229,7 +222,7 @@ def bounded_item_averages(
     *,
     shrinkage: Shrinkage,
     noise_on_unrated: bool = False,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Doubles, Doubles]:
     """Measures GAvg (E,) and IAvg (n_items, E), rating scale. Who rated what is public. Algorithm 1, lines 1 to 7.
 
         GAvg = (Σ r_ui + noise)/|R|,   IAvg(i) = (Σ_{R_i} r_ui + β_m·GAvg + noise)/(|R_i| + β_m), clamped to the scale
@@ -252,22 +245,15 @@ def bounded_item_averages(
 
 
 def averages_of_the_rated(
-    sums: NDArray[np.float64],
-    counts: NDArray[np.int64],
-    beta: Beta,
-    centre: NDArray[np.float64],
-    *,
-    unrated_too: bool = False,
-) -> NDArray[np.float64]:
+    sums: Doubles, counts: Longs, beta: Beta, centre: Doubles, *, unrated_too: bool = False
+) -> Doubles:
     """(n, E) stabilised averages. If the public count is 0, the average is the centre without noise, unless
     `unrated_too`."""
     averages = stabilised(sums, counts[:, None].astype(np.float64), beta, centre)
     return averages if unrated_too else np.where(counts[:, None] > 0, averages, centre)
 
 
-def laplace_steps(
-    shares: Mapping[Part, NDArray[np.float64]], curator: Curator, fraction: float = 1.0
-) -> StepNoise:
+def laplace_steps(shares: Mapping[Part, Doubles], curator: Curator, fraction: float = 1.0) -> StepNoise:
     """Laplace noise for the steps of each part. Each step spends `fraction` of the ε of its part, `shares` (E,)."""
     return lambda part, step, shape, moves, calibrated_to=None: laplace(
         step,
@@ -358,8 +344,8 @@ def side_by_side(effects: Sequence[Effects]) -> Effects:
 
 
 def sums_and_counts(
-    step: str, halves: NDArray[np.float64], epsilons: Epsilons, curator: Curator
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    step: str, halves: Doubles, epsilons: Epsilons, curator: Curator
+) -> tuple[Doubles, Doubles, Doubles]:
     """Releases Σ x′ and their number, |x′| ≤ 1, (rows, E) each, at the noise of one number each, from `halves`:
     Σ (1 + x′)/2 and Σ (1 − x′)/2, (rows, 2) or (rows, 2, E). Returns the standard deviation (E,) of that noise too.
     """
@@ -389,7 +375,6 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
     typical_count: TypicalCount = 100.0
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters, without δ if no step has one."""
         found = super().parameters()
         if not self.spends_delta:
             del found["delta"]
@@ -422,7 +407,7 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         """The accounting of θ under this entry's noise and mode."""
         return Accounting(self.noise, self.mode, self.budget.fractions, self.delta, self.reserved)
 
-    def rating_weights(self, counts: NDArray[Any]) -> NDArray[np.float64]:
+    def rating_weights(self, counts: NDArray[Any]) -> Doubles:
         """(n,) 1/‖e_u‖ in the norm of the noise, from numbers of ratings (n,); 1 for a user without ratings."""
         counts = np.maximum(counts, 1).astype(np.float64)
         return 1 / (counts if self.noise.norm == 1 else np.sqrt(counts))
@@ -435,7 +420,7 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
 
     def measurer(self, epsilons: Epsilons, curator: Curator, **pieces: int) -> Measurer:
         """The source of noise. Both global averages have a sum and a count each, and item averages have sums and
-        counts; `pieces` are the numbers of the other measurements."""
+        counts; `pieces` are those of the other measurements."""
         return Measurer(self.accounting, {Part.OVERALL: 4, Part.ITEMS: 2, **pieces}, epsilons, curator)
 
     def widest(self, scale: Scale) -> float:
@@ -443,11 +428,8 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         return residual_range(scale)
 
     def released_averages(self, train: Ratings, measurer: Measurer) -> ItemAverages:
-        """Measures MAvg. Its counts are in typical raters.
-
-        If neighbours differ in a user, with all ratings, a rating of user u weighs 1/‖e_u‖ in sums by item, and 1/c_u
-        in a sum over all items (section 4.5). β_m is then scaled by the weight of a typical user's rating.
-        """
+        """Measures MAvg. Its counts are in typical raters. If neighbours differ in a user, ratings are weighted as in
+        `moves_of`, and β_m is scaled by the weight of a typical user's rating."""
         unit, weights = 1.0, None
         if self.neighbours is Neighbours.USER:
             unit = float(self.rating_weights(np.array([self.typical_count]))[0])
@@ -462,9 +444,7 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         )
         return replace(averages, counts=averages.counts / unit)
 
-    def uncharged_averages(
-        self, train: Ratings, grid: int, curator: Curator, beta_m: float
-    ) -> NDArray[np.float64]:
+    def uncharged_averages(self, train: Ratings, grid: int, curator: Curator, beta_m: float) -> Doubles:
         """(n_items, E) r̄_i without noise, the same for all E = `grid` ε. No ε can then be proved for the fit."""
         unknown = sensitivity.no_bound_known(1, self.neighbours, "item averages without noise")
         as_they_are = without_noise("item averages", sensitivity=unknown, grid=grid, curator=curator)

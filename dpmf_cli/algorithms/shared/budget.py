@@ -9,10 +9,10 @@ from enum import StrEnum
 from typing import Annotated, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.strict_model import StrictModel, later
 from dpmf_cli.privacy.accounting import (
     LEAST_DELTA,
@@ -35,7 +35,7 @@ class Part(StrEnum):
     USERS = "user_averages"
 
 
-Beta = float | NDArray[np.float64]
+Beta = float | Doubles
 """One β for all ε, or (E,) one for each."""
 
 
@@ -101,9 +101,7 @@ ON_OWN_RATINGS = {"shrinkage": "noise", "beta_m": 5.0, "beta_u": 5.0}
 catalog; the defaults 10 and 100 reproduce the numbers of one paper."""
 
 
-def stabilised(
-    sums: NDArray[np.float64], counts: NDArray[np.float64], beta: Beta, centre: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def stabilised(sums: Doubles, counts: Doubles, beta: Beta, centre: Doubles) -> Doubles:
     """(n, E) (sum + β·centre) / (max(count, 0) + β) for each row; the centre if the denominator is 0."""
     weight = np.maximum(counts, 0) + beta
     return np.where(weight > 0, (sums + beta * centre) / np.where(weight > 0, weight, 1.0), centre)
@@ -154,7 +152,7 @@ class AveragesBudget(Fractions):
     item_averages: float = Field(gt=0, lt=1)
     user_averages: float = Field(gt=0, lt=1)
 
-    def for_effects(self, epsilons: NDArray[np.float64]) -> dict[Part, NDArray[np.float64]]:
+    def for_effects(self, epsilons: Doubles) -> dict[Part, Doubles]:
         """(E,) the ε of each step of a part, given the total ε. The two global averages halve theirs."""
         parts = {part: self.fractions[part] * epsilons for part in Part}
         return parts | {Part.OVERALL: parts[Part.OVERALL] / 2}

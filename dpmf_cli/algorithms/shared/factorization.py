@@ -10,11 +10,11 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Arrays, Model
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, LINE, Cost, Shape
+from dpmf_cli.core.arrays import Doubles, Flags, Floats, Ints, Longs, Singles
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, groups, padded_grid
 from dpmf_cli.core.ratings import Ratings, Scale, UserMajor, average_of
 from dpmf_cli.core.streams import Streams
@@ -40,7 +40,7 @@ class InitialFactors(StrictModel):
         description="scale of the distribution; outside its limits, products overflow or lose digits in float32",
     )
 
-    def draw(self, rows: int, factors: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(self, rows: int, factors: int, rng: np.random.Generator) -> Doubles:
         """(rows, factors) start factors."""
         if self.distribution == "normal":
             return rng.normal(0.0, self.scale, (rows, factors))
@@ -61,11 +61,11 @@ class UnitModel:
 
     unit: Model
     scale: Scale
-    known_users: NDArray[np.bool_]
-    known_items: NDArray[np.bool_]
-    fallback: NDArray[np.float64]
+    known_users: Flags
+    known_items: Flags
+    fallback: Doubles
 
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
+    def predict(self, users: Ints, items: Ints) -> Floats:
         known = (self.known_users[users] & self.known_items[items])[:, None]
         unit = np.where(known, self.unit.predict(users, items), self.fallback)
         return np.asarray(self.scale.minimum + self.scale.width * unit)
@@ -79,11 +79,11 @@ class KnownModel:
     """
 
     factors: FactorModel
-    known_users: NDArray[np.bool_]
-    known_items: NDArray[np.bool_]
-    averages: NDArray[np.float32] | Model
+    known_users: Flags
+    known_items: Flags
+    averages: Singles | Model
 
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
+    def predict(self, users: Ints, items: Ints) -> Floats:
         known = self.known_users[users] & self.known_items[items]
         of_others = self.averages
         if not isinstance(of_others, np.ndarray):
@@ -93,7 +93,7 @@ class KnownModel:
 
 def initial_factors(
     pairs: UserMajor, initial: InitialFactors, factors: int, streams: Streams
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Doubles, Doubles]:
     """Draws start factors (n_users, factors) and (n_items, factors), the same for all models of a grid."""
     users = initial.draw(pairs.n_users, factors, streams.start("initial user factors"))
     items = initial.draw(pairs.n_items, factors, streams.start("initial item factors"))
@@ -118,11 +118,11 @@ def alternate(model: FactorModel, train: Ratings, problem: RowProblem, iteration
 
 def visiting_order(
     pairs: UserMajor, kind: Literal["user_major", "shuffled"], rng: np.random.Generator
-) -> NDArray[np.int64]:
+) -> Longs:
     """(n_ratings,) the order in which SGD visits ratings, drawn once and kept for all epochs.
 
-    `shuffled` is one permutation of all ratings. `user_major` visits user after user and shuffles each user's items.
-    It converges as well, and keeps the user's factors in the nearest cache.
+    `user_major` visits user after user and shuffles each user's items. It converges as well as `shuffled`, one
+    permutation of all ratings, and keeps the user's factors in the nearest cache.
     """
     if kind == "shuffled":
         return rng.permutation(len(pairs))
@@ -134,10 +134,9 @@ def visiting_order(
 
 def shuffled_blocks(
     pairs: UserMajor, rng: np.random.Generator, block: int = 1 << 20
-) -> Iterator[tuple[slice, NDArray[np.int64]]]:
-    """Yields the order `user_major` in blocks: a slice of ratings, and the order of visits in it, numbered from its
-    first rating. A block holds all ratings of its users: about `block` of them, or those of one user who has more.
-    The size of the blocks does not change the order."""
+) -> Iterator[tuple[slice, Longs]]:
+    """Yields the order `user_major` in blocks: a slice of all ratings of some users, about `block` of them, and the
+    order of visits in it, numbered from its first rating. The size of the blocks does not change the order."""
     starts, first = pairs.user_starts, 0
     while first < pairs.n_users:
         last = int(np.searchsorted(starts, starts[first] + block, side="right")) - 1
@@ -147,9 +146,8 @@ def shuffled_blocks(
         first = last
 
 
-def at_most(ratings: Ratings, limit: int, draws: NDArray[np.float64]) -> Ratings:
-    """`limit` ratings of each user who has more, chosen by uniform `draws` (n_ratings,), and all ratings of the other
-    users."""
+def at_most(ratings: Ratings, limit: int, draws: Doubles) -> Ratings:
+    """At most `limit` ratings of each user, chosen by uniform `draws` (n_ratings,)."""
     order = shuffle_within(ratings.user_starts, draws)
     within = np.arange(len(ratings)) - ratings.user_starts[ratings.users]
     kept = np.zeros(len(ratings), np.bool_)
@@ -179,17 +177,15 @@ class OwnFactors:
         solved: FactorModel = self.entry.with_own_factors(self.items, self.beside, self.own)
         return solved
 
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
+    def predict(self, users: Ints, items: Ints) -> Singles:
         return self.solved.predict(users, items)
 
     @property
     def published(self) -> Arrays:
-        """The items, and the other released arrays."""
         return {"factors": self.items.published["items"], **self.beside}
 
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
-        """The model made again from what was `published`, for the users who ask."""
         if not hasattr(entry, "with_own_factors"):
             raise TypeError("its method makes no such model")
         factors = arrays["factors"]
@@ -204,7 +200,7 @@ CHUNKS_PER_BATCH = 8
 LARGEST_RATE = 0.1
 """The limit of γ/b. It keeps sets of a few hundred ratings from diverging at once; |r| ≤ 5 would allow 0.2."""
 
-Kept = NDArray[np.bool_]
+Kept = Flags
 """(n_ratings, E) whether each model has each training rating."""
 
 
@@ -218,7 +214,7 @@ class Stretch(NamedTuple):
     first: int
     last: int
     place: int
-    rates: NDArray[np.float32]
+    rates: Singles
 
 
 class Schedule(NamedTuple):
@@ -229,18 +225,12 @@ class Schedule(NamedTuple):
 
 
 def make_schedule(
-    train: Ratings,
-    kept: Kept,
-    batches_of: Callable[[int], int],
-    learning_rate: float,
-    order: NDArray[np.int64],
+    train: Ratings, kept: Kept, batches_of: Callable[[int], int], learning_rate: float, order: Longs
 ) -> Schedule:
-    """Makes fixed batches of each model's sample, of about equal size. `batches_of` maps a model's number of ratings
-    to its number of batches.
+    """Makes fixed batches of each model's sample, of about equal size: `batches_of` its number of ratings.
 
-    The ratings are cut into chunks, in the random `order` (n_ratings,). A batch of a model that has all ratings is
-    eight chunks. Each chunk is sorted for the cache's sake. Batches consist of complete chunks, so a model's batches
-    do not depend on the samples of the other models. Without ratings there is no step.
+    The ratings are cut into chunks, in the random `order` (n_ratings,), and each chunk is sorted for the cache's
+    sake. Batches consist of complete chunks, so a model's batches do not depend on the samples of the other models.
     """
     if not len(train):
         return Schedule(SampledVisits(train.users, train.items, train.values, sample_bits(kept)), ())

@@ -14,13 +14,13 @@ from typing import Annotated, Any, NamedTuple, Self
 from weakref import ReferenceType, ref
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.averages import Effects, TypicalCount
 from dpmf_cli.algorithms.shared.base import Arrays, PrivateAlgorithm
 from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape
+from dpmf_cli.core.arrays import Doubles, Floats, Ints, Longs, Singles
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.covariance import (
     Products,
@@ -50,8 +50,8 @@ class NoisyProducts:
     """
 
     lane: int
-    covariance: NDArray[np.float32]
-    weight: NDArray[np.float32]
+    covariance: Singles
+    weight: Singles
     scale: float
 
     def __iter__(self) -> Iterator["NoisyProducts"]:
@@ -77,7 +77,7 @@ class ReleasedProducts:
     train: Ratings
     effects: Effects
     clamp: float
-    weights: NDArray[np.float64]
+    weights: Doubles
     of_covariance: Release
     of_weight: Release | None = None
 
@@ -95,7 +95,7 @@ class ReleasedProducts:
             yield from map(NoisyProducts, lanes, covariances, weights, scale[part].tolist())
             del covariances, weights  # frees memory before the next are measured
 
-    def _noisy(self, raters: Raters, part: slice, release: Release | None) -> NDArray[np.float32]:
+    def _noisy(self, raters: Raters, part: slice, release: Release | None) -> Singles:
         """(E, size) packed triangles of Cov or of Wgt for a part of the grid, with their noise."""
         assert release is not None
         products = self.products(raters, part, of_ones=release is self.of_weight)
@@ -114,14 +114,14 @@ class ReleasedProducts:
         return Products(part, train, raters, values, self.weights, items, users, clamp, released)
 
 
-def own_residuals(ratings: Ratings, effects: Effects, lane: int) -> NDArray[np.float64]:
+def own_residuals(ratings: Ratings, effects: Effects, lane: int) -> Doubles:
     """(n_ratings,) r_ui − IAvg(i) − UAvg(u) for one ε of the grid, not clamped."""
     return np.asarray(
         ratings.values - effects.items[ratings.items, lane] - effects.users[ratings.users, lane]
     )
 
 
-def inverse_counts(ratings: Ratings) -> NDArray[np.float64]:
+def inverse_counts(ratings: Ratings) -> Doubles:
     """(n_users,) 1/c_u; 1 for a user without ratings, who enters no sum."""
     return np.asarray(1 / np.maximum(ratings.user_counts, 1))
 
@@ -135,16 +135,16 @@ class PredictorInput:
     item_scaling        (n_items,) √MCnt_i with MCnt_i at least 1, or 1 if counts are not measured
     """
 
-    covariance: NDArray[np.float32]
-    weight: NDArray[np.float32]
-    residuals: NDArray[np.float64]
-    item_scaling: NDArray[np.float64]
+    covariance: Singles
+    weight: Singles
+    residuals: Doubles
+    item_scaling: Doubles
 
 
-Spectrum = tuple[NDArray[np.float64], NDArray[np.float64]] | None
+Spectrum = tuple[Doubles, Doubles] | None
 """(values (k,), vectors (n_items, k)) the eigenpairs of Avg that a predictor needs; None if it needs none."""
 
-WithRidge = Callable[[float], NDArray[np.float64]]
+WithRidge = Callable[[float], Doubles]
 """Maps a factor to (n,) predicted residuals, with the predictor's ridge multiplied by that factor."""
 
 
@@ -157,13 +157,13 @@ class NearestItems:
     """
 
     own: Ratings
-    users: NDArray[np.int32]
-    items: NDArray[np.int32]
+    users: Ints
+    items: Ints
     k: int
     ridge: float
     cleaned: int | None = None
-    _found: NDArray[np.int64] | None = field(default=None, init=False)
-    _found_by: ReferenceType[NDArray[np.float32]] | None = field(default=None, init=False)
+    _found: Longs | None = field(default=None, init=False)
+    _found_by: ReferenceType[Singles] | None = field(default=None, init=False)
     """The Wgt that `_found` was computed from. The weak reference does not keep it in memory."""
 
     def spectrum(self, given: PredictorInput) -> Spectrum:
@@ -183,7 +183,7 @@ class NearestItems:
             own, self.items, found, given.residuals, covariance, self.ridge * factor
         )
 
-    def _nearest(self, weight: NDArray[np.float32]) -> NDArray[np.int64]:
+    def _nearest(self, weight: Singles) -> Longs:
         if self._found is None or self._found_by is None or self._found_by() is not weight:
             self._found = nearest(self.own, self.users, self.items, weight, self.k)
             self._found_by = ref(weight)
@@ -200,8 +200,8 @@ class Subspace:
     """
 
     own: Ratings
-    users: NDArray[np.int32]
-    items: NDArray[np.int32]
+    users: Ints
+    items: Ints
     k: int
     ridge: float
     flat: bool
@@ -219,7 +219,7 @@ class Subspace:
         values, vectors = spectrum
         kept = values > 0
 
-        def predict(factor: float) -> NDArray[np.float64]:
+        def predict(factor: float) -> Doubles:
             ridge = self.ridge * factor
             ridges = np.full(kept.sum(), ridge) if self.flat else ridge / values[kept]
             return regress(self.own, self.users, self.items, given.residuals, vectors[:, kept], ridges)
@@ -262,7 +262,7 @@ class Refitting:
     effects: Effects
     losses: Release
 
-    def choose(self, lane: int, predict: Callable[[Multipliers], NDArray[np.floating]]) -> Multipliers:
+    def choose(self, lane: int, predict: Callable[[Multipliers], Floats]) -> Multipliers:
         """The chosen candidate for one ε; `predict` gives (n,) predictions of `asked`."""
         asked, measured = self.asked, []
         for candidate in CANDIDATES:
@@ -312,7 +312,7 @@ class CovarianceAlgorithm(PrivateAlgorithm):
     covariance_limits: Limits = Field((0.02, 0.1), description="public limits of the other entries' μ, in B²")
 
     @abstractmethod
-    def predictor(self, own: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> Predictor:
+    def predictor(self, own: Ratings, users: Ints, items: Ints) -> Predictor:
         """The predictor of n pairs (users, items). It uses only that user's ratings in `own` for each pair."""
 
     @property
@@ -324,7 +324,7 @@ class CovarianceAlgorithm(PrivateAlgorithm):
         """The sensitivity that noise is scaled to. Published: the paper's. Corrected: the true one (None)."""
         return stated if self.mode is Mode.PUBLISHED else None
 
-    def shrunk(self, products: NoisyProducts, n_items: int, factor: float) -> NDArray[np.float32]:
+    def shrunk(self, products: NoisyProducts, n_items: int, factor: float) -> Singles:
         """Overwrites Cov with Avg and returns it. s is multiplied by `factor`."""
         unit, covariance, weight = self.effects.residual_clamp**2, products.covariance, products.weight
         variance, common = mean_ratios(covariance, weight, n_items)
@@ -360,11 +360,11 @@ class CovarianceModel:
     released: ReleasedProducts | NoisyProducts
     own: Ratings
     effects: Effects
-    counts: NDArray[np.float64] | None = None
+    counts: Doubles | None = None
     refitting: Refitting | None = None
     fixed: Multipliers = AS_CONFIGURED
 
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
+    def predict(self, users: Ints, items: Ints) -> Doubles:
         out = np.asarray(self.effects.items[items] + self.effects.users[users])
         predictor, trial = self.settings.predictor(self.own, users, items), self._trial()
         for products in self.released:
@@ -387,8 +387,8 @@ class CovarianceModel:
     def _chosen(
         self, products: NoisyProducts, trial: Predictor | None
     ) -> tuple[Multipliers, dict[float, Spectrum]]:
-        """The candidate chosen for one ε, given the noisy Cov and Wgt, which stay as they are; and by multiplier of
-        shrinkage the parts of Avg's spectrum that were computed for the choice."""
+        """The candidate chosen for one ε, given the noisy Cov and Wgt, which stay as they are; and the spectra of Avg
+        that were computed for the choice, by multiplier of shrinkage."""
         spectra: dict[float, Spectrum] = {}
         if self.refitting is None or trial is None:
             return self.fixed, spectra
@@ -407,9 +407,7 @@ class CovarianceModel:
             lane, lambda each: averages + shrunk(each.shrinkage)(each.ridge)
         ), spectra
 
-    def given(
-        self, products: NoisyProducts, residuals: NDArray[np.float64], shrinkage: float
-    ) -> PredictorInput:
+    def given(self, products: NoisyProducts, residuals: Doubles, shrinkage: float) -> PredictorInput:
         """The input of predictions for one ε. Overwrites the noisy Cov with Avg; s is multiplied by `shrinkage`."""
         n_items = self.own.n_items
         average = self.settings.shrunk(products, n_items, shrinkage)
@@ -433,7 +431,6 @@ class CovarianceModel:
 
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
-        """The model made again from what was `published`, for the users who ask."""
         if not isinstance(entry, CovarianceAlgorithm):
             raise TypeError("its method makes no such model")
         return cls(
@@ -465,10 +462,7 @@ Netflix."""
 
 
 def covariance_cost(shape: Shape, grid: int, *, private_weights: bool) -> Cost:
-    """The cost of Cov for each ε, of Wgt, and of their noise and shrinkage.
-
-    The triangles of a few ε and the noise of one are held at once.
-    """
+    """The cost of Cov for each ε, of Wgt, and of their noise and shrinkage. Few triangles are held at once."""
     pairs, lanes = triangle_size(shape.items), min(grid, measured_together(shape.items))
     passes = -(-grid // lanes) if grid else 0
     of_weight = SECONDS_PER_VISIT if private_weights else 0.0
@@ -494,7 +488,6 @@ def solve_cost(shape: Shape, k: int, predictions: float) -> Cost:
 
 
 def spectra_cost(shape: Shape, times: int, *, cleaned: bool) -> Cost:
-    """The cost of finding the leading eigenpairs of a covariance `times` times."""
     per_entry = SECONDS_PER_SCALED_EIGEN_ENTRY if cleaned else SECONDS_PER_EIGEN_ENTRY
     return Cost(times * triangle_size(shape.items) * per_entry, 0.0)
 
