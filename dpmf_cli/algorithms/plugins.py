@@ -82,12 +82,6 @@ def plugin(name: str) -> type[Algorithm]:
         return _given[name]
     if name in BASELINES or name in PRIVATE:
         raise DpmfError(f'"{name}" is part of dpmf, not a plugin; leave it out')
-    if not list(metadata.entry_points(group=GROUP, name=name)):
-        names = available()
-        hint = did_you_mean(name, names) if names else ""
-        raise DpmfError(
-            f'there is no plugin "{name}"{hint}; give its file with `--plugin FILE`, or install its package'
-        )
     return _installed(name)
 
 
@@ -102,10 +96,16 @@ def plugin_names(data: Any) -> list[str]:
 def _installed(name: str) -> type[Algorithm]:
     """The algorithm of an entry point."""
     points = list(metadata.entry_points(group=GROUP, name=name))
+    if not points:
+        names = available()
+        hint = did_you_mean(name, names) if names else ""
+        raise DpmfError(
+            f'there is no plugin "{name}"{hint}; give its file with `--plugin FILE`, or install its package'
+        )
     if len(points) > 1:
         owners = ", ".join(sorted(point.dist.name for point in points if point.dist))
         raise DpmfError(f'"{name}" is a plugin of several packages ({owners}); uninstall all but one')
-    (point,) = points
+    point = points[0]
     where = f'the plugin "{name}" ({point.value})'
     try:
         algorithm = point.load()

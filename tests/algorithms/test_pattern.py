@@ -120,9 +120,9 @@ def test_errors_are_those_of_the_guesses() -> None:
     ratings = true @ features.T + rng.normal(0, np.sqrt(LAW.of_ratings), (draws, 5))
     sums = ratings @ features + rng.normal(0, 2, (draws, 2))
     wrong = (coefficients_of(sums, spectrum, LAW, 4.0) - true) @ features.T  # type: ignore[arg-type]
-    expected = of_coefficients(LAW, spectrum[0][0], 5)(4.0)
+    expected = of_coefficients(LAW, spectrum[0][0], 5, 4.0)
     assert np.mean(wrong**2) == pytest.approx(expected, rel=0.03)
-    rows = of_averages(LAW, np.full(1000, 7), 1)(4.0)
+    rows = of_averages(LAW, np.full(1000, 7), 1, 4.0)
     assert rows == pytest.approx(float(LAW.error(np.array([7.0]), 4.0)[0]), rel=0.01)
 
 

@@ -14,7 +14,7 @@ the errors that these formulas predict.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -251,25 +251,19 @@ UNKNOWN = 0.3
 """The prior variance, in stars², of the predictions of a regression on covariates."""
 
 
-def of_averages(law: Law, rated: NDArray[np.int64], covariates: int) -> Callable[[float], float]:
-    """The error of averages, given the number of ratings `rated` of each row, as a function of the noise variance.
-
-    It is the error left in a row's own average, plus the error of the regression on covariates.
-    """
+def of_averages(law: Law, rated: NDArray[np.int64], covariates: int, noise: float) -> float:
+    """The error of averages, given the number of ratings `rated` of each row: what is left in a row's own average,
+    plus the error of the regression on covariates."""
     counts = rated.astype(np.float64)
-
-    def error(noise: float) -> float:
-        own = float(counts @ law.error(counts, noise)) / max(float(counts.sum()), 1.0)
-        weight = float((counts**2 / law.of_sums(counts, noise)).sum())
-        return own + 1 / (1 / UNKNOWN + weight / covariates)
-
-    return error
+    own = float(counts @ law.error(counts, noise)) / max(float(counts.sum()), 1.0)
+    weight = float((counts**2 / law.of_sums(counts, noise)).sum())
+    return own + 1 / (1 / UNKNOWN + weight / covariates)
 
 
-def of_coefficients(law: Law, gram: Floats, ratings: int) -> Callable[[float], float]:
+def of_coefficients(law: Law, gram: Floats, ratings: int, noise: float) -> float:
     """The error of coefficients, averaged over all ratings: Σ tr(G·Cov)/n, from all eigenvalues of G."""
     values = gram[gram > 0]
-    return lambda noise: float(values @ law.error(values, noise)) / max(ratings, 1)
+    return float(values @ law.error(values, noise)) / max(ratings, 1)
 
 
 def shares_of(parts: Mapping[str, Predicted], epsilon: float) -> dict[str, float]:
@@ -364,19 +358,18 @@ class PatternAlgorithm(PrivateAlgorithm):
 
     def predicted(self, train: Ratings, pattern: Pattern) -> dict[str, Predicted]:
         """The predicted error of each part, as a function of the ε that the part gets."""
-        k, covariates = self.factors, self.covariates + 2
-        kinds: dict[str, tuple[int, Callable[[Law], Callable[[float], float]]]] = {
-            "item averages": (1, lambda law: of_averages(law, train.item_counts, covariates)),
-            "user averages": (1, lambda law: of_averages(law, train.user_counts, covariates)),
-            "core": (k * k, lambda law: of_coefficients(law, pattern.of_pairs[0], len(train))),
-            "item factors": (k, lambda law: of_coefficients(law, pattern.of_items[0], len(train))),
-            "user factors": (k, lambda law: of_coefficients(law, pattern.of_users[0], len(train))),
+        k, covariates, n, found = self.factors, self.covariates + 2, len(train), {}
+        kinds: dict[str, tuple[int, Callable[[Law, float], float]]] = {
+            "item averages": (1, lambda law, v: of_averages(law, train.item_counts, covariates, v)),
+            "user averages": (1, lambda law, v: of_averages(law, train.user_counts, covariates, v)),
+            "core": (k * k, lambda law, v: of_coefficients(law, pattern.of_pairs[0], n, v)),
+            "item factors": (k, lambda law, v: of_coefficients(law, pattern.of_items[0], n, v)),
+            "user factors": (k, lambda law, v: of_coefficients(law, pattern.of_users[0], n, v)),
         }
-        found = {}
         for part in self.measured:
             law, (dimension, error) = self.laws.of(part), kinds[part]
             scale = sensitivity.clamped_vectors().value * law.star(self.clamp)
-            found[part] = interpolated(error(law), scale, dimension)
+            found[part] = interpolated(partial(error, law), scale, dimension)
         return found
 
     def measured_cost(self, shape: Shape, grid: int, *, features: int, passes: int) -> Cost:
