@@ -352,9 +352,7 @@ def learn(
     for_products, growing = theta * math.sqrt(GRAMS / times), GROWTH ** np.arange(times)
     for t in range(times):
         users = regressed(model, train.n_users, ratings)
-        own = _learning(
-            users.published["users"][:, :-1].astype(np.float64), ranks, start if t == 0 else None, train
-        )
+        own = _learning(users, ranks, start if t == 0 else None, train)
 
         step = f"products of coefficients {t + 1}"
         grams = gaussian(step, (entries,), sensitivity=of_products, theta=for_products, curator=curator)
@@ -400,13 +398,14 @@ def estimated(sums: Lanes, weight: Lanes, variance: Lanes) -> Lanes:
     return np.asarray(gain * (sums @ directions))
 
 
-def _learning(coefficients: Lanes, ranks: NDArray[np.int64], start: Lanes | None, train: Ratings) -> Lanes:
+def _learning(users: FactorModel, ranks: NDArray[np.int64], start: Lanes | None, train: Ratings) -> Lanes:
     """(n_users, d, E) z: the coefficients of learned features, shortened to z·min(1, Γ/‖z‖); 0 if z is not finite.
 
     Each model has its first `ranks` (E,) of them. With `start`, they are the coefficients of popularity and quality,
     and then `start`. Users without ratings have coefficients 0: they take no part, so they must add nothing to any
     sum.
     """
+    coefficients = users.published["users"][:, :-1].astype(np.float64)
     learned, z = coefficients.shape[1] - FIXED, coefficients[:, FIXED:]
     if start is not None:
         present = np.where(train.user_counts[:, None] > 0, start, 0.0)

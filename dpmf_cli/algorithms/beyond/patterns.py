@@ -233,11 +233,11 @@ NOISES = np.geomspace(1e-6, 1e18, 121)
 
 def interpolated(error: Callable[[float], float], scale: float, dimension: int) -> Predicted:
     """The error as a function of ε. `error` maps a variance of noise to an error; the noise has `scale` at ε = 1."""
-    known, logarithms = np.array([error(float(noise)) for noise in NOISES]), np.log(NOISES)
+    known = [error(float(noise)) for noise in NOISES]
 
     def predicted(epsilons: Floats) -> Floats:
         variances = np.maximum(noise_variance(scale / epsilons, dimension), NOISES[0])
-        return np.asarray(np.interp(np.log(variances), logarithms, known))
+        return np.asarray(np.interp(np.log(variances), np.log(NOISES), known))
 
     return predicted
 

@@ -137,17 +137,13 @@ def moves_of(neighbours: Neighbours, mode: Mode, scale: Scale, norm: int = 1) ->
         largest = max(abs(scale.minimum - origin), abs(scale.maximum - origin))
         ratings, counts, residuals = (user_rating_sums(bound, norm) for bound in (largest, 1.0, scale.width))
         return Moves(ratings, counts, residuals, origin)
-    of_ratings = (
-        sensitivity.raw_rating_sums_unbounded
-        if mode is Mode.PUBLISHED
-        else sensitivity.centred_rating_sums_unbounded
-    )
-    return Moves(
-        of_ratings(scale, norm),
+    counts, residuals = (
         sensitivity.rating_counts_unbounded(norm),
         sensitivity.residual_sums_unbounded(scale, norm),
-        origin,
     )
+    if mode is Mode.PUBLISHED:
+        return Moves(sensitivity.raw_rating_sums_unbounded(scale, norm), counts, residuals, origin)
+    return Moves(sensitivity.centred_rating_sums_unbounded(scale, norm), counts, residuals, origin)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,12 +230,9 @@ def bounded_item_averages(
     overall = noise(Part.OVERALL, "global average", (), moves).added_to(total) / max(len(train), 1)
     sums = sums_by(train.items, train.values, train.n_items)
     of_sums = noise(Part.ITEMS, "item averages", (train.n_items,), moves)
+    beta = shrinkage.under(of_sums)
     items = averages_of_the_rated(
-        of_sums.added_to(sums),
-        train.item_counts,
-        shrinkage.under(of_sums),
-        overall,
-        unrated_too=noise_on_unrated,
+        of_sums.added_to(sums), train.item_counts, beta, overall, unrated_too=noise_on_unrated
     )
     return overall, np.clip(items, train.scale.minimum, train.scale.maximum)
 
@@ -278,23 +271,17 @@ def bounded_effects(
     the global average GAvg′ and no further noise.
     """
     noise, unrated_too = laplace_steps(shares, curator), parameters.noise_on_unrated
+    moves, of_items = sensitivity.rating_sums(train.scale), parameters.of_items
     overall, items = bounded_item_averages(
-        train,
-        noise,
-        sensitivity.rating_sums(train.scale),
-        shrinkage=parameters.of_items,
-        noise_on_unrated=unrated_too,
+        train, noise, moves, shrinkage=of_items, noise_on_unrated=unrated_too
     )
     moves = sensitivity.residual_sums(train.scale)
     residuals = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
     residual_sum = noise(Part.OVERALL, "global average of residuals", (), moves).added_to(residuals[-1])
     of_users = noise(Part.USERS, "user averages", (train.n_users,), moves)
+    beta, centre = parameters.of_users.under(of_users), residual_sum / max(len(train), 1)
     users = averages_of_the_rated(
-        of_users.added_to(residuals[:-1]),
-        train.user_counts,
-        parameters.of_users.under(of_users),
-        residual_sum / max(len(train), 1),
-        unrated_too=unrated_too,
+        of_users.added_to(residuals[:-1]), train.user_counts, beta, centre, unrated_too=unrated_too
     )
     return Effects(items, np.clip(users, -parameters.user_clamp, parameters.user_clamp), overall)
 
@@ -324,12 +311,9 @@ def averages_of(
     rows = (train.n_users,)
     of_users = of_sum(Part.USERS, "user sums", rows, moves.residuals)
     counts = of_count(Part.USERS, "user counts", rows, moves.counts)
-    users = stabilised(
-        of_users.added_to(averages.own_sums),
-        counts.added_to(train.user_counts.astype(np.float64)),
-        parameters.of_users.under(of_users),
-        averages.residual,
-    )
+    beta, sums = parameters.of_users.under(of_users), of_users.added_to(averages.own_sums)
+    numbers = counts.added_to(train.user_counts.astype(np.float64))
+    users = stabilised(sums, numbers, beta, averages.residual)
     users = np.clip(users, -parameters.user_clamp, parameters.user_clamp)
     return Effects(averages.items, users, averages.overall)
 
@@ -434,26 +418,18 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         if self.neighbours is Neighbours.USER:
             unit = float(self.rating_weights(np.array([self.typical_count]))[0])
             weights = self.rating_weights(train.user_counts), 1 / np.maximum(train.user_counts, 1)
-        averages = measure_item_averages(
-            train,
-            measurer.noise,
-            measurer.noise,
-            moves_of(self.neighbours, self.mode, train.scale, self.noise.norm),
-            shrinkage=replace(self.effects.of_items, beta=self.effects.beta_m * unit),
-            weights=weights,
-        )
+        moves, noise = moves_of(self.neighbours, self.mode, train.scale, self.noise.norm), measurer.noise
+        shrinkage = replace(self.effects.of_items, beta=self.effects.beta_m * unit)
+        averages = measure_item_averages(train, noise, noise, moves, shrinkage=shrinkage, weights=weights)
         return replace(averages, counts=averages.counts / unit)
 
     def uncharged_averages(self, train: Ratings, grid: int, curator: Curator, beta_m: float) -> Doubles:
         """(n_items, E) r̄_i without noise, the same for all E = `grid` ε. No ε can then be proved for the fit."""
         unknown = sensitivity.no_bound_known(1, self.neighbours, "item averages without noise")
         as_they_are = without_noise("item averages", sensitivity=unknown, grid=grid, curator=curator)
-
+        bound, shrinkage = sensitivity.rating_sums(train.scale), Shrinkage(beta_m)
         return bounded_item_averages(
-            train,
-            lambda part, step, shape, moves: as_they_are(shape),
-            sensitivity.rating_sums(train.scale),
-            shrinkage=Shrinkage(beta_m),
+            train, lambda part, step, shape, moves: as_they_are(shape), bound, shrinkage=shrinkage
         )[1]
 
     def own_means(self, train: Ratings, averages: Effects) -> Effects:
