@@ -11,6 +11,7 @@ distribution and its version. A changed plugin therefore computes anew. The chec
 file imports. If a change to one of them changes a result, raise `revision` or the distribution's version.
 """
 
+import ast
 import copyreg
 import hashlib
 import inspect
@@ -18,7 +19,7 @@ import platform
 import re
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -29,7 +30,6 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
-from dpmf_cli.algorithms.seam import past_the_seam
 from dpmf_cli.algorithms.shared.base import Algorithm, Paper, PrivateAlgorithm
 from dpmf_cli.core.errors import DpmfError, did_you_mean
 
@@ -82,12 +82,6 @@ def plugin(name: str) -> type[Algorithm]:
         return _given[name]
     if name in BASELINES or name in PRIVATE:
         raise DpmfError(f'"{name}" is part of dpmf, not a plugin; leave it out')
-    if not list(metadata.entry_points(group=GROUP, name=name)):
-        names = available()
-        hint = did_you_mean(name, names) if names else ""
-        raise DpmfError(
-            f'there is no plugin "{name}"{hint}; give its file with `--plugin FILE`, or install its package'
-        )
     return _installed(name)
 
 
@@ -102,10 +96,16 @@ def plugin_names(data: Any) -> list[str]:
 def _installed(name: str) -> type[Algorithm]:
     """The algorithm of an entry point."""
     points = list(metadata.entry_points(group=GROUP, name=name))
+    if not points:
+        names = available()
+        hint = did_you_mean(name, names) if names else ""
+        raise DpmfError(
+            f'there is no plugin "{name}"{hint}; give its file with `--plugin FILE`, or install its package'
+        )
     if len(points) > 1:
         owners = ", ".join(sorted(point.dist.name for point in points if point.dist))
         raise DpmfError(f'"{name}" is a plugin of several packages ({owners}); uninstall all but one')
-    (point,) = points
+    point = points[0]
     where = f'the plugin "{name}" ({point.value})'
     try:
         algorithm = point.load()
@@ -121,21 +121,7 @@ def _installed(name: str) -> type[Algorithm]:
     source = {"sha256": hashlib.sha256(code).hexdigest()}
     if point.dist:
         source |= {"distribution": point.dist.name, "version": point.dist.version}
-    return _adopted(algorithm, source, (_installed_as, name, source))
-
-
-def _installed_as(name: str, source: dict[str, str]) -> type[Algorithm]:
-    """The algorithm of an entry point, for a process that may be on another machine.
-
-    Raises DpmfError if the code installed there is not that of `source`.
-    """
-    algorithm = plugin(name)
-    if algorithm.plugin != source:
-        raise DpmfError(
-            f'the plugin "{name}" installed on {platform.node()} is not the one that the run was started with; '
-            "install the same version there"
-        )
-    return algorithm
+    return _adopted(algorithm, source)
 
 
 @cache
@@ -168,28 +154,34 @@ def _of_text(path: str, text: bytes) -> dict[str, type[Algorithm]]:
             f"{path}: no algorithm in it; write a subclass of Algorithm or PrivateAlgorithm with "
             '`algorithm: Literal["its_name"]`, `fit` and `cost`'
         )
-    for name, algorithm in found.items():
-        _adopted(algorithm, {"sha256": digest}, (_one_of_text, path, text, name))
+    for algorithm in found.values():
+        _adopted(algorithm, {"sha256": digest}, (path, text))
     return found
 
 
-def _one_of_text(path: str, text: bytes, name: str) -> type[Algorithm]:
-    return _of_text(path, text)[name]
-
-
-def _adopted(algorithm: type[Algorithm], source: dict[str, str], origin: tuple[Any, ...]) -> type[Algorithm]:
+def _adopted(
+    algorithm: type[Algorithm], source: dict[str, str], file: tuple[str, bytes] | None = None
+) -> type[Algorithm]:
     """Notes where the code is from, and makes instances picklable: another process loads the code from there."""
     algorithm.plugin = source
     if issubclass(algorithm, PrivateAlgorithm) and not hasattr(algorithm, "paper"):
         algorithm.paper = Paper.PLUGIN
-    copyreg.pickle(algorithm, lambda instance: (_revived, (origin, instance.__getstate__())))
+    origin = algorithm.key(), source, file
+    copyreg.pickle(algorithm, lambda instance: (_revived, (*origin, instance.__getstate__())))
     return algorithm
 
 
-def _revived(origin: tuple[Any, ...], state: dict[str, Any]) -> Algorithm:
-    """The instance that was pickled. Loads its class if this process has not loaded it yet."""
-    load, *arguments = origin
-    algorithm: type[Algorithm] = load(*arguments)
+def _revived(
+    name: str, source: dict[str, str], file: tuple[str, bytes] | None, state: dict[str, Any]
+) -> Algorithm:
+    """The instance that was pickled, in a process that may be on another machine. Loads its class if this process has
+    not loaded it yet. Raises DpmfError if the code installed here is not that of `source`."""
+    algorithm = _of_text(*file)[name] if file else plugin(name)
+    if algorithm.plugin != source:
+        raise DpmfError(
+            f'the plugin "{name}" installed on {platform.node()} is not the one that the run was started with; '
+            "install the same version there"
+        )
     instance = algorithm.__new__(algorithm)
     instance.__setstate__(state)
     return instance
@@ -247,3 +239,69 @@ def _reason(error: Exception, path: str = "") -> str:
     for frame in traceback.extract_tb(error.__traceback__):
         line = frame.lineno if frame.filename == path else line
     return f"{f'line {line}: ' if line else ''}{type(error).__name__}: {text}"
+
+
+MODULES = ("random", "secrets", "numpy.random", "scipy.stats")
+"""Modules that draw random numbers without dpmf's knowledge."""
+
+HIDDEN = ("_noise", "_lane_noise", "_added_noise", "_streams", "_witness")
+"""Attributes that only releases and curators themselves may use."""
+
+OF_MECHANISMS = ("noise", "noise_again", "noise_later", "release", "releases")
+"""Attributes of curators and streams that only mechanisms may use."""
+
+OWNERS = ("streams", "curator")
+"""The names that a fit has for the owners of those attributes."""
+
+SEALED = ("SEAL", "LaneNoise", "LaterNoise", "KeyedNoise", "DeviceNoise", "named_generator", "named_bits")
+"""Names of `dpmf_cli` that could make a release, or a generator of any law, by hand."""
+
+
+def past_the_seam(source: str) -> Iterator[tuple[int, str]]:
+    """Yields (line, what is wrong and the fix) for each place that draws numbers past the streams or the curator.
+
+    Only names are read, so this finds mistakes, not malice. The contract (`dpmf_cli.testing`) complements it: it runs
+    the algorithm with all releases silenced, with the noise of two runs, and the results must be equal.
+    """
+    nodes = list(ast.walk(ast.parse(source)))
+    imports = (each for node in nodes if isinstance(node, ast.Import) for each in node.names)
+    # {"np": "numpy"} for `import numpy as np`
+    modules = dict((i.asname, i.name) if i.asname else (i.name.partition(".")[0],) * 2 for i in imports)
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    attributes = (node for node in nodes if isinstance(node, ast.Attribute))
+    # the `np.random` in each `np.random.Generator` that is not called: a type, which draws nothing
+    types = {id(node.value) for node in attributes if node.attr == "Generator" and id(node) not in called}
+    for node in nodes:
+        match node:
+            case ast.Import(names=names):
+                yield from ((node.lineno, _drawn(each.name)) for each in names if _draws(each.name))
+            case ast.ImportFrom(module=str(module), names=names):
+                for each in names:
+                    if _draws(f"{module}.{each.name}"):
+                        yield node.lineno, _drawn(f"{module}.{each.name}")
+                    elif module.startswith("dpmf_cli") and each.name in SEALED:
+                        yield node.lineno, f"an algorithm must not import `{each.name}`; {_FIX}"
+            case ast.Attribute(value=ast.Name(id=name), attr=attr) if _draws(f"{modules.get(name)}.{attr}"):
+                if id(node) not in types:
+                    yield node.lineno, _drawn(f"{modules[name]}.{attr}")
+            case ast.Attribute(value=owner, attr=attr) if attr in OF_MECHANISMS and _last(owner) in OWNERS:
+                yield node.lineno, f"only mechanisms may use `{_last(owner)}.{attr}`; {_FIX}"
+            case ast.Attribute(value=owner, attr=attr) if attr in HIDDEN and _last(owner) != "self":
+                yield node.lineno, f"an algorithm must not use `{attr}`; {_FIX}"
+
+
+_FIX = "take noise from a mechanism of dpmf_cli.privacy, with the fit's `curator`"
+
+
+def _drawn(name: str) -> str:
+    return f"draws from `{name}`; {_FIX}, and other randomness from `streams`"
+
+
+def _draws(name: str) -> bool:
+    """Whether a dotted name is one of `MODULES`, or inside one."""
+    return any(name == module or name.startswith(f"{module}.") for module in MODULES)
+
+
+def _last(owner: ast.expr) -> str:
+    """The last part of the name of an attribute's owner: "curator" for `self.curator`."""
+    return owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""

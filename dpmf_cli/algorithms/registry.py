@@ -3,12 +3,7 @@
 from typing import Any
 
 from dpmf_cli.algorithms.baselines import clean_averages, clean_factorizations
-from dpmf_cli.algorithms.beyond import (
-    comparisons,
-    learned_features,
-    patterns,
-    perturbed_factorizations,
-)
+from dpmf_cli.algorithms.beyond import comparisons, learned_features, patterns
 from dpmf_cli.algorithms.field import chien2021, factorizations, frank_wolfe
 from dpmf_cli.algorithms.friedman2016 import isgd, pals, pge, pknn, psgd
 from dpmf_cli.algorithms.mcsherry2009 import covariance_methods
@@ -44,8 +39,8 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
     isgd.InputPerturbationSGD,
     psgd.PrivateSGD,
     pals.PrivateALS,
-    perturbed_factorizations.ObjectivePrivateALS,
-    perturbed_factorizations.PrivateBatchGradientDescent,
+    comparisons.ObjectivePrivateALS,
+    comparisons.PrivateBatchGradientDescent,
     pknn.PrivateKNN,
     comparisons.PublicKNN,
     covariance_methods.CovarianceKNN,

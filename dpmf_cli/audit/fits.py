@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.algorithms.shared.base import Arrays, PrivateAlgorithm
 from dpmf_cli.audit.pairs import Pair
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, UserMajor

@@ -6,9 +6,9 @@ import numpy as np
 
 from dpmf_cli.algorithms.beyond.comparisons import AllAlike, NearestAlike
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel
-from dpmf_cli.algorithms.shared.factorization import KnownModel, OwnFactors
+from dpmf_cli.algorithms.shared.base import Arrays, Model, ReleasableModel
+from dpmf_cli.algorithms.shared.factorization import KnownModel, OwnFactors, UnitModel
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel
-from dpmf_cli.algorithms.shared.model import Arrays, Model, ReleasableModel, UnitModel
 from dpmf_cli.algorithms.shared.sample_fits import ModelColumns, SideBySide
 from dpmf_cli.algorithms.zhang2018.private_pmf import PersonalModel
 from dpmf_cli.core.errors import DpmfError

@@ -15,8 +15,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.algorithms.shared.base import Arrays, PrivateAlgorithm
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import sha256
 from dpmf_cli.core.ratings import Ratings

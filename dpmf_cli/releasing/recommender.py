@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.algorithms.shared.model import Arrays, Model
+from dpmf_cli.algorithms.shared.base import Arrays, Model, PrivateAlgorithm
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import read_file
 from dpmf_cli.core.ratings import Ratings, with_ratings

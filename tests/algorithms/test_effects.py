@@ -8,7 +8,7 @@ import pytest
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.averages import Effects, averages_of
-from dpmf_cli.algorithms.shared.effects import EffectsParameters, Part
+from dpmf_cli.algorithms.shared.budget import EffectsParameters, Part
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator

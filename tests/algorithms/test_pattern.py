@@ -120,9 +120,9 @@ def test_errors_are_those_of_the_guesses() -> None:
     ratings = true @ features.T + rng.normal(0, np.sqrt(LAW.of_ratings), (draws, 5))
     sums = ratings @ features + rng.normal(0, 2, (draws, 2))
     wrong = (coefficients_of(sums, spectrum, LAW, 4.0) - true) @ features.T  # type: ignore[arg-type]
-    expected = of_coefficients(LAW, spectrum[0][0], 5)(4.0)
+    expected = of_coefficients(LAW, spectrum[0][0], 5, 4.0)
     assert np.mean(wrong**2) == pytest.approx(expected, rel=0.03)
-    rows = of_averages(LAW, np.full(1000, 7), 1)(4.0)
+    rows = of_averages(LAW, np.full(1000, 7), 1, 4.0)
     assert rows == pytest.approx(float(LAW.error(np.array([7.0]), 4.0)[0]), rel=0.01)
 
 
@@ -248,8 +248,9 @@ def test_the_variance_that_is_reckoned_with_is_that_of_the_noise(k: int) -> None
 def test_sums_and_counts_have_noise_of_the_variance_that_is_told() -> None:
     sums, counts, epsilons = np.full((100_000, 2), 0.5), np.ones(100_000, np.int64), np.array([0.5, 2.0])
     streams = Streams(1, "data", "shrunk_averages", 0, 0)
-    found = sums_and_counts("sums", halves_of(sums, counts), epsilons, Curator(Ledger(epsilons), streams))
-    for noisy, mean in ((found.sums, 0.5), (found.counts, 1)):
+    curator = Curator(Ledger(epsilons), streams)
+    *found, deviation = sums_and_counts("sums", halves_of(sums, counts), epsilons, curator)
+    for noisy, mean in zip(found, (0.5, 1), strict=True):
         assert noisy.mean(axis=0) == pytest.approx(mean, abs=0.05)
-        assert noisy.var(axis=0) == pytest.approx(found.deviation**2, rel=0.03)
-    assert np.corrcoef(found.sums[:, 0], found.counts[:, 0])[0, 1] == pytest.approx(0, abs=0.02)
+        assert noisy.var(axis=0) == pytest.approx(deviation**2, rel=0.03)
+    assert np.corrcoef(found[0][:, 0], found[1][:, 0])[0, 1] == pytest.approx(0, abs=0.02)

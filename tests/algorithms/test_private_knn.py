@@ -12,8 +12,7 @@ from pydantic import ValidationError
 
 from dpmf_cli.algorithms.friedman2016.pknn import PrivateKNN
 from dpmf_cli.algorithms.shared.averages import Effects
-from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel
-from dpmf_cli.algorithms.shared.item_products import ReleasedProducts, inverse_counts
+from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel, ReleasedProducts, inverse_counts
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import Raters, weighted_products

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.mcsherry2009.covariance_methods import CovarianceKNN
-from dpmf_cli.algorithms.shared import item_products
+from dpmf_cli.algorithms.shared import item_covariance
 from dpmf_cli.algorithms.shared.averages import Effects
 from dpmf_cli.algorithms.shared.item_covariance import CANDIDATES, Multipliers, Refitting
 from dpmf_cli.kernels.symmetric import leading_eigenpairs
@@ -96,7 +96,7 @@ def test_eigenpairs_are_found_once_for_each_shrinkage(kind: str, monkeypatch: py
         asked.append(1)
         return leading_eigenpairs(*arguments, **parameters)
 
-    monkeypatch.setattr(item_products, "leading_eigenpairs", counting)
+    monkeypatch.setattr(item_covariance, "leading_eigenpairs", counting)
     model, _ = fit(entry(kind, k=5, tuning="refitted"), RATINGS, 5.0, 50.0)
     model.predict(np.array([0], np.int32), np.array([1], np.int32))
     assert len(asked) == 2 * 3

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli import algorithms
-from dpmf_cli.algorithms.seam import HIDDEN, OF_MECHANISMS, SEALED, past_the_seam
+from dpmf_cli.algorithms.plugins import HIDDEN, OF_MECHANISMS, SEALED, past_the_seam
 from dpmf_cli.core.streams import UNIFORM_LAWS, Streams, UnaccountedNoiseError
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours

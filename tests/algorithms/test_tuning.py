@@ -8,7 +8,7 @@ import pytest
 
 from dpmf_cli.algorithms.baselines.clean_averages import BETAS, inner_folds
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
-from dpmf_cli.algorithms.shared.effects import SPREAD, EffectsParameters
+from dpmf_cli.algorithms.shared.budget import SPREAD, EffectsParameters
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.grid import MARGIN

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.averages import EffectsModel
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_mode
-from dpmf_cli.algorithms.shared.model import Model
+from dpmf_cli.algorithms.shared.base import Model, PrivateAlgorithm, Variants, in_mode
 from dpmf_cli.audit.judge import Finding
 from dpmf_cli.audit.pairs import tiny_pairs
 from dpmf_cli.audit.replay import replay

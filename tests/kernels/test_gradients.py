@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmf_cli.algorithms.baselines.clean_factorizations import ProbabilisticMF
-from dpmf_cli.algorithms.shared.factorization import KnownModel
-from dpmf_cli.algorithms.shared.probabilistic import make_schedule
+from dpmf_cli.algorithms.shared.factorization import KnownModel, make_schedule
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, SampledVisits, sample_bits, step_noisy, sum_gradients

@@ -48,7 +48,8 @@ def measured(settings_: CovarianceKNN, centred: NDArray[np.float64], kept: slice
     measurer = settings_.measurer(ledger.limit, curator_of(ledger), covariance=2)
     products = settings_.release(train, settings_.own_means(train, averages), measurer)
     raters = Raters.of(train)
-    return clean(products.covariance(raters, slice(0, 1))), clean(products.weight(raters, slice(0, 1)))
+    cov, wgt = (clean(products.products(raters, slice(0, 1), of_ones=ones)) for ones in (False, True))
+    return cov, wgt
 
 
 def clean(products: Products) -> NDArray[np.float64]:

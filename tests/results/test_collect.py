@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.shared.model import RecordCosts
+from dpmf_cli.algorithms.shared.sample_fits import RecordCosts
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.collect import Collected, collect

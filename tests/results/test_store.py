@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
-from dpmf_cli.algorithms.shared.model import RecordCosts
+from dpmf_cli.algorithms.shared.sample_fits import RecordCosts
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import temporary_folder
 from dpmf_cli.datasets import DataIdentity

@@ -17,10 +17,10 @@ from threadpoolctl import threadpool_info
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared import sample_fits
-from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.base import Algorithm, Model
 from dpmf_cli.algorithms.shared.cost import Shape
-from dpmf_cli.algorithms.shared.model import Model, RecordCosts
-from dpmf_cli.algorithms.shared.probabilistic import Kept
+from dpmf_cli.algorithms.shared.factorization import Kept
+from dpmf_cli.algorithms.shared.sample_fits import RecordCosts
 from dpmf_cli.algorithms.zhang2018.private_pmf import Personalized
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.core.errors import DpmfError

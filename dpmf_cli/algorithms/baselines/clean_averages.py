@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, averages_of_the_rated, bounded_effects
-from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.base import Algorithm, Model
+from dpmf_cli.algorithms.shared.budget import EffectsParameters, Part
 from dpmf_cli.algorithms.shared.cost import (
     NOTHING,
     Cost,
@@ -24,8 +25,6 @@ from dpmf_cli.algorithms.shared.cost import (
     neighbourhood_cost,
     pairs_cost,
 )
-from dpmf_cli.algorithms.shared.effects import EffectsParameters, Part
-from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.algorithms.shared.neighbourhood import (
     by_user,
     error_bound,

@@ -14,19 +14,21 @@ from dpmf_cli.algorithms.baselines.clean_averages import (
     tuned_field,
 )
 from dpmf_cli.algorithms.shared.averages import EffectsModel
-from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.base import Algorithm, Model
+from dpmf_cli.algorithms.shared.budget import EffectsParameters
 from dpmf_cli.algorithms.shared.cost import SOLVED_ENTRY, Cost, Shape, choice_of_averages, gram_entries
-from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.factorization import (
+    GradientDescentPMF,
     InitialFactors,
+    Kept,
     KnownModel,
+    UnitModel,
     alternate,
     initial_factors,
+    sampled_model,
     start_model,
     visiting_order,
 )
-from dpmf_cli.algorithms.shared.model import Model, UnitModel
-from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, sampled_model
 from dpmf_cli.algorithms.shared.sample_fits import AroundABase
 from dpmf_cli.core.compiled.lane_groups import LaneValues
 from dpmf_cli.core.ratings import Ratings, average_of

@@ -1,6 +1,7 @@
-"""What methods of papers have to beat: predictors with public numbers for a covariance, and means of messages.
+"""Variants of papers' methods: what these have to beat, and what Friedman et al. 2016, section 7, name.
 
-Averages and factors of the ratings that an aggregator received are what a local method has to beat.
+Predictors with public numbers for a covariance are what private ones have to beat. Averages and factors of the
+ratings that an aggregator received are what a local method has to beat.
 """
 
 from collections.abc import Callable
@@ -8,39 +9,45 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, OwnMeansAlgorithm, averages_of
-from dpmf_cli.algorithms.shared.base import Choices, Paper, PrivateAlgorithm, in_both_modes, in_mode
+from dpmf_cli.algorithms.shared.base import Arrays, Choices, Paper, PrivateAlgorithm, in_both_modes, in_mode
 from dpmf_cli.algorithms.shared.budget import AveragesBudget, ItemAveragesBudget
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
-from dpmf_cli.algorithms.shared.item_products import (
+from dpmf_cli.algorithms.shared.item_covariance import (
     covariance_cost,
     inverse_counts,
     own_residuals,
     search_cost,
 )
 from dpmf_cli.algorithms.shared.local_model import LocalAlgorithm, LocalFactorization
-from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.neighbourhood import CERTIFIED, PrivateNeighbourhood
+from dpmf_cli.algorithms.shared.private_factorization import (
+    NormBoundedFactorization,
+    PrivateLeastSquares,
+    RowMoves,
+    Side,
+)
+from dpmf_cli.core.arrays import Doubles, Ints, Longs, Singles
 from dpmf_cli.core.compiled.lane_groups import groups
-from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels import mixture
+from dpmf_cli.kernels.als import by_item, by_user, solve_perturbed
+from dpmf_cli.kernels.clipped_gradients import BatchStep, step_batch
 from dpmf_cli.kernels.covariance import Raters, weighted_products
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.neighbours import nearest
 from dpmf_cli.kernels.similarities import NeighbourhoodModel
+from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.privacy.local_mechanisms import Mechanism
+from dpmf_cli.privacy.mechanisms import repeated_k_norm
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ class AllAlike:
     effects: Effects
     entry: "PublicKNN | OwnMeanFixedCovariance"
 
-    def neighbours(self, users: Ids, items: Ids) -> tuple[NDArray[np.int64], Callable[[Floats], Floats]]:
+    def neighbours(self, users: Ints, items: Ints) -> tuple[Longs, Callable[[Doubles], Doubles]]:
         """(n,) how many neighbours each pair has, and the function that sums their residuals (n,) for one ε, given
         those of all ratings and a 0 at the end."""
         own = self.own
@@ -68,13 +75,13 @@ class AllAlike:
         places = np.searchsorted(keys, asked)
         itself = keys[places] == asked
 
-        def total(residuals: Floats) -> Floats:
+        def total(residuals: Doubles) -> Doubles:
             sums = np.bincount(own.users, residuals[:-1], own.n_users)
             return np.asarray(sums[users] - np.where(itself, residuals[places], 0.0))
 
         return own.user_counts[users] - itself, total
 
-    def predict(self, users: Ids, items: Ids) -> Floats:
+    def predict(self, users: Ints, items: Ints) -> Doubles:
         out = np.asarray(self.effects.items[items] + self.effects.users[users])
         counts, total = self.neighbours(users, items)
         covariance = self.entry.covariance
@@ -91,7 +98,6 @@ class AllAlike:
 
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
-        """The model made again from what was `published`, for the users who ask."""
         others = (array for name, array in arrays.items() if name == "weight")
         return cls(own, Effects.restored(arrays, entry, own), entry, *others)
 
@@ -104,9 +110,9 @@ class NearestAlike(AllAlike):
     weight  Wgt: a packed triangle
     """
 
-    weight: NDArray[np.float32]
+    weight: Singles
 
-    def neighbours(self, users: Ids, items: Ids) -> tuple[NDArray[np.int64], Callable[[Floats], Floats]]:
+    def neighbours(self, users: Ints, items: Ints) -> tuple[Longs, Callable[[Doubles], Doubles]]:
         assert isinstance(self.entry, PublicKNN)
         found = nearest(self.own, users, items, self.weight, self.entry.k)
         # A user with fewer than k items has place −1, which is the 0 after the last residual.
@@ -252,7 +258,7 @@ class LocalMean(LocalAlgorithm):
         return EffectsModel(items, np.zeros((received.n_users, len(received.epsilons))))
 
 
-def spread(sums: Floats, counts: NDArray[np.int64], squares: float) -> tuple[float, float]:
+def spread(sums: Doubles, counts: Longs, squares: float) -> tuple[float, float]:
     """The variances of one message within its group, and between the groups' true means; the latter is 0 if the
     messages show no difference.
 
@@ -274,7 +280,7 @@ def spread(sums: Floats, counts: NDArray[np.int64], squares: float) -> tuple[flo
     return within, max(between - within - chance, 0.0) / typical if seen else 0.0
 
 
-def shrunk_means(residuals: NDArray[np.float32], groups: Ids, counts: NDArray[np.int64]) -> Floats:
+def shrunk_means(residuals: Singles, groups: Ints, counts: Longs) -> Doubles:
     """(groups,) the means of residuals (n,) by group (n,), shrunk to 0 as if by σ²/τ² more messages of 0."""
     sums = np.bincount(groups, residuals, len(counts)).astype(np.float64)
     within, between = spread(sums, counts, float(np.sum(np.square(residuals, dtype=np.float64))))
@@ -284,7 +290,7 @@ def shrunk_means(residuals: NDArray[np.float32], groups: Ids, counts: NDArray[np
 
 
 def item_and_user_means(received: PerturbedRatings) -> EffectsModel:
-    """Computes the estimates of `LocalMeans` for each ε."""
+    """The estimates of `LocalMeans` for each ε."""
     grid = len(received.epsilons)
     items, users = np.empty((received.n_items, grid)), np.empty((received.n_users, grid))
     for e, mean in enumerate(np.clip(received.means, 0, 1)):
@@ -370,3 +376,88 @@ class LocalMatrixFactorization(LocalFactorization):
         solved = 2 * self.iterations * shape.ratings * costs.gram_entries(self.factors)
         seconds = solved * costs.SOLVED_ENTRY * len(groups(grid))
         return super().cost(shape, grid) + Cost(seconds, 12.0 * shape.ratings)
+
+
+class ObjectivePrivateALS(PrivateLeastSquares):
+    """ALS with objective perturbation (Chaudhuri et al. 2011), as the paper's conclusion suggests. Bounded.
+
+        p_u ← argmin J_Q(p_u) + 2·b·p_u = A⁻¹(Σ_i r̃_ui·q_i − b),  A = Σ_i q_i·q_iᵀ + n_u·λ·I
+
+    A is public given the released Q, so this is K-norm noise on the vector Σ r̃·q, whose sensitivity is q_max·Δr
+    (`sensitivity.least_squares_right_hand_side`). Since A ≥ n_u·λ·I, the noise on p_u is never larger than that of
+    output perturbation at the same ε, and it is smaller the more items the user rated.
+    """
+
+    title = "PALS, objective"
+    about = "ALS with objective perturbation, which Friedman et al. 2016, section 7, suggest."
+    paper = Paper.DPMF
+    variants = in_both_modes(Neighbours.BOUNDED)
+    revision = 2
+
+    algorithm: Literal["pals_objective"]
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
+        effects = self.measure_effects(train, epsilons, curator)
+        user_noises = self.noises("user", train, epsilons, curator)
+        item_noises = self.noises("item", train, epsilons, curator)
+        users, items = self.problem("user", train.scale), self.problem("item", train.scale)
+        ratings_by_user, ratings_by_item = by_user(train), by_item(train)
+        model = self.start_within_norms(train, effects, streams)
+        for of_users, of_items in zip(user_noises, item_noises, strict=True):
+            of_users.inside(solve_perturbed, model, ratings_by_user, users, self.user_norm)
+            of_items.inside(solve_perturbed, model, ratings_by_item, items, self.item_norm)
+        return model
+
+    def moves(self, side: Side, scale: Scale) -> RowMoves:
+        of_others = self.norms(side)[1]
+        return RowMoves(sensitivity.least_squares_right_hand_side(of_others, self.bound(scale), scale))
+
+
+class PrivateBatchGradientDescent(NormBoundedFactorization):
+    """In each of k steps, errors e are clamped so that ‖e·q_i‖ + ‖e·p_u‖ ≤ C for every rating:
+
+        p_u ← (1 − γλ)·p_u + γ(Σ_i e·q_i + noise),   q_i ← (1 − γλ)·q_i + γ(Σ_u e·p_u + noise),   then the norm bounds
+
+    One rating touches only two rows. K-norm noise for the sum of the rows' L2 norms has length Gamma(d, k·Δ/ε) in
+    every row, with Δ = C unbounded and 2C bounded (`sensitivity.clipped_gradients`). It covers both sides at once.
+    Every row gets noise, rated or not, and no scale depends on private counts, so ε is provable for both kinds of
+    neighbours.
+    """
+
+    title = "PBGD"
+    about = (
+        "PBGD: batch gradient descent with joint clipping, a direction that Friedman et al. 2016 "
+        "name in section 7."
+    )
+    paper = Paper.DPMF
+    variants = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
+    revision = 2
+
+    algorithm: Literal["pbgd"]
+    learning_rate: float = Field(0.02, gt=0, le=1, description="γ, on sums of gradients")
+    epochs: int = Field(5, ge=1, description="k: steps, each with ε/k")
+    clip: float = Field(
+        0.5, ge=1e-6, le=1e6, description="C: the most that one rating may add to both gradients together"
+    )
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
+        effects = self.measure_effects(train, epsilons, curator)
+        steps = repeated_k_norm(
+            "gradients",
+            (train.n_users + train.n_items, self.factors),
+            repetitions=self.epochs,
+            sensitivity=sensitivity.clipped_gradients(self.clip, self.neighbours),
+            epsilon=self.for_factors(epsilons),
+            curator=curator,
+        )
+        model = self.start_within_norms(train, effects, streams)
+        bound, norms = self.bound(train.scale), (self.user_norm, self.item_norm)
+        step = BatchStep(self.learning_rate, self.regularization, bound, self.clip, *norms)
+        for gradients in steps:
+            gradients.inside(step_batch, model, train, step)
+        return model
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        visits = shape.ratings * self.epochs * len(groups(grid)) * self.factors * 8e-9
+        factors = 2 * shape.rows * (self.factors + 1) * costs.LINE * len(groups(grid))
+        return costs.effects_cost(shape, grid) + Cost(visits, factors)

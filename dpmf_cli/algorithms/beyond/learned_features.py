@@ -9,7 +9,7 @@ scale of their noise, each ε by itself, and so cost no ε.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +17,16 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import sums_and_counts
-from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.base import Arrays, Paper, PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import Delta
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
-from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import RowProblem, SideRatings, by_user, solve_rows
 from dpmf_cli.kernels.clipped_gradients import clipped_item_sums
-from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, set_effects, set_items
+from dpmf_cli.kernels.factors import FactorModel, factor_model, set_effects, set_items
 from dpmf_cli.kernels.normal_equations import isometric, whole
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
 from dpmf_cli.privacy import sensitivity
@@ -232,11 +231,13 @@ def of_presence(
     scale, of_roots = train.scale, ROOTS if learning else 0.0
     x = (train.values.astype(np.float64) - scale.middle) / (scale.width / 2)
     both = [sums_by(train.items, (1 + sign * x) / 2, train.n_items) for sign in (1, -1)]
-    found = sums_and_counts("item halves", np.stack(both, axis=1), epsilon * (1 - of_roots), curator)
-    counts, logarithms = counts_of(found.counts, found.deviation, RARE)
+    sums, noisy, deviation = sums_and_counts(
+        "item halves", np.stack(both, axis=1), epsilon * (1 - of_roots), curator
+    )
+    counts, logarithms = counts_of(noisy, deviation, RARE)
     popularity = popularity_of(logarithms, counts)
-    sums = found.sums * scale.width / 2
-    variance = (found.deviation * scale.width / 2) ** 2 + OF_RATINGS * counts
+    sums = sums * scale.width / 2
+    variance = (deviation * scale.width / 2) ** 2 + OF_RATINGS * counts
     base, spread = averages_of(sums, counts, popularity, variance, np.full_like(sums, scale.middle), scale)
     if not learning:
         return Items(base, spread, counts, popularity)
@@ -313,23 +314,17 @@ def regressed(model: FactorModel, n_users: int, ratings: SideRatings) -> FactorM
     return beside
 
 
-class Learning(NamedTuple):
-    """How features are learned.
-
-    weights  (n_users,) w_u, which depend only on the user's own ratings
-    ranks    (E,) how many features each model learns; the others stay 0
-    theta    (E,) μ of all rounds together
-    start    (n_users, d − 2) coefficients of the first round, independent of the ratings
-    """
-
-    weights: Lanes
-    ranks: NDArray[np.int64]
-    theta: Lanes
-    start: Lanes
-
-
 def learn(
-    entry: "OwnRegression", model: FactorModel, items: Items, train: Ratings, plan: Learning, curator: Curator
+    entry: "OwnRegression",
+    model: FactorModel,
+    items: Items,
+    train: Ratings,
+    curator: Curator,
+    *,
+    weights: Lanes,
+    ranks: NDArray[np.int64],
+    theta: Lanes,
+    start: Lanes,
 ) -> None:
     """Learns features q_i in place, in T rounds. z_u are user u's coefficients of the learned features; in the first
     round they are those of popularity and quality, and `start`.
@@ -342,8 +337,12 @@ def learn(
     One Gram matrix G serves all items, because noise would drown a separate one for each item. Item i uses W_i·G,
     which is W_i·I after the change of coordinates. The prior variance of q_i in each direction is estimated from all
     b_i, less their noise. A direction that noise drowns therefore stays at 0, and no rank has to be chosen for it.
+
+    weights  (n_users,) w_u, which depend only on the user's own ratings
+    ranks    (E,) how many features each model learns; the others stay 0
+    theta    (E,) μ of all rounds together
+    start    (n_users, d − 2) coefficients of the first round, independent of the ratings
     """
-    weights, ranks, theta, start = plan
     times, learned, ratings = entry.iterations, entry.factors, by_user(train)
     base, spread, grid = items.base.copy(), items.spread.copy(), len(ranks)
     # C is in units of √(1 + rank).
@@ -353,7 +352,7 @@ def learn(
     for_products, growing = theta * math.sqrt(GRAMS / times), GROWTH ** np.arange(times)
     for t in range(times):
         users = regressed(model, train.n_users, ratings)
-        own = _learning(_rows(users, "users"), ranks, start if t == 0 else None, train)
+        own = _learning(users, ranks, start if t == 0 else None, train)
 
         step = f"products of coefficients {t + 1}"
         grams = gaussian(step, (entries,), sensitivity=of_products, theta=for_products, curator=curator)
@@ -370,7 +369,7 @@ def learn(
         release = gaussian(step, shape, sensitivity=of_sums, theta=for_sums, curator=curator)
         sums, deviation = release.added_to(clipped) * unit, release.scale * unit
 
-        features = _rows(model, "items")
+        features = model.published["items"][:, :-1].astype(np.float64)
         for lane, rank in enumerate(ranks):
             known = np.ascontiguousarray(items.weight[:, lane]) * LEFT
             variance = deviation[lane] ** 2 + SAMPLING * known
@@ -399,18 +398,14 @@ def estimated(sums: Lanes, weight: Lanes, variance: Lanes) -> Lanes:
     return np.asarray(gain * (sums @ directions))
 
 
-def _rows(model: FactorModel, side: Side) -> Lanes:
-    """(rows, k, E) the factors of one side."""
-    return np.concatenate([group.rows(side) for group in model.groups], axis=2).astype(np.float64)
-
-
-def _learning(coefficients: Lanes, ranks: NDArray[np.int64], start: Lanes | None, train: Ratings) -> Lanes:
+def _learning(users: FactorModel, ranks: NDArray[np.int64], start: Lanes | None, train: Ratings) -> Lanes:
     """(n_users, d, E) z: the coefficients of learned features, shortened to z·min(1, Γ/‖z‖); 0 if z is not finite.
 
     Each model has its first `ranks` (E,) of them. With `start`, they are the coefficients of popularity and quality,
     and then `start`. Users without ratings have coefficients 0: they take no part, so they must add nothing to any
     sum.
     """
+    coefficients = users.published["users"][:, :-1].astype(np.float64)
     learned, z = coefficients.shape[1] - FIXED, coefficients[:, FIXED:]
     if start is not None:
         present = np.where(train.user_counts[:, None] > 0, start, 0.0)
@@ -491,9 +486,9 @@ class OwnRegression(PrivateAlgorithm):
             # If neighbours are users, averages have Gaussian noise too, and a share is one of μ² instead of ε.
             hides_users = self.neighbours is Neighbours.USER
             theta = self.mu(epsilons) * np.sqrt(share) if hides_users else self.mu(epsilons * share)
-            shape = train.n_users, max(self.factors - 2, 0)
+            shape, ranks = (train.n_users, max(self.factors - 2, 0)), self.ranks(strength)
             start = streams.start("coefficients").normal(0, 0.5, shape)
-            learn(self, model, items, train, Learning(weights, self.ranks(strength), theta, start), curator)
+            learn(self, model, items, train, curator, weights=weights, ranks=ranks, theta=theta, start=start)
         return OwnFactors(self, model, {}, train)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:

@@ -14,7 +14,7 @@ the errors that these formulas predict.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -24,12 +24,10 @@ from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import svds
 
 from dpmf_cli.algorithms.shared.averages import EffectsModel, sums_and_counts
-from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants
-from dpmf_cli.algorithms.shared.budget import AveragesBudget
+from dpmf_cli.algorithms.shared.base import Arrays, Paper, PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.budget import AveragesBudget, Part
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, effects_cost, gram_entries
-from dpmf_cli.algorithms.shared.effects import Part
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
-from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings, UserMajor
 from dpmf_cli.core.streams import Streams
@@ -44,7 +42,6 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import laplace, repeated_k_norm
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.release import Release
 
 Floats = NDArray[np.float64]
 
@@ -110,12 +107,12 @@ class Pattern:
 
     @cached_property
     def of_users(self) -> Spectrum:
-        """The spectrum of Σ y_i·y_iᵀ over the items that each user rated; y_i are the items' features."""
+        """The spectrum of Σ y_i·y_iᵀ over the items that each user rated."""
         return _spectrum(self._gram_of_users)
 
     @cached_property
     def of_items(self) -> Spectrum:
-        """The spectrum of Σ x_u·x_uᵀ over the users who rated each item; x_u are the users' features."""
+        """The spectrum of Σ x_u·x_uᵀ over the users who rated each item."""
         return _spectrum(_grams(self.rated.T.tocsr(), self.users))
 
     @cached_property
@@ -236,11 +233,11 @@ NOISES = np.geomspace(1e-6, 1e18, 121)
 
 def interpolated(error: Callable[[float], float], scale: float, dimension: int) -> Predicted:
     """The error as a function of ε. `error` maps a variance of noise to an error; the noise has `scale` at ε = 1."""
-    known, logarithms = np.array([error(float(noise)) for noise in NOISES]), np.log(NOISES)
+    known = [error(float(noise)) for noise in NOISES]
 
     def predicted(epsilons: Floats) -> Floats:
         variances = np.maximum(noise_variance(scale / epsilons, dimension), NOISES[0])
-        return np.asarray(np.interp(np.log(variances), logarithms, known))
+        return np.asarray(np.interp(np.log(variances), np.log(NOISES), known))
 
     return predicted
 
@@ -254,25 +251,19 @@ UNKNOWN = 0.3
 """The prior variance, in stars², of the predictions of a regression on covariates."""
 
 
-def of_averages(law: Law, rated: NDArray[np.int64], covariates: int) -> Callable[[float], float]:
-    """The error of averages, given the number of ratings `rated` of each row, as a function of the noise variance.
-
-    It is the error left in a row's own average, plus the error of the regression on covariates.
-    """
+def of_averages(law: Law, rated: NDArray[np.int64], covariates: int, noise: float) -> float:
+    """The error of averages, given the number of ratings `rated` of each row: what is left in a row's own average,
+    plus the error of the regression on covariates."""
     counts = rated.astype(np.float64)
-
-    def error(noise: float) -> float:
-        own = float(counts @ law.error(counts, noise)) / max(float(counts.sum()), 1.0)
-        weight = float((counts**2 / law.of_sums(counts, noise)).sum())
-        return own + 1 / (1 / UNKNOWN + weight / covariates)
-
-    return error
+    own = float(counts @ law.error(counts, noise)) / max(float(counts.sum()), 1.0)
+    weight = float((counts**2 / law.of_sums(counts, noise)).sum())
+    return own + 1 / (1 / UNKNOWN + weight / covariates)
 
 
-def of_coefficients(law: Law, gram: Floats, ratings: int) -> Callable[[float], float]:
+def of_coefficients(law: Law, gram: Floats, ratings: int, noise: float) -> float:
     """The error of coefficients, averaged over all ratings: Σ tr(G·Cov)/n, from all eigenvalues of G."""
     values = gram[gram > 0]
-    return lambda noise: float(values @ law.error(values, noise)) / max(ratings, 1)
+    return float(values @ law.error(values, noise)) / max(ratings, 1)
 
 
 def shares_of(parts: Mapping[str, Predicted], epsilon: float) -> dict[str, float]:
@@ -341,13 +332,6 @@ class PatternAlgorithm(PrivateAlgorithm):
     )
     laws: Laws = Laws()
 
-    def overall(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> Floats:
-        """(E,) the noisy average of all ratings, within the scale."""
-        moves, epsilon = sensitivity.rating_sums(train.scale), self.global_share * epsilons
-        noise = laplace("global average", (), sensitivity=moves, epsilon=epsilon, curator=curator)
-        total = noise.added_to(np.asarray(train.values.sum(dtype=np.float64)))
-        return np.clip(total / max(len(train), 1), train.scale.minimum, train.scale.maximum)
-
     def begin(
         self,
         train: Ratings,
@@ -358,10 +342,14 @@ class PatternAlgorithm(PrivateAlgorithm):
     ) -> "tuple[Measurements, Floats]":
         """Measures the averages of all ratings and of items (n_items, E), for a model with these factors of users and
         items. Public predictions of the errors split what the first leaves of ε."""
-        overall, no_effects = self.overall(train, epsilons, curator), np.zeros((train.n_users, len(epsilons)))
+        moves, epsilon = sensitivity.rating_sums(train.scale), self.global_share * epsilons
+        noise = laplace("global average", (), sensitivity=moves, epsilon=epsilon, curator=curator)
+        overall = noise.added_to(np.asarray(train.values.sum(dtype=np.float64))) / max(len(train), 1)
+        overall = np.clip(overall, train.scale.minimum, train.scale.maximum)
         rest, predicted = (1 - self.global_share) * epsilons, self.predicted(train, pattern)
         shares = [shares_of(predicted, float(epsilon)) for epsilon in rest]
         split = {part: np.array([each[part] for each in shares]) * rest for part in self.measured}
+        no_effects = np.zeros((train.n_users, len(epsilons)))
         model = factor_model(*factors, no_effects, np.tile(overall, (train.n_items, 1)))
         measured = Measurements(self, train, pattern, model, split, curator)
         items = np.clip(overall + measured.averages("items"), train.scale.minimum, train.scale.maximum)
@@ -370,19 +358,18 @@ class PatternAlgorithm(PrivateAlgorithm):
 
     def predicted(self, train: Ratings, pattern: Pattern) -> dict[str, Predicted]:
         """The predicted error of each part, as a function of the ε that the part gets."""
-        k, covariates = self.factors, self.covariates + 2
-        kinds: dict[str, tuple[int, Callable[[Law], Callable[[float], float]]]] = {
-            "item averages": (1, lambda law: of_averages(law, train.item_counts, covariates)),
-            "user averages": (1, lambda law: of_averages(law, train.user_counts, covariates)),
-            "core": (k * k, lambda law: of_coefficients(law, pattern.of_pairs[0], len(train))),
-            "item factors": (k, lambda law: of_coefficients(law, pattern.of_items[0], len(train))),
-            "user factors": (k, lambda law: of_coefficients(law, pattern.of_users[0], len(train))),
+        k, covariates, n, found = self.factors, self.covariates + 2, len(train), {}
+        kinds: dict[str, tuple[int, Callable[[Law, float], float]]] = {
+            "item averages": (1, lambda law, v: of_averages(law, train.item_counts, covariates, v)),
+            "user averages": (1, lambda law, v: of_averages(law, train.user_counts, covariates, v)),
+            "core": (k * k, lambda law, v: of_coefficients(law, pattern.of_pairs[0], n, v)),
+            "item factors": (k, lambda law, v: of_coefficients(law, pattern.of_items[0], n, v)),
+            "user factors": (k, lambda law, v: of_coefficients(law, pattern.of_users[0], n, v)),
         }
-        found = {}
         for part in self.measured:
             law, (dimension, error) = self.laws.of(part), kinds[part]
             scale = sensitivity.clamped_vectors().value * law.star(self.clamp)
-            found[part] = interpolated(error(law), scale, dimension)
+            found[part] = interpolated(partial(error, law), scale, dimension)
         return found
 
     def measured_cost(self, shape: Shape, grid: int, *, features: int, passes: int) -> Cost:
@@ -413,10 +400,13 @@ class Measurements:
         part, (counts, others) = f"{side[:-1]} averages", counts_of(self.train, side)
         moves, epsilon = sensitivity.clamped_sums(), self.epsilons[part]
         noise = laplace(part, counts.shape, sensitivity=moves, epsilon=epsilon, curator=self.curator)
-        sums, variance = self._believable(part, noise, self._sums(side, np.ones((others, 1)))[:, 0], 1)
-        covariates = self.pattern.covariates(side, counts, self.entry.covariates)
-        lanes = zip(sums.T, variance, strict=True)
         law, known = self.entry.laws.of(part), counts.astype(np.float64)
+        unit, covariates = (
+            law.star(self.entry.clamp),
+            self.pattern.covariates(side, counts, self.entry.covariates),
+        )
+        sums = unit * noise.added_to(self._sums(side, np.ones((others, 1)))[:, 0])
+        lanes = zip(sums.T, noise_variance(unit * noise.scale, 1), strict=True)
         return np.column_stack([averages_of(lane, known, covariates, law, float(v)) for lane, v in lanes])
 
     def core(self) -> Floats:
@@ -441,23 +431,22 @@ class Measurements:
         (noise,) = repeated_k_norm(
             part, (rows, k), repetitions=1, sensitivity=moves, epsilon=epsilon, curator=curator
         )
-        noisy, variance = self._believable(part, noise, sums, k)
-        lanes = zip(np.moveaxis(noisy, -1, 0), variance, strict=True)
-        found = [coefficients_of(lane, spectrum, self.entry.laws.of(part), float(v)) for lane, v in lanes]
-        return np.stack(found, axis=-1)
+        law = self.entry.laws.of(part)
+        unit = law.star(self.entry.clamp)
+        lanes = zip(
+            np.moveaxis(unit * noise.added_to(sums), -1, 0),
+            noise_variance(unit * noise.scale, k),
+            strict=True,
+        )
+        return np.stack([coefficients_of(lane, spectrum, law, float(v)) for lane, v in lanes], axis=-1)
 
     def _sums(self, side: Side, features: Floats) -> Floats:
-        """(rows, k, E) the clean sums Σ clamp(x)/B·z: see `kernels.reports.clamped_sums`."""
+        """(rows, k, E) the clean sums Σ clamp(x)/B·z."""
         return clamped_sums(self.model, self._ratings[side], features, self.entry.clamp)
 
     @cached_property
     def _ratings(self) -> Mapping[Side, SideRatings]:
         return {"items": by_item(self.train), "users": by_user(self.train)}
-
-    def _believable(self, part: str, noise: Release, sums: Floats, dimension: int) -> tuple[Floats, Floats]:
-        """The noisy sums in stars, and (E,) the variance of the noise in each number."""
-        unit = self.entry.laws.of(part).star(self.entry.clamp)
-        return unit * noise.added_to(sums), noise_variance(unit * noise.scale, dimension)
 
 
 class PublicPattern(PatternAlgorithm):
@@ -528,8 +517,7 @@ class OwnPattern(PatternAlgorithm):
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
         whole = Pattern.of(train, max(self.own_features, self.factors))
         pattern, own = whole.first(self.factors), whole.first(self.own_features)
-        nothing = np.zeros_like(pattern.items)
-        of_users = np.zeros_like(pattern.users)
+        of_users, nothing = np.zeros_like(pattern.users), np.zeros_like(pattern.items)
         measured, averages = self.begin(train, pattern, (of_users, nothing), epsilons, curator)
         features = np.hstack([np.full((train.n_items, 1), self.own_average), own.items, nothing])
         released = factor_model(features[:0], features, np.zeros((0, len(epsilons))), averages)
@@ -580,18 +568,15 @@ class ShrunkAverages(PrivateAlgorithm):
     of_users: Law = Law(of_rows=0.17, of_ratings=0.9)
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
-        scale, grid = train.scale, len(epsilons)
+        scale, grid, half = train.scale, len(epsilons), train.scale.width / 2
         charged = {part: self.budget.fractions[part] * epsilons for part in Part}
-        half = scale.width / 2
         everything = np.full((1, grid), (train.values.astype(np.float64) - scale.middle).sum() / half)
         halves = halves_of(everything, np.array([len(train)]))
-        found = sums_and_counts("global average", halves, charged[Part.OVERALL], curator)
-        overall = scale.middle + half * np.clip(found.sums / np.maximum(found.counts, 1), -1, 1)
+        sums, counts, _ = sums_and_counts("global average", halves, charged[Part.OVERALL], curator)
+        overall = scale.middle + half * np.clip(sums / np.maximum(counts, 1), -1, 1)
 
-        items = np.repeat(overall, train.n_items, axis=0)
-        model = factor_model(
-            np.zeros((train.n_users, 0)), np.zeros((train.n_items, 0)), np.zeros((train.n_users, grid)), items
-        )
+        items, nothing = np.repeat(overall, train.n_items, axis=0), np.zeros((train.n_users, grid))
+        model = factor_model(nothing[:, :0], items[:, :0], nothing, items)
         items += self.believed(model, "items", train, charged[Part.ITEMS], curator)
         np.clip(items, scale.minimum, scale.maximum, out=items)
         set_effects(model, "items", items)
@@ -602,20 +587,20 @@ class ShrunkAverages(PrivateAlgorithm):
     ) -> Floats:
         """(rows, E) the shrunk average of a model's residuals in each row of a side."""
         counts, others = counts_of(train, side)
-        step, law, ratings_of = {
-            "items": ("item averages", self.of_items, by_item),
-            "users": ("user averages", self.of_users, by_user),
-        }[side]
-        sums = clamped_sums(model, ratings_of(train), np.ones((others, 1)), self.clamp)[:, 0]
-        found = sums_and_counts(step, halves_of(sums, counts), epsilons, curator)
-        star = law.star(self.clamp)
-        lanes = zip(found.sums.T, found.counts.T, found.deviation**2, strict=True)
-        return np.column_stack(
-            [
-                averages_of(star * own, np.maximum(n, 0), activity(n, v), law, (star**2 + law.of_rows) * v)
-                for own, n, v in lanes
-            ]
+        law, ratings = (self.of_items, by_item) if side == "items" else (self.of_users, by_user)
+        sums = clamped_sums(model, ratings(train), np.ones((others, 1)), self.clamp)[:, 0]
+        noisy, numbers, deviation = sums_and_counts(
+            f"{side[:-1]} averages", halves_of(sums, counts), epsilons, curator
         )
+        star, found = law.star(self.clamp), []
+        for own, number, variance in zip(noisy.T, numbers.T, deviation**2, strict=True):
+            # A row whose count may be all noise has only the covariate 1: it is shrunk to the average of all rows.
+            n, reach = np.maximum(number, 0), np.sqrt(variance + 1)
+            logarithms = np.log(np.hypot(n, reach))
+            activity = (logarithms - logarithms.mean()) / max(float(logarithms.std()), LEAST_SPREAD)
+            covariates = np.column_stack([np.ones(len(n)), activity * n / (n + reach)])
+            found.append(averages_of(star * own, n, covariates, law, (star**2 + law.of_rows) * variance))
+        return np.column_stack(found)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         return effects_cost(shape, grid)
@@ -625,14 +610,3 @@ def halves_of(sums: Floats, counts: NDArray[np.int64]) -> Floats:
     """(rows, 2, E) Σ (1 + x′)/2 and Σ (1 − x′)/2, from sums (rows, E) of x′ and their counts (rows,)."""
     known = counts[:, None].astype(np.float64)
     return np.stack([known + sums, known - sums], axis=1) / 2
-
-
-def activity(counts: Floats, variance: float) -> Floats:
-    """(rows, 2) covariates: 1, and the standardised logarithm of the noisy count, times how certain the count is.
-
-    A row whose count may be all noise has only the 1, so it is shrunk towards the average of all rows.
-    """
-    known, deviation = np.maximum(counts, 0), np.sqrt(variance + 1)
-    logarithms = np.log(np.hypot(known, deviation))
-    activities = (logarithms - logarithms.mean()) / max(float(logarithms.std()), LEAST_SPREAD)
-    return np.column_stack([np.ones(len(counts)), activities * known / (known + deviation)])

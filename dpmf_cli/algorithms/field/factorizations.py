@@ -11,20 +11,18 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import bounded_item_averages, laplace_steps
-from dpmf_cli.algorithms.shared.base import ByMode, Paper, PrivateAlgorithm, Variants
-from dpmf_cli.algorithms.shared.budget import Delta, Fractions
+from dpmf_cli.algorithms.shared.base import Arrays, ByMode, Paper, PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.budget import Delta, EffectsParameters, Fractions, Part, stabilised
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, LINE, Cost, Shape
-from dpmf_cli.algorithms.shared.effects import EffectsParameters, Part, stabilised
 from dpmf_cli.algorithms.shared.factorization import (
     InitialFactors,
     KnownModel,
     OwnFactors,
     alternate,
     at_most,
+    sampled_model,
     start_model,
 )
-from dpmf_cli.algorithms.shared.model import Arrays
-from dpmf_cli.algorithms.shared.probabilistic import sampled_model
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams

@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages import Effects, OwnMeansAlgorithm
-from dpmf_cli.algorithms.shared.base import ByMode, Paper, Variants
-from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.base import Arrays, ByMode, Paper, Variants
+from dpmf_cli.algorithms.shared.budget import EffectsParameters, Fractions
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
-from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.factorization import OwnFactors, at_most
-from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.theta import NoiseKind
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings

@@ -9,8 +9,8 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.averages import Effects, side_by_side
 from dpmf_cli.algorithms.shared.base import Paper, Variants, Where, in_both_modes
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, factors_cost, sgd_fetches
+from dpmf_cli.algorithms.shared.factorization import Kept
 from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization, in_order
-from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.algorithms.shared.sample_fits import one_by_one
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, groups
 from dpmf_cli.core.ratings import Ratings

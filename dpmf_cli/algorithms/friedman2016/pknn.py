@@ -9,13 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared import item_products
+from dpmf_cli.algorithms.shared import item_covariance
 from dpmf_cli.algorithms.shared.averages import averages_of
 from dpmf_cli.algorithms.shared.base import Paper, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
 from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape, effects_cost, pairs_cost
-from dpmf_cli.algorithms.shared.item_covariance import CovarianceAlgorithm, CovarianceModel
-from dpmf_cli.algorithms.shared.item_products import NearestItems, ReleasedProducts
+from dpmf_cli.algorithms.shared.item_covariance import (
+    CovarianceAlgorithm,
+    CovarianceModel,
+    NearestItems,
+    ReleasedProducts,
+)
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import triangle_size
@@ -80,7 +84,7 @@ class PrivateKNN(CovarianceAlgorithm):
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> CovarianceModel:
         effects = averages_of(self, train, self.budget.for_effects(epsilons), curator)
-        clamp, weights = self.effects.residual_clamp, item_products.inverse_counts(train)
+        clamp, weights = self.effects.residual_clamp, item_covariance.inverse_counts(train)
         noises = self.variant(self, train, self.budget.covariance * epsilons, curator)
         released = ReleasedProducts(train, effects, clamp, weights, *noises)
         return CovarianceModel(self, released, train, effects)
@@ -115,12 +119,14 @@ class PrivateKNN(CovarianceAlgorithm):
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         private = self.neighbours is not Neighbours.BOUNDED
-        matrix = item_products.covariance_cost(shape, grid, private_weights=private)
-        found = item_products.search_cost(shape, self.k, searches=grid if private else 1)
-        solved = item_products.solve_cost(shape, self.k, grid * ASKED * shape.ratings)
+        matrix = item_covariance.covariance_cost(shape, grid, private_weights=private)
+        found = item_covariance.search_cost(shape, self.k, searches=grid if private else 1)
+        solved = item_covariance.solve_cost(shape, self.k, grid * ASKED * shape.ratings)
         return effects_cost(shape, grid) + matrix + found + solved
 
     def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
         private = self.neighbours is not Neighbours.BOUNDED
-        nearest = item_products.nearest_items_cost(shape, grid, self.k, pairs, calls, private_weights=private)
+        nearest = item_covariance.nearest_items_cost(
+            shape, grid, self.k, pairs, calls, private_weights=private
+        )
         return pairs_cost(grid, pairs) + nearest + self.matrices_anew(shape, grid, calls)

@@ -13,14 +13,12 @@ from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import ASKED, NOTHING, Cost, Shape, effects_cost, pairs_cost
 from dpmf_cli.algorithms.shared.item_covariance import (
     CANDIDATES,
+    SECONDS_PER_ENTRY,
     SHRINKAGES,
     CovarianceAlgorithm,
     CovarianceModel,
-    Refitting,
-)
-from dpmf_cli.algorithms.shared.item_products import (
-    SECONDS_PER_ENTRY,
     NearestItems,
+    Refitting,
     ReleasedProducts,
     Subspace,
     covariance_cost,
@@ -151,24 +149,17 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
             used = self.calibrated_to(stated)
             return measurer.noise("covariance", step, size, true, used, later=True)
 
-        clamp, norm = self.effects.residual_clamp, self.noise.norm
+        clamp, norm, bounds = self.effects.residual_clamp, self.noise.norm, covariance_sensitivity
         if self.neighbours is Neighbours.USER:
-            of_covariance, of_weights = (
-                (covariance_sensitivity.user_triangle(bound, norm),) * 2 for bound in (clamp, 1.0)
-            )
+            of_covariance, of_weights = ((bounds.user_triangle(bound, norm),) * 2 for bound in (clamp, 1.0))
         else:
-            widest, beta_u = self.widest(scale), self.effects.beta_u
             of_covariance = (
-                covariance_sensitivity.own_centred_triangle(clamp, widest, beta_u, norm),
-                covariance_sensitivity.published_own_centred_matrix(clamp, scale, norm),
+                bounds.own_centred_triangle(clamp, self.widest(scale), self.effects.beta_u, norm),
+                bounds.published_own_centred_matrix(clamp, scale, norm),
             )
-            of_weights = (
-                covariance_sensitivity.weight_triangle(norm),
-                covariance_sensitivity.published_weight_matrix(norm),
-            )
-        weights = self.product_weights(train.user_counts)
+            of_weights = bounds.weight_triangle(norm), bounds.published_weight_matrix(norm)
         noises = noise("covariance", *of_covariance), noise("weights", *of_weights)
-        return ReleasedProducts(train, effects, clamp, weights, *noises)
+        return ReleasedProducts(train, effects, clamp, self.product_weights(train.user_counts), *noises)
 
     def refitting(
         self, train: Ratings, averages: Effects, epsilons: Epsilons, streams: Streams, curator: Curator
@@ -210,11 +201,8 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
         if not candidates:
             return cost
         part, pairs = self.validation / ASKED, triangle_size(shape.items)
-        trials = Cost(
-            part * (search.seconds + candidates * predictions.seconds),
-            0.0,
-            tuple((part * candidates * count, within) for count, within in predictions.far),
-        )
+        far = tuple((part * candidates * count, within) for count, within in predictions.far)
+        trials = Cost(part * (search.seconds + candidates * predictions.seconds), 0.0, far)
         return cost + trials + Cost(shrinkages * grid * pairs * SECONDS_PER_ENTRY, 8.0 * pairs)
 
     def matrices_anew(self, shape: Shape, grid: int, calls: int) -> Cost:

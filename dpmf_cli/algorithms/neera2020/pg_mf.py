@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import Arrays, Paper, PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, initial_factors
 from dpmf_cli.algorithms.shared.local_model import LocalModel
-from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams

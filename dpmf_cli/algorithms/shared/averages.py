@@ -6,7 +6,7 @@ for means that only the user sees.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,23 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import (
     UNUSED_WITHOUT_NOISE,
+    Arrays,
     Choices,
     PrivateAlgorithm,
     in_both_modes,
 )
-from dpmf_cli.algorithms.shared.budget import Delta, Fractions
+from dpmf_cli.algorithms.shared.budget import (
+    Beta,
+    Delta,
+    EffectsParameters,
+    Fractions,
+    Part,
+    Shrinkage,
+    stabilised,
+)
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
-from dpmf_cli.algorithms.shared.effects import Beta, EffectsParameters, Part, Shrinkage, stabilised
-from dpmf_cli.algorithms.shared.model import Arrays
-from dpmf_cli.algorithms.shared.theta import ACCOUNTING, Accounting, Measurer, NoiseKind
+from dpmf_cli.algorithms.shared.theta import Accounting, Measurer, NoiseKind
+from dpmf_cli.core.arrays import Doubles, Ints, Longs
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
 from dpmf_cli.privacy import sensitivity
@@ -50,10 +58,10 @@ TypicalCount = Annotated[
 class EffectsModel:
     """Predicts from averages alone: the sum of `items` (n_items, E) and `users` (n_users, E)."""
 
-    items: NDArray[np.float64]
-    users: NDArray[np.float64]
+    items: Doubles
+    users: Doubles
 
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
+    def predict(self, users: Ints, items: Ints) -> Doubles:
         out = self.items[items]
         for start in range(0, len(out), _CHUNK):
             out[start : start + _CHUNK] += self.users[users[start : start + _CHUNK]]
@@ -61,12 +69,10 @@ class EffectsModel:
 
     @property
     def published(self) -> Arrays:
-        """The arrays `items` and `users`."""
         return {"items": self.items, "users": self.users}
 
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any = None, own: Any = None) -> "EffectsModel":
-        """The model made again from what was `published`."""
         return EffectsModel(arrays["items"], arrays["users"])
 
 
@@ -79,8 +85,8 @@ class Effects(EffectsModel):
               `users` are released
     """
 
-    overall: NDArray[np.float64]
-    residual: NDArray[np.float64] | None = None
+    overall: Doubles
+    residual: Doubles | None = None
 
     @property
     def published(self) -> Arrays:
@@ -90,8 +96,6 @@ class Effects(EffectsModel):
 
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any = None, own: Any = None) -> "Effects":
-        """The averages made again from what was `published`. If that has no user averages, the own means of the users
-        in `own` are computed."""
         if "users" in arrays:
             return Effects(arrays["items"], arrays["users"], arrays["overall"])
         nobody = np.zeros((0, len(arrays["overall"])))
@@ -104,8 +108,7 @@ StepNoise = Callable[..., Release]
 """Draws a step's noise from (part, step, shape, moves[, calibrated_to]), and charges that part of the budget."""
 
 
-@dataclass(frozen=True)
-class Moves:
+class Moves(NamedTuple):
     """The sensitivities of sums of ratings minus `origin`, of counts, and of sums of residuals.
 
     calibrated_to  the sensitivity to which a paper scales the noise of the rating sums, if that is not `ratings`
@@ -119,18 +122,14 @@ class Moves:
 
 
 def origin_of_sums(mode: Mode, scale: Scale) -> float:
-    """The number that is subtracted from each rating before summing. Published: 0. Corrected: the middle of the
-    scale, which makes the largest summand smaller."""
-    return {Mode.PUBLISHED: 0.0, Mode.CORRECTED: scale.middle}[mode]
+    """What is subtracted from each rating before summing: 0, or the middle, which makes summands smaller."""
+    return 0.0 if mode is Mode.PUBLISHED else scale.middle
 
 
 def moves_of(neighbours: Neighbours, mode: Mode, scale: Scale, norm: int = 1) -> Moves:
-    """How far these move in the norm of the noise: sums of ratings minus `origin_of_sums`, their counts, and sums of
-    residuals.
-
-    If neighbours differ in a user, a rating of user u weighs 1/‖e_u‖ in sums by item, and 1/c_u in a sum over all
-    items (section 4.5). Unbounded, they differ in the presence of one rating. Raises ValueError for others.
-    """
+    """How far sums and counts move in the norm of the noise, if neighbours differ in a user or in the presence of one
+    rating. With users, a rating of user u weighs 1/‖e_u‖ in sums by item, and 1/c_u in a sum over all items (section
+    4.5). Raises ValueError for other neighbours."""
     if neighbours not in (Neighbours.USER, Neighbours.UNBOUNDED):
         raise ValueError(f"no sum moves by this under {neighbours} neighbours")
     origin = origin_of_sums(mode, scale)
@@ -138,37 +137,26 @@ def moves_of(neighbours: Neighbours, mode: Mode, scale: Scale, norm: int = 1) ->
         largest = max(abs(scale.minimum - origin), abs(scale.maximum - origin))
         ratings, counts, residuals = (user_rating_sums(bound, norm) for bound in (largest, 1.0, scale.width))
         return Moves(ratings, counts, residuals, origin)
-    of_ratings = {
-        Mode.PUBLISHED: sensitivity.raw_rating_sums_unbounded,
-        Mode.CORRECTED: sensitivity.centred_rating_sums_unbounded,
-    }
-    return Moves(
-        of_ratings[mode](scale, norm),
+    counts, residuals = (
         sensitivity.rating_counts_unbounded(norm),
         sensitivity.residual_sums_unbounded(scale, norm),
-        origin,
     )
-
-
-@dataclass(frozen=True)
-class UserWeights:
-    """The weight of each of a user's ratings in the sums by item, and in the sums over all items: (n_users,) each."""
-
-    by_item: NDArray[np.float64]
-    overall: NDArray[np.float64]
+    if mode is Mode.PUBLISHED:
+        return Moves(sensitivity.raw_rating_sums_unbounded(scale, norm), counts, residuals, origin)
+    return Moves(sensitivity.centred_rating_sums_unbounded(scale, norm), counts, residuals, origin)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ItemAverages(Effects):
-    """The released averages without users, and two more arrays.
+    """The released averages without users.
 
     counts    (n_items, E) noisy and not below 0; released
     own_sums  (n_users, E) each user's Σ_i (r_ui − MAvg_i); not released
     """
 
-    residual: NDArray[np.float64]
-    counts: NDArray[np.float64]
-    own_sums: NDArray[np.float64]
+    residual: Doubles
+    counts: Doubles
+    own_sums: Doubles
 
 
 def measure_item_averages(
@@ -178,17 +166,25 @@ def measure_item_averages(
     moves: Moves,
     *,
     shrinkage: Shrinkage,
-    weights: UserWeights | None = None,
+    weights: tuple[Doubles, Doubles] | None = None,
 ) -> ItemAverages:
     """Measures and releases item averages, and the average of their residuals. Counts are noisy too.
 
         G = GSum/GCnt,   MAvg_i = (MSum_i + β_m·G)/(MCnt_i + β_m), clamped to the scale,   G again, of r − MAvg_i
 
     Every item gets noise, rated or not. Noisy counts are clamped at 0 (the global ones at 1), so that a
-    denominator is at least β_m. β_m comes from `shrinkage`, in units of `weights`.
+    denominator is at least β_m. β_m comes from `shrinkage`, in units of `weights`: the weight of each of a user's
+    ratings in the sums by item, and in the sums over all items, (n_users,) each.
     """
-    count, total, sums, totals = _sums(train, moves.origin, weights)
-    rows, of_ratings = (train.n_items,), (moves.ratings, moves.calibrated_to)
+    values = train.values.astype(np.float64) - moves.origin
+    if weights is None:
+        count, total, totals = float(len(train)), values.sum(), train.item_counts.astype(np.float64)
+    else:
+        own, of_all = (each[train.users] for each in weights)
+        count, total, values = of_all.sum(), (of_all * values).sum(), own * values
+        totals = sums_by(train.items, own, train.n_items)
+    sums, rows = sums_by(train.items, values, train.n_items), (train.n_items,)
+    of_ratings = moves.ratings, moves.calibrated_to
 
     overall_sum = of_sum(Part.OVERALL, "global sum", (), *of_ratings).added_to(total)
     overall_count = of_count(Part.OVERALL, "global count", (), moves.counts).added_to(count)
@@ -199,17 +195,19 @@ def measure_item_averages(
     items = moves.origin + stabilised(of_sums.added_to(sums), item_counts, shrinkage.under(of_sums), overall)
     items = np.clip(items, train.scale.minimum, train.scale.maximum)
 
-    own = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
-    everything = own[-1] if weights is None else _weighted_sums(weights.overall, own[:-1])
+    own_sums = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
+    everything = own_sums[-1]
+    if weights is not None:  # each ε is summed separately, so that its sum does not depend on the other ε
+        everything = np.array([np.sum(weights[1] * each) for each in np.ascontiguousarray(own_sums[:-1].T)])
     residual_sum = of_sum(Part.OVERALL, "global sum of residuals", (), moves.residuals).added_to(everything)
     residual_count = of_count(Part.OVERALL, "global count of residuals", (), moves.counts).added_to(count)
     return ItemAverages(
         items,
-        own[:0],
+        own_sums[:0],
         overall=moves.origin + overall,
         residual=residual_sum / np.maximum(residual_count, 1),
         counts=np.maximum(item_counts, 0),
-        own_sums=own[:-1],
+        own_sums=own_sums[:-1],
     )
 
 
@@ -220,7 +218,7 @@ def bounded_item_averages(
     *,
     shrinkage: Shrinkage,
     noise_on_unrated: bool = False,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Doubles, Doubles]:
     """Measures GAvg (E,) and IAvg (n_items, E), rating scale. Who rated what is public. Algorithm 1, lines 1 to 7.
 
         GAvg = (Σ r_ui + noise)/|R|,   IAvg(i) = (Σ_{R_i} r_ui + β_m·GAvg + noise)/(|R_i| + β_m), clamped to the scale
@@ -232,56 +230,23 @@ def bounded_item_averages(
     overall = noise(Part.OVERALL, "global average", (), moves).added_to(total) / max(len(train), 1)
     sums = sums_by(train.items, train.values, train.n_items)
     of_sums = noise(Part.ITEMS, "item averages", (train.n_items,), moves)
+    beta = shrinkage.under(of_sums)
     items = averages_of_the_rated(
-        of_sums.added_to(sums),
-        train.item_counts,
-        shrinkage.under(of_sums),
-        overall,
-        unrated_too=noise_on_unrated,
+        of_sums.added_to(sums), train.item_counts, beta, overall, unrated_too=noise_on_unrated
     )
     return overall, np.clip(items, train.scale.minimum, train.scale.maximum)
 
 
 def averages_of_the_rated(
-    sums: NDArray[np.float64],
-    counts: NDArray[np.int64],
-    beta: Beta,
-    centre: NDArray[np.float64],
-    *,
-    unrated_too: bool = False,
-) -> NDArray[np.float64]:
+    sums: Doubles, counts: Longs, beta: Beta, centre: Doubles, *, unrated_too: bool = False
+) -> Doubles:
     """(n, E) stabilised averages. If the public count is 0, the average is the centre without noise, unless
     `unrated_too`."""
     averages = stabilised(sums, counts[:, None].astype(np.float64), beta, centre)
     return averages if unrated_too else np.where(counts[:, None] > 0, averages, centre)
 
 
-def _sums(
-    train: Ratings, origin: float, weights: UserWeights | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Σ w and Σ w·(r − origin) over all ratings, () each; then Σ w·(r − origin) and Σ w by item, (n_items,) each."""
-    values = train.values.astype(np.float64)
-    values -= origin
-    if weights is None:
-        by_item = sums_by(train.items, values, train.n_items)
-        return np.asarray(float(len(train))), values.sum(), by_item, train.item_counts.astype(np.float64)
-    overall, own = weights.overall[train.users], weights.by_item[train.users]
-    return (
-        overall.sum(),
-        (overall * values).sum(),
-        sums_by(train.items, own * values, train.n_items),
-        sums_by(train.items, own, train.n_items),
-    )
-
-
-def _weighted_sums(weights: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(E,) Σ_u w_u·rows[u]. Each ε is summed separately, so that its sum does not depend on the other ε."""
-    return np.array([np.sum(weights * column) for column in np.ascontiguousarray(rows.T)])
-
-
-def laplace_steps(
-    shares: Mapping[Part, NDArray[np.float64]], curator: Curator, fraction: float = 1.0
-) -> StepNoise:
+def laplace_steps(shares: Mapping[Part, Doubles], curator: Curator, fraction: float = 1.0) -> StepNoise:
     """Laplace noise for the steps of each part. Each step spends `fraction` of the ε of its part, `shares` (E,)."""
     return lambda part, step, shape, moves, calibrated_to=None: laplace(
         step,
@@ -291,20 +256,6 @@ def laplace_steps(
         epsilon=fraction * shares[part],
         curator=curator,
     )
-
-
-def averages_of(
-    entry: PrivateAlgorithm, train: Ratings, shares: Mapping[Part, Epsilons], curator: Curator
-) -> Effects:
-    """Measures the averages under an entry's neighbours, a rating's value or its presence, and its mode.
-
-    Raises ValueError for other neighbours: these averages have no noise for them.
-    """
-    if entry.neighbours is Neighbours.BOUNDED:
-        return bounded_effects(train, entry.effects, shares, curator)
-    if entry.neighbours is not Neighbours.UNBOUNDED:
-        raise ValueError(f"averages for {entry.neighbours} neighbours are not these")
-    return unbounded_effects(train, entry.effects, shares, entry.mode, curator)
 
 
 def bounded_effects(
@@ -320,56 +271,49 @@ def bounded_effects(
     the global average GAvg′ and no further noise.
     """
     noise, unrated_too = laplace_steps(shares, curator), parameters.noise_on_unrated
+    moves, of_items = sensitivity.rating_sums(train.scale), parameters.of_items
     overall, items = bounded_item_averages(
-        train,
-        noise,
-        sensitivity.rating_sums(train.scale),
-        shrinkage=parameters.of_items,
-        noise_on_unrated=unrated_too,
+        train, noise, moves, shrinkage=of_items, noise_on_unrated=unrated_too
     )
     moves = sensitivity.residual_sums(train.scale)
     residuals = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
     residual_sum = noise(Part.OVERALL, "global average of residuals", (), moves).added_to(residuals[-1])
     of_users = noise(Part.USERS, "user averages", (train.n_users,), moves)
+    beta, centre = parameters.of_users.under(of_users), residual_sum / max(len(train), 1)
     users = averages_of_the_rated(
-        of_users.added_to(residuals[:-1]),
-        train.user_counts,
-        parameters.of_users.under(of_users),
-        residual_sum / max(len(train), 1),
-        unrated_too=unrated_too,
+        of_users.added_to(residuals[:-1]), train.user_counts, beta, centre, unrated_too=unrated_too
     )
     return Effects(items, np.clip(users, -parameters.user_clamp, parameters.user_clamp), overall)
 
 
-def unbounded_effects(
-    train: Ratings,
-    parameters: EffectsParameters,
-    shares: Mapping[Part, Epsilons],
-    mode: Mode,
-    curator: Curator,
+def averages_of(
+    entry: PrivateAlgorithm, train: Ratings, shares: Mapping[Part, Epsilons], curator: Curator
 ) -> Effects:
-    """Algorithms 1 and 2 for neighbours that differ in the presence of one rating.
+    """Algorithms 1 and 2 under an entry's mode and neighbours, which differ in a rating's value or its presence.
 
-    As in the bounded case, with two differences. Every count is noisy too: a sum gets the fraction `sum_share` of its
+    Raises ValueError for other neighbours: these averages have no noise for them. If presence is hidden, there are
+    two differences to `bounded_effects`. Every count is noisy too: a sum gets the fraction `sum_share` of its
     average's ε, and the count the rest. Every user and item gets noise, rated or not. Published, the noise of sums of
     ratings is scaled to Δr, which a rating of r_max exceeds.
     """
+    parameters = entry.effects
+    if entry.neighbours is Neighbours.BOUNDED:
+        return bounded_effects(train, parameters, shares, curator)
+    if entry.neighbours is not Neighbours.UNBOUNDED:
+        raise ValueError(f"averages for {entry.neighbours} neighbours are not these")
     of_sum, of_count = (
         laplace_steps(shares, curator, part) for part in (parameters.sum_share, 1 - parameters.sum_share)
     )
-    moves = moves_of(Neighbours.UNBOUNDED, mode, train.scale)
-    if mode is Mode.PUBLISHED:
-        moves = replace(moves, calibrated_to=sensitivity.published_rating_sums_unbounded(train.scale))
+    moves = moves_of(entry.neighbours, entry.mode, train.scale)
+    if entry.mode is Mode.PUBLISHED:
+        moves = moves._replace(calibrated_to=sensitivity.published_rating_sums_unbounded(train.scale))
     averages = measure_item_averages(train, of_sum, of_count, moves, shrinkage=parameters.of_items)
     rows = (train.n_users,)
     of_users = of_sum(Part.USERS, "user sums", rows, moves.residuals)
     counts = of_count(Part.USERS, "user counts", rows, moves.counts)
-    users = stabilised(
-        of_users.added_to(averages.own_sums),
-        counts.added_to(train.user_counts.astype(np.float64)),
-        parameters.of_users.under(of_users),
-        averages.residual,
-    )
+    beta, sums = parameters.of_users.under(of_users), of_users.added_to(averages.own_sums)
+    numbers = counts.added_to(train.user_counts.astype(np.float64))
+    users = stabilised(sums, numbers, beta, averages.residual)
     users = np.clip(users, -parameters.user_clamp, parameters.user_clamp)
     return Effects(averages.items, users, averages.overall)
 
@@ -383,25 +327,17 @@ def side_by_side(effects: Sequence[Effects]) -> Effects:
     )
 
 
-@dataclass(frozen=True)
-class SumsAndCounts:
-    """Released sums and counts (rows, E), and the standard deviation (E,) of the noise in each of these numbers."""
-
-    sums: NDArray[np.float64]
-    counts: NDArray[np.float64]
-    deviation: NDArray[np.float64]
-
-
 def sums_and_counts(
-    step: str, halves: NDArray[np.float64], epsilons: Epsilons, curator: Curator
-) -> SumsAndCounts:
-    """Releases Σ x′ and their number, |x′| ≤ 1, at the noise of one number each, from `halves`: Σ (1 + x′)/2 and
-    Σ (1 − x′)/2, (rows, 2) or (rows, 2, E)."""
+    step: str, halves: Doubles, epsilons: Epsilons, curator: Curator
+) -> tuple[Doubles, Doubles, Doubles]:
+    """Releases Σ x′ and their number, |x′| ≤ 1, (rows, E) each, at the noise of one number each, from `halves`:
+    Σ (1 + x′)/2 and Σ (1 − x′)/2, (rows, 2) or (rows, 2, E). Returns the standard deviation (E,) of that noise too.
+    """
     noise = laplace(
         step, halves.shape[:2], sensitivity=weights_of_signs_unbounded(), epsilon=epsilons, curator=curator
     )
     positive, negative = np.moveaxis(noise.added_to(halves), 1, 0)
-    return SumsAndCounts(positive - negative, positive + negative, 2 * noise.scale)
+    return positive - negative, positive + negative, 2 * noise.scale
 
 
 class OwnMeansAlgorithm(PrivateAlgorithm):
@@ -423,7 +359,6 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
     typical_count: TypicalCount = 100.0
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters, without δ if no step has one."""
         found = super().parameters()
         if not self.spends_delta:
             del found["delta"]
@@ -454,9 +389,9 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
     @property
     def accounting(self) -> Accounting:
         """The accounting of θ under this entry's noise and mode."""
-        return ACCOUNTING[self.noise, self.mode](self.budget.fractions, self.delta, self.reserved)
+        return Accounting(self.noise, self.mode, self.budget.fractions, self.delta, self.reserved)
 
-    def rating_weights(self, counts: NDArray[Any]) -> NDArray[np.float64]:
+    def rating_weights(self, counts: NDArray[Any]) -> Doubles:
         """(n,) 1/‖e_u‖ in the norm of the noise, from numbers of ratings (n,); 1 for a user without ratings."""
         counts = np.maximum(counts, 1).astype(np.float64)
         return 1 / (counts if self.noise.norm == 1 else np.sqrt(counts))
@@ -469,7 +404,7 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
 
     def measurer(self, epsilons: Epsilons, curator: Curator, **pieces: int) -> Measurer:
         """The source of noise. Both global averages have a sum and a count each, and item averages have sums and
-        counts; `pieces` are the numbers of the other measurements."""
+        counts; `pieces` are those of the other measurements."""
         return Measurer(self.accounting, {Part.OVERALL: 4, Part.ITEMS: 2, **pieces}, epsilons, curator)
 
     def widest(self, scale: Scale) -> float:
@@ -477,38 +412,24 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         return residual_range(scale)
 
     def released_averages(self, train: Ratings, measurer: Measurer) -> ItemAverages:
-        """Measures MAvg. Its counts are in typical raters.
-
-        If neighbours differ in a user, with all ratings, a rating of user u weighs 1/‖e_u‖ in sums by item, and 1/c_u
-        in a sum over all items (section 4.5). β_m is then scaled by the weight of a typical user's rating.
-        """
+        """Measures MAvg. Its counts are in typical raters. If neighbours differ in a user, ratings are weighted as in
+        `moves_of`, and β_m is scaled by the weight of a typical user's rating."""
         unit, weights = 1.0, None
         if self.neighbours is Neighbours.USER:
             unit = float(self.rating_weights(np.array([self.typical_count]))[0])
-            counts = train.user_counts
-            weights = UserWeights(self.rating_weights(counts), 1 / np.maximum(counts, 1))
-        averages = measure_item_averages(
-            train,
-            measurer.noise,
-            measurer.noise,
-            moves_of(self.neighbours, self.mode, train.scale, self.noise.norm),
-            shrinkage=replace(self.effects.of_items, beta=self.effects.beta_m * unit),
-            weights=weights,
-        )
+            weights = self.rating_weights(train.user_counts), 1 / np.maximum(train.user_counts, 1)
+        moves, noise = moves_of(self.neighbours, self.mode, train.scale, self.noise.norm), measurer.noise
+        shrinkage = replace(self.effects.of_items, beta=self.effects.beta_m * unit)
+        averages = measure_item_averages(train, noise, noise, moves, shrinkage=shrinkage, weights=weights)
         return replace(averages, counts=averages.counts / unit)
 
-    def uncharged_averages(
-        self, train: Ratings, grid: int, curator: Curator, beta_m: float
-    ) -> NDArray[np.float64]:
+    def uncharged_averages(self, train: Ratings, grid: int, curator: Curator, beta_m: float) -> Doubles:
         """(n_items, E) r̄_i without noise, the same for all E = `grid` ε. No ε can then be proved for the fit."""
         unknown = sensitivity.no_bound_known(1, self.neighbours, "item averages without noise")
         as_they_are = without_noise("item averages", sensitivity=unknown, grid=grid, curator=curator)
-
+        bound, shrinkage = sensitivity.rating_sums(train.scale), Shrinkage(beta_m)
         return bounded_item_averages(
-            train,
-            lambda part, step, shape, moves: as_they_are(shape),
-            sensitivity.rating_sums(train.scale),
-            shrinkage=Shrinkage(beta_m),
+            train, lambda part, step, shape, moves: as_they_are(shape), bound, shrinkage=shrinkage
         )[1]
 
     def own_means(self, train: Ratings, averages: Effects) -> Effects:

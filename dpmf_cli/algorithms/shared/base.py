@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Self, get_args, overload
+from typing import Annotated, Any, ClassVar, Protocol, Self, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,8 @@ from pydantic import AfterValidator, Field, ValidationError, field_validator, mo
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
+from dpmf_cli.algorithms.shared.budget import EffectsParameters
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, pairs_cost
-from dpmf_cli.algorithms.shared.effects import EffectsParameters
-from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import StrictModel
@@ -25,6 +24,30 @@ from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.protection import Protection, protection_of
 from dpmf_cli.privacy.subsampling import LEAST_DELTA
+
+
+class Model(Protocol):
+    """A fitted algorithm: one recommender for each ε of the grid."""
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
+        """(n, E) predicted ratings, rating scale, for n pairs of dense indices."""
+
+
+Arrays = Mapping[str, NDArray[Any]]
+"""Arrays by name. An array whose name begins with `users` has a row for each user."""
+
+
+@runtime_checkable
+class ReleasableModel(Protocol):
+    """A model with a part that can be published.
+
+    `published` is everything that may be published: released numbers, functions of them, and public numbers. A class
+    method `restored(arrays, entry, own)` makes the same model from it. `entry` is the algorithm, and `own` are the
+    ratings of the users who ask. A method that is not joint predicts from `published` alone.
+    """
+
+    @property
+    def published(self) -> Arrays: ...
 
 
 def _to_be_seen(label: str) -> str:
@@ -76,13 +99,7 @@ class Where:
     of: Callable[[Any], bool]
     when: str
 
-    @overload
-    def __get__(self, entry: None, owner: Any) -> "Where": ...
-
-    @overload
-    def __get__(self, entry: "Algorithm", owner: Any) -> bool: ...
-
-    def __get__(self, entry: "Algorithm | None", owner: Any) -> "bool | Where":
+    def __get__(self, entry: "Algorithm | None", owner: Any) -> Any:
         return self if entry is None else self.of(entry)
 
 
@@ -377,10 +394,8 @@ class PrivateAlgorithm(Algorithm):
         found["other"] = next(mode.value for mode in Mode if mode is not self.mode)
         useless = [(key, of_neighbours) for key in sorted(self.ignored)]
         for key, message in useless + [(key, of_mode) for key in sorted(self.only_other(self.mode))]:
-            holder, name = (
-                (self.effects if key.startswith("effects.") else self),
-                key.removeprefix("effects."),
-            )
+            holder = self.effects if key.startswith("effects.") else self
+            name = key.removeprefix("effects.")
             if getattr(holder, name) != type(holder).model_fields[name].default:
                 raise PydanticCustomError("ignored", message, {**found, "path": tuple(key.split("."))})
         return self

@@ -1,7 +1,7 @@
 """The time and memory that a fit takes on a training set of a given size, which plans and progress need.
 
 Each method adds up its own `cost`. Here are the parts that several methods share: averages, rows of factors, visits
-to them, neighbourhoods. Those of a covariance are in `item_products`.
+to them, neighbourhoods. Those of a covariance are in `item_covariance`.
 """
 
 import math

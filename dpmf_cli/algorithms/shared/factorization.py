@@ -1,20 +1,27 @@
-"""What factorisations share: start factors, the order of visits, limits on users' ratings, and models."""
+"""What factorisations share: start factors, the order of visits, models, and PMF by mini-batch gradient descent.
 
-from collections.abc import Iterator
+PMF is of Salakhutdinov and Mnih 2007, as Zhang, Liu, Chen and Zhong 2018, section 3.1, run it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Self
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.model import Arrays, Model
-from dpmf_cli.core.ratings import Ratings, UserMajor
+from dpmf_cli.algorithms.shared.base import Arrays, Model
+from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, LINE, Cost, Shape
+from dpmf_cli.core.arrays import Doubles, Flags, Floats, Ints, Longs, Singles
+from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, groups, padded_grid
+from dpmf_cli.core.ratings import Ratings, Scale, UserMajor, average_of
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, factor_model
+from dpmf_cli.kernels.gradients import Descent, SampledVisits, sample_bits, step_side, sum_gradients
 from dpmf_cli.kernels.sums import shuffle_within
 
 
@@ -33,7 +40,7 @@ class InitialFactors(StrictModel):
         description="scale of the distribution; outside its limits, products overflow or lose digits in float32",
     )
 
-    def draw(self, rows: int, factors: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(self, rows: int, factors: int, rng: np.random.Generator) -> Doubles:
         """(rows, factors) start factors."""
         if self.distribution == "normal":
             return rng.normal(0.0, self.scale, (rows, factors))
@@ -45,6 +52,26 @@ class InitialFactors(StrictModel):
 
 
 @dataclass(frozen=True)
+class UnitModel:
+    """Maps the predictions of `unit` on [0, 1] to the rating scale.
+
+    known_users (n_users,), known_items (n_items,)  whether a user, or an item, has training ratings
+    fallback  (E,) the prediction on [0, 1] if one of them has none
+    """
+
+    unit: Model
+    scale: Scale
+    known_users: Flags
+    known_items: Flags
+    fallback: Doubles
+
+    def predict(self, users: Ints, items: Ints) -> Floats:
+        known = (self.known_users[users] & self.known_items[items])[:, None]
+        unit = np.where(known, self.unit.predict(users, items), self.fallback)
+        return np.asarray(self.scale.minimum + self.scale.width * unit)
+
+
+@dataclass(frozen=True)
 class KnownModel:
     """r̂_ui = p_u·q_i, or a model's average if the model has seen no rating of the user or of the item.
 
@@ -52,11 +79,11 @@ class KnownModel:
     """
 
     factors: FactorModel
-    known_users: NDArray[np.bool_]
-    known_items: NDArray[np.bool_]
-    averages: NDArray[np.float32] | Model
+    known_users: Flags
+    known_items: Flags
+    averages: Singles | Model
 
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
+    def predict(self, users: Ints, items: Ints) -> Floats:
         known = self.known_users[users] & self.known_items[items]
         of_others = self.averages
         if not isinstance(of_others, np.ndarray):
@@ -66,7 +93,7 @@ class KnownModel:
 
 def initial_factors(
     pairs: UserMajor, initial: InitialFactors, factors: int, streams: Streams
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Doubles, Doubles]:
     """Draws start factors (n_users, factors) and (n_items, factors), the same for all models of a grid."""
     users = initial.draw(pairs.n_users, factors, streams.start("initial user factors"))
     items = initial.draw(pairs.n_items, factors, streams.start("initial item factors"))
@@ -91,11 +118,11 @@ def alternate(model: FactorModel, train: Ratings, problem: RowProblem, iteration
 
 def visiting_order(
     pairs: UserMajor, kind: Literal["user_major", "shuffled"], rng: np.random.Generator
-) -> NDArray[np.int64]:
+) -> Longs:
     """(n_ratings,) the order in which SGD visits ratings, drawn once and kept for all epochs.
 
-    `shuffled` is one permutation of all ratings. `user_major` visits user after user and shuffles each user's items.
-    It converges as well, and keeps the user's factors in the nearest cache.
+    `user_major` visits user after user and shuffles each user's items. It converges as well as `shuffled`, one
+    permutation of all ratings, and keeps the user's factors in the nearest cache.
     """
     if kind == "shuffled":
         return rng.permutation(len(pairs))
@@ -107,10 +134,9 @@ def visiting_order(
 
 def shuffled_blocks(
     pairs: UserMajor, rng: np.random.Generator, block: int = 1 << 20
-) -> Iterator[tuple[slice, NDArray[np.int64]]]:
-    """Yields the order `user_major` in blocks: a slice of ratings, and the order of visits in it, numbered from its
-    first rating. A block holds all ratings of its users: about `block` of them, or those of one user who has more.
-    The size of the blocks does not change the order."""
+) -> Iterator[tuple[slice, Longs]]:
+    """Yields the order `user_major` in blocks: a slice of all ratings of some users, about `block` of them, and the
+    order of visits in it, numbered from its first rating. The size of the blocks does not change the order."""
     starts, first = pairs.user_starts, 0
     while first < pairs.n_users:
         last = int(np.searchsorted(starts, starts[first] + block, side="right")) - 1
@@ -120,9 +146,8 @@ def shuffled_blocks(
         first = last
 
 
-def at_most(ratings: Ratings, limit: int, draws: NDArray[np.float64]) -> Ratings:
-    """`limit` ratings of each user who has more, chosen by uniform `draws` (n_ratings,), and all ratings of the other
-    users."""
+def at_most(ratings: Ratings, limit: int, draws: Doubles) -> Ratings:
+    """At most `limit` ratings of each user, chosen by uniform `draws` (n_ratings,)."""
     order = shuffle_within(ratings.user_starts, draws)
     within = np.arange(len(ratings)) - ratings.user_starts[ratings.users]
     kept = np.zeros(len(ratings), np.bool_)
@@ -152,20 +177,136 @@ class OwnFactors:
         solved: FactorModel = self.entry.with_own_factors(self.items, self.beside, self.own)
         return solved
 
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
+    def predict(self, users: Ints, items: Ints) -> Singles:
         return self.solved.predict(users, items)
 
     @property
     def published(self) -> Arrays:
-        """The items, and the other released arrays."""
         return {"factors": self.items.published["items"], **self.beside}
 
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
-        """The model made again from what was `published`, for the users who ask."""
         if not hasattr(entry, "with_own_factors"):
             raise TypeError("its method makes no such model")
         factors = arrays["factors"]
         items = FactorModel.restored({"users": factors[:0], "items": factors}).without_users()
         beside = {name: array for name, array in arrays.items() if name != "factors"}
         return cls(entry, items, beside, own)
+
+
+CHUNKS_PER_BATCH = 8
+"""A batch is this many chunks of ratings if a model has all ratings; more if it has a sample."""
+
+LARGEST_RATE = 0.1
+"""The limit of γ/b. It keeps sets of a few hundred ratings from diverging at once; |r| ≤ 5 would allow 0.2."""
+
+Kept = Flags
+"""(n_ratings, E) whether each model has each training rating."""
+
+
+class Stretch(NamedTuple):
+    """The visits [first, last) between two steps.
+
+    place  the number of the place of the step, among all places where a step may be; independent of the models
+    rates  (E,) γ/b in the models whose batch of b ratings ends here, 0 in the others
+    """
+
+    first: int
+    last: int
+    place: int
+    rates: Singles
+
+
+class Schedule(NamedTuple):
+    """The visits and steps of an epoch, for all models of the grid. All epochs have the same."""
+
+    visits: SampledVisits
+    stretches: Sequence[Stretch]
+
+
+def make_schedule(
+    train: Ratings, kept: Kept, batches_of: Callable[[int], int], learning_rate: float, order: Longs
+) -> Schedule:
+    """Makes fixed batches of each model's sample, of about equal size: `batches_of` its number of ratings.
+
+    The ratings are cut into chunks, in the random `order` (n_ratings,), and each chunk is sorted for the cache's
+    sake. Batches consist of complete chunks, so a model's batches do not depend on the samples of the other models.
+    """
+    if not len(train):
+        return Schedule(SampledVisits(train.users, train.items, train.values, sample_bits(kept)), ())
+    count = min(len(train), CHUNKS_PER_BATCH * batches_of(len(train)))
+    starts = np.linspace(0, len(train), count + 1).round().astype(np.int64)
+    rows = np.concatenate([np.sort(order[a:b]) for a, b in pairwise(starts)])
+    mine = kept[rows]
+    sizes = np.add.reduceat(mine, starts[:-1], axis=0, dtype=np.int64)
+    rates = np.zeros(sizes.shape, np.float32)
+    for lane, lane_sizes in enumerate(sizes.T):
+        batches = min(count, batches_of(int(lane_sizes.sum())))
+        ends = np.round(np.arange(1, batches + 1) * count / batches).astype(np.int64) - 1
+        totals = np.diff(np.cumsum(lane_sizes)[ends], prepend=0)
+        rates[ends, lane] = learning_rate / np.maximum(totals, learning_rate / LARGEST_RATE)
+    visits = SampledVisits(train.users[rows], train.items[rows], train.values[rows], sample_bits(mine))
+    places = np.flatnonzero(rates.any(axis=1))
+    firsts = np.concatenate([[0], starts[places[:-1] + 1]])
+    stretches = [
+        Stretch(int(first), int(starts[place + 1]), int(place), rates[place])
+        for first, place in zip(firsts, places, strict=True)
+    ]
+    return Schedule(visits, stretches)
+
+
+class GradientDescentPMF(StrictModel):
+    """The base of PMF and DP-PMF: min ½Σ(r_ui − u·v)² + λ/2·Σ‖u‖² + λ/2·Σ‖v‖², equation 1, by equations 2–5.
+
+    The printed γ = 50 is the step of Salakhutdinov's reference implementation, which divides the gradient of a batch
+    by its size. Sums that are not divided diverge. λ enters once per row and step.
+    """
+
+    factors: int = Field(20, ge=1, le=256, description="d, section 6.1")
+    regularization: float = Field(0.01, ge=0, description="λ_u = λ_v, section 6.1")
+    learning_rate: float = Field(50.0, gt=0, description="γ, section 6.1, divided by the size of the batch")
+    batch_size: int = Field(
+        100_000, ge=1, description="approximate number of ratings in a batch; the paper has no batches"
+    )
+    batches: int | None = Field(
+        None, ge=1, description="a fixed number of batches for any number of ratings, instead of `batch_size`"
+    )
+    momentum: float = Field(0.0, ge=0, lt=1, description="momentum of the non-private descent")
+    epochs: int = Field(50, ge=1, description="k₁, section 6.1")
+    initial_factors: InitialFactors = InitialFactors(distribution="sphere", scale=1.0)
+
+    def descend(self, train: Ratings, kept: Kept, streams: Streams) -> tuple[FactorModel, Schedule]:
+        """Runs k₁ epochs of U and V together, each model on its own sample: algorithm 2, lines 1 to 13."""
+        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
+        order = streams.generator("batches").permutation(len(train))
+        schedule = make_schedule(train, kept, self.batches_of, self.learning_rate, order)
+        grid = kept.shape[1]
+        model = factor_model(users, items, np.zeros((train.n_users, grid)), np.zeros((train.n_items, grid)))
+        descent = Descent(model, self.momentum)
+        for _ in range(self.epochs):
+            for batch in schedule.stretches:
+                sum_gradients(descent, schedule.visits, batch.first, batch.last)
+                step_side(descent, "users", batch.rates, self.regularization)
+                step_side(descent, "items", batch.rates, self.regularization)
+        return model, schedule
+
+    def batches_of(self, ratings: int) -> int:
+        """The number of batches of a model with `ratings` ratings."""
+        return self.batches or max(1, round(ratings / self.batch_size))
+
+    def descent_cost(self, shape: Shape, grid: int, epochs: int) -> Cost:
+        """The cost of so many epochs on both sides, for `grid` models with a sample each."""
+        passes, batches = epochs * padded_grid(grid) / MAXIMUM_WIDTH, self.batches_of(shape.ratings)
+        seconds = passes * self.factors * (shape.ratings * BATCH_VISIT + shape.rows * batches * 1e-8)
+        factors = 2 * shape.rows * (self.factors + 1) * LINE * (len(groups(grid)) + 1)
+        return Cost(seconds + 2e-7 * shape.ratings, factors + (60.0 + 2 * grid) * shape.ratings)
+
+
+def sampled_model(train: Ratings, kept: Kept, model: FactorModel) -> KnownModel:
+    """Predicts u·v, or the average of a model's sample for users and items without ratings in that sample."""
+    users, items = (
+        np.stack([np.bincount(of[rows], minlength=n) > 0 for rows in kept.T], 1)
+        for of, n in ((train.users, train.n_users), (train.items, train.n_items))
+    )
+    averages = [average_of(train.values[rows], train.scale.middle) for rows in kept.T]
+    return KnownModel(model, users, items, np.array(averages, np.float32))

@@ -16,13 +16,11 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import origin_of_sums
-from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants, in_both_modes
-from dpmf_cli.algorithms.shared.budget import Delta, Fractions
+from dpmf_cli.algorithms.shared.base import Arrays, Paper, PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.budget import Delta, EffectsParameters, Fractions, stabilised
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
-from dpmf_cli.algorithms.shared.effects import EffectsParameters, stabilised
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, initial_factors
-from dpmf_cli.algorithms.shared.model import Arrays
-from dpmf_cli.algorithms.shared.theta import CorrectedGaussianAccounting, Measurer
+from dpmf_cli.algorithms.shared.theta import Accounting, Measurer, NoiseKind
 from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
@@ -122,9 +120,9 @@ class ItemAlternation(PrivateAlgorithm):
         return self.delta
 
     @property
-    def accounting(self) -> CorrectedGaussianAccounting:
+    def accounting(self) -> Accounting:
         """The accounting of θ, exact in both modes."""
-        return CorrectedGaussianAccounting(self.budget.fractions, self.delta)
+        return Accounting(NoiseKind.GAUSSIAN, Mode.CORRECTED, self.budget.fractions, self.delta)
 
     def epsilon_of(self, theta: float) -> float:
         return self.accounting.epsilon_of(theta)

@@ -1,40 +1,234 @@
-"""Shrinks a released item-item covariance, and predicts from it.
+"""An item-item covariance: sums of products measured and released a few ε at a time, shrunk, and predicted from.
 
-McSherry and Mironov 2009, sections 4.6 and 5. Private kNN of Friedman et al. 2016, section 5.4, is the same method
-with released user averages.
+McSherry and Mironov 2009, sections 4.4, 4.6 and 5. Private kNN of Friedman et al. 2016, section 5.4, is the same
+method with released user averages. A triangle takes 2·n_items² bytes (632 MB for the 17,770 items of Netflix), so the
+triangles of a grid are not all kept. Those of a few ε are measured, get their noise, are used, and are freed.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import product
+from itertools import product, repeat
 from typing import Annotated, Any, NamedTuple, Self
+from weakref import ReferenceType, ref
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.averages import Effects, TypicalCount
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.algorithms.shared.cost import Cost, Shape
-from dpmf_cli.algorithms.shared.item_products import (
-    NoisyProducts,
-    Predictor,
-    PredictorInput,
-    ReleasedProducts,
-    Spectrum,
-    WithRidge,
-    covariance_cost,
-    own_residuals,
-)
-from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.algorithms.shared.base import Arrays, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape
+from dpmf_cli.core.arrays import Doubles, Floats, Ints, Longs, Singles
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.kernels.covariance import mean_ratios, shrink
+from dpmf_cli.kernels.covariance import (
+    Products,
+    Raters,
+    mean_ratios,
+    measured_together,
+    release_products,
+    shrink,
+    triangle_size,
+    weighted_products,
+)
+from dpmf_cli.kernels.neighbours import interpolate, nearest, regress
+from dpmf_cli.kernels.symmetric import eigen_of_low_rank, leading_eigenpairs, rank_k
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
+
+
+@dataclass(frozen=True)
+class NoisyProducts:
+    """The released products for one ε.
+
+    lane        the number of that ε in the grid
+    covariance  Cov with its noise: a packed triangle
+    weight      Wgt with its noise, clamped at 0, or Wgt itself if it is public: a packed triangle
+    scale       the scale of the noise of Cov, which is public
+    """
+
+    lane: int
+    covariance: Singles
+    weight: Singles
+    scale: float
+
+    def __iter__(self) -> Iterator["NoisyProducts"]:
+        """Those of a grid of one ε, which were released before: a copy, because callers overwrite Cov."""
+        yield replace(self, covariance=self.covariance.copy())
+
+
+@dataclass(frozen=True)
+class ReleasedProducts:
+    """Sums over all users for every pair of items. Iterates over them with their noise, for one ε after the other.
+
+        Cov = Σ_u w_u r̂_u r̂_uᵀ,   r̂_ui = clamp(r_ui − IAvg(i) − UAvg(u), [−B, B]);   Wgt = Σ_u w_u e_u e_uᵀ
+
+    Each iteration gives the same numbers. The clean sums leave this class only through the releases.
+
+    effects        the averages for each ε; the users' part may be unreleased
+    clamp          B
+    weights        (n_users,) w
+    of_covariance  the release of Cov, a packed triangle
+    of_weight      the release of Wgt; None if Wgt is public
+    """
+
+    train: Ratings
+    effects: Effects
+    clamp: float
+    weights: Doubles
+    of_covariance: Release
+    of_weight: Release | None = None
+
+    def __iter__(self) -> Iterator[NoisyProducts]:
+        raters, scale = Raters.of(self.train), self.of_covariance.scale
+        at_once, grid, public = measured_together(self.train.n_items), len(scale), None
+        if self.of_weight is None:
+            ones = np.ones(len(self.train))
+            public = repeat(weighted_products(self.train, raters, ones, self.weights).astype(np.float32))
+        for start in range(0, grid, at_once):
+            part = slice(start, min(start + at_once, grid))
+            covariances = self._noisy(raters, part, self.of_covariance)
+            weights = public or self._noisy(raters, part, self.of_weight)
+            lanes = range(part.start, part.stop)
+            yield from map(NoisyProducts, lanes, covariances, weights, scale[part].tolist())
+            del covariances, weights  # frees memory before the next are measured
+
+    def _noisy(self, raters: Raters, part: slice, release: Release | None) -> Singles:
+        """(E, size) packed triangles of Cov or of Wgt for a part of the grid, with their noise."""
+        assert release is not None
+        products = self.products(raters, part, of_ones=release is self.of_weight)
+        release.inside(release_products, products)
+        noisy = products.released
+        return np.maximum(noisy, 0, out=noisy) if release is self.of_weight else noisy
+
+    def products(self, raters: Raters, part: slice, *, of_ones: bool) -> Products:
+        """Cov for a part of the grid; or Wgt, which is the same for each ε: the products if all ratings are 1."""
+        train, clamp = self.train, self.clamp
+        values, items, users = train.values, self.effects.items[:, part], self.effects.users[:, part]
+        if of_ones:
+            values, clamp = np.ones(len(train), np.float32), 1.0
+            items, users = np.zeros((train.n_items, 1)), np.zeros((train.n_users, 1))
+        released = np.empty((part.stop - part.start, triangle_size(train.n_items)), np.float32)
+        return Products(part, train, raters, values, self.weights, items, users, clamp, released)
+
+
+def own_residuals(ratings: Ratings, effects: Effects, lane: int) -> Doubles:
+    """(n_ratings,) r_ui − IAvg(i) − UAvg(u) for one ε of the grid, not clamped."""
+    return np.asarray(
+        ratings.values - effects.items[ratings.items, lane] - effects.users[ratings.users, lane]
+    )
+
+
+def inverse_counts(ratings: Ratings) -> Doubles:
+    """(n_users,) 1/c_u; 1 for a user without ratings, who enters no sum."""
+    return np.asarray(1 / np.maximum(ratings.user_counts, 1))
+
+
+@dataclass(frozen=True)
+class PredictorInput:
+    """The input of predictions for one ε: released matrices, and the users' own ratings.
+
+    covariance, weight  packed triangles: Avg, and the noisy Wgt (clamped at 0)
+    residuals           (n_ratings,) r_ui − MAvg_i − r̄_u of the users' own ratings: not released
+    item_scaling        (n_items,) √MCnt_i with MCnt_i at least 1, or 1 if counts are not measured
+    """
+
+    covariance: Singles
+    weight: Singles
+    residuals: Doubles
+    item_scaling: Doubles
+
+
+Spectrum = tuple[Doubles, Doubles] | None
+"""(values (k,), vectors (n_items, k)) the eigenpairs of Avg that a predictor needs; None if it needs none."""
+
+WithRidge = Callable[[float], Doubles]
+"""Maps a factor to (n,) predicted residuals, with the predictor's ridge multiplied by that factor."""
+
+
+@dataclass
+class NearestItems:
+    """kNN after Bell and Koren 2007: weights by ridge regression over the k rated items with the largest Wgt.
+
+    w = (Avg_NN + ridge·I)⁻¹ Avg_Ni for the neighbours N of item i. If `cleaned` is not None, Avg is first reduced to
+    that rank.
+    """
+
+    own: Ratings
+    users: Ints
+    items: Ints
+    k: int
+    ridge: float
+    cleaned: int | None = None
+    _found: Longs | None = field(default=None, init=False)
+    _found_by: ReferenceType[Singles] | None = field(default=None, init=False)
+    """The Wgt that `_found` was computed from. The weak reference does not keep it in memory."""
+
+    def spectrum(self, given: PredictorInput) -> Spectrum:
+        """Computes the slow part, which does not depend on the ridge."""
+        if self.cleaned is None:
+            return None
+        return leading_eigenpairs(
+            given.covariance, self.own.n_items, self.cleaned, scaling=given.item_scaling
+        )
+
+    def __call__(self, given: PredictorInput, spectrum: Spectrum) -> WithRidge:
+        """The function that predicts. May overwrite `given.covariance`."""
+        found, own, covariance = self._nearest(given.weight), self.own, given.covariance
+        if spectrum is not None:
+            rank_k(covariance, own.n_items, *spectrum, given.item_scaling)
+        return lambda factor: interpolate(
+            own, self.items, found, given.residuals, covariance, self.ridge * factor
+        )
+
+    def _nearest(self, weight: Singles) -> Longs:
+        if self._found is None or self._found_by is None or self._found_by() is not weight:
+            self._found = nearest(self.own, self.users, self.items, weight, self.k)
+            self._found_by = ref(weight)
+        return self._found
+
+
+@dataclass(frozen=True)
+class Subspace:
+    """SVD: ridge regression fits the user's ratings on the covariance's k leading eigenvectors.
+
+    If `flat`, every direction has the same ridge. Otherwise direction a has ridge·1/λ_a, as if a user's position
+    along it were drawn from N(0, λ_a) and each rating had an error N(0, ridge). Directions with λ ≤ 0 are noise and
+    are left out.
+    """
+
+    own: Ratings
+    users: Ints
+    items: Ints
+    k: int
+    ridge: float
+    flat: bool
+    cleaned: bool
+
+    def spectrum(self, given: PredictorInput) -> Spectrum:
+        covariance, n_items = given.covariance, self.own.n_items
+        if not self.cleaned:
+            return leading_eigenpairs(covariance, n_items, self.k, which="largest")
+        values, vectors = leading_eigenpairs(covariance, n_items, self.k, scaling=given.item_scaling)
+        return eigen_of_low_rank(values, vectors / given.item_scaling[:, None])
+
+    def __call__(self, given: PredictorInput, spectrum: Spectrum) -> WithRidge:
+        assert spectrum is not None
+        values, vectors = spectrum
+        kept = values > 0
+
+        def predict(factor: float) -> Doubles:
+            ridge = self.ridge * factor
+            ridges = np.full(kept.sum(), ridge) if self.flat else ridge / values[kept]
+            return regress(self.own, self.users, self.items, given.residuals, vectors[:, kept], ridges)
+
+        return predict
+
+
+Predictor = NearestItems | Subspace
+"""Predicts the residuals of n pairs (users, items), for one ε after the other."""
 
 
 class Multipliers(NamedTuple):
@@ -68,17 +262,15 @@ class Refitting:
     effects: Effects
     losses: Release
 
-    def choose(self, lane: int, predict: Callable[[Multipliers], NDArray[np.floating]]) -> Multipliers:
+    def choose(self, lane: int, predict: Callable[[Multipliers], Floats]) -> Multipliers:
         """The chosen candidate for one ε; `predict` gives (n,) predictions of `asked`."""
-        measured = np.array([self._loss(predict(candidate)) for candidate in CANDIDATES])
-        released = self.losses.at(lane).added_to(measured)[:, 0]
+        asked, measured = self.asked, []
+        for candidate in CANDIDATES:
+            errors = np.minimum((asked.values - predict(candidate)) ** 2, (asked.scale.width / 2) ** 2)
+            means = np.bincount(asked.users, errors, asked.n_users) / np.maximum(asked.user_counts, 1)
+            measured.append(means.sum())
+        released = self.losses.at(lane).added_to(np.array(measured))[:, 0]
         return CANDIDATES[int(np.argmin(released))]
-
-    def _loss(self, predicted: NDArray[np.floating]) -> float:
-        asked = self.asked
-        errors = np.minimum((asked.values - predicted) ** 2, (asked.scale.width / 2) ** 2)
-        counts = np.maximum(asked.user_counts, 1)
-        return float((np.bincount(asked.users, errors, asked.n_users) / counts).sum())
 
 
 def _ascending(limits: tuple[float, float]) -> tuple[float, float]:
@@ -120,7 +312,7 @@ class CovarianceAlgorithm(PrivateAlgorithm):
     covariance_limits: Limits = Field((0.02, 0.1), description="public limits of the other entries' μ, in B²")
 
     @abstractmethod
-    def predictor(self, own: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> Predictor:
+    def predictor(self, own: Ratings, users: Ints, items: Ints) -> Predictor:
         """The predictor of n pairs (users, items). It uses only that user's ratings in `own` for each pair."""
 
     @property
@@ -130,9 +322,9 @@ class CovarianceAlgorithm(PrivateAlgorithm):
 
     def calibrated_to(self, stated: Sensitivity) -> Sensitivity | None:
         """The sensitivity that noise is scaled to. Published: the paper's. Corrected: the true one (None)."""
-        return {Mode.PUBLISHED: stated, Mode.CORRECTED: None}[self.mode]
+        return stated if self.mode is Mode.PUBLISHED else None
 
-    def shrunk(self, products: NoisyProducts, n_items: int, factor: float) -> NDArray[np.float32]:
+    def shrunk(self, products: NoisyProducts, n_items: int, factor: float) -> Singles:
         """Overwrites Cov with Avg and returns it. s is multiplied by `factor`."""
         unit, covariance, weight = self.effects.residual_clamp**2, products.covariance, products.weight
         variance, common = mean_ratios(covariance, weight, n_items)
@@ -168,28 +360,22 @@ class CovarianceModel:
     released: ReleasedProducts | NoisyProducts
     own: Ratings
     effects: Effects
-    counts: NDArray[np.float64] | None = None
+    counts: Doubles | None = None
     refitting: Refitting | None = None
     fixed: Multipliers = AS_CONFIGURED
 
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
+    def predict(self, users: Ints, items: Ints) -> Doubles:
         out = np.asarray(self.effects.items[items] + self.effects.users[users])
         predictor, trial = self.settings.predictor(self.own, users, items), self._trial()
         for products in self.released:
-            out[:, products.lane] += self._predicted_residuals(products, predictor, trial)
-            del products  # frees memory before the next are measured
+            chosen, spectra = self._chosen(products, trial)
+            residuals = own_residuals(self.own, self.effects, products.lane)
+            given = self.given(products, residuals, chosen.shrinkage)
+            known = chosen.shrinkage in spectra
+            spectrum = spectra[chosen.shrinkage] if known else predictor.spectrum(given)
+            out[:, products.lane] += predictor(given, spectrum)(chosen.ridge)
+            del products, given  # frees memory before the next are measured
         return out
-
-    def _predicted_residuals(
-        self, products: NoisyProducts, predictor: Predictor, trial: Predictor | None
-    ) -> NDArray[np.float64]:
-        """(n,) the predicted residuals for one ε."""
-        chosen, spectra = self._chosen(products, trial)
-        residuals = own_residuals(self.own, self.effects, products.lane)
-        given = self.given(products, residuals, chosen.shrinkage)
-        known = chosen.shrinkage in spectra
-        spectrum = spectra[chosen.shrinkage] if known else predictor.spectrum(given)
-        return predictor(given, spectrum)(chosen.ridge)
 
     def _trial(self) -> Predictor | None:
         """The predictor of the validation ratings, on which candidates are tried."""
@@ -201,8 +387,8 @@ class CovarianceModel:
     def _chosen(
         self, products: NoisyProducts, trial: Predictor | None
     ) -> tuple[Multipliers, dict[float, Spectrum]]:
-        """The candidate chosen for one ε, given the noisy Cov and Wgt, which stay as they are; and by multiplier of
-        shrinkage the parts of Avg's spectrum that were computed for the choice."""
+        """The candidate chosen for one ε, given the noisy Cov and Wgt, which stay as they are; and the spectra of Avg
+        that were computed for the choice, by multiplier of shrinkage."""
         spectra: dict[float, Spectrum] = {}
         if self.refitting is None or trial is None:
             return self.fixed, spectra
@@ -217,14 +403,11 @@ class CovarianceModel:
             spectra[shrinkage] = trial.spectrum(given)
             return trial(given, spectra[shrinkage])
 
-        def predict(candidate: Multipliers) -> NDArray[np.float64]:
-            return np.asarray(averages + shrunk(candidate.shrinkage)(candidate.ridge))
+        return self.refitting.choose(
+            lane, lambda each: averages + shrunk(each.shrinkage)(each.ridge)
+        ), spectra
 
-        return self.refitting.choose(lane, predict), spectra
-
-    def given(
-        self, products: NoisyProducts, residuals: NDArray[np.float64], shrinkage: float
-    ) -> PredictorInput:
+    def given(self, products: NoisyProducts, residuals: Doubles, shrinkage: float) -> PredictorInput:
         """The input of predictions for one ε. Overwrites the noisy Cov with Avg; s is multiplied by `shrinkage`."""
         n_items = self.own.n_items
         average = self.settings.shrunk(products, n_items, shrinkage)
@@ -248,7 +431,6 @@ class CovarianceModel:
 
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
-        """The model made again from what was `published`, for the users who ask."""
         if not isinstance(entry, CovarianceAlgorithm):
             raise TypeError("its method makes no such model")
         return cls(
@@ -259,3 +441,60 @@ class CovarianceModel:
             arrays.get("counts"),
             fixed=Multipliers(*arrays["multipliers"].tolist()),
         )
+
+
+SECONDS_PER_PRODUCT = 2e-9
+"""Per product of two ratings of one user, added to the covariance of their items."""
+SECONDS_PER_VISIT, SECONDS_PER_SUM = 1.7e-9, 2e-10
+"""If one pass sums the covariances of several ε: per product, and per product and ε."""
+SECONDS_PER_ENTRY = 6e-9
+"""Per pair of items and ε: adding noise, shrinkage, its part in the average covariance, and storing it."""
+SECONDS_PER_NUMBER = 1.3e-8
+"""Per number of unit noise: 0.9e-8 for the normal law, 1.7e-8 for Laplace's."""
+SECONDS_PER_CANDIDATE = 5e-9
+"""Per rating of a user that is considered as a neighbour of one item to predict."""
+SECONDS_PER_SOLVE_ENTRY = 4e-9
+"""Per entry of the k × k system of one prediction, to eliminate it. It comes from a random place of the triangle."""
+SECONDS_PER_EIGEN_ENTRY, SECONDS_PER_SCALED_EIGEN_ENTRY = 1.5e-7, 4e-8
+"""Per pair of items, to find the leading eigenvectors by some hundred products of a matrix and a vector. A covariance
+scaled by √counts has fewer directions that are alike, so it takes less: 2.4e-8 on ML-1M, 5e-8 at the size of
+Netflix."""
+
+
+def covariance_cost(shape: Shape, grid: int, *, private_weights: bool) -> Cost:
+    """The cost of Cov for each ε, of Wgt, and of their noise and shrinkage. Few triangles are held at once."""
+    pairs, lanes = triangle_size(shape.items), min(grid, measured_together(shape.items))
+    passes = -(-grid // lanes) if grid else 0
+    of_weight = SECONDS_PER_VISIT if private_weights else 0.0
+    visits = passes * (SECONDS_PER_VISIT + of_weight) + grid * SECONDS_PER_SUM
+    public = 0.0 if private_weights else SECONDS_PER_PRODUCT
+    draws = passes * (2 if private_weights else 1) * SECONDS_PER_NUMBER
+    seconds = shape.squares / 2 * (visits + public) + pairs * (draws + grid * SECONDS_PER_ENTRY)
+    held = 8.0 * lanes + 8 if private_weights else 4.0 * lanes + 12
+    return Cost(seconds, held * pairs + 60.0 * shape.ratings)
+
+
+def search_cost(shape: Shape, k: int, *, searches: int) -> Cost:
+    """The cost of `searches` searches for the neighbours of a test fold."""
+    found = ASKED * shape.squares * SECONDS_PER_CANDIDATE
+    return Cost(searches * found, ASKED * shape.ratings * 8.0 * k)
+
+
+def solve_cost(shape: Shape, k: int, predictions: float) -> Cost:
+    """The cost of so many predictions by kNN once their neighbours are found."""
+    entries = predictions * min(k, shape.ratings / shape.users) ** 2 / 2
+    within = 4.0 * triangle_size(shape.items)
+    return Cost(entries * SECONDS_PER_SOLVE_ENTRY, 0.0, ((entries, within),))
+
+
+def spectra_cost(shape: Shape, times: int, *, cleaned: bool) -> Cost:
+    per_entry = SECONDS_PER_SCALED_EIGEN_ENTRY if cleaned else SECONDS_PER_EIGEN_ENTRY
+    return Cost(times * triangle_size(shape.items) * per_entry, 0.0)
+
+
+def nearest_items_cost(
+    shape: Shape, grid: int, k: int, pairs: float, calls: int, *, private_weights: bool
+) -> Cost:
+    """The cost of predicting so many pairs in so many calls: for each, a search for neighbours and their system."""
+    candidates = shape.ratings / shape.users * SECONDS_PER_CANDIDATE * (grid if private_weights else 1)
+    return Cost(pairs * candidates, 8.0 * k * pairs / calls) + solve_cost(shape, k, grid * pairs)

@@ -9,10 +9,9 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.averages import EffectsModel
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import Model, PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape
-from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
-from dpmf_cli.algorithms.shared.model import Model, UnitModel
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, UnitModel, initial_factors
 from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams

@@ -14,9 +14,8 @@ from scipy.sparse import csc_matrix, csr_matrix
 from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import OwnMeansAlgorithm, bounded_item_averages
 from dpmf_cli.algorithms.shared.base import SAMPLED, ByMode, Choices
-from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
+from dpmf_cli.algorithms.shared.budget import EffectsParameters, ItemAveragesBudget, Part
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
-from dpmf_cli.algorithms.shared.effects import EffectsParameters, Part
 from dpmf_cli.algorithms.shared.theta import Measurer, NoiseKind, certified_gradients
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.base import Algorithm, Model
 from dpmf_cli.algorithms.shared.budget import Budget
-from dpmf_cli.algorithms.shared.model import Model
-from dpmf_cli.algorithms.shared.probabilistic import Kept
+from dpmf_cli.algorithms.shared.factorization import Kept
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
@@ -183,6 +182,20 @@ def _capped_mean(low: float, high: float, ceiling: float) -> float:
     if ceiling <= low:
         return ceiling
     return ((ceiling**2 - low**2) / 2 + ceiling * (high - ceiling)) / (high - low)
+
+
+@dataclass(frozen=True)
+class RecordCosts:
+    """The `record_costs` of a model whose fit gave the training ratings different ε.
+
+    For each ε of the grid: the threshold t, the fraction of the training ratings that was sampled (`kept`), and
+    the least, the median and the largest ε that can be proved for a training rating."""
+
+    threshold: tuple[float, ...]
+    kept: tuple[float, ...]
+    least: tuple[float, ...]
+    median: tuple[float, ...]
+    largest: tuple[float, ...]
 
 
 T = TypeVar("T")

@@ -6,7 +6,6 @@ the L2 sensitivity. A measurement of n things (a sum and its count) gives each a
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -37,87 +36,46 @@ class NoiseKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Accounting(ABC):
-    """Converts θ to ε and back, and gives the noise for a part of θ.
+class Accounting:
+    """Converts θ to ε and back.
+
+    Laplace noise: Σθ_i = θ is ε. Gaussian noise, published: theorem 3 gives ε_i = θ_i·√(2·ln(2/δ_i)) for measurement
+    i, and theorem 1 adds up the ε_i, with δ_i = δ/n for n measurements. Gaussian noise, corrected: ε is exact; it
+    follows from μ = θ·√Σf_i², as the ledger composes the steps.
 
     fractions  f_i by measurement, Σf_i = 1
     delta      the δ of Gaussian noise
     reserved   the fraction of the total ε that pure steps without a θ spend
     """
 
+    noise: NoiseKind
+    mode: Mode
     fractions: Mapping[str, float]
     delta: float
     reserved: float = 0.0
 
+    @property
+    def by_mu(self) -> bool:
+        """Whether steps compose by μ."""
+        return self.noise is NoiseKind.GAUSSIAN and self.mode is Mode.CORRECTED
+
+    @property
+    def factor(self) -> float:
+        """What all steps with a part of θ spend together, divided by θ: in ε, or in μ where steps compose by μ."""
+        if self.by_mu:
+            return math.sqrt(math.fsum(fraction**2 for fraction in self.fractions.values()))
+        of_gaussian = math.sqrt(2 * math.log(2 * len(self.fractions) / self.delta))
+        return 1.0 if self.noise is NoiseKind.LAPLACE else of_gaussian
+
     def epsilon_of(self, theta: float) -> float:
         """The total ε of a fit with θ."""
-        return self._epsilon_of_noise(theta) / (1 - self.reserved)
+        spent = theta * self.factor
+        return (epsilon_of_mu(spent, self.delta) if self.by_mu else spent) / (1 - self.reserved)
 
     def theta_of(self, epsilon: float) -> float:
         """The θ of a fit with a total ε."""
-        return self._theta_of_noise(epsilon * (1 - self.reserved))
-
-    @property
-    @abstractmethod
-    def factor(self) -> float:
-        """What all steps with a part of θ spend together, divided by θ: in ε, or in μ where steps compose by μ."""
-
-    @abstractmethod
-    def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:
-        """The mechanism for one of the `pieces` things in a measurement. The measurement's θ_i are `theta` (E,)."""
-
-    def _epsilon_of_noise(self, theta: float) -> float:
-        return theta * self.factor
-
-    def _theta_of_noise(self, epsilon: float) -> float:
-        return epsilon / self.factor
-
-
-class PureAccounting(Accounting):
-    """Laplace noise: Σθ_i = θ is ε."""
-
-    factor = 1.0
-
-    def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:
-        return partial(laplace, epsilon=theta / pieces)
-
-
-class PublishedGaussianAccounting(Accounting):
-    """Gaussian noise, published. Theorem 3 gives ε_i = θ_i·√(2·ln(2/δ_i)) for measurement i. Theorem 1 adds up the
-    ε_i, with δ_i = δ/n for n measurements."""
-
-    @property
-    def factor(self) -> float:
-        return math.sqrt(2 * math.log(2 * len(self.fractions) / self.delta))
-
-    def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:
-        return partial(gaussian, theta=theta / math.sqrt(pieces), claimed=theta * self.factor / pieces)
-
-
-class CorrectedGaussianAccounting(Accounting):
-    """Gaussian noise, corrected. ε is exact: it follows from μ = θ·√Σf_i², as the ledger composes the steps."""
-
-    @property
-    def factor(self) -> float:
-        return math.sqrt(math.fsum(fraction**2 for fraction in self.fractions.values()))
-
-    def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:
-        return partial(gaussian, theta=theta / math.sqrt(pieces))
-
-    def _epsilon_of_noise(self, theta: float) -> float:
-        return epsilon_of_mu(theta * self.factor, self.delta)
-
-    def _theta_of_noise(self, epsilon: float) -> float:
-        return mu_of_epsilon(epsilon, self.delta) / self.factor
-
-
-ACCOUNTING: Mapping[tuple[NoiseKind, Mode], type[Accounting]] = {
-    (NoiseKind.LAPLACE, Mode.PUBLISHED): PureAccounting,
-    (NoiseKind.LAPLACE, Mode.CORRECTED): PureAccounting,
-    (NoiseKind.GAUSSIAN, Mode.PUBLISHED): PublishedGaussianAccounting,
-    (NoiseKind.GAUSSIAN, Mode.CORRECTED): CorrectedGaussianAccounting,
-}
-"""The accounting of θ by kind of noise and mode."""
+        left = epsilon * (1 - self.reserved)
+        return (mu_of_epsilon(left, self.delta) if self.by_mu else left) / self.factor
 
 
 @dataclass(frozen=True)
@@ -145,9 +103,15 @@ class Measurer:
     ) -> Release:
         """Noise for one of the things in a measurement: an `item_averages.StepNoise`. `calibrated_to` and `later` are
         as in `mechanisms`."""
-        of_all = np.array([self.accounting.theta_of(float(epsilon)) for epsilon in self.epsilons])
-        theta = self.accounting.fractions[measurement] * of_all
-        return self.accounting.mechanism(theta, self.pieces[measurement])(
+        account, pieces = self.accounting, self.pieces[measurement]
+        of_all = np.array([account.theta_of(float(epsilon)) for epsilon in self.epsilons])
+        theta = account.fractions[measurement] * of_all
+        if account.noise is NoiseKind.LAPLACE:
+            mechanism: Callable[..., Release] = partial(laplace, epsilon=theta / pieces)
+        else:
+            claimed = None if account.by_mu else theta * account.factor / pieces
+            mechanism = partial(gaussian, theta=theta / math.sqrt(pieces), claimed=claimed)
+        return mechanism(
             step, shape, sensitivity=moves, calibrated_to=calibrated_to, curator=self.curator, later=later
         )
 

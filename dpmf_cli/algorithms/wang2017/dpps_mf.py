@@ -12,17 +12,16 @@ from dpmf_cli.algorithms.shared.averages import Effects, OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.base import (
     IN_CORRECTED_MODE,
     SAMPLED,
+    Arrays,
     ByMode,
     Choices,
     Paper,
     Variants,
     Where,
 )
-from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.budget import EffectsParameters, Fractions, Part
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, CLIPPED_VISIT, LINE, Cost, Shape, effects_cost
-from dpmf_cli.algorithms.shared.effects import EffectsParameters, Part
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, initial_factors
-from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.theta import NoiseKind, certified_gradients, rates_under
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings

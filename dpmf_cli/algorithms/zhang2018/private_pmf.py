@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.beyond.perturbed_factorizations import PrivateBatchGradientDescent
+from dpmf_cli.algorithms.beyond.comparisons import PrivateBatchGradientDescent
 from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
 from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
@@ -19,6 +19,7 @@ from dpmf_cli.algorithms.shared.base import (
     IN_PUBLISHED_MODE,
     ByMode,
     Choices,
+    Model,
     Paper,
     PrivateAlgorithm,
     Variants,
@@ -26,14 +27,13 @@ from dpmf_cli.algorithms.shared.base import (
     in_both_modes,
 )
 from dpmf_cli.algorithms.shared.cost import LINE, PERTURBED_ENTRY, Cost, Shape, gram_entries
-from dpmf_cli.algorithms.shared.factorization import KnownModel
-from dpmf_cli.algorithms.shared.model import Model, RecordCosts
+from dpmf_cli.algorithms.shared.factorization import GradientDescentPMF, Kept, KnownModel, sampled_model
 from dpmf_cli.algorithms.shared.private_factorization import Side
-from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, sampled_model
 from dpmf_cli.algorithms.shared.sample_fits import (
     AroundABase,
     Draw,
     ModelColumns,
+    RecordCosts,
     replaced_epsilon,
     sampled_epsilon,
 )

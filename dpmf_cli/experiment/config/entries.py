@@ -11,8 +11,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
-from dpmf_cli.algorithms.shared.budget import Fractions
-from dpmf_cli.algorithms.shared.effects import ON_OWN_RATINGS
+from dpmf_cli.algorithms.shared.budget import ON_OWN_RATINGS, Fractions
 from dpmf_cli.core.strict_model import StrictModel, tagged
 
 Registry = Mapping[str, type[Any]]

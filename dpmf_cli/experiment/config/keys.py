@@ -19,8 +19,7 @@ from pydantic_core import PydanticCustomError
 from dpmf_cli.algorithms.plugins import PluginName
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm, refuse_list
-from dpmf_cli.algorithms.shared.budget import Budget, Delta
-from dpmf_cli.algorithms.shared.effects import EffectsParameters
+from dpmf_cli.algorithms.shared.budget import Budget, Delta, EffectsParameters
 from dpmf_cli.core.strict_model import StrictModel, later
 from dpmf_cli.datasets.spec import PRIZE_DATASET, CsvSpec, DatasetSpec, TestSet
 from dpmf_cli.evaluation.curves import Axis

@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm
-from dpmf_cli.algorithms.shared.effects import ON_OWN_RATINGS
+from dpmf_cli.algorithms.shared.budget import ON_OWN_RATINGS
 from dpmf_cli.core.errors import did_you_mean
 from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, CsvSpec
 from dpmf_cli.experiment.config.documents import KeyPath

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, with_config
 
 from dpmf_cli.algorithms.shared.base import Algorithm
-from dpmf_cli.algorithms.shared.model import RecordCosts
+from dpmf_cli.algorithms.shared.sample_fits import RecordCosts
 from dpmf_cli.core.streams import OWN, SECRET, Seed, Streams, drawn_seed
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.datasets.spec import TestSet

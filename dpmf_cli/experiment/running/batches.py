@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.base import Algorithm, Model, PrivateAlgorithm
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
-from dpmf_cli.algorithms.shared.model import Model, RecordCosts
+from dpmf_cli.algorithms.shared.sample_fits import RecordCosts
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
