@@ -219,7 +219,7 @@ def baselines(
     Example: dpmf baselines --format md
     """
     from dpmf_cli.experiment.results.folders import results_of
-    from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
+    from dpmf_cli.report.tables.crossings import baseline_rows, baselines_table
     from dpmf_cli.report.tables.layout import draw
 
     every = (shown(collected, metric, named=bool(of)) for _, collected in results_of(of or [], results))

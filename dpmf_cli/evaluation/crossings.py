@@ -63,25 +63,6 @@ End = float | Status | None
 
 
 @dataclass(frozen=True)
-class Differences:
-    """How much worse a complete curve is than a target, each fold compared with its own baseline.
-
-    epsilons    (E,) the curve's grid
-    mean        (E,) mean difference over folds and runs
-    replicates  bootstrap replicates of `mean`
-    """
-
-    epsilons: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    replicates: Replicates
-
-    @property
-    def open_gaps(self) -> list[tuple[float, float]]:
-        """The gaps of the grid in which interpolation may move the crossing by more than its interval."""
-        return open_gaps(self.epsilons, self.mean, self.replicates.curves)
-
-
-@dataclass(frozen=True)
 class Crossing:
     """The crossing of one curve with one baseline.
 
@@ -197,18 +178,18 @@ def measure_crossing(
         grid_low=float(epsilons[0]),
         grid_high=float(epsilons[-1]),
     )
-    differences = differences_between(experiment, curve, target, replicates=replicates)
-    if differences is None:
+    drawn = differences_between(experiment, curve, target, replicates=replicates)
+    if drawn is None:
         return cell
-    drawn, low, high = differences.replicates, None, None
+    low = high = None
     if drawn.over != "none":
         # Where crossings are refined, the interval covers the range in which each replicate may cross.
         least = most = first_crossing(epsilons, drawn.curves)
         if experiment.refines:
             least, most = crossing_range(epsilons, drawn.curves)
         low, high = float(percentile_interval(least)[0]), float(percentile_interval(most)[1])
-    found = float(first_crossing(epsilons, differences.mean))
-    worse = differences.mean[(differences.mean <= 0).argmax() :] > 0
+    found = float(first_crossing(epsilons, drawn.mean))
+    worse = drawn.mean[(drawn.mean <= 0).argmax() :] > 0
     cell = replace(
         cell,
         status=_outside(found) or Status.CROSSED,
@@ -216,7 +197,7 @@ def measure_crossing(
         high=high if high is None else _outside(high) or high,
         over=drawn.over,
         recrosses=found < np.inf and bool(worse.any()),
-        coarse=experiment.refines and bool(differences.open_gaps),
+        coarse=experiment.refines and bool(open_gaps(epsilons, drawn.mean, drawn.curves)),
     )
     if cell.status is not Status.CROSSED:
         return cell
@@ -229,8 +210,8 @@ def measure_crossing(
 
 def differences_between(
     experiment: Experiment, curve: Measured, target: Measured | Reference, *, replicates: int = REPLICATES
-) -> Differences | None:
-    """How much worse `curve` is than `target`; None where a task of either has no result.
+) -> Replicates | None:
+    """How much worse `curve` is than `target`, by fold; None where a task of either has no result.
 
     Raises `ValueError` for a grid that is not positive, finite and ascending, or if curve and baseline have different
     numbers of folds.
@@ -248,13 +229,8 @@ def differences_between(
         return None
     difference = curve.metric.sign * (curve.values - level.mean(axis=1, keepdims=True))
     difference[:, :, np.isinf(curve.values).any(axis=(0, 1))] = _DIVERGED
-    drawn = replicate_means(
-        difference,
-        rng=curve_stream(experiment, curve),
-        partition=experiment.partition,
-        replicates=replicates,
-    )
-    return Differences(epsilons, difference.mean(axis=(0, 1)), drawn)
+    rng = curve_stream(experiment, curve)
+    return replicate_means(difference, rng=rng, partition=experiment.partition, replicates=replicates)
 
 
 def is_complete(measured: Measured) -> bool:
@@ -306,19 +282,16 @@ def epsilons_to_add(experiment: Experiment) -> Added:
     """
     found = {}
     for curve in experiment.curves:
-        gaps: dict[tuple[float, float], None] = {}
+        new = set[float]()
         for target in crossing_targets(experiment):
-            differences = differences_between(experiment, curve, target)
-            gaps |= dict.fromkeys(differences.open_gaps if differences else ())
-        if new := sorted({epsilon for gap in gaps for epsilon in between(*gap)}):
-            found[curve.label] = tuple(new)
+            drawn = differences_between(experiment, curve, target)
+            for low, high in open_gaps(curve.epsilons, drawn.mean, drawn.curves) if drawn else ():
+                # Parts of equal width in log ε, rounded to three digits as in a config.
+                cuts = (float(f"{low * (high / low) ** (part / PARTS):.3g}") for part in range(1, PARTS))
+                new |= {cut for cut in cuts if low < cut < high}
+        if new:
+            found[curve.label] = tuple(sorted(new))
     return found
-
-
-def between(low: float, high: float) -> list[float]:
-    """The ε that cut a gap into `PARTS` parts of equal width in log ε, rounded to three digits as in a config."""
-    cuts = (float(f"{low * (high / low) ** (part / PARTS):.3g}") for part in range(1, PARTS))
-    return [cut for cut in cuts if low < cut < high]
 
 
 @dataclass(frozen=True)
@@ -367,17 +340,13 @@ def band(experiment: Experiment, curve: Measured) -> tuple[NDArray[np.float64], 
 
     NaN where there is no interval: with one fold and one run, or at an ε at which a model diverged.
     """
-    _, drawn = _drawn(experiment, curve)
-    if drawn.over == "none":
-        return np.full_like(curve.epsilons, np.nan), np.full_like(curve.epsilons, np.nan)
-    return percentile_interval(drawn.curves)
+    return _drawn(experiment, curve).interval
 
 
-def _drawn(experiment: Experiment, curve: Measured) -> tuple[NDArray[np.float64], Replicates]:
-    """(E,) the mean of a complete curve, NaN where a model diverged, and its replicates."""
+def _drawn(experiment: Experiment, curve: Measured) -> Replicates:
+    """The mean of a complete curve, NaN where a model diverged, and its replicates."""
     finite = np.where(np.isfinite(curve.values), curve.values, np.nan)
-    drawn = replicate_means(finite, rng=curve_stream(experiment, curve), partition=experiment.partition)
-    return finite.mean(axis=(0, 1)), drawn
+    return replicate_means(finite, rng=curve_stream(experiment, curve), partition=experiment.partition)
 
 
 def _level(experiment: Experiment, curve: Measured, epsilon: float) -> LevelAt:
@@ -391,8 +360,8 @@ def _level(experiment: Experiment, curve: Measured, epsilon: float) -> LevelAt:
         return level
     beside = {each.key: float(value_range(grid, curve.mean(each), epsilon)[0]) for each in BESIDE}
     beside = {key: error for key, error in beside.items() if not math.isnan(error)}
-    mean, drawn = _drawn(experiment, curve)
-    value = float(value_range(grid, mean, epsilon)[0])
+    drawn = _drawn(experiment, curve)
+    value = float(value_range(grid, drawn.mean, epsilon)[0])
     if math.isnan(value):
         return replace(level, value=math.inf, beside=beside)
     level = replace(level, value=value, beside=beside)

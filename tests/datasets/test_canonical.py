@@ -19,7 +19,7 @@ from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.datasets.canonical import Duplicates, canonicalise, checksum
 from dpmf_cli.datasets.formats.source import Raw
 from dpmf_cli.datasets.stars import Stars
-from dpmf_cli.evaluation.top_items import TopItems
+from dpmf_cli.evaluation.metrics import TopItems
 from dpmf_cli.experiment.results.task import Cut, Task
 from dpmf_cli.experiment.running.batches import execute
 

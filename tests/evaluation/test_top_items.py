@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, Scale
-from dpmf_cli.evaluation.top_items import TopItems, top_items
+from dpmf_cli.evaluation.metrics import TopItems, top_items
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]

@@ -227,7 +227,7 @@ def _draw_envelope(axes: Axes, frontier: Frontier) -> None:
         at = first if len(leads) == 1 else f"{first} to {last}"
         axes.plot(
             *_points(leads), color=look.hue, linewidth=2.4, marker=MARKERS[look.marker or 0],
-            markersize=1.4 * MARKER_SIZE, zorder=3, label=f"{at}: {short_marked(leads[0].standing)}",
+            markersize=1.4 * MARKER_SIZE, zorder=3, label=f"{at}: {short_marked(leads[0].first)}",
         )  # fmt: skip
     legend = axes.legend(
         loc="best", fontsize=_LABEL_SIZE, framealpha=0.85, edgecolor="none", title="leads at ε"

@@ -8,7 +8,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from dpmf_cli.evaluation.numbers import signed
-from dpmf_cli.evaluation.paired_difference import Difference
+from dpmf_cli.evaluation.ranking import Difference
 from dpmf_cli.experiment.results.compare_folders import Compared
 from dpmf_cli.report.tables.layout import (
     DRAWINGS,

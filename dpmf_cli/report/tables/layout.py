@@ -324,26 +324,33 @@ def names(spaced: str, of: str = "") -> Iterator[TableColumn[Any]]:
         yield TableColumn(name, attrgetter(f"{of}.{name}" if of else name))
 
 
-def number(name: str, form: str = ".4f", **more: Any) -> TableColumn[Any]:
+def number(
+    name: str,
+    form: str | Callable[[Any], str] = ".4f",
+    value: Callable[[Any], Any] | None = None,
+    **more: Any,
+) -> TableColumn[Any]:
     """Returns a column of a number that may be absent, written in that form."""
+    read = value or attrgetter(name)
 
     def text(row: Any) -> str:
-        value = getattr(row, name)
-        return NONE if value is None else format(value, form)
+        if (found := read(row)) is None:
+            return NONE
+        return form(found) if callable(form) else format(found, form)
 
-    return TableColumn(name, text=text, align="r", **more)
-
-
-def epsilon(name: str, **more: Any) -> TableColumn[Any]:
-    """Returns a column of an ε."""
-    return TableColumn(name, text=lambda row: epsilon_cell(getattr(row, name)), align="r", **more)
+    return TableColumn(name, read, text, align="r", **more)
 
 
-def epsilon_cell(value: End) -> str:
-    """Returns an ε to three figures; ∞ if it is infinite, and `NONE` if there is none."""
+def epsilon_cell(value: End, unit: str = "") -> str:
+    """Returns an ε to three figures with its unit; ∞ if it is infinite, and `NONE` if there is none."""
     if not isinstance(value, float) or math.isnan(value):
         return NONE
-    return "∞" if math.isinf(value) else significant(value)
+    return "∞" if math.isinf(value) else significant(value) + unit
+
+
+def interval(row: Any) -> str:
+    """Returns ` [0.9120, 0.9310]*`: an interval of RMSE, and whether it is over runs only; "" where there is none."""
+    return "" if row.low is None else f" [{row.low:.4f}, {row.high:.4f}]" + "*" * (row.over == "runs")
 
 
 def marks(*, joint: bool, delta: float) -> str:

@@ -10,10 +10,10 @@ privacy.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import Any
 
-from dpmf_cli.evaluation.crossings import Crossing, Status, is_complete
+from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.numbers import signed
 from dpmf_cli.evaluation.ranking import (
@@ -23,7 +23,6 @@ from dpmf_cli.evaluation.ranking import (
     Best,
     Frontier,
     Lead,
-    Ranked,
     Standing,
     by_guarantee,
     clean_level,
@@ -31,20 +30,23 @@ from dpmf_cli.evaluation.ranking import (
     ranked,
     standings,
 )
-from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.experiment.config.loading import is_reduction
 from dpmf_cli.privacy.ledger import TOLERANCE
-from dpmf_cli.report.tables.crossings import COLUMNS
-from dpmf_cli.report.tables.layout import NONE, TableColumn, TextTable, epsilon_cell, marks, names, tabled
+from dpmf_cli.report.tables.crossings import COLUMNS, error_row, reproduced_cell
+from dpmf_cli.report.tables.layout import (
+    NONE,
+    TableColumn,
+    TextTable,
+    epsilon_cell,
+    interval,
+    marks,
+    names,
+    number,
+    tabled,
+)
 from dpmf_cli.report.words import lines
 
 NOT_PROVABLE = "No ε can be proved for what was run; ordered by the ε that is claimed, and not ranked."
-
-
-LABEL: TableColumn[Any] = TableColumn(
-    "label", attrgetter("standing.curve.label"), lambda row: short_marked(row.standing), "algorithm"
-)
-SOURCE: TableColumn[Any] = TableColumn("source", attrgetter("standing.curve.source"), head="from")
 
 
 def combined_table(
@@ -61,58 +63,38 @@ def combined_table(
     if across:
         ranked(found, bar)
     rows = [row for members in by_guarantee(found).values() for row in ranked(members, bar)]
-    listed = [row.standing for row in rows]
     several = len({each.title for each in experiments}) < len(experiments)
-    approximate = any(standing.curve.delta for standing in listed)
+    approximate = any(row.curve.delta for row in rows)
 
-    def title(row: Ranked) -> tuple[str, str]:
-        standing = row.standing
-        whole = f"{standing.experiment.title}: {standing.guarantee}"
-        return (
-            (whole, standing.guarantee.statement)
-            if standing.provable
-            else (f"{whole}, not provable", NOT_PROVABLE)
-        )
+    def title(row: Standing) -> tuple[str, str]:
+        whole = f"{row.experiment.title}: {row.guarantee}"
+        return (whole, row.guarantee.statement) if row.provable else (f"{whole}, not provable", NOT_PROVABLE)
 
-    columns: list[TableColumn[Ranked]] = [
-        TableColumn("title", lambda row: row.standing.experiment.title),
-        TableColumn("protects", lambda row: row.standing.guarantee.protects.value),
-        TableColumn("towards", lambda row: row.standing.guarantee.towards),
-        TableColumn("rank", text=lambda row: str(row.rank or NONE), align="r"),
-        TableColumn(
-            "rank_pure",
-            lambda row: row.pure,
-            lambda row: str(row.pure or NONE),
-            head="pure",
-            align="r",
-            seen=lambda rows: approximate,
-        ),
-        TableColumn("provable", lambda row: row.standing.provable),
-        *names("algorithm", "standing.curve"),
-        LABEL,
-        SOURCE,
-        *names("neighbours mode joint delta", "standing.curve"),
+    columns: list[TableColumn[Standing]] = [
+        *names("title", "experiment"),
+        *names("protects towards", "guarantee"),
+        number("rank", "d"),
+        number("rank_pure", "d", attrgetter("pure"), head="pure", seen=lambda rows: approximate),
+        *names("provable"),
+        *names("algorithm", "curve"),
+        TableColumn("label", lambda row: row.curve.label, short_marked, "algorithm"),
+        TableColumn("source", lambda row: row.curve.source, head="from"),
+        *names("neighbours mode joint delta", "curve"),
         *(column for each in BARS for column in _of_bar(each)),
-        TableColumn(
-            "best_rmse",
-            lambda row: row.standing.best,
-            lambda row: NONE if row.standing.best is None else f"{row.standing.best:.4f}",
-            head=f"RMSE, ε ≤ {MODEST:g}",
-            align="r",
-        ),
-        TableColumn("experiment", lambda row: row.standing.experiment.name, seen=lambda rows: several),
-        *names("dataset folds partition runs seed", "standing.experiment"),
+        number("best_rmse", value=lambda row: row.best, head=f"RMSE, ε ≤ {MODEST:g}"),
+        TableColumn("experiment", lambda row: row.experiment.name, seen=lambda rows: several),
+        *names("dataset folds partition runs seed", "experiment"),
     ]
     bars = (f"{each}_{name}" for each in BARS for name in ("epsilon", "claimed", "provable"))
     shown = ("rank", "rank_pure", "label", "source", "mode", *bars, "best_rmse", "experiment")
     deltas = [
         {each.curve.delta for each in group if each.curve.delta and each.provable}
-        for group in by_guarantee(listed).values()
+        for group in by_guarantee(rows).values()
     ]
     said = lines(
         "notes/combined",
-        standings=listed,
-        crossings=[crossing for standing in listed for crossing in standing.crossings.values()],
+        standings=rows,
+        crossings=[crossing for row in rows for crossing in row.crossings.values()],
         bar=bar,
         several_deltas=any(len(each) > 1 for each in deltas),
         modest=MODEST,
@@ -124,15 +106,11 @@ def combined_table(
 
 def _of_bar(bar: Bar) -> Iterator[TableColumn[Any]]:
     """Yields columns of the crossing with a baseline, as in the table of crossings."""
-
-    def crossing(row: Ranked) -> Crossing | None:
-        return row.standing.crossings.get(bar)
-
     of_crossing = {column.name: column for column in COLUMNS}
-    yield of_crossing["status"].at(crossing, f"{bar}_status")
-    yield of_crossing["reproduced"].at(crossing, f"{bar}_epsilon", f"meets {bar.upper()} at ε")
-    for name in ("low", "high", "low_status", "high_status", "recrosses", "claimed", "provable"):
-        yield of_crossing[name].at(crossing, f"{bar}_{name}")
+    head = {"reproduced": (f"{bar}_epsilon", f"meets {bar.upper()} at ε")}
+    ends = ("low", "high", "low_status", "high_status")
+    for name in ("status", "reproduced", *ends, "recrosses", "claimed", "provable"):
+        yield of_crossing[name].at(lambda row: row.crossings.get(bar), *head.get(name, (f"{bar}_{name}",)))
 
 
 def short_label(standing: Standing) -> str:
@@ -151,11 +129,8 @@ def short_marked(standing: Standing) -> str:
     return short_label(standing) + marks(joint=standing.curve.joint, delta=standing.curve.delta)
 
 
-def _level(baseline: Measured) -> str:
-    if not is_complete(baseline):
-        return f"{baseline.label} {Status.INCOMPLETE}"
-    spread = f" ± {sd_over_folds(baseline.rmse)[0]:.4f}" if len(baseline.rmse) > 1 else ""
-    return f"{baseline.label} {baseline.mean()[0]:.4f}{spread}"
+def _level(experiment: Experiment, baseline: Measured) -> str:
+    return f"{baseline.label} {reproduced_cell(error_row(experiment, baseline))}"
 
 
 MOST_NAMED = 3
@@ -179,30 +154,23 @@ def frontier_table(
 
     `notes` are the caller's lines below, for people.
     """
-    found = found_in(experiments) if found is None else found
 
     def title(lead: Lead) -> tuple[str, str]:
-        what = f"{lead.standing.experiment.title}: {lead.guarantee}, {kind(lead.guarantee.delta)}"
+        what = f"{lead.first.experiment.title}: {lead.guarantee}, {kind(lead.guarantee.delta)}"
         return what, lead.guarantee.statement
 
-    leads = [lead for frontier in found for lead in frontier.leads]
-    bests = [best for lead in leads for best in (lead.first, *lead.tied[:MOST_NAMED])]
+    leads = [lead for each in (found_in(experiments) if found is None else found) for lead in each.leads]
     said = lines(
         "notes/frontier",
         leads=leads,
         spends_less=any(map(_spends_less, leads)),
-        named=[best.curve for best in bests],
+        named=[best.curve for lead in leads for best in (lead.first, *lead.tied[:MOST_NAMED])],
         caveat=CAVEAT,
         experiments=experiments,
         level=_level,
     )
-    return tabled(
-        leads,
-        FRONTIER,
-        ("epsilon", "label", "source", "mode", "rmse", "to_ia", "to_ge", "to_clean", "tied"),
-        title=title,
-        notes=[*said, *notes],
-    )
+    shown = ("epsilon", "label", "source", "mode", "rmse", "to_ia", "to_ge", "to_clean", "tied")
+    return tabled(leads, FRONTIER, shown, title=title, notes=[*said, *notes])
 
 
 def kind(delta: float) -> str:
@@ -215,8 +183,7 @@ def _beside(lead: Lead) -> str:
     first, more, unpaired = lead.first, len(lead.tied) - MOST_NAMED, len(lead.unpaired)
 
     def name(best: Best) -> str:
-        alone = short_label(best.standing) == short_label(first.standing)
-        return short_marked(best.standing) + f", {best.curve.mode}" * alone
+        return short_marked(best) + f", {best.curve.mode}" * (short_label(best) == short_label(first))
 
     names = [name(each) for each in lead.tied[:MOST_NAMED]]
     names += [f"{more} more"] * (more > 0) + [f"{unpaired} on other folds: nobody can tell"] * (unpaired > 0)
@@ -225,59 +192,49 @@ def _beside(lead: Lead) -> str:
 
 def _spends_less(lead: Lead) -> str:
     """Returns the ε that the method spends at its lowest error, if that is less than the ε of the row."""
-    least = lead.first.provable
+    least = lead.first.spent
     return f" (at {epsilon_cell(least)})" if least < lead.epsilon * (1 - TOLERANCE) else ""
-
-
-def _rmse(lead: Lead) -> str:
-    found = f"{lead.first.rmse:.4f}"
-    if lead.low is None or lead.high is None:
-        return found
-    return f"{found} [{lead.low:.4f}, {lead.high:.4f}]" + "*" * (lead.over == "runs")
 
 
 def _gap(name: str, head: str, level_of: Callable[[Experiment], Measured | None]) -> TableColumn[Lead]:
     """Returns the column of how far the leader is above a baseline; rating units."""
 
     def gap(lead: Lead) -> float | None:
-        level = level_of(lead.standing.experiment)
+        level = level_of(lead.first.experiment)
         return None if level is None or not is_complete(level) else lead.first.rmse - float(level.mean()[0])
 
-    def cell(lead: Lead) -> str:
-        return NONE if (found := gap(lead)) is None else signed(found, 4)
-
-    return TableColumn(name, gap, cell, head, "r")
+    return number(name, lambda found: signed(found, 4), gap, head=head)
 
 
 FRONTIER: tuple[TableColumn[Lead], ...] = (
-    TableColumn("title", lambda lead: lead.standing.experiment.title),
-    TableColumn("protects", lambda lead: lead.guarantee.protects.value),
-    TableColumn("towards", lambda lead: lead.guarantee.towards),
-    TableColumn("delta", lambda lead: lead.guarantee.delta),
-    TableColumn("epsilon", text=lambda lead: epsilon_cell(lead.epsilon), head="ε", align="r"),
-    *names("algorithm", "standing.curve"),
+    *names("title", "first.experiment"),
+    *names("protects towards delta", "guarantee"),
+    number("epsilon", epsilon_cell, head="ε"),
+    *names("algorithm", "first.curve"),
     TableColumn(
         "label",
         lambda lead: lead.first.curve.label,
-        lambda lead: short_marked(lead.standing) + _spends_less(lead),
+        lambda lead: short_marked(lead.first) + _spends_less(lead),
         "leads",
     ),
-    SOURCE,
-    *names("neighbours mode", "standing.curve"),
-    TableColumn("rmse", lambda lead: lead.first.rmse, _rmse, "RMSE"),
+    TableColumn("source", lambda lead: lead.first.curve.source, head="from"),
+    *names("neighbours mode", "first.curve"),
+    TableColumn(
+        "rmse", lambda lead: lead.first.rmse, lambda lead: f"{lead.first.rmse:.4f}{interval(lead)}", "RMSE"
+    ),
     *names("low high over"),
     TableColumn("claimed", lambda lead: float(lead.first.curve.claimed[lead.first.at])),
-    TableColumn("provable", lambda lead: lead.first.provable),
-    _gap("to_ia", "to IA", lambda experiment: experiment.baseline("ia")),
-    _gap("to_ge", "to GE", lambda experiment: experiment.baseline("ge")),
-    TableColumn("clean", lambda lead: (best := clean_level(lead.standing.experiment)) and best.label),
+    TableColumn("provable", lambda lead: lead.first.spent),
+    _gap("to_ia", "to IA", methodcaller("baseline", "ia")),
+    _gap("to_ge", "to GE", methodcaller("baseline", "ge")),
+    TableColumn("clean", lambda lead: (best := clean_level(lead.first.experiment)) and best.label),
     _gap("to_clean", "to no privacy", clean_level),
     TableColumn(
         "tied", lambda lead: "; ".join(each.curve.label for each in lead.tied), _beside, "not surely worse"
     ),
     TableColumn("methods", lambda lead: len(lead.order)),
-    TableColumn("experiment", lambda lead: lead.standing.experiment.name),
-    *names("dataset folds partition runs seed", "standing.experiment"),
+    TableColumn("experiment", lambda lead: lead.first.experiment.name),
+    *names("dataset folds partition runs seed", "first.experiment"),
 )
 
 
@@ -288,13 +245,9 @@ def whole_first(experiments: Sequence[Experiment]) -> tuple[list[Experiment], li
     """
     kept, notes = [], []
     for each in experiments:
-        whole = next((other.name for other in experiments if _is_reduction(each, other)), None)
-        if whole is None:
+        wholes = (o.name for o in experiments if each.title == o.title and is_reduction(each.name, o.name))
+        if (whole := next(wholes, None)) is None:
             kept.append(each)
         else:
             notes.append(f"{each.name}: left out, because it is a reduction of {whole}, which is here")
     return kept, notes
-
-
-def _is_reduction(each: Experiment, other: Experiment) -> bool:
-    return each.title == other.title and is_reduction(each.name, other.name)
