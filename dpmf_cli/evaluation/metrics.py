@@ -125,18 +125,12 @@ class TopItems(StrictModel):
 
 
 def top_items(
-    predict: Predict,
-    train: Ratings,
-    test: Ratings,
-    asked: TopItems,
-    *,
-    lanes: int,
-    scores_at_once: int = SCORES_AT_ONCE,
+    predict: Predict, train: Ratings, test: Ratings, asked: TopItems, *, lanes: int
 ) -> NDArray[np.float64]:
     """(E, 2) `asked.metrics` of a model for each of the E `lanes`.
 
-    Lanes do not affect each other, and the size of blocks does not affect results. Time grows with users × items × E,
-    memory with `scores_at_once`. Raises `DpmfError` where no held-out rating is relevant.
+    Lanes do not affect each other, and the size of blocks does not affect results. Time grows with users × items × E.
+    Raises `DpmfError` where no held-out rating is relevant.
     """
     relevant = test.values >= asked.threshold
     if not relevant.any():
@@ -146,24 +140,20 @@ def top_items(
     users, items = test.users[relevant], test.items[relevant]
     starts = np.flatnonzero(np.diff(users, prepend=-1))
     ends = np.append(starts[1:], len(users))
-    at_once = users_at_once(train.n_items, lanes, scores_at_once)
+    at_once = users_at_once(train.n_items, lanes)
     parts = []
     for first in range(0, len(starts), at_once):
         block = slice(starts[first], ends[min(first + at_once, len(starts)) - 1])
         parts.append(_of_users(predict, train, users[block], items[block], asked))
     per_user = np.concatenate(parts)
-    # Column by column, so that the order of the additions does not depend on the number of columns.
-    return np.array(
-        [
-            [np.ascontiguousarray(column).sum() / len(column) for column in lane.T]
-            for lane in per_user.swapaxes(0, 1)
-        ]
-    )
+    # Each column is contiguous, so that the order of the additions does not depend on the number of columns.
+    sums: NDArray[np.float64] = np.ascontiguousarray(np.moveaxis(per_user, 0, -1)).sum(axis=-1)
+    return sums / len(per_user)
 
 
-def users_at_once(n_items: int, lanes: int, scores_at_once: int = SCORES_AT_ONCE) -> int:
+def users_at_once(n_items: int, lanes: int) -> int:
     """The number of users in a block."""
-    return max(1, scores_at_once // (n_items * max(lanes, LEAST_LANES)))
+    return max(1, SCORES_AT_ONCE // (n_items * max(lanes, LEAST_LANES)))
 
 
 def _of_users(

@@ -96,17 +96,19 @@ class Standing:
         return math.inf if spent is None else float(spent)
 
 
-def standings(experiment: Experiment, bars: Sequence[Bar] = BARS) -> list[Standing]:
-    """Every curve over ε of an experiment, in its order. Points of sweeps are left out."""
-    baselines = {bar: baseline for bar in bars if (baseline := experiment.baseline(bar)) is not None}
+def standings(*experiments: Experiment) -> list[Standing]:
+    """Every curve over ε of the experiments, in their order. Points of sweeps are left out."""
     found = []
-    for curve in experiment.curves:
-        if curve.swept is not None:
-            continue
-        if curve.protects is None:
-            raise ValueError(f"{curve.label}: it is not known what its ε protects")
-        crossings = {bar: measure_crossing(experiment, curve, each) for bar, each in baselines.items()}
-        found.append(Standing(experiment, curve, crossings))
+    for experiment in experiments:
+        baselines = {bar: each for bar in BARS if (each := experiment.baseline(bar)) is not None}
+        for curve in experiment.curves:
+            if curve.swept is None:
+                if curve.protects is None:
+                    raise ValueError(f"{curve.label}: it is not known what its ε protects")
+                crossings = {
+                    bar: measure_crossing(experiment, curve, each) for bar, each in baselines.items()
+                }
+                found.append(Standing(experiment, curve, crossings))
     return found
 
 
@@ -236,7 +238,13 @@ def frontiers(found: Iterable[Standing]) -> list[Frontier]:
 
     Frontiers are ordered by data set as given, then by guarantee as in tables, pure ε first.
     """
-    provable = _once([each for each in found if is_complete(each.curve) and each.provable])
+    provable = [each for each in found if is_complete(each.curve) and each.provable]
+    # Of an algorithm's curves with the same errors and provable ε, one stays: the corrected one, not the published.
+    once: dict[tuple[object, ...], int] = {}
+    for each in sorted(provable, key=lambda standing: standing.curve.mode):
+        of, curve = (each.experiment.title, each.curve.algorithm, each.curve.guarantee), each.curve
+        once.setdefault((*of, curve.rmse.tobytes(), curve.provable.tobytes()), id(each))
+    provable = [each for each in provable if id(each) in once.values()]
     titles = list(dict.fromkeys(each.experiment.title for each in provable))
     keys = {(each.experiment.title, each.curve.guarantee) for each in provable}
     order = sorted(
@@ -254,20 +262,6 @@ def frontiers(found: Iterable[Standing]) -> list[Frontier]:
         if leads:
             frontiers.append(Frontier(title, guarantee, tuple(members), tuple(leads)))
     return frontiers
-
-
-def _once(found: Sequence[Standing]) -> list[Standing]:
-    """The curves without duplicates: one of each group of an algorithm's curves with identical errors and provable ε.
-
-    If published and corrected coincide, the corrected curve is kept.
-    """
-    kept: dict[tuple[object, ...], Standing] = {}
-    for each in sorted(found, key=lambda standing: standing.curve.mode):
-        curve = each.curve
-        errors = (curve.rmse.tobytes(), curve.provable.tobytes())
-        kept.setdefault((each.experiment.title, curve.algorithm, curve.guarantee, *errors), each)
-    chosen = {id(each) for each in kept.values()}
-    return [each for each in found if id(each) in chosen]
 
 
 def best_at(standing: Standing, epsilon: float, *, exactly: bool = False) -> Best | None:

@@ -43,7 +43,6 @@ from dpmf_cli.report.figures.tidy_csv import curves_csv, folds_csv, growth_csv
 from dpmf_cli.report.html.compared import Row, baseline_row, crossing_row, paper_table
 from dpmf_cli.report.html.page import _environment
 from dpmf_cli.report.html.svg import Drawn
-from dpmf_cli.report.tables.compare import comparisons_text, settings_table
 from dpmf_cli.report.tables.crossings import (
     BaselineRow,
     baseline_rows,
@@ -55,8 +54,14 @@ from dpmf_cli.report.tables.crossings import (
 )
 from dpmf_cli.report.tables.layout import FORMATS, TextTable, draw
 from dpmf_cli.report.tables.ledgers import ledger_csv, ledger_table
-from dpmf_cli.report.tables.local import Sent, improvements_table, learned_nothing_table, traffic_table
-from dpmf_cli.report.tables.ranked import combined_table, found_in, frontier_table
+from dpmf_cli.report.tables.papers import Sent, improvements_table, learned_nothing_table, traffic_table
+from dpmf_cli.report.tables.ranked import (
+    combined_table,
+    comparisons_text,
+    found_in,
+    frontier_table,
+    settings_table,
+)
 from tests.conftest import make_ratings
 from tests.evaluation.made_curves import twin_of
 from tests.report.advised import GRID, INFINITE, crossed, curve, experiment

@@ -105,7 +105,7 @@ def combined_figure(experiments: Sequence[Experiment], form: str = "png") -> byt
 
     Incomplete curves are not drawn. Raises `DpmfError` for an unknown format, and if there is nothing to draw.
     """
-    found = [each for experiment in experiments for each in standings(experiment) if is_drawable(each.curve)]
+    found = [each for each in standings(*experiments) if is_drawable(each.curve)]
     if not found:
         raise DpmfError("no complete curve to plot; finish the experiments with `dpmf run`")
     return file_of(lambda: draw_combined(by_guarantee(found)), form)

@@ -1,4 +1,4 @@
-"""Tables of methods that are ranked: all of them by what they need, or the one that leads at each ε.
+"""Tables of methods side by side: ranked by what they need, the one that leads at each ε, or of two configs.
 
 In the combined table every algorithm of several experiments is ranked within each data set and guarantee. Each group
 has a heading, and a sentence that says what its ε protects. Curves without a provable ε have a heading of their own.
@@ -7,10 +7,17 @@ each group.
 
 In the table of frontiers a row says which method leads at an ε, how sure its lead is, and how far it is from no
 privacy.
+
+`dpmf compare` tells the settings in which configs differ, and the differences of the errors.
 """
 
+import json
+import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import groupby
 from operator import attrgetter, methodcaller
+from string import ascii_uppercase
 from typing import Any
 
 from dpmf_cli.evaluation.crossings import is_complete
@@ -21,6 +28,7 @@ from dpmf_cli.evaluation.ranking import (
     MODEST,
     Bar,
     Best,
+    Difference,
     Frontier,
     Lead,
     Standing,
@@ -31,14 +39,20 @@ from dpmf_cli.evaluation.ranking import (
     standings,
 )
 from dpmf_cli.experiment.config.loading import is_reduction
+from dpmf_cli.experiment.results.compare_folders import Compared
 from dpmf_cli.privacy.ledger import TOLERANCE
 from dpmf_cli.report.tables.crossings import COLUMNS, error_row, reproduced_cell
 from dpmf_cli.report.tables.layout import (
+    DRAWINGS,
     NONE,
+    Group,
     TableColumn,
     TextTable,
+    as_objects,
+    draw,
     epsilon_cell,
     interval,
+    json_text,
     marks,
     names,
     number,
@@ -59,7 +73,7 @@ def combined_table(
 
     Raises `DpmfError` for `across` over several data sets or guarantees.
     """
-    found = [standing for experiment in experiments for standing in standings(experiment)]
+    found = standings(*experiments)
     if across:
         ranked(found, bar)
     rows = [row for members in by_guarantee(found).values() for row in ranked(members, bar)]
@@ -144,7 +158,7 @@ CAVEAT = (
 
 def found_in(experiments: Sequence[Experiment]) -> list[Frontier]:
     """Returns the frontiers of all curves of these experiments, except for points of sweeps."""
-    return frontiers(standing for experiment in experiments for standing in standings(experiment))
+    return frontiers(standings(*experiments))
 
 
 def frontier_table(
@@ -251,3 +265,115 @@ def whole_first(experiments: Sequence[Experiment]) -> tuple[list[Experiment], li
         else:
             notes.append(f"{each.name}: left out, because it is a reduction of {whole}, which is here")
     return kept, notes
+
+
+def comparisons_text(several: Sequence[Compared], form: str = "table") -> str:
+    """Draws settings and differences of each pair in `table` and `md`; in `csv`, the differences of all pairs.
+
+    In `json` a pair is an object with both; several pairs are a list of such objects. Raises `DpmfError` for an
+    unknown format.
+    """
+    tables = list(map(differences_table, several))
+    if form in ("table", "md"):
+        return "\n".join(
+            DRAWINGS[form](settings_table([compared]))
+            + "\n"
+            + (DRAWINGS[form](errors) if errors.groups else "".join(f"- {note}\n" for note in errors.notes))
+            for compared, errors in zip(several, tables, strict=True)
+        )
+    if form == "json":
+        objects = [
+            {
+                **dict(zip("ab", compared.names, strict=True)),
+                "settings": [asdict(each) for each in compared.settings],
+                "differences": as_objects(errors),
+                "left_out": compared.comparison.left_out,
+            }
+            for compared, errors in zip(several, tables, strict=True)
+        ]
+        return json_text(objects[0] if len(objects) == 1 else objects)
+    return draw(replace(tables[0], records=tuple(row for table in tables for row in table.records)), form)
+
+
+def settings_table(several: Sequence[Compared]) -> TextTable:
+    """Returns the settings in which any experiment differs from the first, with columns A, B and so on for each."""
+    letters = [*ascii_uppercase, *map(str, range(27, len(several) + 2))][: len(several) + 1]
+    runs = [several[0].names[0], *(compared.names[1] for compared in several)]
+    firsts = {each.setting: each.a for compared in several for each in compared.settings}
+    others = [{each.setting: each.b for each in compared.settings} for compared in several]
+    rows = tuple(
+        (setting, _value(first), *(_value(other.get(setting, first)) for other in others))
+        for setting, first in firsts.items()
+    )
+    named = ", ".join(f"{run} ({letter})" for run, letter in zip(runs, letters, strict=True))
+    same = ("no setting differs",) if not rows else ()
+    groups = (Group(f"Settings that differ: {named}", rows),) if rows else ()
+    return TextTable(("setting", *letters), "l" * (len(runs) + 1), groups, same)
+
+
+def _value(value: Any) -> str:
+    """Returns a setting as a config has it; of a long list, only the ends."""
+    if value is None:
+        return NONE
+    if isinstance(value, list) and len(value) > 6:
+        return f"[{value[0]}, {value[1]}, … {value[-1]}] ({len(value)})"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+DIFFERENCES: tuple[TableColumn[Difference], ...] = (
+    *names("algorithm label_a label_b neighbours"),
+    number("epsilon", lambda epsilon: _finite(epsilon, ".4g"), head="ε"),
+    number("a", lambda error: _finite(error, ".4f"), head="RMSE of A"),
+    number("b", lambda error: _finite(error, ".4f"), head="RMSE of B"),
+    number("difference", lambda difference: signed(difference, 4), head="B − A"),
+    *names("low high over folds runs same provable_a provable_b"),
+    TableColumn(
+        "verdict",
+        text=lambda row: "the same" if row.same else row.verdict or "not clearly either",
+        head="B is",
+    ),
+)
+
+
+def _finite(value: float, form: str) -> str:
+    return "∞" if value == math.inf else format(value, form)
+
+
+def differences_table(compared: Compared) -> TextTable:
+    """Returns one experiment's errors beside another's, at each ε that both have.
+
+    Curves that are the same at every ε have rows for programs only.
+    """
+
+    def pair(each: Difference) -> tuple[str, str]:
+        a, b = each.label_a, each.label_b
+        return a if a == b else f"{a} (A), {b} (B)", each.neighbours
+
+    def title(row: Difference) -> str:
+        name, neighbours = pair(row)
+        return name if neighbours == "none" else f"{name}, {neighbours}"
+
+    (a, b), rows, left_out = compared.names, compared.comparison.differences, compared.comparison.left_out
+    runs: list[TableColumn[Difference]] = [
+        TableColumn("run_a", lambda row: a),
+        TableColumn("run_b", lambda row: b),
+    ]
+    interval: TableColumn[Difference] = TableColumn(
+        "95 % interval",
+        text=lambda row: NONE if row.low is None else f"[{signed(row.low, 4)}, {signed(row.high or 0.0, 4)}]",
+    )
+    pairs = [(name, list(of)) for (name, _), of in groupby(rows, key=pair)]
+    notes = lines(
+        "notes/compare",
+        title=compared.title,
+        rows=rows,
+        runs=max((each.runs for each in rows), default=1),
+        same=[name for name, of in pairs if all(row.same for row in of)],
+        unequal={name: row for name, of in pairs for row in of if row.provable_a != row.provable_b}.items(),
+        left_out=left_out,
+    )
+    whole = tabled(rows, [*runs, *DIFFERENCES], title="")
+    different = [row for _, of in pairs if not all(each.same for each in of) for row in of]
+    shown = ("epsilon", "a", "b", "difference", interval, "verdict")
+    seen = tabled(different, DIFFERENCES, shown, title=title, notes=notes)
+    return replace(seen, fields=whole.fields, records=whole.records)
