@@ -280,12 +280,9 @@ MOST_ROUNDS = 4
 """Number of rounds after which a crossing is no longer refined, and is marked as coarse if it still is. By then a gap
 has been cut into 256 parts."""
 
-Added = dict[str, tuple[float, ...]]
-"""For each label of a curve, the ε that its grid has beside those of the config, ascending."""
 
-
-def epsilons_to_add(experiment: Experiment) -> Added:
-    """The ε that the next round adds to each curve of the experiment.
+def epsilons_to_add(experiment: Experiment) -> dict[str, tuple[float, ...]]:
+    """The ε, ascending, that the next round adds to the grid of each curve of the experiment, by its label.
 
     Adds nothing to curves whose crossings are uncertain only statistically, no longer by interpolation. Depends on
     the results only.
@@ -346,10 +343,7 @@ def levels_at(experiment: Experiment, epsilon: float) -> list[LevelAt]:
 
 
 def band(experiment: Experiment, curve: Measured) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(E,), (E,) the 95 % interval of a complete curve's mean at each ε, from the same draws as its crossings.
-
-    NaN where there is no interval: with one fold and one run, or at an ε at which a model diverged.
-    """
+    """(E,), (E,) the 95 % interval of a complete curve's mean, from the same draws as its crossings; NaN for none."""
     return _drawn(experiment, curve).interval
 
 
@@ -372,10 +366,8 @@ def _level(experiment: Experiment, curve: Measured, epsilon: float) -> LevelAt:
     beside = {key: error for key, error in beside.items() if not math.isnan(error)}
     drawn = _drawn(experiment, curve)
     value = float(value_range(grid, drawn.mean, epsilon)[0])
-    if math.isnan(value):
-        return replace(level, value=math.inf, beside=beside)
-    level = replace(level, value=value, beside=beside)
-    if drawn.over == "none":
+    level = replace(level, value=math.inf if math.isnan(value) else value, beside=beside)
+    if math.isnan(value) or drawn.over == "none":
         return level
     _, least, most = value_range(grid, drawn.curves, epsilon)
     low, high = float(percentile_interval(least)[0]), float(percentile_interval(most)[1])

@@ -10,11 +10,10 @@ Within a group some ε are pure and others come with a δ. Pure ε-DP implies (�
 false. So there are two rankings: one of all curves, for readers who accept the δ, and one of the pure ones, for
 readers who accept no δ.
 
-The frontier of a guarantee: at each ε, the lowest error of any method that provably keeps the guarantee.
-
-A guarantee says what is protected, from whom, and with which δ. A method enters the frontier of each guarantee that
-its own guarantee implies: an ε that holds against everybody also holds against the other users, and a pure ε holds
-at any δ. A method enters at its provable ε, whatever ε is claimed. A method without a provable ε does not enter.
+The frontier of a guarantee is, at each ε, the lowest error of any method that provably keeps it. A guarantee says
+what is protected, from whom, and with which δ. A method enters the frontier of each guarantee that its own implies:
+an ε that holds against everybody also holds against the other users, and a pure ε holds at any δ. A method enters at
+its provable ε, whatever ε is claimed. A method without a provable ε does not enter.
 
 Choosing the method with the lowest error on private ratings costs ε that no ledger counts. The frontier is therefore
 a benchmark on public ratings, not a way to choose a method on private ratings.
@@ -244,7 +243,8 @@ def frontiers(found: Iterable[Standing]) -> list[Frontier]:
     for each in sorted(provable, key=lambda standing: standing.curve.mode):
         of, curve = (each.experiment.title, each.curve.algorithm, each.curve.guarantee), each.curve
         once.setdefault((*of, curve.rmse.tobytes(), curve.provable.tobytes()), id(each))
-    provable = [each for each in provable if id(each) in once.values()]
+    kept = set(once.values())
+    provable = [each for each in provable if id(each) in kept]
     titles = list(dict.fromkeys(each.experiment.title for each in provable))
     keys = {(each.experiment.title, each.curve.guarantee) for each in provable}
     order = sorted(
@@ -371,16 +371,14 @@ def paired(a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]]) -> list[t
     """
     labels = {label: at for at, (label, _) in enumerate(b)}
     pairs = {at: labels[label] for at, (label, _) in enumerate(a) if label in labels}
-    rest_a = [at for at in range(len(a)) if at not in pairs]
-    taken = set(pairs.values())
-    rest_b = [at for at in range(len(b)) if at not in taken]
-    left_a, left_b = Counter(a[at][1] for at in rest_a), Counter(b[at][1] for at in rest_b)
-    by_algorithm = {b[at][1]: at for at in rest_b}
-    pairs |= {
-        at: by_algorithm[algorithm]
-        for at, algorithm in ((at, a[at][1]) for at in rest_a)
-        if left_a[algorithm] == left_b[algorithm] == 1
-    }
+
+    def left(every: Sequence[tuple[str, str]], taken: set[int]) -> dict[str, int]:
+        rest = [(algorithm, at) for at, (_, algorithm) in enumerate(every) if at not in taken]
+        times = Counter(algorithm for algorithm, _ in rest)
+        return {algorithm: at for algorithm, at in rest if times[algorithm] == 1}
+
+    rest_a, rest_b = left(a, set(pairs)), left(b, set(pairs.values()))
+    pairs |= {rest_a[algorithm]: rest_b[algorithm] for algorithm in rest_a.keys() & rest_b.keys()}
     return sorted(pairs.items())
 
 
@@ -389,17 +387,18 @@ def compare(a: Experiment, b: Experiment, *, replicates: int = REPLICATES) -> Co
     all_a, all_b = ((*each.baselines, *each.curves) for each in (a, b))
     pairs = paired(*([(one.label, one.algorithm) for one in every] for every in (all_a, all_b)))
     found: list[Difference] = []
+    both = [{pair[side] for pair in pairs} for side in (0, 1)]
     left_out = [
         f"{one.label}: only in {name}"
-        for side, (name, every) in enumerate((("A", all_a), ("B", all_b)))
+        for name, every, of in zip("AB", (all_a, all_b), both, strict=True)
         for at, one in enumerate(every)
-        if at not in {pair[side] for pair in pairs}
+        if at not in of
     ]
     for at_a, at_b in pairs:
         one, other = all_a[at_a], all_b[at_b]
         if reason := _incomparable(one, other):
-            both = one.label if one.label == other.label else f"{one.label} and {other.label}"
-            left_out.append(f"{both}: {reason}")
+            names = one.label if one.label == other.label else f"{one.label} and {other.label}"
+            left_out.append(f"{names}: {reason}")
         else:
             found += differences(one, other, a, replicates)
     return Comparison(tuple(found), tuple(left_out))
@@ -412,11 +411,8 @@ def _incomparable(a: Measured, b: Measured) -> str:
     if a.is_baseline != b.is_baseline:
         return f"only {'B' if a.is_baseline else 'A'} is private"
     if not a.is_baseline and a.guarantee.at_any_delta != b.guarantee.at_any_delta:
-        how = (
-            "not comparable"
-            if a.guarantee.protects != b.guarantee.protects
-            else "not ranked against each other"
-        )
+        same = a.guarantee.protects == b.guarantee.protects
+        how = "not ranked against each other" if same else "not comparable"
         return f"A protects the {a.guarantee}, B the {b.guarantee}; their ε are {how}"
     if a.delta != b.delta:
         return f"A has δ = {a.delta:g}, B {b.delta:g}; their ε are not ranked against each other"

@@ -12,7 +12,7 @@ The same numbers and the pictures of an experiment are LaTeX macros too, so that
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -258,12 +258,8 @@ def baselines_table(rows: Sequence[BaselineRow]) -> TextTable:
         metric = "" if row.metric == RMSE else f", {row.metric.title}"
         return f"{row.title} ({row.experiment}{metric})"
 
-    metrics = ", ".join(dict.fromkeys(row.metric.title for row in rows))
-    notes = [f"{metrics}; ± the standard deviation over folds"] if rows else []
-    if _any("printed")(rows):
-        notes.append("printed: by Friedman et al. (2016), where their tables are reproduced")
     shown = ("baseline", "printed", "reproduced", "difference")
-    return tabled(rows, BASELINE_COLUMNS, shown, title=title, notes=notes)
+    return tabled(rows, BASELINE_COLUMNS, shown, title=title, notes=lines("notes/baselines", rows=rows))
 
 
 def twins_table(experiment: Experiment) -> TextTable:
@@ -295,26 +291,26 @@ def figure_macros(experiment: Experiment, crossings: Sequence[Crossing]) -> str:
 
     `/interval`, `/claimed` and `/provable` after the name of a crossing give its interval and its two ε.
     """
+    found: list[tuple[tuple[str, ...], str]] = [
+        ((row.baseline,), reproduced_cell(row).partition(" ±")[0]) for row in baseline_rows(experiment)
+    ]
+    for crossing in crossings:
+        of = (crossing.label, crossing.baseline)
+        point, bracket, interval = crossing_cell(crossing).partition(" [")
+        found += [
+            (of, point.rstrip("†")),
+            ((*of, "interval"), bracket.strip() + interval.rstrip("*") or NONE),
+            ((*of, "claimed"), epsilon_cell(crossing.claimed)),
+            ((*of, "provable"), epsilon_cell(crossing.provable)),
+        ]
     lines, taken = [_HEAD.format(name=printable(experiment.name))], set[str]()
-    for path, text in _figures(experiment, crossings):
-        name = "/".join(map(_plain, path))
+    for path, text in found:
+        name = "/".join(map(_plain, (experiment.name, *path)))
         while name in taken:
             name += "'"
         taken.add(name)
         lines.append(f"\\dpmfset{{{name}}}{{{escape_latex(printable(text))}}}\n")
     return "".join(lines)
-
-
-def _figures(experiment: Experiment, crossings: Iterable[Crossing]) -> Iterator[tuple[tuple[str, ...], str]]:
-    for row in baseline_rows(experiment):
-        yield (experiment.name, row.baseline), reproduced_cell(row).partition(" ±")[0]
-    for crossing in crossings:
-        of = experiment.name, crossing.label, crossing.baseline
-        point, bracket, interval = crossing_cell(crossing).partition(" [")
-        yield of, point.rstrip("†")
-        yield (*of, "interval"), bracket.strip() + interval.rstrip("*") or NONE
-        yield (*of, "claimed"), epsilon_cell(crossing.claimed)
-        yield (*of, "provable"), epsilon_cell(crossing.provable)
 
 
 def _plain(name: str) -> str:

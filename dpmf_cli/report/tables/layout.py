@@ -26,30 +26,22 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 
 _LETTERS = (
     r"\alpha \beta \gamma \delta \Delta \varepsilon \eta \theta \lambda \mu \rho \sigma \Sigma \tau "
-    r"\leq \geq \approx \surd \to"
+    r"\leq \geq \approx \surd \to \pm \infty - \times < >"
 )
 
 #: Characters, and how LaTeX text mode writes them in any font encoding.
 _LATEX = {
+    **{sign: f"\\{sign}" for sign in "&%$#{}"},
+    **{
+        letter: f"${name}$"
+        for letter, name in zip("αβγδΔεηθλμρσΣτ≤≥≈√→±∞−×<>", _LETTERS.split(), strict=True)
+    },
+    **{digit: rf"\textsubscript{{{value}}}" for value, digit in enumerate("₀₁₂₃₄₅₆₇₈₉")},
     "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
     "_": r"\_\allowbreak{}",
-    "{": r"\{",
-    "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
-    "<": r"$<$",
-    ">": r"$>$",
-    **{letter: f"${name}$" for letter, name in zip("αβγδΔεηθλμρσΣτ≤≥≈√→", _LETTERS.split(), strict=True)},
-    **{digit: rf"\textsubscript{{{value}}}" for value, digit in enumerate("₀₁₂₃₄₅₆₇₈₉")},
     "§": r"\textsuperscript{\S}",
-    "±": r"$\pm$",
-    "∞": r"$\infty$",
-    "−": r"$-$",
-    "×": r"$\times$",
     "†": r"\textsuperscript{$\dagger$}",
     "‡": r"\textsuperscript{$\ddagger$}",
     "‖": r"\textsuperscript{$\|$}",
@@ -133,14 +125,13 @@ def first_rows(table: TextTable, most: int, everything: str) -> TextTable:
 
     If rows are left out, a note says how many, and that all are in `everything`.
     """
-    rows = sum(len(group.rows) for group in table.groups)
+    rows, room = sum(len(group.rows) for group in table.groups), most
     if rows <= most:
         return table
-    groups, room = [], most
+    groups = []
     for group in table.groups:
-        if room > 0:
-            groups.append(replace(group, rows=group.rows[:room]))
-            room -= len(group.rows)
+        groups += [replace(group, rows=group.rows[:room])] * (room > 0)
+        room -= len(group.rows)
     note = f"{rows - most:,} of {rows:,} rows are left out here; all of them: {everything}"
     return replace(table, groups=tuple(groups), notes=(*table.notes, note))
 
@@ -208,8 +199,8 @@ def latex(table: TextTable) -> str:
         _BREAKS if side == "l" and (at == 0 or width > _LONG_CELL) else side
         for at, (side, width) in enumerate(zip(table.alignment, _widths(table), strict=True))
     )
-    lines = ["{\\scriptsize\\setlength{\\tabcolsep}{3pt}%\n"]
-    lines += [
+    lines = [
+        "{\\scriptsize\\setlength{\\tabcolsep}{3pt}%\n",
         f"\\begin{{tabularx}}{{\\linewidth}}{{@{{}}{columns}@{{}}}}\n",
         "\\toprule\n",
         line(table.header),

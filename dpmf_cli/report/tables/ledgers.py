@@ -83,15 +83,19 @@ def _of_curve(curve: Measured, steps: Sequence[Mapping[str, Any]], audited: Audi
         return epsilon_cell(part / total, " ε")
 
     title = f"{curve.label}{'‡' if curve.joint else ''}, {steps[0]['neighbours']}"
-    if _is_gaussian(steps[0]):
+    if _noise(steps[0]):
         title += f", at ε = {significant(total)}, δ = {curve.delta:g}"
     rows = []
     for step in steps:
         # An ε that a publication adds up is a share of its total; one that it leaves to an accountant is not.
-        added = not _is_gaussian(step) or step["claimed"] != step["provable"]
-        claimed = share(step["claimed"][-1]) if added else _noise(step)
-        proved = _noise(step) if _is_gaussian(step) else share(step["provable"][-1])
-        rows.append((step["step"], step["mechanism"], _sensitivity(step), claimed, proved))
+        noise = _noise(step)
+        added = not noise or step["claimed"] != step["provable"]
+        claimed = share(step["claimed"][-1]) if added else noise
+        proved = noise or share(step["provable"][-1])
+        true, used = float(step["sensitivity"]), float(step["calibrated_to"])
+        sensitivity = "no bound known" if math.isinf(true) else f"{step['norm']} {true:.4g}"
+        sensitivity += f", noise for {used:.4g}" * (true != used)
+        rows.append((step["step"], step["mechanism"], sensitivity, claimed, proved))
     rows.append(("total", "", "", share(curve.claimed[-1]), share(curve.provable[-1])))
     if audited is not None:
         rows.append(("audited", "", "", "", audited_cell(audited)))
@@ -119,34 +123,20 @@ def records_table(curves: Sequence[Measured]) -> TextTable:
         column("kept", "records kept", lambda kept: NONE if np.isnan(kept) else f"{100 * kept:.1f} %"),
         *(column(name, f"{name} ε") for name in ("least", "median", "largest")),
     )
-    notes = (
-        "ε per record: the provable ε of a record; over all folds and runs",
-        "these are exact statistics of the ratings, without noise: diagnostics that you must not release",
-    )
     return tabled(
         rows,
         (TableColumn("label", itemgetter("label")), *shown),
         shown,
         title=lambda row: f"{row['label']}, per record",
-        notes=notes if rows else (),
+        notes=lines("notes/records") if rows else (),
     )
 
 
-def _is_gaussian(step: Mapping[str, Any]) -> bool:
-    return "mu" in step or "multiplier" in step
-
-
 def _noise(step: Mapping[str, Any]) -> str:
-    if "mu" not in step:
-        return f"{significant(float(step['multiplier'][-1]))} σ/c"
-    return epsilon_cell(float(step["mu"][-1]), " μ")
-
-
-def _sensitivity(step: Mapping[str, Any]) -> str:
-    """Returns `L1 4`, or `L1 5, noise for 4` if the noise was scaled to another sensitivity than the true one."""
-    true, used = float(step["sensitivity"]), float(step["calibrated_to"])
-    shown = "no bound known" if true == float("inf") else f"{step['norm']} {true:.4g}"
-    return shown if true == used else f"{shown}, noise for {used:.4g}"
+    """Returns the noise of a Gaussian step; "" for another one."""
+    if "mu" in step:
+        return epsilon_cell(float(step["mu"][-1]), " μ")
+    return f"{significant(float(step['multiplier'][-1]))} σ/c" if "multiplier" in step else ""
 
 
 def _bound(audited: Audited | None) -> LowerBound | None:
@@ -187,7 +177,6 @@ def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-_OF_AUDIT = "label algorithm neighbours mode joint delta provable pairs loss"
 OF_FOUND: tuple[TableColumn[Finding], ...] = (
     *names("flaw step"),
     number("size", lambda size: epsilon_cell(size, " ×"), lambda found: _known(found.size)),
@@ -199,9 +188,9 @@ OF_FOUND: tuple[TableColumn[Finding], ...] = (
 
 def audits_table(audits: Sequence[Audited]) -> TextTable:
     """Returns what was tried and found: a row for each algorithm; for programs, a row for each of its flaws."""
-
+    of_audit = "label algorithm neighbours mode joint delta provable pairs loss"
     columns: list[TableColumn[Any]] = [
-        *(column.at(itemgetter(0), column.name) for column in names(_OF_AUDIT)),
+        *(column.at(itemgetter(0), column.name) for column in names(of_audit)),
         *audited_columns(itemgetter(0)),
         *(column.at(itemgetter(1), column.name) for column in (*OF_FOUND, *names("said against"))),
     ]

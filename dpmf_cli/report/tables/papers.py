@@ -35,6 +35,7 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import epsilon_per_user
 from dpmf_cli.report.tables.layout import NONE, Group, TableColumn, TextTable, names, number, tabled
+from dpmf_cli.report.words import lines
 
 
 def verdicts(record: Record, claim: Claim) -> Iterator[tuple[str, Judged]]:
@@ -52,13 +53,12 @@ def claims_text(record: Record, paper: PaperFindings) -> TextTable:
     rows = []
     for claim in paper.claims:
         said = claim.told + f" [{claim.source}]" * bool(claim.source)
-        for at, row in enumerate(_rows(record, claim)):
-            rows.append(("″" if at else said, *row))
+        rows += [("″" if at else said, *row) for at, row in enumerate(_rows(record, claim))]
     return TextTable(
         header=("the paper says", "on", "verdict", "because it", "measured"),
         alignment="lllll",
         groups=(Group("Claims", tuple(rows)),),
-        notes=tuple(_notes(record)),
+        notes=tuple(lines("notes/explored", record=record, halves=halves)),
     )
 
 
@@ -83,39 +83,13 @@ def _moved(by: Sequence[tuple[str, float]]) -> str:
     return ", ".join(f"{name} ({100 * index:.0f} %)" for name, index in by[:2]) or NONE
 
 
-def _notes(record: Record) -> Iterator[str]:
-    def numbers(folds: Sequence[int]) -> str:
-        first, last = folds[0] + 1, folds[-1] + 1
-        return f"fold {first}" if first == last else f"folds {first} to {last}"
-
-    for data, found in record.data.items():
-        choosing, testing = map(numbers, halves(found.folds))
-        yield (
-            f"{data}: {len(found.tried)} settings; {choosing} of {found.partition} to choose by, {testing} to test "
-            f"by; runs {found.runs}, seed {found.seed}: dpmf explore {record.paper} --dataset {data}"
-        )
-    chosen = any(found.chosen is not None for found in record.data.values())
-    yield "holds: on both halves of the folds; turns with the fold: holds on only one half"
-    yield "moved by: the choices that explain most of the variance over settings, each with its share"
-    yield f"measured: {'the best setting for each ε' if chosen else 'the shipped configs'}"
-
-
 def cells_text(found: Explored) -> TextTable:
     """Returns a row for each printed cell: the values reached, and how many are within the cell's tolerance.
 
     Each row also has the value in the setting that is nearest to print, and the choices that move the cell most.
     """
     best = nearest(found)
-    notes = [
-        "shipped, range, nearest: on the folds to test by; within: settings within the tolerance on both halves of "
-        "the folds"
-    ]
-    if best is not None:
-        named = zip(found.values(best.setting).items(), best.setting, strict=True)
-        others = [f"{name} {value}" for (name, value), at in named if at]
-        notes.append(
-            f"nearest to print on the folds to choose by: {', '.join(others) or 'the shipped configs'}"
-        )
+    choices = best and zip(found.values(best.setting).items(), best.setting, strict=True)
 
     def row(name: str, cell: Printed) -> tuple[str, ...]:
         def written(value: float | None) -> str:
@@ -151,7 +125,7 @@ def cells_text(found: Explored) -> TextTable:
                 tuple(row(*printed) for printed in found.printed.items()),
             ),
         ),
-        notes=tuple(notes),
+        notes=tuple(lines("notes/cells", choices=choices)),
     )
 
 
@@ -218,10 +192,7 @@ def traffic_table(sent: Sequence[Sent], ratings: Ratings, title: str) -> TextTab
         columns,
         ("method", "messages_per_rating", "bytes_each", "up_per_user", "down_per_user"),
         title=title,
-        notes=(
-            "a message: the item's id and what the device reports about its rating",
-            f"`neighbours: local`: ε per rating; a user spends {mean:.1f} ε on average and {largest:.0f} ε at most",
-        ),
+        notes=lines("notes/traffic", mean=mean, largest=largest),
     )
 
 
@@ -318,11 +289,7 @@ def improvements_table(experiments: Sequence[Experiment]) -> TextTable:
         columns,
         ("method", "rmse", signs, "lower_percent", "printed_percent"),
         title=lambda each: f"{each.experiment}: {each.title}, ε = {each.epsilon:g}",
-        notes=(
-            "± standard deviation over folds",
-            "† worse than predicting the mean of the perturbed ratings",
-            "‡ predicts from the target user's own clean ratings",
-        ),
+        notes=lines("notes/improvements"),
     )
 
 

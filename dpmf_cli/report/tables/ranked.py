@@ -150,11 +150,6 @@ def _level(experiment: Experiment, baseline: Measured) -> str:
 MOST_NAMED = 3
 """How many methods a row names beside the leading one; of the others it gives the number."""
 
-CAVEAT = (
-    "a benchmark on public ratings: if you choose a method by its errors on the same ratings that you fit it to, the "
-    "choice costs ε that nobody counts"
-)
-
 
 def found_in(experiments: Sequence[Experiment]) -> list[Frontier]:
     """Returns the frontiers of all curves of these experiments, except for points of sweeps."""
@@ -179,7 +174,6 @@ def frontier_table(
         leads=leads,
         spends_less=any(map(_spends_less, leads)),
         named=[best.curve for lead in leads for best in (lead.first, *lead.tied[:MOST_NAMED])],
-        caveat=CAVEAT,
         experiments=experiments,
         level=_level,
     )
