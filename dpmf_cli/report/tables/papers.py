@@ -213,14 +213,11 @@ def learned_nothing_table(experiment: Experiment) -> TextTable | None:
     for curve in experiment.curves:
         if curve is floor or curve.neighbours != floor.neighbours:
             continue
-        common = np.isin(curve.epsilons, floor.epsilons)
-        at = curve.epsilons[common]
-        level = floor.mean()[np.searchsorted(floor.epsilons, at)]
+        at, own, others = np.intersect1d(curve.epsilons, floor.epsilons, return_indices=True)
         # A model that diverged is not better than anything.
-        worse = at[~(curve.mean()[common] <= level)]
+        worse = at[~(curve.mean()[own] <= floor.mean()[others])]
         where = "everywhere" if len(worse) == len(at) > 0 else ", ".join(f"{epsilon:g}" for epsilon in worse)
-        name = curve.label + ("‡" if curve.joint else "")
-        rows.append((name, "incomplete" if curve.missing else where or "nowhere"))
+        rows.append((curve.label + "‡" * curve.joint, "incomplete" if curve.missing else where or "nowhere"))
     return TextTable(
         header=("† worse than the mean of the perturbed values", "at ε ="),
         alignment="ll",

@@ -5,9 +5,6 @@ has a heading, and a sentence that says what its ε protects. Curves without a p
 For programs the columns `title`, `protects` and `towards` name the group, and `rank` and `rank_pure` start anew in
 each group.
 
-In the table of frontiers a row says which method leads at an ε, how sure its lead is, and how far it is from no
-privacy.
-
 `dpmf compare` tells the settings in which configs differ, and the differences of the errors.
 """
 
