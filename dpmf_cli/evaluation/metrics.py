@@ -138,14 +138,9 @@ def top_items(
             f"no held-out rating is {asked.threshold:g} or more; lower `threshold` in `ranking`, or hold out more"
         )
     users, items = test.users[relevant], test.items[relevant]
-    starts = np.flatnonzero(np.diff(users, prepend=-1))
-    ends = np.append(starts[1:], len(users))
-    at_once = users_at_once(train.n_items, lanes)
-    parts = []
-    for first in range(0, len(starts), at_once):
-        block = slice(starts[first], ends[min(first + at_once, len(starts)) - 1])
-        parts.append(_of_users(predict, train, users[block], items[block], asked))
-    per_user = np.concatenate(parts)
+    starts = np.flatnonzero(np.diff(users, prepend=-1))[:: users_at_once(train.n_items, lanes)]
+    blocks = zip(np.split(users, starts[1:]), np.split(items, starts[1:]), strict=True)
+    per_user = np.concatenate([_of_users(predict, train, *block, asked) for block in blocks])
     # Each column is contiguous, so that the order of the additions does not depend on the number of columns.
     sums: NDArray[np.float64] = np.ascontiguousarray(np.moveaxis(per_user, 0, -1)).sum(axis=-1)
     return sums / len(per_user)
