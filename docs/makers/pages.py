@@ -40,13 +40,13 @@ from dpmf_cli.papers.claims import PaperFindings, all_papers, paper
 from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
 from dpmf_cli.papers.space import space
 from dpmf_cli.papers.verdicts import Word
-from dpmf_cli.report.tables.explored import (
+from dpmf_cli.report.tables.layout import TextTable, markdown
+from dpmf_cli.report.tables.papers import (
     cells_text,
     claims_text,
     verdicts,
     within_tolerance,
 )
-from dpmf_cli.report.tables.layout import TextTable, markdown
 
 _MARKED = re.compile(
     rf"(<!-- (?:(?P<of_all>summary|{'|'.join(KINDS)}) of all|"

@@ -14,8 +14,8 @@ from dpmf_cli.papers.record import Record
 from dpmf_cli.papers.space import Space
 from dpmf_cli.papers.verdicts import Word
 from dpmf_cli.report.leaders import Ranking, shipped
-from dpmf_cli.report.tables.explored import verdicts, within_tolerance
 from dpmf_cli.report.tables.layout import Group, TextTable
+from dpmf_cli.report.tables.papers import verdicts, within_tolerance
 
 Records = Callable[[str], Record]
 """From a paper's key to its record; the record has no data if nothing was explored."""

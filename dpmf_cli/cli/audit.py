@@ -91,8 +91,8 @@ def audit(
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.results.manifest import add_file
     from dpmf_cli.experiment.results.store import write_atomically
-    from dpmf_cli.report.tables.audits import audits_table, flaws_table
     from dpmf_cli.report.tables.layout import draw
+    from dpmf_cli.report.tables.ledgers import audits_table, flaws_table
 
     if [config is not None, algorithm is not None, every, flaws].count(True) != 1:
         raise DpmfError("name one thing to audit: a config, or --algorithm KEY, or --all, or --flaws")

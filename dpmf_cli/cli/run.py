@@ -134,11 +134,10 @@ def plan(
 
 def _print_results(finished: "Finished") -> None:
     """Prints tables of baselines, twins, crossings and ledgers, and of very long tables only the first rows."""
-    from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table, twins_table
-    from dpmf_cli.report.tables.crossings import crossings_table
+    from dpmf_cli.report.tables.crossings import baseline_rows, baselines_table, crossings_table, twins_table
     from dpmf_cli.report.tables.layout import draw, first_rows
     from dpmf_cli.report.tables.ledgers import ledger_table, records_table
-    from dpmf_cli.report.tables.local import learned_nothing_table
+    from dpmf_cli.report.tables.papers import learned_nothing_table
 
     experiment = finished.collected.shown
     tables = [(baselines_table(baseline_rows(experiment)), "curves.csv")]

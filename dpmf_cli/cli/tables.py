@@ -195,7 +195,7 @@ def compare(
     from dpmf_cli.experiment.results.folders import results_folder
     from dpmf_cli.experiment.results.store import write_atomically
     from dpmf_cli.report.html.page import compare_page
-    from dpmf_cli.report.tables.compare import comparisons_text
+    from dpmf_cli.report.tables.ranked import comparisons_text
 
     beside = results_folder(first, results)
     several = [compare_folders(beside, results_folder(other, results)) for other in others]
@@ -219,7 +219,7 @@ def baselines(
     Example: dpmf baselines --format md
     """
     from dpmf_cli.experiment.results.folders import results_of
-    from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
+    from dpmf_cli.report.tables.crossings import baseline_rows, baselines_table
     from dpmf_cli.report.tables.layout import draw
 
     every = (shown(collected, metric, named=bool(of)) for _, collected in results_of(of or [], results))
@@ -272,14 +272,14 @@ def traffic(
     """
     from dpmf_cli.datasets import Folders, load
     from dpmf_cli.experiment.config import load_config
-    from dpmf_cli.report.tables import local
+    from dpmf_cli.report.tables import papers
     from dpmf_cli.report.tables.layout import draw
 
     loaded = load_config(config)
     dataset = load(loaded.dataset, Folders.named(data, base=config.parent))
     ratings, title = dataset.ratings, dataset.identity.title
-    sent = local.traffic(loaded.algorithms, ratings, title)
-    return draw(local.traffic_table(sent, ratings, title), form)
+    sent = papers.traffic(loaded.algorithms, ratings, title)
+    return draw(papers.traffic_table(sent, ratings, title), form)
 
 
 @local_app.command()
@@ -297,6 +297,6 @@ def improvements(
     """
     from dpmf_cli.experiment.results.folders import results_of
     from dpmf_cli.report.tables.layout import draw
-    from dpmf_cli.report.tables.local import improvements_table
+    from dpmf_cli.report.tables.papers import improvements_table
 
     return draw(improvements_table([each.experiment for _, each in results_of(of or [], results)]), form)

@@ -1,1 +1,1 @@
-"""Folds, errors, curves and crossings: what is measured, and with what uncertainty."""
+"""Errors, curves and crossings: what is measured, and with what uncertainty."""

@@ -3,8 +3,8 @@
 Friedman et al. (2016, section 5.1) compare methods by their crossings. Their tables 4 and 5 print crossings with two
 baselines, item average (IA) and global effects (GE). Here a crossing is the first ε, from small to large, at which
 the mean curve (over folds and runs) is no longer worse than the baseline's mean. For RMSE, worse means above the
-baseline; for a metric whose larger values are better, it means below. Between two grid points the difference of RMSE
-is taken as linear in log ε. A curve that touches the baseline at a grid point crosses there.
+baseline; for a metric whose larger values are better, it means below. A curve that touches the baseline at a grid
+point crosses there.
 
 A curve may have no crossing on the grid. Then its crossing is a status, not a number: "below the grid" if the curve
 is at or below the baseline at the smallest ε, "not reached in the grid" if it is above the baseline at every ε.
@@ -14,7 +14,17 @@ resamples the paired differences, each fold against its own baseline. A replicat
 counts as −∞ or +∞, so an end of the interval can lie outside the grid too. The interval contains the crossing, with
 one exception: if a curve wanders around the baseline, the *first* crossing of a shifted curve can jump far away.
 Where an experiment refines its crossings (`Experiment.refines`), the interval covers the full range in which
-interpolation lets each replicate cross (`interpolation`).
+interpolation lets each replicate cross.
+
+Between two grid points the difference d of RMSE is taken as linear in x = log ε. If d is quadratic there, Newton's
+form gives the quadratic: with x₀ < x₁ the ends of the gap and x₂ another grid point,
+
+    d(x) = chord(x) + d[x₀, x₁, x₂]·(x − x₀)·(x − x₁).
+
+The next grid point on each side of the gap gives one such quadratic. Both are taken with `SAFETY` times their bend.
+They agree with the chord at the ends of the gap, so each has one root in the gap. The curve may cross anywhere from
+the smallest to the largest of the three roots. If the gap is wider than `WIDEST`, or has no neighbouring grid point,
+the grid says too little about the curve inside the gap, and the range is the entire gap.
 
 A printed error (`Reference`) is crossed in the same way. It is one number, so it adds nothing to the interval.
 
@@ -32,13 +42,13 @@ from numpy.typing import NDArray
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
-from dpmf_cli.evaluation.interpolation import crossing_range, first_crossing, open_gaps, value_range
 from dpmf_cli.evaluation.metrics import BESIDE, RMSE, Metric
 from dpmf_cli.evaluation.statistics import (
     REPLICATES,
     Over,
     Replicates,
     percentile_interval,
+    percentile_places,
     replicate_means,
 )
 
@@ -60,25 +70,6 @@ class Status(StrEnum):
 
 #: An end of an interval: its ε, or the side of the grid on which it lies; None where there is no interval.
 End = float | Status | None
-
-
-@dataclass(frozen=True)
-class Differences:
-    """How much worse a complete curve is than a target, each fold compared with its own baseline.
-
-    epsilons    (E,) the curve's grid
-    mean        (E,) mean difference over folds and runs
-    replicates  bootstrap replicates of `mean`
-    """
-
-    epsilons: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    replicates: Replicates
-
-    @property
-    def open_gaps(self) -> list[tuple[float, float]]:
-        """The gaps of the grid in which interpolation may move the crossing by more than its interval."""
-        return open_gaps(self.epsilons, self.mean, self.replicates.curves)
 
 
 @dataclass(frozen=True)
@@ -197,18 +188,18 @@ def measure_crossing(
         grid_low=float(epsilons[0]),
         grid_high=float(epsilons[-1]),
     )
-    differences = differences_between(experiment, curve, target, replicates=replicates)
-    if differences is None:
+    drawn = differences_between(experiment, curve, target, replicates=replicates)
+    if drawn is None:
         return cell
-    drawn, low, high = differences.replicates, None, None
+    low = high = None
     if drawn.over != "none":
         # Where crossings are refined, the interval covers the range in which each replicate may cross.
         least = most = first_crossing(epsilons, drawn.curves)
         if experiment.refines:
             least, most = crossing_range(epsilons, drawn.curves)
         low, high = float(percentile_interval(least)[0]), float(percentile_interval(most)[1])
-    found = float(first_crossing(epsilons, differences.mean))
-    worse = differences.mean[(differences.mean <= 0).argmax() :] > 0
+    found = float(first_crossing(epsilons, drawn.mean))
+    worse = drawn.mean[(drawn.mean <= 0).argmax() :] > 0
     cell = replace(
         cell,
         status=_outside(found) or Status.CROSSED,
@@ -216,7 +207,7 @@ def measure_crossing(
         high=high if high is None else _outside(high) or high,
         over=drawn.over,
         recrosses=found < np.inf and bool(worse.any()),
-        coarse=experiment.refines and bool(differences.open_gaps),
+        coarse=experiment.refines and bool(open_gaps(epsilons, drawn.mean, drawn.curves)),
     )
     if cell.status is not Status.CROSSED:
         return cell
@@ -229,8 +220,8 @@ def measure_crossing(
 
 def differences_between(
     experiment: Experiment, curve: Measured, target: Measured | Reference, *, replicates: int = REPLICATES
-) -> Differences | None:
-    """How much worse `curve` is than `target`; None where a task of either has no result.
+) -> Replicates | None:
+    """How much worse `curve` is than `target`, by fold; None where a task of either has no result.
 
     Raises `ValueError` for a grid that is not positive, finite and ascending, or if curve and baseline have different
     numbers of folds.
@@ -248,13 +239,8 @@ def differences_between(
         return None
     difference = curve.metric.sign * (curve.values - level.mean(axis=1, keepdims=True))
     difference[:, :, np.isinf(curve.values).any(axis=(0, 1))] = _DIVERGED
-    drawn = replicate_means(
-        difference,
-        rng=curve_stream(experiment, curve),
-        partition=experiment.partition,
-        replicates=replicates,
-    )
-    return Differences(epsilons, difference.mean(axis=(0, 1)), drawn)
+    rng = curve_stream(experiment, curve)
+    return replicate_means(difference, rng=rng, partition=experiment.partition, replicates=replicates)
 
 
 def is_complete(measured: Measured) -> bool:
@@ -294,31 +280,25 @@ MOST_ROUNDS = 4
 """Number of rounds after which a crossing is no longer refined, and is marked as coarse if it still is. By then a gap
 has been cut into 256 parts."""
 
-Added = dict[str, tuple[float, ...]]
-"""For each label of a curve, the ε that its grid has beside those of the config, ascending."""
 
-
-def epsilons_to_add(experiment: Experiment) -> Added:
-    """The ε that the next round adds to each curve of the experiment.
+def epsilons_to_add(experiment: Experiment) -> dict[str, tuple[float, ...]]:
+    """The ε, ascending, that the next round adds to the grid of each curve of the experiment, by its label.
 
     Adds nothing to curves whose crossings are uncertain only statistically, no longer by interpolation. Depends on
     the results only.
     """
     found = {}
     for curve in experiment.curves:
-        gaps: dict[tuple[float, float], None] = {}
+        new = set[float]()
         for target in crossing_targets(experiment):
-            differences = differences_between(experiment, curve, target)
-            gaps |= dict.fromkeys(differences.open_gaps if differences else ())
-        if new := sorted({epsilon for gap in gaps for epsilon in between(*gap)}):
-            found[curve.label] = tuple(new)
+            drawn = differences_between(experiment, curve, target)
+            for low, high in open_gaps(curve.epsilons, drawn.mean, drawn.curves) if drawn else ():
+                # Parts of equal width in log ε, rounded to three digits as in a config.
+                cuts = (float(f"{low * (high / low) ** (part / PARTS):.3g}") for part in range(1, PARTS))
+                new |= {cut for cut in cuts if low < cut < high}
+        if new:
+            found[curve.label] = tuple(sorted(new))
     return found
-
-
-def between(low: float, high: float) -> list[float]:
-    """The ε that cut a gap into `PARTS` parts of equal width in log ε, rounded to three digits as in a config."""
-    cuts = (float(f"{low * (high / low) ** (part / PARTS):.3g}") for part in range(1, PARTS))
-    return [cut for cut in cuts if low < cut < high]
 
 
 @dataclass(frozen=True)
@@ -363,21 +343,14 @@ def levels_at(experiment: Experiment, epsilon: float) -> list[LevelAt]:
 
 
 def band(experiment: Experiment, curve: Measured) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(E,), (E,) the 95 % interval of a complete curve's mean at each ε, from the same draws as its crossings.
-
-    NaN where there is no interval: with one fold and one run, or at an ε at which a model diverged.
-    """
-    _, drawn = _drawn(experiment, curve)
-    if drawn.over == "none":
-        return np.full_like(curve.epsilons, np.nan), np.full_like(curve.epsilons, np.nan)
-    return percentile_interval(drawn.curves)
+    """(E,), (E,) the 95 % interval of a complete curve's mean, from the same draws as its crossings; NaN for none."""
+    return _drawn(experiment, curve).interval
 
 
-def _drawn(experiment: Experiment, curve: Measured) -> tuple[NDArray[np.float64], Replicates]:
-    """(E,) the mean of a complete curve, NaN where a model diverged, and its replicates."""
+def _drawn(experiment: Experiment, curve: Measured) -> Replicates:
+    """The mean of a complete curve, NaN where a model diverged, and its replicates."""
     finite = np.where(np.isfinite(curve.values), curve.values, np.nan)
-    drawn = replicate_means(finite, rng=curve_stream(experiment, curve), partition=experiment.partition)
-    return finite.mean(axis=(0, 1)), drawn
+    return replicate_means(finite, rng=curve_stream(experiment, curve), partition=experiment.partition)
 
 
 def _level(experiment: Experiment, curve: Measured, epsilon: float) -> LevelAt:
@@ -391,13 +364,139 @@ def _level(experiment: Experiment, curve: Measured, epsilon: float) -> LevelAt:
         return level
     beside = {each.key: float(value_range(grid, curve.mean(each), epsilon)[0]) for each in BESIDE}
     beside = {key: error for key, error in beside.items() if not math.isnan(error)}
-    mean, drawn = _drawn(experiment, curve)
-    value = float(value_range(grid, mean, epsilon)[0])
-    if math.isnan(value):
-        return replace(level, value=math.inf, beside=beside)
-    level = replace(level, value=value, beside=beside)
-    if drawn.over == "none":
+    drawn = _drawn(experiment, curve)
+    value = float(value_range(grid, drawn.mean, epsilon)[0])
+    level = replace(level, value=math.inf if math.isnan(value) else value, beside=beside)
+    if math.isnan(value) or drawn.over == "none":
         return level
     _, least, most = value_range(grid, drawn.curves, epsilon)
     low, high = float(percentile_interval(least)[0]), float(percentile_interval(most)[1])
     return replace(level, low=low, high=high, over=drawn.over)
+
+
+SAFETY, WIDEST = 2.0, 1.5
+"""Factor on the bend of a quadratic, and the largest ratio of ε across a gap in which quadratics are trusted."""
+
+SETTLED = 0.01
+"""Interpolation may always move a crossing by up to this fraction of its ε."""
+
+
+def first_crossing(epsilons: NDArray[np.float64], difference: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(…) the first ε, from small to large, at which each curve is no longer above its baseline.
+
+    `epsilons` (E,) is ascending, positive, finite; `difference` (…, E) is RMSE − baseline RMSE, finite.
+    −inf stands for "below the grid", +inf for "not reached in the grid".
+    """
+    lower, upper = _gap(difference)
+    above, below = _at(difference, lower), _at(difference, upper)
+    drop = np.where(above > below, above - below, 1.0)
+    between = epsilons[lower] * (epsilons[upper] / epsilons[lower]) ** (above / drop)
+    crossing = np.where(below == 0, epsilons[upper], np.clip(between, epsilons[lower], epsilons[upper]))
+    crossing = np.where(upper == 0, -np.inf, crossing)
+    return np.where((difference <= 0).any(axis=-1), crossing, np.inf)
+
+
+def crossing_range(
+    epsilons: NDArray[np.float64], difference: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(…), (…) the smallest and the largest ε at which each curve may cross first.
+
+    Where the crossing is outside the grid, both are the crossing. Takes the arguments of `first_crossing`.
+    """
+    chord = first_crossing(epsilons, difference)
+    if len(epsilons) == 1:
+        return chord, chord
+    lower, upper = _gap(difference)
+    above, below = _at(difference, lower), _at(difference, upper)
+    low = high = chord
+    for bends in bends_beside(epsilons, difference):
+        # With t from 0 to 1 over the gap: bend·t² − (above − below + bend)·t + above = 0.
+        bend = _at(bends, lower)
+        middle = above - below + bend
+        whole = middle + np.sqrt(np.maximum(middle**2 - 4 * bend * above, 0.0))
+        t = np.clip(2 * above / np.where(whole > 0, whole, 1.0), 0.0, 1.0)
+        root = epsilons[lower] * (epsilons[upper] / epsilons[lower]) ** t
+        low, high = np.minimum(low, root), np.maximum(high, root)
+    unknown = are_unknown(epsilons)[lower]
+    low, high = np.where(unknown, epsilons[lower], low), np.where(unknown, epsilons[upper], high)
+    crosses = np.isfinite(chord)
+    return np.where(crosses, low, chord), np.where(crosses, high, chord)
+
+
+def value_range(
+    epsilons: NDArray[np.float64], values: NDArray[np.float64], epsilon: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """(…) each: the values of curves (…, E) at an ε within the grid, then the smallest and largest possible values.
+
+    At a grid point all three are the same. NaN where either end of the gap is NaN.
+    """
+    at = int(np.searchsorted(epsilons, epsilon))
+    if epsilons[at] == epsilon:
+        return values[..., at], values[..., at], values[..., at]
+    lower, upper = values[..., at - 1], values[..., at]
+    t = np.log(epsilon / epsilons[at - 1]) / np.log(epsilons[at] / epsilons[at - 1])
+    chord = lower + t * (upper - lower)
+    if are_unknown(epsilons)[at - 1]:
+        return chord, np.minimum(lower, upper), np.maximum(lower, upper)
+    bent = chord + bends_beside(epsilons, values)[..., at - 1] * t * (t - 1)
+    return chord, np.fmin.reduce([chord, *bent]), np.fmax.reduce([chord, *bent])
+
+
+def open_gaps(
+    epsilons: NDArray[np.float64], mean: NDArray[np.float64], replicates: NDArray[np.float64]
+) -> list[tuple[float, float]]:
+    """The gaps (from ε, to ε) in which interpolation may move the crossing by more than its statistical interval.
+
+    Three crossings are examined, each with its own range: that of `mean` (E,), and the two ends of its interval,
+    which are crossings of two of the `replicates` (B, E). A gap is open if a crossing in it may move, in log ε, by
+    more than the distance from the crossing of `mean` to the nearer end. If no end is on the grid, or that distance
+    is below `SETTLED`, then `SETTLED` is the limit. There are no open gaps where `mean` does not cross.
+    """
+    found = float(first_crossing(epsilons, mean))
+    if not np.isfinite(found):
+        return []
+    curves = mean[None]
+    if len(replicates):
+        ordered = replicates[np.argsort(first_crossing(epsilons, replicates), kind="stable")]
+        curves = np.vstack([curves, ordered[list(percentile_places(len(ordered)))]])
+    crossings = first_crossing(epsilons, curves)
+    distances = np.abs(np.log(crossings[(crossings > 0) & np.isfinite(crossings)] / found))[1:]
+    tolerance = max(SETTLED, min(distances, default=0.0))
+    gaps = []
+    for crossing, low, high, lower, upper in zip(
+        crossings, *crossing_range(epsilons, curves), *_gap(curves), strict=True
+    ):
+        if np.isfinite(crossing) and max(high / crossing, crossing / low) > np.exp(tolerance):
+            gaps.append((float(epsilons[lower]), float(epsilons[upper])))
+    return list(dict.fromkeys(gaps))
+
+
+def bends_beside(epsilons: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(2, …, E − 1) how much a curve may bend in each gap, judged by the grid points below and above the gap.
+
+    Let t go from 0 to 1 over the gap, with log ε linear in t. Then the curve deviates from its chord by
+    bend·t·(t − 1). A gap at an end of the grid has one neighbour, so its other bend is 0. `values` (…, E) are the
+    values to interpolate.
+    """
+    x = np.log(epsilons)
+    second = np.zeros_like(values)
+    second[..., 1:-1] = np.diff(np.diff(values) / np.diff(x)) / (x[2:] - x[:-2])
+    return SAFETY * np.diff(x) ** 2 * np.stack([second[..., :-1], second[..., 1:]])
+
+
+def are_unknown(epsilons: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(E − 1,) whether the grid says too little about the curve inside each gap."""
+    wide = epsilons[1:] > WIDEST * epsilons[:-1] * (1 + 1e-9)
+    unknown: NDArray[np.bool_] = wide | (len(epsilons) == 2)
+    return unknown
+
+
+def _gap(difference: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """(…), (…) the indices of the grid points on either side of each first crossing; 0 and 0 without a crossing."""
+    upper = (difference <= 0).argmax(axis=-1)
+    return np.maximum(upper - 1, 0), upper
+
+
+def _at(values: NDArray[np.float64], index: NDArray[np.intp]) -> NDArray[np.float64]:
+    taken: NDArray[np.float64] = np.take_along_axis(values, index[..., None], axis=-1)[..., 0]
+    return taken

@@ -10,21 +10,27 @@ Within a group some ε are pure and others come with a δ. Pure ε-DP implies (�
 false. So there are two rankings: one of all curves, for readers who accept the δ, and one of the pure ones, for
 readers who accept no δ.
 
-The frontier of a guarantee: at each ε, the lowest error of any method that provably keeps the guarantee.
-
-A guarantee says what is protected, from whom, and with which δ. A method enters the frontier of each guarantee that
-its own guarantee implies: an ε that holds against everybody also holds against the other users, and a pure ε holds
-at any δ. A method enters at its provable ε, whatever ε is claimed. A method without a provable ε does not enter.
+The frontier of a guarantee is, at each ε, the lowest error of any method that provably keeps it. A guarantee says
+what is protected, from whom, and with which δ. A method enters the frontier of each guarantee that its own implies:
+an ε that holds against everybody also holds against the other users, and a pure ε holds at any δ. A method enters at
+its provable ε, whatever ε is claimed. A method without a provable ε does not enter.
 
 Choosing the method with the lowest error on private ratings costs ε that no ledger counts. The frontier is therefore
 a benchmark on public ratings, not a way to choose a method on private ratings.
+
+Two experiments on the same folds are compared curve by curve: by the difference of RMSE, paired by fold and run.
+Folds are a function of the dataset, the seed and the number of folds. Unless the seed is secret, an algorithm with
+other parameters also has the same noise (`streams`). Both cancel in the difference, so its interval is narrower than
+those of the two curves.
 """
 
 import math
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import attrgetter
 from typing import Literal, get_args
 
 import numpy as np
@@ -34,7 +40,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.evaluation.crossings import Crossing, Status, band, is_complete, measure_crossing
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.statistics import Over, percentile_interval, replicate_means
+from dpmf_cli.evaluation.statistics import REPLICATES, Over, replicate_means
 from dpmf_cli.privacy.ledger import TOLERANCE
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
 
@@ -48,11 +54,18 @@ MODEST = 1.0
 
 @dataclass(frozen=True)
 class Standing:
-    """One curve of an experiment, with its crossings with those baselines that the experiment has."""
+    """One curve of an experiment, with its crossings with those baselines that the experiment has.
+
+    rank   among all curves of its guarantee, by ε, whatever δ comes with it; None before it is `ranked`, and where
+           the curve meets the baseline at no provable ε
+    pure   the same among those whose ε is pure; None for the others
+    """
 
     experiment: Experiment
     curve: Measured
     crossings: dict[Bar, Crossing]
+    rank: int | None = None
+    pure: int | None = None
 
     @property
     def guarantee(self) -> Guarantee:
@@ -60,59 +73,41 @@ class Standing:
         return self.curve.guarantee.at_any_delta
 
     @property
-    def complete(self) -> bool:
-        return is_complete(self.curve)
-
-    @property
     def provable(self) -> bool:
         """Whether an ε can be proved for the curve somewhere on its grid; True while results are missing."""
-        return not self.complete or bool(np.isfinite(self.curve.provable).any())
+        return not is_complete(self.curve) or bool(np.isfinite(self.curve.provable).any())
 
     @property
     def best(self) -> float | None:
         """The lowest mean RMSE at a provable ε of at most `MODEST`; None where there is none."""
-        found = best_at(self, MODEST) if self.complete else None
+        found = best_at(self, MODEST) if is_complete(self.curve) else None
         return None if found is None else found.rmse
 
-    def needs(self, bar: Bar, *, claimed: bool = False) -> float:
+    def needs(self, bar: Bar, kind: str = "provable") -> float:
         """The provable (or claimed) ε of a run at the crossing with a baseline; ∞ if there is no such ε or crossing.
 
         A curve that meets the baseline at the smallest ε of its grid needs at most that ε.
         """
         crossing = self.crossings.get(bar)
-        spent = self.curve.claimed if claimed else self.curve.provable
-        if crossing is None or crossing.status not in (Status.CROSSED, Status.BELOW_GRID):
-            return math.inf
-        if crossing.status is Status.BELOW_GRID:
-            return float(spent[0])
-        found = crossing.claimed if claimed else crossing.provable
-        return math.inf if found is None else found
+        if crossing is not None and crossing.status is Status.BELOW_GRID:
+            return float(getattr(self.curve, kind)[0])
+        spent = getattr(crossing, kind, None)
+        return math.inf if spent is None else float(spent)
 
 
-@dataclass(frozen=True)
-class Ranked:
-    """A curve with its ranks among those of one guarantee; None where it meets the baseline at no provable ε.
-
-    rank   among all of them, by ε, whatever δ comes with it
-    pure   among those whose ε is pure; None for the others
-    """
-
-    rank: int | None
-    pure: int | None
-    standing: Standing
-
-
-def standings(experiment: Experiment, bars: Sequence[Bar] = BARS) -> list[Standing]:
-    """Every curve over ε of an experiment, in its order. Points of sweeps are left out."""
-    baselines = {bar: baseline for bar in bars if (baseline := experiment.baseline(bar)) is not None}
+def standings(*experiments: Experiment) -> list[Standing]:
+    """Every curve over ε of the experiments, in their order. Points of sweeps are left out."""
     found = []
-    for curve in experiment.curves:
-        if curve.swept is not None:
-            continue
-        if curve.protects is None:
-            raise ValueError(f"{curve.label}: it is not known what its ε protects")
-        crossings = {bar: measure_crossing(experiment, curve, each) for bar, each in baselines.items()}
-        found.append(Standing(experiment, curve, crossings))
+    for experiment in experiments:
+        baselines = {bar: each for bar in BARS if (each := experiment.baseline(bar)) is not None}
+        for curve in experiment.curves:
+            if curve.swept is None:
+                if curve.protects is None:
+                    raise ValueError(f"{curve.label}: it is not known what its ε protects")
+                crossings = {
+                    bar: measure_crossing(experiment, curve, each) for bar, each in baselines.items()
+                }
+                found.append(Standing(experiment, curve, crossings))
     return found
 
 
@@ -129,33 +124,14 @@ def by_guarantee(found: Iterable[Standing]) -> dict[tuple[str, Guarantee], list[
     return {key: groups[key] for key in order}
 
 
-def ranked(found: Sequence[Standing], bar: Bar = "ia") -> list[Ranked]:
+def ranked(found: Sequence[Standing], bar: Bar = "ia") -> list[Standing]:
     """Ranks curves by the provable ε that they need to meet `bar`; those without one are last, by their claimed ε.
 
     Equal ε share a rank. Curves that do not meet `bar` have no rank and are ordered by `Standing.best`. Raises
     `DpmfError` for curves that differ in what they protect, in from whom, or in their data: their ε cannot be ranked
     against each other.
     """
-    _refuse_mixed(by_guarantee(found))
-    provable = sorted(
-        (each for each in found if each.provable),
-        key=lambda each: (each.needs(bar), _no_better(each)),
-    )
-    claimed = sorted(
-        (each for each in found if not each.provable), key=lambda each: each.needs(bar, claimed=True)
-    )
-    needs = [each.needs(bar) for each in provable]
-    pure = [each.needs(bar) for each in provable if not each.curve.delta]
-    return [
-        *(
-            Ranked(_rank(need, needs), None if each.curve.delta else _rank(need, pure), each)
-            for need, each in zip(needs, provable, strict=True)
-        ),
-        *(Ranked(None, None, each) for each in claimed),
-    ]
-
-
-def _refuse_mixed(groups: Iterable[tuple[str, Guarantee]]) -> None:
+    groups = by_guarantee(found)
     titles = list(dict.fromkeys(title for title, _ in groups))
     guarantees = list(dict.fromkeys(guarantee for _, guarantee in groups))
     protections = list(dict.fromkeys(guarantee.protects for guarantee in guarantees))
@@ -175,45 +151,37 @@ def _refuse_mixed(groups: Iterable[tuple[str, Guarantee]]) -> None:
             f"no ranking across data sets ({', '.join(titles)}): the ε that a method needs depends on the data; rank "
             "within each"
         )
+    provable = [(each.needs(bar), each) for each in found if each.provable]
+    provable.sort(key=lambda pair: (pair[0], math.inf if pair[1].best is None else pair[1].best))
+    needs = [need for need, _ in provable]
+    pure = [need for need, each in provable if not each.curve.delta]
 
+    def rank(need: float, among: Sequence[float]) -> int | None:
+        return bisect_left(among, need) + 1 if math.isfinite(need) else None
 
-def _rank(need: float, needs: Sequence[float]) -> int | None:
-    """The rank of `need` among the ascending `needs`, where equal ones share a rank; None if it is infinite."""
-    return bisect_left(needs, need) + 1 if math.isfinite(need) else None
-
-
-def _no_better(standing: Standing) -> float:
-    return math.inf if standing.best is None else standing.best
+    return [
+        *(
+            replace(each, rank=rank(need, needs), pure=None if each.curve.delta else rank(need, pure))
+            for need, each in provable
+        ),
+        *sorted((each for each in found if not each.provable), key=lambda each: each.needs(bar, "claimed")),
+    ]
 
 
 @dataclass(frozen=True)
-class Best:
-    """The lowest mean RMSE of a method at an ε.
+class Best(Standing):
+    """A standing with the place `at` in the grid of its curve that has the lowest mean RMSE at some provable ε."""
 
-    at   index of that RMSE in the grid of the method's curve; only places with a provable ε of at most the requested
-         one count
-    """
-
-    standing: Standing
-    at: int
-
-    @property
-    def curve(self) -> Measured:
-        return self.standing.curve
+    at: int = 0
 
     @property
     def rmse(self) -> float:
         return float(self.curve.mean()[self.at])
 
     @property
-    def provable(self) -> float:
+    def spent(self) -> float:
+        """The provable ε."""
         return float(self.curve.provable[self.at])
-
-    @property
-    def errors(self) -> NDArray[np.float64]:
-        """(folds, runs) RMSE."""
-        errors: NDArray[np.float64] = self.curve.rmse[:, :, self.at]
-        return errors
 
 
 @dataclass(frozen=True)
@@ -231,21 +199,16 @@ class Lead:
 
     guarantee: Guarantee
     epsilon: float
-    order: tuple[Best, ...]
+    order: Sequence[Best]
     low: float | None
     high: float | None
     over: Over
-    tied: tuple[Best, ...]
-    unpaired: tuple[Best, ...] = ()
+    tied: Sequence[Best]
+    unpaired: Sequence[Best]
 
     @property
     def first(self) -> Best:
         return self.order[0]
-
-    @property
-    def standing(self) -> Standing:
-        """The leader's."""
-        return self.first.standing
 
 
 @dataclass(frozen=True)
@@ -265,11 +228,8 @@ class Frontier:
     @property
     def stretches(self) -> list[tuple[Standing, list[Lead]]]:
         """The consecutive leads of each leading method, by ascending ε."""
-        return [
-            (found[0].first.standing, found)
-            for _, each in groupby(self.leads, key=lambda lead: id(lead.first.standing))
-            for found in [list(each)]
-        ]
+        runs = (list(each) for _, each in groupby(self.leads, key=lambda lead: id(lead.first.curve)))
+        return [(run[0].first, run) for run in runs]
 
 
 def frontiers(found: Iterable[Standing]) -> list[Frontier]:
@@ -277,7 +237,14 @@ def frontiers(found: Iterable[Standing]) -> list[Frontier]:
 
     Frontiers are ordered by data set as given, then by guarantee as in tables, pure ε first.
     """
-    provable = _once([each for each in found if each.complete and each.provable])
+    provable = [each for each in found if is_complete(each.curve) and each.provable]
+    # Of an algorithm's curves with the same errors and provable ε, one stays: the corrected one, not the published.
+    once: dict[tuple[object, ...], int] = {}
+    for each in sorted(provable, key=lambda standing: standing.curve.mode):
+        of, curve = (each.experiment.title, each.curve.algorithm, each.curve.guarantee), each.curve
+        once.setdefault((*of, curve.rmse.tobytes(), curve.provable.tobytes()), id(each))
+    kept = set(once.values())
+    provable = [each for each in provable if id(each) in kept]
     titles = list(dict.fromkeys(each.experiment.title for each in provable))
     keys = {(each.experiment.title, each.curve.guarantee) for each in provable}
     order = sorted(
@@ -297,36 +264,16 @@ def frontiers(found: Iterable[Standing]) -> list[Frontier]:
     return frontiers
 
 
-def _once(found: Sequence[Standing]) -> list[Standing]:
-    """The curves without duplicates: one of each group of an algorithm's curves with identical errors and provable ε.
+def best_at(standing: Standing, epsilon: float, *, exactly: bool = False) -> Best | None:
+    """The lowest mean RMSE of a complete curve at a provable ε of at most `epsilon`; None where there is none.
 
-    If published and corrected coincide, the corrected curve is kept.
+    With `exactly`, only a run at that ε of the curve's grid counts.
     """
-    kept: dict[tuple[object, ...], Standing] = {}
-    for each in sorted(found, key=lambda standing: standing.curve.mode):
-        curve = each.curve
-        errors = (curve.rmse.tobytes(), curve.provable.tobytes())
-        kept.setdefault((each.experiment.title, curve.algorithm, curve.guarantee, *errors), each)
-    chosen = {id(each) for each in kept.values()}
-    return [each for each in found if id(each) in chosen]
-
-
-def best_at(standing: Standing, epsilon: float) -> Best | None:
-    """The lowest mean RMSE of a complete curve at a provable ε of at most `epsilon`; None where there is none."""
-    mean = standing.curve.mean()
-    may = (standing.curve.provable <= epsilon * (1 + TOLERANCE)) & np.isfinite(mean)
-    return Best(standing, int(np.where(may, mean, np.inf).argmin())) if may.any() else None
-
-
-def just_at(standing: Standing, epsilon: float) -> Best | None:
-    """A complete curve at that ε of its grid.
-
-    None where the grid has no such ε, the curve has no finite error there, or the provable ε is larger.
-    """
-    at = np.flatnonzero(np.isclose(standing.curve.epsilons, epsilon, rtol=TOLERANCE, atol=0))
-    if not at.size or not np.isfinite(standing.curve.mean()[at[0]]):
-        return None
-    return Best(standing, int(at[0])) if standing.curve.provable[at[0]] <= epsilon * (1 + TOLERANCE) else None
+    curve, mean = standing.curve, standing.curve.mean()
+    may = (curve.provable <= epsilon * (1 + TOLERANCE)) & np.isfinite(mean)
+    if exactly:
+        may &= np.isclose(curve.epsilons, epsilon, rtol=TOLERANCE, atol=0)
+    return Best(**vars(standing), at=int(np.where(may, mean, np.inf).argmin())) if may.any() else None
 
 
 def clean_level(experiment: Experiment) -> Measured | None:
@@ -336,45 +283,173 @@ def clean_level(experiment: Experiment) -> Measured | None:
 
 
 def _lead(members: Sequence[Standing], guarantee: Guarantee, epsilon: float) -> Lead | None:
-    found = [best for each in members if (best := best_at(each, epsilon)) is not None]
-    if not found:
+    order = [best for each in members if (best := best_at(each, epsilon)) is not None]
+    if not order:
         return None
-    order = sorted(found, key=lambda best: best.rmse)
-    first = order[0]
-    experiment = first.standing.experiment
+    order.sort(key=lambda best: best.rmse)
+    first, *others = order
+    experiment = first.experiment
     low, high = (float(ends[first.at]) for ends in band(experiment, first.curve))
-    name = (experiment.stream, str(guarantee), f"{guarantee.delta:g}", f"{epsilon:g}", first.curve.label)
     known = math.isfinite(low) and math.isfinite(high)
-    over: Over = "none" if not known else "folds" if first.curve.rmse.shape[0] > 1 else "runs"
-    paired = [each for each in order[1:] if _same_folds(each.standing.experiment, experiment)]
+    folds_of = attrgetter(*(f"experiment.{key}" for key in ("dataset", "seed", "folds", "partition")))
+    paired = [each for each in others if folds_of(each) == folds_of(first)]
+    name = (experiment.stream, str(guarantee), f"{guarantee.delta:g}", f"{epsilon:g}", first.curve.label)
     return Lead(
         guarantee,
         epsilon,
-        tuple(order),
+        order,
         low if known else None,
         high if known else None,
-        over,
-        tuple(_tied(first, paired, named_generator(experiment.seed, "frontier", *name))),
-        tuple(each for each in order[1:] if each not in paired),
+        "none" if not known else "folds" if len(first.curve.rmse) > 1 else "runs",
+        list(_tied(first, paired, named_generator(experiment.seed, "frontier", *name))),
+        [each for each in others if folds_of(each) != folds_of(first)],
     )
 
 
 def _tied(first: Best, others: Sequence[Best], rng: np.random.Generator) -> Iterator[Best]:
     """The members of `others`, in order, that `first` is not certainly better than, on the runs that both have."""
-    runs = {id(each): min(each.errors.shape[1], first.errors.shape[1]) for each in others}
+    errors = {id(each): each.curve.rmse[:, :, each.at] for each in (first, *others)}
+    runs = {id(each): min(errors[id(each)].shape[1], errors[id(first)].shape[1]) for each in others}
     tied = set[int]()
     for common in sorted(set(runs.values())):
-        group = [each for each in others if runs[id(each)] == common]
-        differences = np.stack(
-            [each.errors[:, :common] - first.errors[:, :common] for each in group], axis=-1
-        )
-        drawn = replicate_means(differences, rng=rng, partition=first.standing.experiment.partition)
-        if drawn.over != "none":
-            low, _ = percentile_interval(drawn.curves)
-            tied |= {id(each) for each, end in zip(group, low, strict=True) if end <= 0}
+        group = [key for key in runs if runs[key] == common]
+        differences = [errors[key][:, :common] - errors[id(first)][:, :common] for key in group]
+        drawn = replicate_means(np.stack(differences, axis=-1), rng=rng, partition=first.experiment.partition)
+        tied |= {key for key, low in zip(group, drawn.interval[0], strict=True) if low <= 0}
     yield from (each for each in others if id(each) in tied)
 
 
-def _same_folds(a: Experiment, b: Experiment) -> bool:
-    """Whether two experiments have the same folds, so that their errors can be paired."""
-    return all(getattr(a, key) == getattr(b, key) for key in ("dataset", "seed", "folds", "partition"))
+@dataclass(frozen=True)
+class Difference:
+    """RMSE of B minus RMSE of A at one ε, over the folds and runs that both have; negative where B is better.
+
+    a, b        the two RMSE, rating units; inf where a model diverged
+    difference  None where `a` or `b` is infinite
+    low, high   ends of the 95 % interval of `difference`; None where there is none
+    over        what the interval is resampled over
+    same        whether A and B agree to the bit in every pair, so no setting in which they differ has an effect
+    provable_a, provable_b  the ε that can be proved for what was run, inf where none can
+    """
+
+    algorithm: str
+    label_a: str
+    label_b: str
+    neighbours: str
+    epsilon: float
+    a: float
+    b: float
+    difference: float | None
+    low: float | None
+    high: float | None
+    over: Over
+    folds: int
+    runs: int
+    same: bool
+    provable_a: float
+    provable_b: float
+
+    @property
+    def verdict(self) -> str:
+        """Whether B is "better" or "worse" than A; "" if the interval contains 0 or there is none."""
+        if self.low is None or self.high is None:
+            return ""
+        return "better" if self.high < 0 else "worse" if self.low > 0 else ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The differences of the pairs that can be compared, and for each other curve the reason why it cannot."""
+
+    differences: tuple[Difference, ...]
+    left_out: tuple[str, ...]
+
+
+def paired(a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
+    """Pairs of indices into `a` and `b`, whose elements are (label, algorithm).
+
+    Elements are paired by label. Two of the others are paired if their algorithm remains once in `a` and in `b`.
+    """
+    labels = {label: at for at, (label, _) in enumerate(b)}
+    pairs = {at: labels[label] for at, (label, _) in enumerate(a) if label in labels}
+
+    def left(every: Sequence[tuple[str, str]], taken: set[int]) -> dict[str, int]:
+        rest = [(algorithm, at) for at, (_, algorithm) in enumerate(every) if at not in taken]
+        times = Counter(algorithm for algorithm, _ in rest)
+        return {algorithm: at for algorithm, at in rest if times[algorithm] == 1}
+
+    rest_a, rest_b = left(a, set(pairs)), left(b, set(pairs.values()))
+    pairs |= {rest_a[algorithm]: rest_b[algorithm] for algorithm in rest_a.keys() & rest_b.keys()}
+    return sorted(pairs.items())
+
+
+def compare(a: Experiment, b: Experiment, *, replicates: int = REPLICATES) -> Comparison:
+    """Compares the curves of two experiments. The caller checks that both have the same dataset, seed and folds."""
+    all_a, all_b = ((*each.baselines, *each.curves) for each in (a, b))
+    pairs = paired(*([(one.label, one.algorithm) for one in every] for every in (all_a, all_b)))
+    found: list[Difference] = []
+    both = [{pair[side] for pair in pairs} for side in (0, 1)]
+    left_out = [
+        f"{one.label}: only in {name}"
+        for name, every, of in zip("AB", (all_a, all_b), both, strict=True)
+        for at, one in enumerate(every)
+        if at not in of
+    ]
+    for at_a, at_b in pairs:
+        one, other = all_a[at_a], all_b[at_b]
+        if reason := _incomparable(one, other):
+            names = one.label if one.label == other.label else f"{one.label} and {other.label}"
+            left_out.append(f"{names}: {reason}")
+        else:
+            found += differences(one, other, a, replicates)
+    return Comparison(tuple(found), tuple(left_out))
+
+
+def _incomparable(a: Measured, b: Measured) -> str:
+    """Why two curves cannot be compared: their ε mean different things, or errors are missing; "" if they can."""
+    if not (is_complete(a) and is_complete(b)):
+        return f"{' and '.join(x for x, one in (('A', a), ('B', b)) if not is_complete(one))} lacks results"
+    if a.is_baseline != b.is_baseline:
+        return f"only {'B' if a.is_baseline else 'A'} is private"
+    if not a.is_baseline and a.guarantee.at_any_delta != b.guarantee.at_any_delta:
+        same = a.guarantee.protects == b.guarantee.protects
+        how = "not ranked against each other" if same else "not comparable"
+        return f"A protects the {a.guarantee}, B the {b.guarantee}; their ε are {how}"
+    if a.delta != b.delta:
+        return f"A has δ = {a.delta:g}, B {b.delta:g}; their ε are not ranked against each other"
+    if not np.isin(a.epsilons, b.epsilons).any():
+        has = [f"{each.epsilons[0]:.4g} to {each.epsilons[-1]:.4g}" for each in (a, b)]
+        return f"no ε in common: A has {has[0]}, B {has[1]}"
+    return ""
+
+
+def differences(
+    a: Measured, b: Measured, experiment: Experiment, replicates: int = REPLICATES
+) -> Iterator[Difference]:
+    """Yields the difference of two curves of one dataset, seed and cut into folds at each ε that both have."""
+    common, in_a, in_b = np.intersect1d(a.epsilons, b.epsilons, return_indices=True)
+    folds, runs = (min(a.rmse.shape[axis], b.rmse.shape[axis]) for axis in (0, 1))
+    ours, theirs = a.rmse[:folds, :runs, in_a], b.rmse[:folds, :runs, in_b]
+    finite = np.asarray((np.isfinite(ours) & np.isfinite(theirs)).all(axis=(0, 1)))
+    difference: NDArray[np.float64] = np.subtract(theirs, ours, where=finite, out=np.zeros_like(ours))
+    rng = named_generator(experiment.seed, "comparison", experiment.stream, a.neighbours, a.label, b.label)
+    drawn = replicate_means(difference, rng=rng, partition=experiment.partition, replicates=replicates)
+    for at, (epsilon, low, high) in enumerate(zip(common, *drawn.interval, strict=True)):
+        known = drawn.over != "none" and bool(finite[at])
+        yield Difference(
+            algorithm=a.algorithm,
+            label_a=a.label,
+            label_b=b.label,
+            neighbours=a.neighbours,
+            epsilon=float(epsilon),
+            a=float(ours[:, :, at].mean()),
+            b=float(theirs[:, :, at].mean()),
+            difference=float(difference[:, :, at].mean()) if finite[at] else None,
+            low=float(low) if known else None,
+            high=float(high) if known else None,
+            over=drawn.over if known else "none",
+            folds=folds,
+            runs=runs,
+            same=bool(finite[at] and not difference[:, :, at].any()),
+            provable_a=float(a.provable[in_a[at]]),
+            provable_b=float(b.provable[in_b[at]]),
+        )

@@ -57,10 +57,18 @@ Over = Literal["folds", "runs", "none"]
 
 @dataclass(frozen=True)
 class Replicates:
-    """Bootstrap replicates of a mean curve: `curves` is (B, E), with B = 0 where there is no interval."""
+    """A mean curve (E,) over folds and runs with its bootstrap replicates `curves` (B, E); B is 0 over "none"."""
 
+    mean: NDArray[np.float64]
     curves: NDArray[np.float64]
     over: Over
+
+    @property
+    def interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(E,), (E,) the `LEVEL` percentile interval of the mean; NaN where there is none."""
+        if self.over == "none":
+            return np.full_like(self.mean, np.nan), np.full_like(self.mean, np.nan)
+        return percentile_interval(self.curves)
 
 
 def expansion(units: int, *, partition: int | None) -> float:
@@ -91,13 +99,13 @@ def replicate_means(
     folds, runs, _ = values.shape
     over: Over = "folds" if folds > 1 else "runs" if runs > 1 else "none"
     if over == "none":
-        return Replicates(np.empty((0, values.shape[2])), over)
+        return Replicates(values.mean(axis=(0, 1)), np.empty((0, values.shape[2])), over)
     units = values.mean(axis=1) if over == "folds" else values[0]
     count = len(units)
     drawn = units[rng.integers(count, size=(replicates, count))].mean(axis=1)
     mean = units.mean(axis=0)
     factor = expansion(count, partition=partition if over == "folds" else None)
-    return Replicates(mean + factor * (drawn - mean), over)
+    return Replicates(values.mean(axis=(0, 1)), mean + factor * (drawn - mean), over)
 
 
 def percentile_interval(samples: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -26,7 +26,7 @@ from dpmf_cli.evaluation.crossings import (
     target_name,
 )
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.paired_difference import differences
+from dpmf_cli.evaluation.ranking import differences
 from dpmf_cli.privacy.neighbours import HIDE_IDS, Mode, Neighbours
 from dpmf_cli.privacy.protection import PROMISES, Guarantee, protection_of
 from dpmf_cli.report.words import lines, wrapped

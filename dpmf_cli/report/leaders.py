@@ -20,7 +20,7 @@ from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.evaluation.ranking import Best, Frontier, just_at
+from dpmf_cli.evaluation.ranking import Best, Frontier, best_at
 from dpmf_cli.experiment.results.manifest import what_ran
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
@@ -187,7 +187,7 @@ def _rankings(found: Sequence[Frontier]) -> Iterator[Ranking]:
 
 def _order(frontier: Frontier, epsilon: float) -> dict[str, Best]:
     """Returns the methods at that ε by label, lowest error first."""
-    found = [best for each in frontier.members if (best := just_at(each, epsilon)) is not None]
+    found = [best for each in frontier.members if (best := best_at(each, epsilon, exactly=True))]
     return {best.curve.label: best for best in sorted(found, key=lambda best: best.rmse)}
 
 

@@ -17,11 +17,10 @@ from dpmf_cli.report.figures.tidy_csv import (
     growth_csv,
     swept_error_cdf_csv,
 )
-from dpmf_cli.report.tables.baselines import twins_table
-from dpmf_cli.report.tables.crossings import crossings_table, figure_macros
+from dpmf_cli.report.tables.crossings import crossings_table, figure_macros, twins_table
 from dpmf_cli.report.tables.layout import draw
 from dpmf_cli.report.tables.ledgers import ledger_csv, records_table
-from dpmf_cli.report.tables.local import learned_nothing_table
+from dpmf_cli.report.tables.papers import learned_nothing_table
 
 FORMS_OF_RUN = ("png", "svg")
 """The formats in which every run draws its figures; `dpmf plot` draws PDF too."""

@@ -18,7 +18,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, Scale, with_ratings
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise, Law, unit_laplace
-from dpmf_cli.report.tables.audits import audited_cell
+from dpmf_cli.report.tables.ledgers import audited_cell
 from tests.audit.planted import DELTA, Fit, Numbers, Toy, fit_with, own_noise
 
 TRIALS = 400

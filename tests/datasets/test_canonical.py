@@ -17,7 +17,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.datasets.canonical import Duplicates, Raw, Stars, canonicalise, checksum
-from dpmf_cli.evaluation.top_items import TopItems
+from dpmf_cli.evaluation.metrics import TopItems
 from dpmf_cli.experiment.results.task import Cut, Task
 from dpmf_cli.experiment.running.batches import execute
 

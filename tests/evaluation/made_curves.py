@@ -6,11 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpmf_cli.evaluation.crossings import (
-    Crossing,
-    Status,
-    find_crossings,
-)
+from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
 from dpmf_cli.evaluation.curves import Experiment, Measured
 
 INFINITE = np.array([np.inf])

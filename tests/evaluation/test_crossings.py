@@ -9,12 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.evaluation.crossings import (
-    find_crossings,
-    measure_crossing,
-)
+from dpmf_cli.evaluation.crossings import find_crossings, first_crossing, measure_crossing
 from dpmf_cli.evaluation.curves import Reference
-from dpmf_cli.evaluation.interpolation import first_crossing
 from dpmf_cli.evaluation.metrics import RMSE, Metric
 from tests.evaluation.made_curves import baseline, crossing, curve, experiment, noisy, order
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.ranking import Frontier, best_at, clean_level, frontiers, just_at, standings
+from dpmf_cli.evaluation.ranking import Frontier, best_at, clean_level, frontiers, standings
 from dpmf_cli.privacy.protection import Guarantee, Protection
 
 GRID = np.array([0.1, 1.0, 10.0])
@@ -122,12 +122,12 @@ def test_runs_that_only_one_has_are_left_out_of_a_difference_and_of_no_other() -
 
 def test_a_method_at_an_epsilon_is_not_what_it_had_at_a_smaller_one() -> None:
     (standing,) = standings(experiment(curve("falls and rises", 0.9, 0.8, 1.5)))
-    assert [best.rmse for each in GRID if (best := just_at(standing, each))] == pytest.approx(
+    assert [best.rmse for each in GRID if (best := best_at(standing, each, exactly=True))] == pytest.approx(
         [0.9, 0.8, 1.5], abs=0.2
     )
-    assert just_at(standing, 0.5 * GRID[0]) is None
+    assert best_at(standing, 0.5 * GRID[0], exactly=True) is None
     (dear,) = standings(experiment(curve("dear", 0.9, 0.8, 0.7, provable=1.1)))
-    assert just_at(dear, GRID[0]) is None
+    assert best_at(dear, GRID[0], exactly=True) is None
 
 
 def test_the_best_of_one_method_and_the_best_without_privacy() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmf_cli.evaluation.interpolation import SETTLED, WIDEST, crossing_range, first_crossing, open_gaps
+from dpmf_cli.evaluation.crossings import SETTLED, WIDEST, crossing_range, first_crossing, open_gaps
 
 NONE = np.empty((0, 0))
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.evaluation.crossings import levels_at
-from dpmf_cli.evaluation.interpolation import bends_beside
+from dpmf_cli.evaluation.crossings import bends_beside, levels_at
 from tests.evaluation.made_curves import baseline, curve, experiment
 
 GRID = 1.4 ** np.arange(4.0)

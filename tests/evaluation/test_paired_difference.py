@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.paired_difference import compare, paired
+from dpmf_cli.evaluation.ranking import compare, paired
 from dpmf_cli.privacy.protection import Protection
 
 GRID = np.array([0.5, 2.0, 8.0])

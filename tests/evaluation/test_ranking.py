@@ -88,7 +88,7 @@ def test_no_ranking_of_what_protects_from_everybody_among_what_protects_from_the
     with pytest.raises(DpmfError, match=re.escape(f"no ranking across whom an ε protects from ({both})")):
         ranked(mixed)
     groups = by_guarantee(mixed)
-    assert [(row.rank, row.standing.curve.label) for group in groups.values() for row in ranked(group)] == [
+    assert [(row.rank, row.curve.label) for group in groups.values() for row in ranked(group)] == [
         (1, "a"),
         (1, "b"),
     ]
@@ -105,7 +105,7 @@ def test_pure_rows_have_a_ranking_of_their_own() -> None:
         curve("unproved", 1.0, provable=math.inf),
     )
     rows = ranked(standings(experiment(*curves)))
-    assert [(row.rank, row.pure, row.standing.curve.label) for row in rows] == [
+    assert [(row.rank, row.pure, row.curve.label) for row in rows] == [
         (1, None, "a §"),
         (2, 1, "b"),
         (3, None, "c §"),
@@ -172,6 +172,4 @@ def test_rows_are_in_the_order_of_what_they_need(
     curves: list[Measured], expected: list[tuple[int | None, str]]
 ) -> None:
     for each in (curves, curves[::-1]) if len({label for _, label in expected}) == 2 else (curves,):
-        assert [
-            (row.rank, row.standing.curve.label) for row in ranked(standings(experiment(*each)))
-        ] == expected
+        assert [(row.rank, row.curve.label) for row in ranked(standings(experiment(*each)))] == expected

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, Scale
-from dpmf_cli.evaluation.top_items import TopItems, top_items
+from dpmf_cli.evaluation.metrics import TopItems, top_items
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
@@ -182,7 +182,9 @@ def renumbered(ratings: Ratings, order: NDArray[np.intp]) -> Ratings:
 
 @pytest.mark.parametrize("values", [0, 2, 9])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_neither_blocks_nor_other_lanes_change_a_bit(values: int, dtype: type[np.floating]) -> None:
+def test_neither_blocks_nor_other_lanes_change_a_bit(
+    values: int, dtype: type[np.floating], monkeypatch: pytest.MonkeyPatch
+) -> None:
     scores, train, test = made(5, values=values)
     table = scores.astype(dtype)
     whole = top_items(lambda users, items: table[users, items], train, test, ASKED, lanes=5)
@@ -193,14 +195,14 @@ def test_neither_blocks_nor_other_lanes_change_a_bit(values: int, dtype: type[np
             asked.append(len(users))
             return table[users, items]
 
-        found = top_items(predict, train, test, ASKED, lanes=5, scores_at_once=at_once)
+        monkeypatch.setattr("dpmf_cli.evaluation.metrics.SCORES_AT_ONCE", at_once)
+        found = top_items(predict, train, test, ASKED, lanes=5)
         assert found.tobytes() == whole.tobytes()
         assert min(asked) >= 60
         assert max(asked) <= max(at_once // 5, 60)
     for lane in range(5):
         own = table[:, :, lane : lane + 1]
-        alone = top_items(lambda users, items, own=own: own[users, items], train, test, ASKED, lanes=1)  # type: ignore[misc]
-        assert alone[0].tobytes() == whole[lane].tobytes()
+        assert np.array_equal(measured(own, train, test), whole[lane])
 
 
 def test_scores_that_are_no_numbers_are_last_and_infinite_ones_at_their_end() -> None:

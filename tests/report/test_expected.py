@@ -25,8 +25,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings, levels_at
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.metrics import Metric
-from dpmf_cli.evaluation.paired_difference import compare
-from dpmf_cli.evaluation.ranking import by_guarantee, standings
+from dpmf_cli.evaluation.ranking import by_guarantee, compare, standings
 from dpmf_cli.experiment.results.compare_folders import Compared, Setting
 from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
 from dpmf_cli.privacy.ledger import Ledger
@@ -44,13 +43,25 @@ from dpmf_cli.report.figures.tidy_csv import curves_csv, folds_csv, growth_csv
 from dpmf_cli.report.html.compared import Row, baseline_row, crossing_row, paper_table
 from dpmf_cli.report.html.page import _environment
 from dpmf_cli.report.html.svg import Drawn
-from dpmf_cli.report.tables.baselines import BaselineRow, baseline_rows, baselines_table, twins_table
-from dpmf_cli.report.tables.compare import comparisons_text, settings_table
-from dpmf_cli.report.tables.crossings import crossings_table, figure_macros, levels_table
+from dpmf_cli.report.tables.crossings import (
+    BaselineRow,
+    baseline_rows,
+    baselines_table,
+    crossings_table,
+    figure_macros,
+    levels_table,
+    twins_table,
+)
 from dpmf_cli.report.tables.layout import FORMATS, TextTable, draw
 from dpmf_cli.report.tables.ledgers import ledger_csv, ledger_table
-from dpmf_cli.report.tables.local import Sent, improvements_table, learned_nothing_table, traffic_table
-from dpmf_cli.report.tables.ranked import combined_table, found_in, frontier_table
+from dpmf_cli.report.tables.papers import Sent, improvements_table, learned_nothing_table, traffic_table
+from dpmf_cli.report.tables.ranked import (
+    combined_table,
+    comparisons_text,
+    found_in,
+    frontier_table,
+    settings_table,
+)
 from tests.conftest import make_ratings
 from tests.evaluation.made_curves import twin_of
 from tests.report.advised import GRID, INFINITE, crossed, curve, experiment

@@ -15,8 +15,7 @@ import pytest
 
 from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.evaluation.paired_difference import compare, paired
-from dpmf_cli.evaluation.ranking import ranked, standings
+from dpmf_cli.evaluation.ranking import compare, paired, ranked, standings
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.compare_folders import different_settings
 from dpmf_cli.privacy.protection import Protection

@@ -16,7 +16,7 @@ from dpmf_cli.algorithms.shared.sample_fits import RecordCosts
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import temporary_folder
 from dpmf_cli.datasets import DataIdentity
-from dpmf_cli.evaluation.top_items import TopItems
+from dpmf_cli.evaluation.metrics import TopItems
 from dpmf_cli.experiment.results.store import (
     Store,
     content,

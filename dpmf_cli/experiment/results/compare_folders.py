@@ -9,7 +9,7 @@ from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.evaluation.paired_difference import Comparison, compare, paired
+from dpmf_cli.evaluation.ranking import Comparison, compare, paired
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.collect import collect
 from dpmf_cli.experiment.results.manifest import Ran, what_ran

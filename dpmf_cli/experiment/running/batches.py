@@ -31,8 +31,7 @@ from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Seed, Streams, UnaccountedNoiseError
 from dpmf_cli.datasets import DataIdentity, open_cached
 from dpmf_cli.datasets.canonical import Stars
-from dpmf_cli.evaluation.metrics import RMSE, error_cdf, errors_of
-from dpmf_cli.evaluation.top_items import top_items
+from dpmf_cli.evaluation.metrics import RMSE, error_cdf, errors_of, top_items
 from dpmf_cli.experiment.results import provenance
 from dpmf_cli.experiment.results.task import Cut, Outcome, Task, TaskResult
 from dpmf_cli.experiment.running.cutting import cut_ratings

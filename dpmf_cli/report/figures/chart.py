@@ -21,7 +21,7 @@ from dpmf_cli.evaluation.metrics import Metric
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
 from dpmf_cli.report.figures.style import GREY_LEVEL, Dash, Look
-from dpmf_cli.report.tables.baselines import NAMES
+from dpmf_cli.report.tables.crossings import NAMES
 from dpmf_cli.report.words import lines
 
 _IN_SIGHT = 1.3

@@ -105,7 +105,7 @@ def combined_figure(experiments: Sequence[Experiment], form: str = "png") -> byt
 
     Incomplete curves are not drawn. Raises `DpmfError` for an unknown format, and if there is nothing to draw.
     """
-    found = [each for experiment in experiments for each in standings(experiment) if is_drawable(each.curve)]
+    found = [each for each in standings(*experiments) if is_drawable(each.curve)]
     if not found:
         raise DpmfError("no complete curve to plot; finish the experiments with `dpmf run`")
     return file_of(lambda: draw_combined(by_guarantee(found)), form)
@@ -227,7 +227,7 @@ def _draw_envelope(axes: Axes, frontier: Frontier) -> None:
         at = first if len(leads) == 1 else f"{first} to {last}"
         axes.plot(
             *_points(leads), color=look.hue, linewidth=2.4, marker=MARKERS[look.marker or 0],
-            markersize=1.4 * MARKER_SIZE, zorder=3, label=f"{at}: {short_marked(leads[0].standing)}",
+            markersize=1.4 * MARKER_SIZE, zorder=3, label=f"{at}: {short_marked(leads[0].first)}",
         )  # fmt: skip
     legend = axes.legend(
         loc="best", fontsize=_LABEL_SIZE, framealpha=0.85, edgecolor="none", title="leads at ε"

@@ -13,8 +13,7 @@ from dpmf_cli.evaluation.crossings import Crossing, Status
 from dpmf_cli.experiment.config.loading import whole_name
 from dpmf_cli.papers.claims import Exhibit
 from dpmf_cli.papers.printed import CROSSING_TABLES, load, printed_crossings, printed_reason
-from dpmf_cli.report.tables import baselines, crossings
-from dpmf_cli.report.tables.baselines import BaselineRow
+from dpmf_cli.report.tables.crossings import BASELINE_COLUMNS, COLUMNS, BaselineRow
 from dpmf_cli.report.tables.layout import NONE, cells_of
 
 RATIOS = (1.3, 1.5)
@@ -86,7 +85,7 @@ class Row:
 
 def crossing_row(crossing: Crossing) -> Row:
     """Returns the row for the ε at which a curve meets a baseline."""
-    cell = cells_of(crossing, crossings.COLUMNS)
+    cell = cells_of(crossing, COLUMNS)
     agreement = crossing_agreement(crossing)
     table = CROSSING_TABLES.get(crossing.neighbours, "")
     stated = printed_reason(table, crossing.algorithm, crossing.baseline, crossing.dataset)
@@ -128,7 +127,7 @@ def crossing_agreement(crossing: Crossing) -> Agreement:
 
 def baseline_row(row: BaselineRow) -> Row:
     """Returns the row for the RMSE of a baseline."""
-    cell = cells_of(row, baselines.COLUMNS)
+    cell = cells_of(row, BASELINE_COLUMNS)
     if row.printed is None:
         agreement = Agreement.UNPRINTED
     elif row.reproduced is None:

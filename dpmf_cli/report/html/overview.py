@@ -52,11 +52,10 @@ from dpmf_cli.report.html.compared import (
     why,
 )
 from dpmf_cli.report.html.svg import Drawn
-from dpmf_cli.report.tables.baselines import baseline_rows
-from dpmf_cli.report.tables.crossings import crossing_notes
+from dpmf_cli.report.tables.crossings import baseline_rows, crossing_notes
 from dpmf_cli.report.tables.layout import NONE, Group, TextTable
 from dpmf_cli.report.tables.ledgers import ledger_table, records_table
-from dpmf_cli.report.tables.local import PRINTED_AT, improvements_table, learned_nothing_table, lower_by
+from dpmf_cli.report.tables.papers import PRINTED_AT, improvements_table, learned_nothing_table, lower_by
 from dpmf_cli.report.tables.ranked import combined_table, found_in, frontier_table, whole_first
 
 Verdict = Literal["holds here", "in part here", "fails here", "not run here"]

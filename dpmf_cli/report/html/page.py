@@ -22,7 +22,7 @@ from dpmf_cli.report.figures.drawings import charts_of
 from dpmf_cli.report.html.compared import DIFFERENCES, POINTS, RATIOS, SHARES, Agreement, paper_table
 from dpmf_cli.report.html.overview import NOT_RUN, Verdict, advice_on, overview, view_of
 from dpmf_cli.report.html.svg import Drawn
-from dpmf_cli.report.tables.compare import differences_table, settings_table
+from dpmf_cli.report.tables.ranked import differences_table, settings_table
 
 VERDICT_SIGNS: dict[Verdict, str] = {"holds here": "✓", "in part here": "≈", "fails here": "✗", NOT_RUN: "–"}
 """The sign of each verdict, beside its colour."""

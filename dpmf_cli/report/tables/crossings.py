@@ -1,6 +1,7 @@
-"""The tables of crossings (Friedman et al. 2016, tables 4 and 5), and of RMSE, or another metric, at one ε.
+"""The tables of crossings, of RMSE at one ε, of baselines (Friedman et al. 2016, tables 3 to 5), and without noise.
 
-If an experiment reproduces the paper's tables, their printed values stand beside the reproduced ones.
+All show RMSE, or another metric if that is shown. If an experiment reproduces the paper's tables, their printed
+values stand beside the reproduced ones.
 
 The same numbers and the pictures of an experiment are LaTeX macros too, so that nobody types them:
 
@@ -10,29 +11,34 @@ The same numbers and the pictures of an experiment are LaTeX macros too, so that
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dpmf_cli.audit.job import Audited
 from dpmf_cli.core.terminal import printable
-from dpmf_cli.evaluation.crossings import Crossing, End, LevelAt, Status
-from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.evaluation.crossings import Crossing, End, LevelAt, Status, is_complete
+from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.metrics import BESIDE, RMSE, Metric
-from dpmf_cli.evaluation.numbers import significant
+from dpmf_cli.evaluation.numbers import signed, significant
+from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.experiment.config.keys import REFERENCES
-from dpmf_cli.report.tables.audits import audited_columns, audited_notes
-from dpmf_cli.report.tables.baselines import baseline_rows, reproduced_cell
+from dpmf_cli.papers.claims import is_held_against_tables
+from dpmf_cli.papers.printed import printed_baseline
 from dpmf_cli.report.tables.layout import (
     NONE,
     TableColumn,
     TextTable,
-    epsilon,
     epsilon_cell,
     escape_latex,
+    interval,
     marked,
     names,
+    number,
     tabled,
 )
+from dpmf_cli.report.tables.ledgers import audited_columns, audited_notes
 from dpmf_cli.report.words import lines
 
 Audits = Mapping[str, Mapping[str, Audited]]
@@ -54,53 +60,32 @@ def crossing_cell(crossing: Crossing) -> str:
     return f"{found} [{shown(crossing.low)}, {shown(crossing.high)}]" + "*" * (crossing.over == "runs")
 
 
-def end_value(end: End) -> float | None:
-    """Returns an end of an interval for programs; None if it lies outside the grid, as `end_status` then says."""
-    return end if isinstance(end, float) else None
-
-
-def end_status(end: End) -> str | None:
-    return end.value if isinstance(end, Status) else None
-
-
 def _any(name: str) -> Callable[[Sequence[Any]], bool]:
     """Whether any row has that attribute."""
     return lambda rows: any(getattr(row, name) is not None for row in rows)
 
 
-LABEL: TableColumn[Any] = TableColumn("label", text=marked, head="algorithm")
+_METRIC: TableColumn[Any] = TableColumn(
+    "metric", lambda row: row.metric.key, kept=lambda rows: any(row.metric != RMSE for row in rows)
+)
 
 COLUMNS: tuple[TableColumn[Crossing], ...] = (
     *names("dataset neighbours mode algorithm"),
-    LABEL,
+    TableColumn("label", text=marked, head="algorithm"),
     *names("baseline status"),
-    TableColumn(
-        "printed",
-        text=lambda row: NONE if row.printed is None else f"{row.printed:g}",
-        align="r",
-        seen=_any("printed"),
-    ),
+    number("printed", "g", seen=_any("printed")),
     TableColumn("reproduced", text=crossing_cell),
-    TableColumn("low", lambda row: end_value(row.low)),
-    TableColumn("high", lambda row: end_value(row.high)),
+    TableColumn("low", lambda row: None if isinstance(row.low, Status) else row.low),
+    TableColumn("high", lambda row: None if isinstance(row.high, Status) else row.high),
     *names("recrosses"),
-    epsilon("claimed"),
-    epsilon("provable"),
-    epsilon("theta", head="θ", seen=_any("theta")),
+    number("claimed", epsilon_cell),
+    number("provable", epsilon_cell),
+    number("theta", epsilon_cell, head="θ", seen=_any("theta")),
     *names("delta joint reference comparable over coarse folds runs grid_low grid_high experiment partial"),
-    TableColumn(
-        "metric",
-        lambda row: row.metric.key,
-        kept=lambda rows: any(row.metric != RMSE for row in rows),
-    ),
-    TableColumn("low_status", lambda row: end_status(row.low)),
-    TableColumn("high_status", lambda row: end_status(row.high)),
-    TableColumn(
-        "ratio",
-        text=lambda row: NONE if row.ratio is None else significant(row.ratio),
-        align="r",
-        seen=_any("printed"),
-    ),
+    _METRIC,
+    TableColumn("low_status", lambda row: row.low if isinstance(row.low, Status) else None),
+    TableColumn("high_status", lambda row: row.high if isinstance(row.high, Status) else None),
+    number("ratio", significant, seen=_any("printed")),
 )
 
 SHOWN = ("label", "baseline", "printed", "reproduced", "ratio", "theta", "claimed", "provable", "audited")
@@ -142,21 +127,13 @@ def levels_table(levels: Sequence[LevelAt], at: float) -> TextTable:
 
     def value(level: LevelAt) -> str:
         found = "incomplete" if level.value is None else f"{level.value:.4f}"
-        if level.low is not None and level.high is not None:
-            found += f" [{level.low:.4f}, {level.high:.4f}]" + "*" * (level.over == "runs")
-        return found + " ≈" * level.interpolated
+        return found + interval(level) + " ≈" * level.interpolated
 
     def beside(metric: Metric) -> TableColumn[LevelAt]:
-        def text(level: LevelAt) -> str:
-            return f"{level.beside[metric.key]:.4f}" if metric.key in level.beside else NONE
+        return number(metric.key, value=lambda level: level.beside.get(metric.key), head=metric.title)
 
-        return TableColumn(metric.key, lambda level: level.beside.get(metric.key), text, metric.title, "r")
-
-    def spent(name: str) -> TableColumn[LevelAt]:
-        def text(level: LevelAt) -> str:
-            return NONE if level.curve.is_baseline else epsilon_cell(getattr(level, name))
-
-        return TableColumn(name, text=text, align="r")
+    def spent(level: LevelAt, name: str) -> str:
+        return NONE if level.curve.is_baseline else epsilon_cell(getattr(level, name))
 
     def title(level: LevelAt) -> str:
         curve, of = level.curve, level.experiment
@@ -172,8 +149,8 @@ def levels_table(levels: Sequence[LevelAt], at: float) -> TextTable:
         TableColumn(metric.key, lambda level: level.value, value, f"{metric.title} at ε = {at:g}"),
         *map(beside, BESIDE),
         *names("low high"),
-        spent("claimed"),
-        spent("provable"),
+        TableColumn("claimed", text=lambda level: spent(level, "claimed"), align="r"),
+        TableColumn("provable", text=lambda level: spent(level, "provable"), align="r"),
         *names("joint delta", "curve"),
         *names("over"),
         TableColumn("folds", lambda level: level.curve.values.shape[0]),
@@ -183,6 +160,119 @@ def levels_table(levels: Sequence[LevelAt], at: float) -> TextTable:
     shown = ("label", metric.key, *(each.key for each in BESIDE), "claimed", "provable")
     return tabled(
         levels, columns, shown, title=title, notes=lines("notes/levels", levels=levels, metric=metric)
+    )
+
+
+#: What tables and figures call a baseline whose key says too little.
+NAMES = {"als": "Clean MF (ALS)", "mf_sgd": "Clean MF (SGD)", "popularity": "Popularity"}
+
+#: The baselines in table 3's order, registry keys.
+_TABLE3 = ("ga", "ia", "ge", "als")
+
+
+@dataclass(frozen=True)
+class BaselineRow:
+    """An error without privacy, in rating units, or another metric: printed in table 3, and reproduced.
+
+    `printed` is None if table 3 leaves the baseline out, or if the experiment does not reproduce the paper's tables.
+    `reproduced` is the mean over folds and runs, `sd_folds` the standard deviation over folds (None for one
+    fold). Both are None if a task has no result yet.
+    """
+
+    dataset: str
+    title: str
+    experiment: str
+    baseline: str
+    printed: float | None
+    reproduced: float | None
+    sd_folds: float | None
+    folds: int
+    runs: int
+    metric: Metric = RMSE
+
+
+def error_row(
+    experiment: Experiment, measured: Measured, name: str = "", printed: float | None = None
+) -> BaselineRow:
+    """Returns the row of one baseline, or of an algorithm without noise."""
+    values, complete = measured.values[:, :, :1], is_complete(measured)
+    folds, runs, _ = values.shape
+    return BaselineRow(
+        dataset=experiment.dataset,
+        title=experiment.title,
+        experiment=experiment.name,
+        baseline=name or measured.label,
+        printed=printed,
+        reproduced=float(values.mean()) if complete else None,
+        sd_folds=float(sd_over_folds(values)[0]) if complete and folds > 1 else None,
+        folds=folds,
+        runs=runs,
+        metric=experiment.metric,
+    )
+
+
+def baseline_rows(experiment: Experiment) -> list[BaselineRow]:
+    """Returns the baselines of one experiment: first those of table 3, in its order, then the others.
+
+    If a config has the same baseline several times, with different parameters, each goes by its own label.
+    """
+    of_key = Counter(baseline.algorithm for baseline in experiment.baselines)
+    held = is_held_against_tables(experiment.name) and experiment.metric == RMSE
+
+    def row(baseline: Measured) -> BaselineRow:
+        key = baseline.algorithm
+        printed = printed_baseline(experiment.dataset, key.upper()) if held else None
+        name = baseline.label if of_key[key] > 1 else NAMES.get(key, key.upper())
+        return error_row(experiment, baseline, name, printed)
+
+    order = {key: place for place, key in enumerate(_TABLE3)}
+    return [row(b) for b in sorted(experiment.baselines, key=lambda b: order.get(b.algorithm, len(order)))]
+
+
+def reproduced_cell(row: BaselineRow) -> str:
+    """Returns `0.9230 ± 0.0012`."""
+    if row.reproduced is None:
+        return "incomplete"
+    return f"{row.reproduced:.4f}" + ("" if row.sd_folds is None else f" ± {row.sd_folds:.4f}")
+
+
+BASELINE_COLUMNS: tuple[TableColumn[BaselineRow], ...] = (
+    *names("dataset title experiment baseline"),
+    number("printed", seen=_any("printed")),
+    TableColumn("reproduced", text=reproduced_cell),
+    *names("sd_folds folds runs"),
+    _METRIC,
+    number(
+        "difference",
+        lambda difference: signed(difference, 4),
+        lambda row: None if None in (row.printed, row.reproduced) else row.reproduced - row.printed,
+        seen=_any("printed"),
+    ),
+)
+
+
+def baselines_table(rows: Sequence[BaselineRow]) -> TextTable:
+    """Returns printed and reproduced RMSE of the baselines, or another metric, by experiment."""
+
+    def title(row: BaselineRow) -> str:
+        metric = "" if row.metric == RMSE else f", {row.metric.title}"
+        return f"{row.title} ({row.experiment}{metric})"
+
+    shown = ("baseline", "printed", "reproduced", "difference")
+    return tabled(rows, BASELINE_COLUMNS, shown, title=title, notes=lines("notes/baselines", rows=rows))
+
+
+def twins_table(experiment: Experiment) -> TextTable:
+    """Returns the error of each private algorithm without noise, if the experiment measured it."""
+    twins = (curve.without_noise() for curve in experiment.curves)
+    return tabled(
+        [error_row(experiment, twin) for twin in twins if twin is not None],
+        shown=[
+            TableColumn(f"{experiment.metric.title} without noise", lambda row: row.baseline),
+            TableColumn("mean", text=lambda row: reproduced_cell(row).partition(" ±")[0], align="r"),
+            number("sd over folds", value=lambda row: row.sd_folds),
+        ],
+        title=f"{experiment.title} ({experiment.name})",
     )
 
 
@@ -201,26 +291,26 @@ def figure_macros(experiment: Experiment, crossings: Sequence[Crossing]) -> str:
 
     `/interval`, `/claimed` and `/provable` after the name of a crossing give its interval and its two ε.
     """
+    found: list[tuple[tuple[str, ...], str]] = [
+        ((row.baseline,), reproduced_cell(row).partition(" ±")[0]) for row in baseline_rows(experiment)
+    ]
+    for crossing in crossings:
+        of = (crossing.label, crossing.baseline)
+        point, bracket, interval = crossing_cell(crossing).partition(" [")
+        found += [
+            (of, point.rstrip("†")),
+            ((*of, "interval"), bracket.strip() + interval.rstrip("*") or NONE),
+            ((*of, "claimed"), epsilon_cell(crossing.claimed)),
+            ((*of, "provable"), epsilon_cell(crossing.provable)),
+        ]
     lines, taken = [_HEAD.format(name=printable(experiment.name))], set[str]()
-    for path, text in _figures(experiment, crossings):
-        name = "/".join(map(_plain, path))
+    for path, text in found:
+        name = "/".join(map(_plain, (experiment.name, *path)))
         while name in taken:
             name += "'"
         taken.add(name)
         lines.append(f"\\dpmfset{{{name}}}{{{escape_latex(printable(text))}}}\n")
     return "".join(lines)
-
-
-def _figures(experiment: Experiment, crossings: Iterable[Crossing]) -> Iterator[tuple[tuple[str, ...], str]]:
-    for row in baseline_rows(experiment):
-        yield (experiment.name, row.baseline), reproduced_cell(row).partition(" ±")[0]
-    for crossing in crossings:
-        of = experiment.name, crossing.label, crossing.baseline
-        point, bracket, interval = crossing_cell(crossing).partition(" [")
-        yield of, point.rstrip("†")
-        yield (*of, "interval"), bracket.strip() + interval.rstrip("*") or NONE
-        yield (*of, "claimed"), epsilon_cell(crossing.claimed)
-        yield (*of, "provable"), epsilon_cell(crossing.provable)
 
 
 def _plain(name: str) -> str:

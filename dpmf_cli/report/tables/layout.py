@@ -26,30 +26,22 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 
 _LETTERS = (
     r"\alpha \beta \gamma \delta \Delta \varepsilon \eta \theta \lambda \mu \rho \sigma \Sigma \tau "
-    r"\leq \geq \approx \surd \to"
+    r"\leq \geq \approx \surd \to \pm \infty - \times < >"
 )
 
 #: Characters, and how LaTeX text mode writes them in any font encoding.
 _LATEX = {
+    **{sign: f"\\{sign}" for sign in "&%$#{}"},
+    **{
+        letter: f"${name}$"
+        for letter, name in zip("αβγδΔεηθλμρσΣτ≤≥≈√→±∞−×<>", _LETTERS.split(), strict=True)
+    },
+    **{digit: rf"\textsubscript{{{value}}}" for value, digit in enumerate("₀₁₂₃₄₅₆₇₈₉")},
     "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
     "_": r"\_\allowbreak{}",
-    "{": r"\{",
-    "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
-    "<": r"$<$",
-    ">": r"$>$",
-    **{letter: f"${name}$" for letter, name in zip("αβγδΔεηθλμρσΣτ≤≥≈√→", _LETTERS.split(), strict=True)},
-    **{digit: rf"\textsubscript{{{value}}}" for value, digit in enumerate("₀₁₂₃₄₅₆₇₈₉")},
     "§": r"\textsuperscript{\S}",
-    "±": r"$\pm$",
-    "∞": r"$\infty$",
-    "−": r"$-$",
-    "×": r"$\times$",
     "†": r"\textsuperscript{$\dagger$}",
     "‡": r"\textsuperscript{$\ddagger$}",
     "‖": r"\textsuperscript{$\|$}",
@@ -133,14 +125,13 @@ def first_rows(table: TextTable, most: int, everything: str) -> TextTable:
 
     If rows are left out, a note says how many, and that all are in `everything`.
     """
-    rows = sum(len(group.rows) for group in table.groups)
+    rows, room = sum(len(group.rows) for group in table.groups), most
     if rows <= most:
         return table
-    groups, room = [], most
+    groups = []
     for group in table.groups:
-        if room > 0:
-            groups.append(replace(group, rows=group.rows[:room]))
-            room -= len(group.rows)
+        groups += [replace(group, rows=group.rows[:room])] * (room > 0)
+        room -= len(group.rows)
     note = f"{rows - most:,} of {rows:,} rows are left out here; all of them: {everything}"
     return replace(table, groups=tuple(groups), notes=(*table.notes, note))
 
@@ -208,8 +199,8 @@ def latex(table: TextTable) -> str:
         _BREAKS if side == "l" and (at == 0 or width > _LONG_CELL) else side
         for at, (side, width) in enumerate(zip(table.alignment, _widths(table), strict=True))
     )
-    lines = ["{\\scriptsize\\setlength{\\tabcolsep}{3pt}%\n"]
-    lines += [
+    lines = [
+        "{\\scriptsize\\setlength{\\tabcolsep}{3pt}%\n",
         f"\\begin{{tabularx}}{{\\linewidth}}{{@{{}}{columns}@{{}}}}\n",
         "\\toprule\n",
         line(table.header),
@@ -324,26 +315,33 @@ def names(spaced: str, of: str = "") -> Iterator[TableColumn[Any]]:
         yield TableColumn(name, attrgetter(f"{of}.{name}" if of else name))
 
 
-def number(name: str, form: str = ".4f", **more: Any) -> TableColumn[Any]:
+def number(
+    name: str,
+    form: str | Callable[[Any], str] = ".4f",
+    value: Callable[[Any], Any] | None = None,
+    **more: Any,
+) -> TableColumn[Any]:
     """Returns a column of a number that may be absent, written in that form."""
+    read = value or attrgetter(name)
 
     def text(row: Any) -> str:
-        value = getattr(row, name)
-        return NONE if value is None else format(value, form)
+        if (found := read(row)) is None:
+            return NONE
+        return form(found) if callable(form) else format(found, form)
 
-    return TableColumn(name, text=text, align="r", **more)
-
-
-def epsilon(name: str, **more: Any) -> TableColumn[Any]:
-    """Returns a column of an ε."""
-    return TableColumn(name, text=lambda row: epsilon_cell(getattr(row, name)), align="r", **more)
+    return TableColumn(name, read, text, align="r", **more)
 
 
-def epsilon_cell(value: End) -> str:
-    """Returns an ε to three figures; ∞ if it is infinite, and `NONE` if there is none."""
+def epsilon_cell(value: End, unit: str = "") -> str:
+    """Returns an ε to three figures with its unit; ∞ if it is infinite, and `NONE` if there is none."""
     if not isinstance(value, float) or math.isnan(value):
         return NONE
-    return "∞" if math.isinf(value) else significant(value)
+    return "∞" if math.isinf(value) else significant(value) + unit
+
+
+def interval(row: Any) -> str:
+    """Returns ` [0.9120, 0.9310]*`: an interval of RMSE, and whether it is over runs only; "" where there is none."""
+    return "" if row.low is None else f" [{row.low:.4f}, {row.high:.4f}]" + "*" * (row.over == "runs")
 
 
 def marks(*, joint: bool, delta: float) -> str:

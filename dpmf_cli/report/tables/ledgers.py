@@ -1,19 +1,34 @@
 """The privacy ledger of an experiment: each step with its mechanism, sensitivity, and claimed and provable ε.
 
-Beside it, what personalised privacy cost the records.
+Beside it, what personalised privacy cost the records, and audits: what was tried on each algorithm, what was found,
+and what was refuted.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
+from dpmf_cli.audit.distinguish import LowerBound
 from dpmf_cli.audit.job import Audited
-from dpmf_cli.core.terminal import exact
+from dpmf_cli.audit.judge import Finding, Flaw
+from dpmf_cli.audit.known import KnownFlaw
+from dpmf_cli.core.terminal import csv_text, exact
 from dpmf_cli.evaluation.curves import OVER_RECORDS, Measured
 from dpmf_cli.evaluation.numbers import significant
-from dpmf_cli.report.tables.audits import audited_cell, audited_notes
-from dpmf_cli.report.tables.layout import NONE, Group, TableColumn, TextTable, draw, epsilon_cell, tabled
+from dpmf_cli.report.tables.layout import (
+    NONE,
+    Group,
+    TableColumn,
+    TextTable,
+    epsilon_cell,
+    names,
+    number,
+    tabled,
+)
 from dpmf_cli.report.words import lines
 
 Ledgers = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -26,9 +41,6 @@ FIELDS = "label epsilon step mechanism neighbours norm sensitivity calibrated_to
 def ledger_csv(ledgers: Ledgers) -> str:
     """Returns one row per curve, step and ε; floats by `repr`; an ε that cannot be proved is `inf`."""
 
-    def value(name: str) -> TableColumn[Mapping[str, Any]]:
-        return TableColumn(name, lambda row: row.get(name))
-
     rows = [
         {
             **step,
@@ -40,7 +52,8 @@ def ledger_csv(ledgers: Ledgers) -> str:
         for step in steps
         for at, epsilon in enumerate(step["epsilons"])
     ]
-    return draw(tabled(rows, map(value, FIELDS.split()), title=""), "csv")
+    fields = FIELDS.split()
+    return csv_text([fields, *([row.get(name) for name in fields] for row in rows)])
 
 
 def ledger_table(
@@ -65,19 +78,28 @@ def ledger_table(
 def _of_curve(curve: Measured, steps: Sequence[Mapping[str, Any]], audited: Audited | None) -> Group:
     """Returns the steps of one curve, their sums, and what an audit found."""
     total = steps[0]["epsilons"][-1]
+
+    def share(part: float) -> str:
+        return epsilon_cell(part / total, " ε")
+
     title = f"{curve.label}{'‡' if curve.joint else ''}, {steps[0]['neighbours']}"
-    if _is_gaussian(steps[0]):
+    if _noise(steps[0]):
         title += f", at ε = {significant(total)}, δ = {curve.delta:g}"
     rows = []
     for step in steps:
         # An ε that a publication adds up is a share of its total; one that it leaves to an accountant is not.
-        added = not _is_gaussian(step) or step["claimed"] != step["provable"]
-        claimed = _share(step["claimed"][-1], total) if added else _noise(step)
-        proved = _noise(step) if _is_gaussian(step) else _share(step["provable"][-1], total)
-        rows.append((step["step"], step["mechanism"], _sensitivity(step), claimed, proved))
-    sums = [_share(float(amount[-1]), total) for amount in (curve.claimed, curve.provable)]
-    found = [("audited", "", "", "", audited_cell(audited))] if audited is not None else []
-    return Group(title, (*rows, ("total", "", "", *sums), *found))
+        noise = _noise(step)
+        added = not noise or step["claimed"] != step["provable"]
+        claimed = share(step["claimed"][-1]) if added else noise
+        proved = noise or share(step["provable"][-1])
+        true, used = float(step["sensitivity"]), float(step["calibrated_to"])
+        sensitivity = "no bound known" if math.isinf(true) else f"{step['norm']} {true:.4g}"
+        sensitivity += f", noise for {used:.4g}" * (true != used)
+        rows.append((step["step"], step["mechanism"], sensitivity, claimed, proved))
+    rows.append(("total", "", "", share(curve.claimed[-1]), share(curve.provable[-1])))
+    if audited is not None:
+        rows.append(("audited", "", "", "", audited_cell(audited)))
+    return Group(title, tuple(rows))
 
 
 def records_table(curves: Sequence[Measured]) -> TextTable:
@@ -92,52 +114,140 @@ def records_table(curves: Sequence[Measured]) -> TextTable:
         for epsilon, *columns in zip(curve.epsilons, *records.values(), strict=True)
     ]
 
-    def spent(name: str, head: str) -> TableColumn[Mapping[str, Any]]:
-        return TableColumn(name, lambda row: exact(row[name]), lambda row: epsilon_cell(row[name]), head, "r")
+    def column(name: str, head: str, text: Callable[[float], str] = epsilon_cell) -> TableColumn[Any]:
+        return TableColumn(name, lambda row: exact(row[name]), lambda row: text(row[name]), head, "r")
 
-    columns: Sequence[TableColumn[Mapping[str, Any]]] = (
-        TableColumn("label", lambda row: row["label"]),
-        spent("epsilon", "ceiling ε"),
-        spent("threshold", "threshold t"),
-        TableColumn(
-            "kept",
-            lambda row: exact(row["kept"]),
-            lambda row: NONE if np.isnan(row["kept"]) else f"{100 * row['kept']:.1f} %",
-            "records kept",
-            "r",
-        ),
-        *(spent(name, f"{name} ε") for name in ("least", "median", "largest")),
-    )
-    notes = (
-        "ε per record: the provable ε of a record; over all folds and runs",
-        "these are exact statistics of the ratings, without noise: diagnostics that you must not release",
+    shown = (
+        column("epsilon", "ceiling ε"),
+        column("threshold", "threshold t"),
+        column("kept", "records kept", lambda kept: NONE if np.isnan(kept) else f"{100 * kept:.1f} %"),
+        *(column(name, f"{name} ε") for name in ("least", "median", "largest")),
     )
     return tabled(
         rows,
-        columns,
-        ("epsilon", "threshold", "kept", "least", "median", "largest"),
+        (TableColumn("label", itemgetter("label")), *shown),
+        shown,
         title=lambda row: f"{row['label']}, per record",
-        notes=notes if rows else (),
+        notes=lines("notes/records") if rows else (),
     )
 
 
-def _is_gaussian(step: Mapping[str, Any]) -> bool:
-    return "mu" in step or "multiplier" in step
-
-
 def _noise(step: Mapping[str, Any]) -> str:
-    if "mu" not in step:
-        return f"{significant(float(step['multiplier'][-1]))} σ/c"
-    mu = float(step["mu"][-1])
-    return "∞" if np.isinf(mu) else f"{significant(mu)} μ"
+    """Returns the noise of a Gaussian step; "" for another one."""
+    if "mu" in step:
+        return epsilon_cell(float(step["mu"][-1]), " μ")
+    return f"{significant(float(step['multiplier'][-1]))} σ/c" if "multiplier" in step else ""
 
 
-def _sensitivity(step: Mapping[str, Any]) -> str:
-    """Returns `L1 4`, or `L1 5, noise for 4` if the noise was scaled to another sensitivity than the true one."""
-    true, used = float(step["sensitivity"]), float(step["calibrated_to"])
-    shown = "no bound known" if true == float("inf") else f"{step['norm']} {true:.4g}"
-    return shown if true == used else f"{shown}, noise for {used:.4g}"
+def _bound(audited: Audited | None) -> LowerBound | None:
+    return None if audited is None else audited.bound or audited.canaries
 
 
-def _share(part: float, total: float) -> str:
-    return "∞" if part == float("inf") else f"{significant(part / total)} ε"
+def audited_cell(audited: Audited | None) -> str:
+    """Returns `[0.61, 4.7, 400]`: the lower bound, the ceiling, and the number of fits on each side.
+
+    For Gaussian noise it adds the bound that assumes a normal statistic. A bound of 0 says nothing about a larger ε
+    than the ceiling, and the cell says so.
+    """
+    bound = _bound(audited)
+    if bound is None:
+        return NONE
+    normal = "" if math.isnan(bound.gaussian) else f"; {significant(bound.gaussian)} if normal"
+    most = "" if bound.epsilon else "nothing above "
+    return f"[{significant(bound.epsilon)}, {most}{significant(bound.ceiling)}, {bound.trials}{normal}]"
+
+
+def audited_columns(audit: Callable[[Any], Audited | None]) -> Iterator[TableColumn[Any]]:
+    """Yields the columns of an audited lower bound on ε, which `audit` finds for a row."""
+    gaussian: TableColumn[LowerBound] = TableColumn("gaussian", lambda bound: _known(bound.gaussian))
+    epsilon = next(names("epsilon")).at(lambda row: _bound(audit(row)), "audited")
+    yield replace(epsilon, text=lambda row: audited_cell(audit(row)), align="r")
+    for column in (*names("ceiling trials confidence"), gaussian):
+        yield column.at(lambda row: _bound(audit(row)), f"audited_{column.name}")
+
+
+def audited_notes(audits: Sequence[Audited], *, whole: bool = False) -> list[str]:
+    """Explains the cells of `audited_cell`; with `whole`, all columns of audits."""
+    bounds = [bound for each in audits if (bound := _bound(each)) is not None]
+    normal = any(not math.isnan(bound.gaussian) for bound in bounds)
+    return lines("notes/audits", audits=audits, whole=whole, bounds=bounds, normal=normal)
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+OF_FOUND: tuple[TableColumn[Finding], ...] = (
+    *names("flaw step"),
+    number("size", lambda size: epsilon_cell(size, " ×"), lambda found: _known(found.size)),
+    TableColumn("on_pairs", lambda found: found.pairs),
+    TableColumn("pair", text=lambda found: f"{found.pair}, ε = {found.epsilon:g}" if found.pair else NONE),
+    *names("epsilon"),
+)
+
+
+def audits_table(audits: Sequence[Audited]) -> TextTable:
+    """Returns what was tried and found: a row for each algorithm; for programs, a row for each of its flaws."""
+    of_audit = "label algorithm neighbours mode joint delta provable pairs loss"
+    columns: list[TableColumn[Any]] = [
+        *(column.at(itemgetter(0), column.name) for column in names(of_audit)),
+        *audited_columns(itemgetter(0)),
+        *(column.at(itemgetter(1), column.name) for column in (*OF_FOUND, *names("said against"))),
+    ]
+    programs = tabled([(each, found) for each in audits for found in each.found or [None]], columns, title="")
+
+    def tightness(each: Audited) -> float:
+        return max((step.of_sensitivity for step in each.steps if step.of_sensitivity >= 0), default=math.nan)
+
+    def refuted(each: Audited) -> str:
+        found = each.refuted
+        more = [f"{len(found) - 2} more"] * (len(found) > 2)
+        return "; ".join([*map(_said, found[:2]), *more]) or "nothing"
+
+    shown: list[TableColumn[Audited]] = [
+        TableColumn("algorithm", text=lambda each: each.label + "‡" * each.joint),
+        number("provable", lambda share: epsilon_cell(share, " ε")),
+        TableColumn("pairs", align="r"),
+        number("closest step", lambda part: f"{100 * part:.4g} %", lambda each: _known(tightness(each))),
+        number("costliest pair", lambda loss: epsilon_cell(loss, " ε"), lambda each: each.loss),
+        TableColumn("audited", text=audited_cell, align="r", seen=lambda audits: any(map(_bound, audits))),
+        TableColumn("refuted", text=refuted),
+    ]
+    notes = audited_notes(audits, whole=True)
+    seen = tabled(audits, shown=shown, title=lambda each: f"{each.neighbours}, {each.mode}", notes=notes)
+    return replace(seen, fields=programs.fields, records=programs.records)
+
+
+def flaws_table(shown: Sequence[tuple[KnownFlaw, Finding | None]]) -> TextTable:
+    """Returns a row for each known flaw: what a paper gets wrong, and how an audit shows it."""
+
+    of_found = {column.name: column.at(itemgetter(1), column.name) for column in OF_FOUND}
+
+    def replayed(row: tuple[KnownFlaw, Finding | None]) -> str:
+        if (found := row[1]) is None:
+            return "not found"
+        return f"{found.step}: " * bool(found.step) + found.flaw + f", {found.said}" * bool(found.said)
+
+    columns: list[TableColumn[Any]] = [
+        TableColumn("paper", lambda row: row[0].paper.value),
+        TableColumn("flaw", lambda row: row[0].what),
+        TableColumn("entry", lambda row: row[0].entry, head="shown by"),
+        TableColumn("found", lambda row: row[1] and row[1].flaw, replayed, "what a replay finds"),
+        *(of_found[name] for name in ("step", "size", "epsilon")),
+        replace(of_found["pair"], head="worst pair"),
+        TableColumn("said", lambda row: row[1] and row[1].said),
+    ]
+    return tabled(
+        shown,
+        columns,
+        ("flaw", "entry", "found", "size", "pair"),
+        title=lambda row: row[0].paper.value,
+        notes=("size: as a multiple of what the claim allows",) if shown else (),
+    )
+
+
+def _said(found: Finding) -> str:
+    step = f"{found.step}: " if found.step else ""
+    size = "" if math.isnan(found.size) else f" ({epsilon_cell(found.size, ' ×')})"
+    said = f": {found.said}" if found.flaw in (Flaw.CRASH, Flaw.BROKEN) else ""
+    return f"{step}{found.flaw}{size}{said}"

@@ -1,19 +1,23 @@
-"""Tables of methods that are ranked: all of them by what they need, or the one that leads at each ε.
+"""Tables of methods side by side: ranked by what they need, the one that leads at each ε, or of two configs.
 
 In the combined table every algorithm of several experiments is ranked within each data set and guarantee. Each group
 has a heading, and a sentence that says what its ε protects. Curves without a provable ε have a heading of their own.
 For programs the columns `title`, `protects` and `towards` name the group, and `rank` and `rank_pure` start anew in
 each group.
 
-In the table of frontiers a row says which method leads at an ε, how sure its lead is, and how far it is from no
-privacy.
+`dpmf compare` tells the settings in which configs differ, and the differences of the errors.
 """
 
+import json
+import math
 from collections.abc import Callable, Iterator, Sequence
-from operator import attrgetter
+from dataclasses import asdict, replace
+from itertools import groupby
+from operator import attrgetter, methodcaller
+from string import ascii_uppercase
 from typing import Any
 
-from dpmf_cli.evaluation.crossings import Crossing, Status, is_complete
+from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.numbers import signed
 from dpmf_cli.evaluation.ranking import (
@@ -21,9 +25,9 @@ from dpmf_cli.evaluation.ranking import (
     MODEST,
     Bar,
     Best,
+    Difference,
     Frontier,
     Lead,
-    Ranked,
     Standing,
     by_guarantee,
     clean_level,
@@ -31,20 +35,29 @@ from dpmf_cli.evaluation.ranking import (
     ranked,
     standings,
 )
-from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.experiment.config.loading import is_reduction
+from dpmf_cli.experiment.results.compare_folders import Compared
 from dpmf_cli.privacy.ledger import TOLERANCE
-from dpmf_cli.report.tables.crossings import COLUMNS
-from dpmf_cli.report.tables.layout import NONE, TableColumn, TextTable, epsilon_cell, marks, names, tabled
+from dpmf_cli.report.tables.crossings import COLUMNS, error_row, reproduced_cell
+from dpmf_cli.report.tables.layout import (
+    DRAWINGS,
+    NONE,
+    Group,
+    TableColumn,
+    TextTable,
+    as_objects,
+    draw,
+    epsilon_cell,
+    interval,
+    json_text,
+    marks,
+    names,
+    number,
+    tabled,
+)
 from dpmf_cli.report.words import lines
 
 NOT_PROVABLE = "No ε can be proved for what was run; ordered by the ε that is claimed, and not ranked."
-
-
-LABEL: TableColumn[Any] = TableColumn(
-    "label", attrgetter("standing.curve.label"), lambda row: short_marked(row.standing), "algorithm"
-)
-SOURCE: TableColumn[Any] = TableColumn("source", attrgetter("standing.curve.source"), head="from")
 
 
 def combined_table(
@@ -57,62 +70,42 @@ def combined_table(
 
     Raises `DpmfError` for `across` over several data sets or guarantees.
     """
-    found = [standing for experiment in experiments for standing in standings(experiment)]
+    found = standings(*experiments)
     if across:
         ranked(found, bar)
     rows = [row for members in by_guarantee(found).values() for row in ranked(members, bar)]
-    listed = [row.standing for row in rows]
     several = len({each.title for each in experiments}) < len(experiments)
-    approximate = any(standing.curve.delta for standing in listed)
+    approximate = any(row.curve.delta for row in rows)
 
-    def title(row: Ranked) -> tuple[str, str]:
-        standing = row.standing
-        whole = f"{standing.experiment.title}: {standing.guarantee}"
-        return (
-            (whole, standing.guarantee.statement)
-            if standing.provable
-            else (f"{whole}, not provable", NOT_PROVABLE)
-        )
+    def title(row: Standing) -> tuple[str, str]:
+        whole = f"{row.experiment.title}: {row.guarantee}"
+        return (whole, row.guarantee.statement) if row.provable else (f"{whole}, not provable", NOT_PROVABLE)
 
-    columns: list[TableColumn[Ranked]] = [
-        TableColumn("title", lambda row: row.standing.experiment.title),
-        TableColumn("protects", lambda row: row.standing.guarantee.protects.value),
-        TableColumn("towards", lambda row: row.standing.guarantee.towards),
-        TableColumn("rank", text=lambda row: str(row.rank or NONE), align="r"),
-        TableColumn(
-            "rank_pure",
-            lambda row: row.pure,
-            lambda row: str(row.pure or NONE),
-            head="pure",
-            align="r",
-            seen=lambda rows: approximate,
-        ),
-        TableColumn("provable", lambda row: row.standing.provable),
-        *names("algorithm", "standing.curve"),
-        LABEL,
-        SOURCE,
-        *names("neighbours mode joint delta", "standing.curve"),
+    columns: list[TableColumn[Standing]] = [
+        *names("title", "experiment"),
+        *names("protects towards", "guarantee"),
+        number("rank", "d"),
+        number("rank_pure", "d", attrgetter("pure"), head="pure", seen=lambda rows: approximate),
+        *names("provable"),
+        *names("algorithm", "curve"),
+        TableColumn("label", lambda row: row.curve.label, short_marked, "algorithm"),
+        TableColumn("source", lambda row: row.curve.source, head="from"),
+        *names("neighbours mode joint delta", "curve"),
         *(column for each in BARS for column in _of_bar(each)),
-        TableColumn(
-            "best_rmse",
-            lambda row: row.standing.best,
-            lambda row: NONE if row.standing.best is None else f"{row.standing.best:.4f}",
-            head=f"RMSE, ε ≤ {MODEST:g}",
-            align="r",
-        ),
-        TableColumn("experiment", lambda row: row.standing.experiment.name, seen=lambda rows: several),
-        *names("dataset folds partition runs seed", "standing.experiment"),
+        number("best_rmse", value=lambda row: row.best, head=f"RMSE, ε ≤ {MODEST:g}"),
+        TableColumn("experiment", lambda row: row.experiment.name, seen=lambda rows: several),
+        *names("dataset folds partition runs seed", "experiment"),
     ]
     bars = (f"{each}_{name}" for each in BARS for name in ("epsilon", "claimed", "provable"))
     shown = ("rank", "rank_pure", "label", "source", "mode", *bars, "best_rmse", "experiment")
     deltas = [
         {each.curve.delta for each in group if each.curve.delta and each.provable}
-        for group in by_guarantee(listed).values()
+        for group in by_guarantee(rows).values()
     ]
     said = lines(
         "notes/combined",
-        standings=listed,
-        crossings=[crossing for standing in listed for crossing in standing.crossings.values()],
+        standings=rows,
+        crossings=[crossing for row in rows for crossing in row.crossings.values()],
         bar=bar,
         several_deltas=any(len(each) > 1 for each in deltas),
         modest=MODEST,
@@ -124,15 +117,11 @@ def combined_table(
 
 def _of_bar(bar: Bar) -> Iterator[TableColumn[Any]]:
     """Yields columns of the crossing with a baseline, as in the table of crossings."""
-
-    def crossing(row: Ranked) -> Crossing | None:
-        return row.standing.crossings.get(bar)
-
     of_crossing = {column.name: column for column in COLUMNS}
-    yield of_crossing["status"].at(crossing, f"{bar}_status")
-    yield of_crossing["reproduced"].at(crossing, f"{bar}_epsilon", f"meets {bar.upper()} at ε")
-    for name in ("low", "high", "low_status", "high_status", "recrosses", "claimed", "provable"):
-        yield of_crossing[name].at(crossing, f"{bar}_{name}")
+    head = {"reproduced": (f"{bar}_epsilon", f"meets {bar.upper()} at ε")}
+    ends = ("low", "high", "low_status", "high_status")
+    for name in ("status", "reproduced", *ends, "recrosses", "claimed", "provable"):
+        yield of_crossing[name].at(lambda row: row.crossings.get(bar), *head.get(name, (f"{bar}_{name}",)))
 
 
 def short_label(standing: Standing) -> str:
@@ -151,25 +140,17 @@ def short_marked(standing: Standing) -> str:
     return short_label(standing) + marks(joint=standing.curve.joint, delta=standing.curve.delta)
 
 
-def _level(baseline: Measured) -> str:
-    if not is_complete(baseline):
-        return f"{baseline.label} {Status.INCOMPLETE}"
-    spread = f" ± {sd_over_folds(baseline.rmse)[0]:.4f}" if len(baseline.rmse) > 1 else ""
-    return f"{baseline.label} {baseline.mean()[0]:.4f}{spread}"
+def _level(experiment: Experiment, baseline: Measured) -> str:
+    return f"{baseline.label} {reproduced_cell(error_row(experiment, baseline))}"
 
 
 MOST_NAMED = 3
 """How many methods a row names beside the leading one; of the others it gives the number."""
 
-CAVEAT = (
-    "a benchmark on public ratings: if you choose a method by its errors on the same ratings that you fit it to, the "
-    "choice costs ε that nobody counts"
-)
-
 
 def found_in(experiments: Sequence[Experiment]) -> list[Frontier]:
     """Returns the frontiers of all curves of these experiments, except for points of sweeps."""
-    return frontiers(standing for experiment in experiments for standing in standings(experiment))
+    return frontiers(standings(*experiments))
 
 
 def frontier_table(
@@ -179,30 +160,22 @@ def frontier_table(
 
     `notes` are the caller's lines below, for people.
     """
-    found = found_in(experiments) if found is None else found
 
     def title(lead: Lead) -> tuple[str, str]:
-        what = f"{lead.standing.experiment.title}: {lead.guarantee}, {kind(lead.guarantee.delta)}"
+        what = f"{lead.first.experiment.title}: {lead.guarantee}, {kind(lead.guarantee.delta)}"
         return what, lead.guarantee.statement
 
-    leads = [lead for frontier in found for lead in frontier.leads]
-    bests = [best for lead in leads for best in (lead.first, *lead.tied[:MOST_NAMED])]
+    leads = [lead for each in (found_in(experiments) if found is None else found) for lead in each.leads]
     said = lines(
         "notes/frontier",
         leads=leads,
         spends_less=any(map(_spends_less, leads)),
-        named=[best.curve for best in bests],
-        caveat=CAVEAT,
+        named=[best.curve for lead in leads for best in (lead.first, *lead.tied[:MOST_NAMED])],
         experiments=experiments,
         level=_level,
     )
-    return tabled(
-        leads,
-        FRONTIER,
-        ("epsilon", "label", "source", "mode", "rmse", "to_ia", "to_ge", "to_clean", "tied"),
-        title=title,
-        notes=[*said, *notes],
-    )
+    shown = ("epsilon", "label", "source", "mode", "rmse", "to_ia", "to_ge", "to_clean", "tied")
+    return tabled(leads, FRONTIER, shown, title=title, notes=[*said, *notes])
 
 
 def kind(delta: float) -> str:
@@ -215,8 +188,7 @@ def _beside(lead: Lead) -> str:
     first, more, unpaired = lead.first, len(lead.tied) - MOST_NAMED, len(lead.unpaired)
 
     def name(best: Best) -> str:
-        alone = short_label(best.standing) == short_label(first.standing)
-        return short_marked(best.standing) + f", {best.curve.mode}" * alone
+        return short_marked(best) + f", {best.curve.mode}" * (short_label(best) == short_label(first))
 
     names = [name(each) for each in lead.tied[:MOST_NAMED]]
     names += [f"{more} more"] * (more > 0) + [f"{unpaired} on other folds: nobody can tell"] * (unpaired > 0)
@@ -225,59 +197,49 @@ def _beside(lead: Lead) -> str:
 
 def _spends_less(lead: Lead) -> str:
     """Returns the ε that the method spends at its lowest error, if that is less than the ε of the row."""
-    least = lead.first.provable
+    least = lead.first.spent
     return f" (at {epsilon_cell(least)})" if least < lead.epsilon * (1 - TOLERANCE) else ""
-
-
-def _rmse(lead: Lead) -> str:
-    found = f"{lead.first.rmse:.4f}"
-    if lead.low is None or lead.high is None:
-        return found
-    return f"{found} [{lead.low:.4f}, {lead.high:.4f}]" + "*" * (lead.over == "runs")
 
 
 def _gap(name: str, head: str, level_of: Callable[[Experiment], Measured | None]) -> TableColumn[Lead]:
     """Returns the column of how far the leader is above a baseline; rating units."""
 
     def gap(lead: Lead) -> float | None:
-        level = level_of(lead.standing.experiment)
+        level = level_of(lead.first.experiment)
         return None if level is None or not is_complete(level) else lead.first.rmse - float(level.mean()[0])
 
-    def cell(lead: Lead) -> str:
-        return NONE if (found := gap(lead)) is None else signed(found, 4)
-
-    return TableColumn(name, gap, cell, head, "r")
+    return number(name, lambda found: signed(found, 4), gap, head=head)
 
 
 FRONTIER: tuple[TableColumn[Lead], ...] = (
-    TableColumn("title", lambda lead: lead.standing.experiment.title),
-    TableColumn("protects", lambda lead: lead.guarantee.protects.value),
-    TableColumn("towards", lambda lead: lead.guarantee.towards),
-    TableColumn("delta", lambda lead: lead.guarantee.delta),
-    TableColumn("epsilon", text=lambda lead: epsilon_cell(lead.epsilon), head="ε", align="r"),
-    *names("algorithm", "standing.curve"),
+    *names("title", "first.experiment"),
+    *names("protects towards delta", "guarantee"),
+    number("epsilon", epsilon_cell, head="ε"),
+    *names("algorithm", "first.curve"),
     TableColumn(
         "label",
         lambda lead: lead.first.curve.label,
-        lambda lead: short_marked(lead.standing) + _spends_less(lead),
+        lambda lead: short_marked(lead.first) + _spends_less(lead),
         "leads",
     ),
-    SOURCE,
-    *names("neighbours mode", "standing.curve"),
-    TableColumn("rmse", lambda lead: lead.first.rmse, _rmse, "RMSE"),
+    TableColumn("source", lambda lead: lead.first.curve.source, head="from"),
+    *names("neighbours mode", "first.curve"),
+    TableColumn(
+        "rmse", lambda lead: lead.first.rmse, lambda lead: f"{lead.first.rmse:.4f}{interval(lead)}", "RMSE"
+    ),
     *names("low high over"),
     TableColumn("claimed", lambda lead: float(lead.first.curve.claimed[lead.first.at])),
-    TableColumn("provable", lambda lead: lead.first.provable),
-    _gap("to_ia", "to IA", lambda experiment: experiment.baseline("ia")),
-    _gap("to_ge", "to GE", lambda experiment: experiment.baseline("ge")),
-    TableColumn("clean", lambda lead: (best := clean_level(lead.standing.experiment)) and best.label),
+    TableColumn("provable", lambda lead: lead.first.spent),
+    _gap("to_ia", "to IA", methodcaller("baseline", "ia")),
+    _gap("to_ge", "to GE", methodcaller("baseline", "ge")),
+    TableColumn("clean", lambda lead: (best := clean_level(lead.first.experiment)) and best.label),
     _gap("to_clean", "to no privacy", clean_level),
     TableColumn(
         "tied", lambda lead: "; ".join(each.curve.label for each in lead.tied), _beside, "not surely worse"
     ),
     TableColumn("methods", lambda lead: len(lead.order)),
-    TableColumn("experiment", lambda lead: lead.standing.experiment.name),
-    *names("dataset folds partition runs seed", "standing.experiment"),
+    TableColumn("experiment", lambda lead: lead.first.experiment.name),
+    *names("dataset folds partition runs seed", "first.experiment"),
 )
 
 
@@ -288,13 +250,121 @@ def whole_first(experiments: Sequence[Experiment]) -> tuple[list[Experiment], li
     """
     kept, notes = [], []
     for each in experiments:
-        whole = next((other.name for other in experiments if _is_reduction(each, other)), None)
-        if whole is None:
+        wholes = (o.name for o in experiments if each.title == o.title and is_reduction(each.name, o.name))
+        if (whole := next(wholes, None)) is None:
             kept.append(each)
         else:
             notes.append(f"{each.name}: left out, because it is a reduction of {whole}, which is here")
     return kept, notes
 
 
-def _is_reduction(each: Experiment, other: Experiment) -> bool:
-    return each.title == other.title and is_reduction(each.name, other.name)
+def comparisons_text(several: Sequence[Compared], form: str = "table") -> str:
+    """Draws settings and differences of each pair in `table` and `md`; in `csv`, the differences of all pairs.
+
+    In `json` a pair is an object with both; several pairs are a list of such objects. Raises `DpmfError` for an
+    unknown format.
+    """
+    tables = list(map(differences_table, several))
+    if form in ("table", "md"):
+        return "\n".join(
+            DRAWINGS[form](settings_table([compared]))
+            + "\n"
+            + (DRAWINGS[form](errors) if errors.groups else "".join(f"- {note}\n" for note in errors.notes))
+            for compared, errors in zip(several, tables, strict=True)
+        )
+    if form == "json":
+        objects = [
+            {
+                **dict(zip("ab", compared.names, strict=True)),
+                "settings": [asdict(each) for each in compared.settings],
+                "differences": as_objects(errors),
+                "left_out": compared.comparison.left_out,
+            }
+            for compared, errors in zip(several, tables, strict=True)
+        ]
+        return json_text(objects[0] if len(objects) == 1 else objects)
+    return draw(replace(tables[0], records=tuple(row for table in tables for row in table.records)), form)
+
+
+def settings_table(several: Sequence[Compared]) -> TextTable:
+    """Returns the settings in which any experiment differs from the first, with columns A, B and so on for each."""
+    letters = [*ascii_uppercase, *map(str, range(27, len(several) + 2))][: len(several) + 1]
+    runs = [several[0].names[0], *(compared.names[1] for compared in several)]
+    firsts = {each.setting: each.a for compared in several for each in compared.settings}
+    others = [{each.setting: each.b for each in compared.settings} for compared in several]
+    rows = tuple(
+        (setting, _value(first), *(_value(other.get(setting, first)) for other in others))
+        for setting, first in firsts.items()
+    )
+    named = ", ".join(f"{run} ({letter})" for run, letter in zip(runs, letters, strict=True))
+    same = ("no setting differs",) if not rows else ()
+    groups = (Group(f"Settings that differ: {named}", rows),) if rows else ()
+    return TextTable(("setting", *letters), "l" * (len(runs) + 1), groups, same)
+
+
+def _value(value: Any) -> str:
+    """Returns a setting as a config has it; of a long list, only the ends."""
+    if value is None:
+        return NONE
+    if isinstance(value, list) and len(value) > 6:
+        return f"[{value[0]}, {value[1]}, … {value[-1]}] ({len(value)})"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+DIFFERENCES: tuple[TableColumn[Difference], ...] = (
+    *names("algorithm label_a label_b neighbours"),
+    number("epsilon", lambda epsilon: _finite(epsilon, ".4g"), head="ε"),
+    number("a", lambda error: _finite(error, ".4f"), head="RMSE of A"),
+    number("b", lambda error: _finite(error, ".4f"), head="RMSE of B"),
+    number("difference", lambda difference: signed(difference, 4), head="B − A"),
+    *names("low high over folds runs same provable_a provable_b"),
+    TableColumn(
+        "verdict",
+        text=lambda row: "the same" if row.same else row.verdict or "not clearly either",
+        head="B is",
+    ),
+)
+
+
+def _finite(value: float, form: str) -> str:
+    return "∞" if value == math.inf else format(value, form)
+
+
+def differences_table(compared: Compared) -> TextTable:
+    """Returns one experiment's errors beside another's, at each ε that both have.
+
+    Curves that are the same at every ε have rows for programs only.
+    """
+
+    def pair(each: Difference) -> tuple[str, str]:
+        a, b = each.label_a, each.label_b
+        return a if a == b else f"{a} (A), {b} (B)", each.neighbours
+
+    def title(row: Difference) -> str:
+        name, neighbours = pair(row)
+        return name if neighbours == "none" else f"{name}, {neighbours}"
+
+    (a, b), rows, left_out = compared.names, compared.comparison.differences, compared.comparison.left_out
+    runs: list[TableColumn[Difference]] = [
+        TableColumn("run_a", lambda row: a),
+        TableColumn("run_b", lambda row: b),
+    ]
+    interval: TableColumn[Difference] = TableColumn(
+        "95 % interval",
+        text=lambda row: NONE if row.low is None else f"[{signed(row.low, 4)}, {signed(row.high or 0.0, 4)}]",
+    )
+    pairs = [(name, list(of)) for (name, _), of in groupby(rows, key=pair)]
+    notes = lines(
+        "notes/compare",
+        title=compared.title,
+        rows=rows,
+        runs=max((each.runs for each in rows), default=1),
+        same=[name for name, of in pairs if all(row.same for row in of)],
+        unequal={name: row for name, of in pairs for row in of if row.provable_a != row.provable_b}.items(),
+        left_out=left_out,
+    )
+    whole = tabled(rows, [*runs, *DIFFERENCES], title="")
+    different = [row for _, of in pairs if not all(each.same for each in of) for row in of]
+    shown = ("epsilon", "a", "b", "difference", interval, "verdict")
+    seen = tabled(different, DIFFERENCES, shown, title=title, notes=notes)
+    return replace(seen, fields=whole.fields, records=whole.records)

@@ -11,8 +11,7 @@ from dpmf_cli.cli.main import app
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.papers.printed_cells import with_printed_cells
-from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
-from dpmf_cli.report.tables.crossings import crossings_table
+from dpmf_cli.report.tables.crossings import baseline_rows, baselines_table, crossings_table
 from dpmf_cli.report.tables.layout import draw
 from tests.report.conftest import of_theta
 

@@ -16,8 +16,7 @@ from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
-from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
-from dpmf_cli.report.tables.crossings import crossings_table
+from dpmf_cli.report.tables.crossings import baseline_rows, baselines_table, crossings_table
 from dpmf_cli.report.tables.layout import (
     Group,
     TextTable,

@@ -6,7 +6,7 @@ import pytest
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.report.figures.local_noise import noise_figure, noise_samples
 from dpmf_cli.report.tables.layout import terminal
-from dpmf_cli.report.tables.local import (
+from dpmf_cli.report.tables.papers import (
     traffic,
     traffic_table,
 )

@@ -1,0 +1,296 @@
+"""The tables of papers: verdicts on a paper's claims, its printed cells, and what Neera et al. (2020) tabulate.
+
+These are messages sent in the local model (table 1) and improvements over ISGD (section 4.3).
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.numbers import significant
+from dpmf_cli.evaluation.statistics import sd_over_folds
+from dpmf_cli.papers.claims import ANY, Claim, PaperFindings
+from dpmf_cli.papers.printed import load
+from dpmf_cli.papers.record import Explored, Printed, Record
+from dpmf_cli.papers.space import halves
+from dpmf_cli.papers.verdicts import (
+    FAR,
+    Judged,
+    deviation,
+    judged,
+    moved_by,
+    nearest,
+    of_theorem,
+    shares_held,
+)
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.local import epsilon_per_user
+from dpmf_cli.report.tables.layout import NONE, Group, TableColumn, TextTable, names, number, tabled
+from dpmf_cli.report.words import lines
+
+
+def verdicts(record: Record, claim: Claim) -> Iterator[tuple[str, Judged]]:
+    """Yields the verdict on a claim for each data set that it is about; one verdict for a theorem."""
+    for data in claim.data:
+        found = record.data.get(data)
+        if data == ANY and not claim.no_test:
+            yield "", of_theorem(record.theorems.get(claim.id))
+        else:
+            yield data, judged(found, claim.id) if found and not claim.no_test else Judged("not tested", "")
+
+
+def claims_text(record: Record, paper: PaperFindings) -> TextTable:
+    """Returns a row for each claim and data set on which it was tried, and one row for its other data sets."""
+    rows = []
+    for claim in paper.claims:
+        said = claim.told + f" [{claim.source}]" * bool(claim.source)
+        rows += [("″" if at else said, *row) for at, row in enumerate(_rows(record, claim))]
+    return TextTable(
+        header=("the paper says", "on", "verdict", "because it", "measured"),
+        alignment="lllll",
+        groups=(Group("Claims", tuple(rows)),),
+        notes=tuple(lines("notes/explored", record=record, halves=halves)),
+    )
+
+
+def _rows(record: Record, claim: Claim) -> Iterator[tuple[str, ...]]:
+    untested = []
+    for data, verdict in verdicts(record, claim):
+        if verdict.word == "not tested" and data:
+            untested.append(data)
+            continue
+        theorem, moved = record.theorems.get(claim.id), NONE
+        measured = theorem.measured if theorem else NONE
+        if found := record.data.get(data):
+            moved = _moved(moved_by(found, shares_held(found, claim.id)))
+            measured = found.measured.get(claim.id) or NONE
+        why = "; ".join(filter(None, (verdict.said, f"most moved by {moved}" * (moved != NONE))))
+        yield data or NONE, verdict.word, why or NONE, measured
+    if untested:
+        yield ", ".join(untested), "not tested", NONE, NONE
+
+
+def _moved(by: Sequence[tuple[str, float]]) -> str:
+    return ", ".join(f"{name} ({100 * index:.0f} %)" for name, index in by[:2]) or NONE
+
+
+def cells_text(found: Explored) -> TextTable:
+    """Returns a row for each printed cell: the values reached, and how many are within the cell's tolerance.
+
+    Each row also has the value in the setting that is nearest to print, and the choices that move the cell most.
+    """
+    best = nearest(found)
+    choices = best and zip(found.values(best.setting).items(), best.setting, strict=True)
+
+    def row(name: str, cell: Printed) -> tuple[str, ...]:
+        def written(value: float | None) -> str:
+            if value is None:
+                return "not reached"
+            return significant(value) if cell.ratio else f"{value:.4f}"
+
+        tried = [(each.setting, *each.cells[name]) for each in found.tried if name in each.cells]
+        off = [
+            (setting, max(-FAR, min(FAR, (deviation(cell, choosing) + deviation(cell, testing)) / 2)))
+            for setting, choosing, testing in tried
+        ]
+        values = sorted(
+            (testing for *_, testing in tried), key=lambda value: math.inf if value is None else value
+        )
+        return (
+            name,
+            significant(cell.printed),
+            f"× {cell.tolerance:g}" if cell.ratio else f"± {cell.tolerance:g}",
+            written(tried[0][2]) if tried and not any(tried[0][0]) else NONE,
+            f"{written(values[0])} … {written(values[-1])}" if values else NONE,
+            f"{sum(_is_within(cell, halves) for _, *halves in tried)} of {len(tried)}",
+            written(best.cells[name][1] if best and name in best.cells else None),
+            _moved(moved_by(found, off)),
+        )
+
+    return TextTable(
+        header=("cell", "printed", "tolerance", "shipped", "range", "within", "nearest", "moved by"),
+        alignment="lrrrrrrl",
+        groups=(
+            Group(
+                f"{found.title}, {len(found.tried)} settings",
+                tuple(row(*printed) for printed in found.printed.items()),
+            ),
+        ),
+        notes=tuple(lines("notes/cells", choices=choices)),
+    )
+
+
+def _is_within(cell: Printed, halves: Sequence[float | None]) -> bool:
+    """Whether a cell is within its tolerance on both halves of the folds."""
+    return all(abs(deviation(cell, half)) <= 1 for half in halves)
+
+
+def within_tolerance(found: Explored, name: str, cell: Printed) -> tuple[bool, bool]:
+    """Whether a printed cell is within its tolerance in the shipped setting, and in any setting."""
+    held = [
+        not any(each.setting)
+        for each in found.tried
+        if name in each.cells and _is_within(cell, each.cells[name])
+    ]
+    return any(held), bool(held)
+
+
+PRINTED_AT = {"ml-100k": "movielens", "jester-1": "jester"}
+"""The data sets for which the paper prints improvements, and their names in the paper's file."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What the users of one method sent and received."""
+
+    method: str
+    messages_per_rating: float
+    bytes_each: float
+    up_per_user: float
+    down_per_user: float
+
+
+def traffic(entries: Sequence[PrivateAlgorithm], ratings: Ratings, title: str) -> list[Sent]:
+    """Simulates each entry once, on all ratings at ε = 1, and returns what users really sent and received.
+
+    Entries that are not of the local model have no messages and are left out.
+    """
+    found = []
+    for entry in entries:
+        streams = Streams(0, title, entry.algorithm, 0, 0)
+        curator = Curator(Ledger([1.0]), streams)
+        model = entry.fit(ratings, curator.ledger.limit, streams=streams, curator=curator)
+        sent = getattr(model, "traffic", None)
+        if sent is not None:
+            a_rating, each = sent.messages / len(ratings), sent.up / sent.messages
+            found.append(Sent(entry.name, a_rating, each, sent.up_per_user, sent.down_per_user))
+    return found
+
+
+def traffic_table(sent: Sequence[Sent], ratings: Ratings, title: str) -> TextTable:
+    """Returns a row for each method; for programs, `group` is the title."""
+    columns: list[TableColumn[Sent]] = [
+        TableColumn("group", lambda each: title),
+        TableColumn("method"),
+        number("messages_per_rating", "g", head="messages per rating"),
+        number("bytes_each", "g", head="bytes each"),
+        number("up_per_user", ",.0f", head="bytes sent per user"),
+        number("down_per_user", ",.0f", head="bytes received per user"),
+    ]
+    mean, largest = (float(each[0]) for each in epsilon_per_user(np.ones(1), ratings.user_counts))
+    return tabled(
+        sent,
+        columns,
+        ("method", "messages_per_rating", "bytes_each", "up_per_user", "down_per_user"),
+        title=title,
+        notes=lines("notes/traffic", mean=mean, largest=largest),
+    )
+
+
+def mean_of_messages(experiment: Experiment) -> Measured | None:
+    """Returns the experiment's `local_mean` if it is complete: a method with a larger error has learned nothing."""
+    return next((c for c in experiment.curves if c.algorithm == "local_mean" and not c.missing), None)
+
+
+def learned_nothing_table(experiment: Experiment) -> TextTable | None:
+    """Returns the ε at which each curve of the local model is worse than predicting the mean of the perturbed values.
+
+    Returns None if the experiment does not have that mean.
+    """
+    floor = mean_of_messages(experiment)
+    if floor is None:
+        return None
+    rows = []
+    for curve in experiment.curves:
+        if curve is floor or curve.neighbours != floor.neighbours:
+            continue
+        at, own, others = np.intersect1d(curve.epsilons, floor.epsilons, return_indices=True)
+        # A model that diverged is not better than anything.
+        worse = at[~(curve.mean()[own] <= floor.mean()[others])]
+        where = "everywhere" if len(worse) == len(at) > 0 else ", ".join(f"{epsilon:g}" for epsilon in worse)
+        rows.append((curve.label + "‡" * curve.joint, "incomplete" if curve.missing else where or "nowhere"))
+    return TextTable(
+        header=("† worse than the mean of the perturbed values", "at ε ="),
+        alignment="ll",
+        groups=(Group(f"{experiment.title} ({experiment.name})", tuple(rows)),),
+        notes=(f"the mean: {floor.label}; mean RMSE over folds and runs",),
+    )
+
+
+def _improvements(experiments: Sequence[Experiment]) -> Iterator[SimpleNamespace]:
+    """Yields by how many percent the RMSE of BLP-MoG-MF is lower than another curve's, at each ε that is printed.
+
+    lower_percent    None for BLP-MoG-MF itself; `lower_sd` is its standard deviation over folds, None for one fold
+    printed_percent  None for a method for which the paper prints nothing
+    learned_nothing  whether the curve's RMSE is above that of the mean of the perturbed ratings
+    """
+    printed = load("neera2020")["improvement_over_isgd"]
+    for experiment in experiments:
+        ours = next((curve for curve in experiment.curves if curve.algorithm == "blp_mog_mf"), None)
+        if ours is None or ours.missing:
+            continue
+        floor = mean_of_messages(experiment)
+        cells = {float(e): value for e, value in printed.get(PRINTED_AT.get(experiment.dataset), {}).items()}
+        for epsilon in sorted(set(cells) & set(ours.epsilons.tolist())):
+            at = int(np.searchsorted(ours.epsilons, epsilon))
+            for other in (curve for curve in experiment.curves if not curve.missing):
+                rmse, lower = float(other.rmse[:, :, at].mean()), lower_by(ours, other, at)
+                yield SimpleNamespace(
+                    experiment=experiment.name,
+                    title=experiment.title,
+                    epsilon=epsilon,
+                    method=other.label,
+                    rmse=rmse,
+                    lower_percent=None if other is ours else float(lower.mean()),
+                    lower_sd=None
+                    if other is ours or len(lower) < 2
+                    else float(sd_over_folds(lower[:, None, None])[0]),
+                    printed_percent=100 * cells[epsilon] if other.algorithm == "isgd_local" else None,
+                    learned_nothing=floor is not None and bool(rmse > floor.rmse[:, :, at].mean()),
+                    joint=other.joint,
+                )
+
+
+def improvements_table(experiments: Sequence[Experiment]) -> TextTable:
+    """Returns a row for each improvement."""
+
+    def lower(each: SimpleNamespace) -> str:
+        spread = "" if each.lower_sd is None else f" ± {each.lower_sd:.1f}"
+        return "" if each.lower_percent is None else f"{each.lower_percent:.1f}{spread} %"
+
+    def printed(each: SimpleNamespace) -> str:
+        return "" if each.printed_percent is None else f"{each.printed_percent:.0f} %"
+
+    columns: list[TableColumn[SimpleNamespace]] = [
+        *names("experiment title epsilon method"),
+        number("rmse", head="RMSE"),
+        TableColumn("lower_percent", text=lower, head="BLP-MoG-MF lower by", align="r"),
+        *names("lower_sd"),
+        TableColumn("printed_percent", text=printed, head="printed", align="r"),
+        *names("learned_nothing joint"),
+    ]
+    signs: TableColumn[SimpleNamespace] = TableColumn(
+        "", text=lambda each: "†" * each.learned_nothing + "‡" * each.joint
+    )
+    return tabled(
+        list(_improvements(experiments)),
+        columns,
+        ("method", "rmse", signs, "lower_percent", "printed_percent"),
+        title=lambda each: f"{each.experiment}: {each.title}, ε = {each.epsilon:g}",
+        notes=lines("notes/improvements"),
+    )
+
+
+def lower_by(ours: Measured, other: Measured, at: int) -> NDArray[np.float64]:
+    """Returns (folds,) by how many percent the RMSE of `ours` is below that of `other`; `at` is the index of ε."""
+    part: NDArray[np.float64] = ours.rmse[:, :, at].mean(axis=1) / other.rmse[:, :, at].mean(axis=1)
+    return 100 * (1 - part)
