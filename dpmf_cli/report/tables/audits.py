@@ -7,9 +7,9 @@ from operator import itemgetter
 from typing import Any
 
 from dpmf_cli.audit.distinguish import LowerBound
+from dpmf_cli.audit.entries import KnownFlaw
 from dpmf_cli.audit.job import Audited
 from dpmf_cli.audit.judge import Finding, Flaw
-from dpmf_cli.audit.known import KnownFlaw
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.report.tables.layout import NONE, TableColumn, TextTable, names, tabled
 from dpmf_cli.report.words import lines
