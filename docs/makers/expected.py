@@ -15,8 +15,7 @@ from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment.config.documents import FOLDER
 from dpmf_cli.experiment.results.store import write_atomically
 from dpmf_cli.papers.claims import parts_named
-from dpmf_cli.studies.expected import Figures, figures_of, path_of, read_expected
-from dpmf_cli.studies.reproduce import Reproduction, run_all
+from dpmf_cli.studies.reproduce import Figures, Reproduction, figures_of, path_of, read_expected, run_all
 
 
 def main(what: str, small: Annotated[bool, typer.Option("--small")] = False, jobs: int | None = None) -> None:

@@ -52,15 +52,18 @@ Floats = NDArray[np.float64]
 Counted = NDArray[np.int64]
 
 
-def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[float, float]:
-    """Returns (low, high), two one-sided bounds on the chance of a success, given `successes` of `trials`.
+def clopper_pearson(successes: ArrayLike, trials: int, confidence: float) -> tuple[Floats, Floats]:
+    """Returns (lows, highs), two one-sided bounds on the chance of a success, given `successes` (…) of `trials`.
 
     Each is wrong with a probability of at most 1 − `confidence`: for the two-sided interval of 95 % ask for 0.975.
     Low is the chance at which `successes` or more have probability 1 − `confidence`, high that at which so many or
     fewer have it. Both are quantiles of beta laws.
     """
-    count = np.array([successes])
-    return float(_lows(count, trials, confidence)[0]), float(_highs(count, trials, confidence)[0])
+    counts = np.asarray(successes)
+    some, most = np.maximum(counts, 1), np.minimum(counts, trials - 1)
+    lows = special.betaincinv(some, trials - some + 1, 1 - confidence)
+    highs = special.betainccinv(most + 1, np.maximum(trials - most, 1), 1 - confidence)
+    return np.where(counts > 0, lows, 0.0), np.where(counts < trials, highs, 1.0)
 
 
 def chance_of_count(count: int, trials: int, least: float, largest: float) -> float:
@@ -72,20 +75,6 @@ def chance_of_count(count: int, trials: int, least: float, largest: float) -> fl
     few = special.bdtr(count, trials, least)
     many = special.bdtrc(count - 1, trials, largest) if count else 1.0
     return float(min(few, many, 1.0))
-
-
-def _lows(successes: Counted, trials: int, confidence: float) -> Floats:
-    """Returns (K,) lower ends of Clopper and Pearson: 0 where there was no success."""
-    k = np.maximum(successes, 1)
-    return np.where(successes > 0, special.betaincinv(k, trials - k + 1, 1 - confidence), 0.0)
-
-
-def _highs(successes: Counted, trials: int, confidence: float) -> Floats:
-    """Returns (K,) upper ends of Clopper and Pearson: 1 where every trial was a success."""
-    k = np.minimum(successes, trials - 1)
-    return np.where(
-        successes < trials, special.betainccinv(k + 1, np.maximum(trials - k, 1), 1 - confidence), 1.0
-    )
 
 
 class EventCounts(NamedTuple):
@@ -104,7 +93,7 @@ class EventCounts(NamedTuple):
         """Returns the least p and the largest q that the counts allow, each at (1 + `confidence`)/2 (Bonferroni)."""
         low, _ = clopper_pearson(self.hits, self.trials, (1 + confidence) / 2)
         _, high = clopper_pearson(self.other_hits, self.other_trials, (1 + confidence) / 2)
-        return np.array(low), np.array(high)
+        return low, high
 
 
 def always_against_never(trials: int, other_trials: int) -> EventCounts:
@@ -223,8 +212,8 @@ def _best(
 def _ends(successes: Counted, trials: int) -> tuple[Floats, Floats]:
     """Returns (K,) lower and (K,) upper ends of Clopper and Pearson; each different count is computed once."""
     counts, position = np.unique(successes, return_inverse=True)
-    each = (1 + TRAINING_CONFIDENCE) / 2
-    return _lows(counts, trials, each)[position], _highs(counts, trials, each)[position]
+    lows, highs = clopper_pearson(counts, trials, (1 + TRAINING_CONFIDENCE) / 2)
+    return lows[position], highs[position]
 
 
 def chance_of_guesses(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
@@ -247,7 +236,11 @@ def chance_of_guesses(correct: int, guesses: int, canaries: int, epsilon: float,
     if delta == 0 or correct == 0:
         return tail
     below = np.arange(correct - 1, -1, -1)
-    windows = np.cumsum(_binomial(below, guesses, epsilon)) / np.arange(1, correct + 1)
+    choices = (  # logarithms of binomial coefficients and powers, which cannot overflow
+        special.gammaln(guesses + 1) - special.gammaln(below + 1) - special.gammaln(guesses - below + 1)
+    )
+    logs = choices + below * special.log_expit(epsilon) + (guesses - below) * special.log_expit(-epsilon)
+    windows = np.cumsum(np.exp(logs)) / np.arange(1, correct + 1)
     return min(tail + 2 * canaries * delta * float(windows.max()), 1.0)
 
 
@@ -261,10 +254,9 @@ def epsilon_of_guesses(correct: int, guesses: int, canaries: int, delta: float, 
     """
     if confidence < 0.5:
         raise ValueError(f"The confidence with which guesses refute must be at least ½, not {confidence}.")
-    low, _ = clopper_pearson(correct, guesses, confidence)
-    if low <= 0.5:
+    pure = float(special.logit(clopper_pearson(correct, guesses, confidence)[0]))
+    if pure <= 0:
         return 0.0
-    pure = float(special.logit(low))
     if delta == 0:
         return pure
 
@@ -278,14 +270,6 @@ def epsilon_of_guesses(correct: int, guesses: int, canaries: int, delta: float, 
         middle = (refuted_end + open_end) / 2
         refuted_end, open_end = (middle, open_end) if refuted(middle) else (refuted_end, middle)
     return refuted_end
-
-
-def _binomial(count: Counted, trials: int, epsilon: float) -> Floats:
-    """Returns P[Binomial(`trials`, e^ε/(e^ε + 1)) = `count`] for each count. Logarithms keep it from overflowing."""
-    choices = special.gammaln(trials + 1) - special.gammaln(count + 1) - special.gammaln(trials - count + 1)
-    return np.asarray(
-        np.exp(choices + count * special.log_expit(epsilon) + (trials - count) * special.log_expit(-epsilon))
-    )
 
 
 @dataclass(frozen=True, eq=False)

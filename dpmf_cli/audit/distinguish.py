@@ -16,23 +16,29 @@ Nasr and Jagielski 2023, "Privacy auditing with one (1) training run". Every can
 or leaves out. Where neighbours differ in a value, the coin chooses between the ends of the scale. The audit sees
 the predictions that privacy covers, and guesses the coins of the canaries of which it is surest. The number of
 right guesses bounds ε (`bounds.epsilon_of_guesses`).
+
+*Low bits.* Do the low bits of released floats tell which numbers were added? For every step, the number that moves
+most between two neighbours is released many times on either side, each time with fresh noise, by the code that
+releases it in a fit. One half of the draws chooses an event, and the other half counts it. The event is a set of
+low-bit patterns (`bounds.bit_event`), or that a number is large or small (`bounds.best_threshold`): this tests the
+law of messages of the local model. A replay checks that the compiled kernels round as this code does.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit import bounds
-from dpmf_cli.audit.fits import PASSED_ON, Place, Seen, Side, covered, fitted, predictions
+from dpmf_cli.audit.fits import PASSED_ON, Place, Seen, Side, both_sides, covered, fitted, predictions
 from dpmf_cli.audit.pairs import Pair
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, with_ratings
 from dpmf_cli.core.streams import named_generator
+from dpmf_cli.privacy.accounting import epsilon_of_mu
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import Numbers, Release, Witness
 
@@ -137,12 +143,15 @@ def distinguish(
     moved.sort(key=lambda each: -float(np.abs(each[1]).max()))
     watched = [_Watched.of(*each) for each in moved[:RELEASES]]
     users, items = _statistics(algorithm, pair)
-    averaged = _averaged(pair)
+    averaged = np.arange(0, pair.here.n_users, max(1, pair.here.n_users // AVERAGED), dtype=np.int32)
+    averaged = averaged[averaged != pair.changed]
+    n_means = min(pair.here.n_items, 6)
+    of_means = np.tile(averaged, n_means), np.repeat(np.arange(n_means, dtype=np.int32), len(averaged))
     names = ["all releases along their moves"] if watched else []
     names += [f"{each.place[0]}, draw {each.place[1] + 1}" for each in watched]
     names += [f"prediction of user {u}, item {i}" for u, i in zip(users, items, strict=True)]
-    names += [f"mean prediction of item {i}" for i in range(len(averaged[1]))]
-    names += [f"the same, of item {i} less item 0" for i in range(1, len(averaged[1]))]
+    names += [f"mean prediction of item {i}" for i in range(n_means)]
+    names += [f"the same, of item {i} less item 0" for i in range(1, n_means)]
 
     def fits(ratings: Ratings, runs: Iterable[int]) -> tuple[list[Floats], Floats]:
         """Returns what fits show: (n, d) numbers of each watched release, and (n, s) all other statistics."""
@@ -152,7 +161,13 @@ def distinguish(
             side = _Trial(0.0)
             try:
                 model, _ = fitted(algorithm, ratings, epsilon, run=run, witness=side if watched else None)
-                seen = np.concatenate([predictions(model, users, items), _means(model, *averaged)])
+                means = np.zeros(n_means)
+                with np.errstate(all="ignore"):
+                    if len(averaged):
+                        means = (
+                            predictions(model, *of_means).reshape(n_means, -1).mean(axis=1, dtype=np.float64)
+                        )
+                    seen = np.concatenate([predictions(model, users, items), means, means[1:] - means[0]])
             except PASSED_ON:
                 raise
             except Exception:
@@ -203,23 +218,6 @@ def distinguish(
         return found
     one, other = (statistics(*side)[:, best] for side in both(trials, 3 * trials))
     return tested(one, other, 2 * trials, bounds.SURE)
-
-
-def _averaged(pair: Pair) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Returns the users and the items of the mean predictions; the user who differs is left out."""
-    step = max(1, pair.here.n_users // AVERAGED)
-    users = np.arange(0, pair.here.n_users, step, dtype=np.int32)
-    return users[users != pair.changed], np.arange(min(pair.here.n_items, 6), dtype=np.int32)
-
-
-def _means(model: Any, users: NDArray[np.int32], items: NDArray[np.int32]) -> Floats:
-    """Returns each item's mean prediction, and its difference from the first item's for each other item."""
-    if not len(users):
-        return np.zeros(2 * len(items) - 1)
-    seen = predictions(model, np.tile(users, len(items)), np.repeat(items, len(users)))
-    with np.errstate(all="ignore"):
-        means = seen.reshape(len(items), -1).mean(axis=1, dtype=np.float64)
-        return np.asarray(np.append(means, means[1:] - means[0]))
 
 
 def _statistics(algorithm: PrivateAlgorithm, pair: Pair) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -306,3 +304,92 @@ def _users_without(ratings: Ratings, rng: np.random.Generator) -> NDArray[np.int
         free = [u for u in range(first, ratings.n_users) if (u, item) not in rated]
         users[item] = rng.choice(free) if free else -1
     return users
+
+
+SIZES = 2000
+"""The number of draws that choose a threshold."""
+
+
+@dataclass(frozen=True)
+class BitTest:
+    """The lower bound on ε that the low bits of one step's releases give, at a `confidence`.
+
+    allowed  the ε that the move of the tested number costs, according to the step's claim
+    ceiling  the largest bound that this many draws can show
+    """
+
+    step: str
+    epsilon: float
+    allowed: float
+    ceiling: float
+    draws: int
+    confidence: float
+    event: str
+
+
+def low_bits(
+    algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, draws: int, confidence: float = 0.95
+) -> Iterator[BitTest]:
+    """Yields a test for each step of a fit whose noisy numbers are published and move between neighbours."""
+    delta = algorithm.spends_delta
+    for release, clean in _widest_moves(*both_sides(algorithm, pair, epsilon)):
+        allowed = _allowed(release, abs(clean[1] - clean[0]), delta)
+        found = _tested(release, clean, allowed, delta, draws, confidence)
+        if found.epsilon > allowed:  # this is one of many tests, so a finding must show again, more surely
+            found = _tested(release, clean, allowed, delta, 2 * draws, bounds.SURE, "again")
+        yield found
+
+
+def _tested(
+    release: Release,
+    clean: tuple[float, float],
+    allowed: float,
+    delta: float,
+    draws: int,
+    confidence: float,
+    time: str = "",
+) -> BitTest:
+    step, half = release.entry.step, draws // 2
+    rng = named_generator("audit", "bits", step, time)
+    ours, theirs = (release.again(number, draws, rng) for number in clean)
+    events: tuple[bounds.Event, ...] = (
+        bounds.bit_event(ours[:half:2], theirs[:half:2], delta),
+        bounds.best_threshold(ours[: 2 * SIZES : 2], theirs[: 2 * SIZES : 2], delta),
+    )
+    event = max(events, key=lambda each: each.training_score(ours[1:half:2], theirs[1:half:2], delta))
+    counts = event.counts(ours[half:], theirs[half:])
+    most = bounds.always_against_never(draws - half, draws - half)
+    epsilon, ceiling = (bounds.epsilon_of_event(each, delta, confidence) for each in (counts, most))
+    return BitTest(step, epsilon, allowed, ceiling, draws, confidence, str(event))
+
+
+def _widest_moves(here: Side, there: Side) -> Iterator[tuple[Release, tuple[float, float]]]:
+    """Yields, for each step, the number that moves most, as it is on both sides."""
+    widest: dict[str, tuple[float, Release, tuple[float, float]]] = {}
+    for place in sorted(here.seen.keys() & there.seen.keys()):
+        one, other = here.seen[place], there.seen[place]
+        if one.clean.shape != other.clean.shape or not one.clean.size:
+            continue
+        ours, theirs = one.clean.ravel(), other.clean.ravel()
+        moved = np.nan_to_num(np.abs(theirs - ours))
+        at = int(moved.argmax())
+        if moved[at] > widest.get(place[0], (0.0,))[0]:
+            widest[place[0]] = float(moved[at]), one.release, (float(ours[at]), float(theirs[at]))
+    for step in sorted(widest):
+        _, release, clean = widest[step]
+        if release.leaves:
+            yield release, clean
+
+
+def _allowed(release: Release, moved: float, delta: float) -> float:
+    """Returns the ε that one number's move costs, given the noise that its step declares."""
+    if release.told is not None:
+        return float(release.told[0])
+    entry, scale = release.entry, float(release.scale[0])
+    if scale == 0:
+        return math.inf
+    if entry.mu is not None or entry.sampled is not None:
+        return epsilon_of_mu(moved / scale, delta)
+    if not entry.by_rows and not entry.mechanism.startswith("Laplace"):
+        return math.inf  # the law of this noise bounds no ε by itself: Langevin dynamics
+    return moved / scale

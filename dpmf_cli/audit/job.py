@@ -21,12 +21,11 @@ from scipy.stats import binomtest
 import dpmf_cli
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit.bounds import SURE
-from dpmf_cli.audit.distinguish import LowerBound, distinguish, one_run
+from dpmf_cli.audit.distinguish import BitTest, LowerBound, distinguish, low_bits, one_run
 from dpmf_cli.audit.fits import PASSED_ON, fitted
-from dpmf_cli.audit.judge import CLOSE, NOISE_OF, Finding, Flaw, Judge, StepMoves
+from dpmf_cli.audit.judge import CLOSE, NOISE_OF, Finding, Flaw, StepMoves, replay
 from dpmf_cli.audit.laws import BY_CHANCE, Watch
 from dpmf_cli.audit.pairs import KeptPair, Pair, hovering_pair, larger_pairs, pair_csv, tiny_pairs
-from dpmf_cli.audit.replay import BitTest, low_bits, replay
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import UnaccountedNoiseError
@@ -162,8 +161,10 @@ def audit(job: Job) -> Audited:
         if len(pair.here) < KEPT:
             if flawed is None and any(each.flaw != Flaw.CLAIM for each in seen.findings):
                 flawed = kept
-            if (score := _score(seen)) > most:
-                worst, most, costliest = pair, score, kept
+            moved = [step.of_noise for step in seen.steps.values() if not math.isnan(step.of_noise)]
+            cost = seen.loss if math.isfinite(seen.loss) else max(moved, default=0.0)  # if no sum is finite
+            if cost > most:
+                worst, most, costliest = pair, cost, kept
     of_a_fit = (time.process_time() - used) / max(2 * count, 1)
     at: dict[str, Any] = {"epsilon": settings.epsilon, "confidence": settings.confidence}
     bits: tuple[BitTest, ...] = ()
@@ -219,12 +220,6 @@ def _replays(job: Job) -> Iterator[tuple[Pair, float]]:
         fitted_on: PrivateAlgorithm = getattr(algorithm, "base", algorithm)
         for power in LARGER if fitted_on.by_rating else LARGE:
             yield hovering_pair(algorithm.neighbours, power), settings.epsilon
-
-
-def _score(seen: Judge) -> float:
-    """Returns how much a pair has cost: the sum over its steps, or the largest move of a step if no sum is finite."""
-    moved = [step.of_noise for step in seen.steps.values() if not math.isnan(step.of_noise)]
-    return seen.loss if math.isfinite(seen.loss) else max(moved, default=0.0)
 
 
 def _provable(algorithm: PrivateAlgorithm, epsilon: float) -> float:

@@ -1,4 +1,14 @@
-"""Judges the two sides of a replay: how far measurements have moved, and whether everything else is the same."""
+"""Replay: tests on two neighbours whether the code does what the ledger says.
+
+A fit on D notes every release: the numbers that were measured, and the numbers that were published. A fit on D′
+publishes the same numbers again. Then each measurement may have moved by its sensitivity at most. Everything else
+must be the same: the list of releases, their shapes and scales, the entries of the ledger, and every prediction
+that privacy covers, to the byte. The compiled kernels run on both sides, except kernels of keyed noise, whose
+twins run instead (`privacy.release`).
+
+A replay can refute a claim, not prove one. It assumes that the noise has the law that its mechanism declares; `laws`
+and `distinguish` test that.
+"""
 
 import math
 from collections import Counter
@@ -12,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit.accountant import OnSamples, Spent, on_a_sample
-from dpmf_cli.audit.fits import Place, Seen, Side
+from dpmf_cli.audit.fits import Place, Seen, Side, both_sides
 from dpmf_cli.audit.pairs import Pair
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Entry
@@ -148,24 +158,39 @@ class Judge:
             each.record() for each in there.ledger.entries
         ]:
             self.find(Flaw.LEDGER, "")
-        self._compare_steps()
+        for place in sorted(here.seen.keys() ^ there.seen.keys()):
+            self.find(Flaw.STEPS, place[0], said="numbers that one side alone releases")
+        for place in sorted(here.seen.keys() & there.seen.keys()):
+            ours, theirs = here.seen[place], there.seen[place]
+            if ours.clean.shape != theirs.clean.shape:
+                self.find(Flaw.STEPS, place[0], said=f"{ours.clean.shape} and {theirs.clean.shape} numbers")
+            elif not np.array_equal(_scale(ours.release), _scale(theirs.release)):
+                self.find(Flaw.SCALES, place[0])
         for name in sorted(here.restless | there.restless):
             self.find(Flaw.STEPS, name, said="one draw of noise covers several measurements")
         draws = {
             draw: list(places) for draw, places in groupby(sorted(here.seen), key=lambda place: place[:2])
         }
         self.alike = _same_noise(here.seen, draws)
-        for (step, other), numbers in self.alike.items():
+        for (step, like), numbers in self.alike.items():
             if numbers >= COMPARED:
-                self.find(Flaw.STEPS, step, said=f"{NOISE_OF} {other}")
+                self.find(Flaw.STEPS, step, said=f"{NOISE_OF} {like}")
         for (step, _), places in draws.items():
             self._compare_draw(step, places)
         self._compare_grids()
         self._compare_totals(Spent.of([self._compare_cost(entry) for entry in here.ledger.entries]))
-        self._compare_predictions(here.predictions, there.predictions)
+        one, other = here.predictions, there.predictions
+        if not np.array_equal(np.isfinite(one), np.isfinite(other)):
+            self.find(Flaw.NAN, "predictions")
+        elif one.tobytes() != other.tobytes():
+            differ = one != other
+            with np.errstate(invalid="ignore"):
+                largest = float(np.nanmax(np.abs(one.astype(np.float64) - other)[differ], initial=0.0))
+            said = f"{int(differ.sum())} predictions of {len(one)}, by {largest:.3g} at most"
+            self.find(Flaw.AFTER, "predictions", said=said)
         for name in sorted(here.arrays.keys() | there.arrays.keys()):
-            ours, theirs = (np.asarray(side.arrays.get(name, ())) for side in (here, there))
-            if ours.shape != theirs.shape or ours.tobytes() != theirs.tobytes():
+            arrays = [np.asarray(side.arrays.get(name, ())) for side in (here, there)]
+            if arrays[0].shape != arrays[1].shape or arrays[0].tobytes() != arrays[1].tobytes():
                 self.find(Flaw.AFTER, f"published {name}")
 
     @property
@@ -175,17 +200,6 @@ class Judge:
         if self.here.error or not 0 < claimed < math.inf:
             return math.nan
         return Spent.of(self._costs.values()).epsilon(self.here.ledger.delta or GIVEN_DELTA) / claimed
-
-    def _compare_steps(self) -> None:
-        here, there = self.here.seen, self.there.seen
-        for place in sorted(here.keys() ^ there.keys()):
-            self.find(Flaw.STEPS, place[0], said="numbers that one side alone releases")
-        for place in sorted(here.keys() & there.keys()):
-            one, other = here[place], there[place]
-            if one.clean.shape != other.clean.shape:
-                self.find(Flaw.STEPS, place[0], said=f"{one.clean.shape} and {other.clean.shape} numbers")
-            elif not np.array_equal(_scale(one.release), _scale(other.release)):
-                self.find(Flaw.SCALES, place[0])
 
     def _compare_draw(self, step: str, places: Iterable[Place]) -> None:
         both = [(self.here.seen[place], self.there.seen.get(place), place) for place in places]
@@ -302,16 +316,6 @@ class Judge:
         given = f", even with δ = {GIVEN_DELTA:g}" if moved.squares and not delta else ""
         self._limit(Flaw.CLAIM, step, moved.epsilon(delta or GIVEN_DELTA), claimed, TOGETHER + given)
 
-    def _compare_predictions(self, one: NDArray[np.floating], other: NDArray[np.floating]) -> None:
-        if not np.array_equal(np.isfinite(one), np.isfinite(other)):
-            self.find(Flaw.NAN, "predictions")
-        elif one.tobytes() != other.tobytes():
-            differ = one != other
-            with np.errstate(invalid="ignore"):
-                largest = float(np.nanmax(np.abs(one.astype(np.float64) - other)[differ], initial=0.0))
-            said = f"{int(differ.sum())} predictions of {len(one)}, by {largest:.3g} at most"
-            self.find(Flaw.AFTER, "predictions", said=said)
-
 
 def _same_noise(
     seen: Mapping[Place, Seen], draws: Mapping[tuple[str, int], list[Place]]
@@ -389,3 +393,16 @@ def _distance(moves: NDArray[np.float64], entry: Entry, of: Sensitivity) -> floa
     if math.isinf(of.norm):
         return float(flat.max(initial=0.0))
     return float(flat.sum() if of.norm == 1 else math.sqrt(np.square(flat).sum()))
+
+
+def replay(algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int = 0) -> Judge:
+    """Finds what a fit for `epsilon` does differently on the neighbour."""
+    here, there = both_sides(algorithm, pair, epsilon, run)
+    judge = Judge(algorithm, pair, epsilon, here, there)
+    if bool(here.error) != bool(there.error):
+        judge.find(Flaw.CRASH, "", said=here.error or there.error)
+    elif here.error:
+        judge.find(Flaw.BROKEN, "", said=here.error)
+    else:
+        judge.compare()
+    return judge

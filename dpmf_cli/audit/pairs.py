@@ -9,7 +9,7 @@ user,item,here,there
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -46,8 +46,8 @@ def tiny_pairs(neighbours: Neighbours, count: int, seed: int = 0) -> Iterator[Pa
     for number in range(count):
         rng = np.random.default_rng((seed, number))
         scale = SCALES[number // len(SHAPES) % len(SCALES)]
-        name, shape = SHAPES[number % len(SHAPES)]
-        yield neighbour_of(f"{name} {number}", shape(rng, scale), neighbours, rng)
+        shape = SHAPES[number % len(SHAPES)]
+        yield neighbour_of(f"{shape} {number}", _shaped(shape, rng, scale), neighbours, rng)
 
 
 def pairs_of(ratings: Ratings, neighbours: Neighbours, count: int, seed: int = 0) -> Iterator[Pair]:
@@ -105,7 +105,9 @@ def hovering_pair(neighbours: Neighbours, power: int) -> Pair:
     """
     scale, weight, clamp = Scale(1, 5), 0.9, 2.0
     digit = 2.0 ** (power - 24)
-    many = _raters_up_to(2.0**power, weight * clamp)
+    enough = int(1.02 * 2.0**power / (weight * clamp)) + 2
+    sums = np.cumsum(np.full(enough, weight * clamp, np.float32), dtype=np.float32)
+    many = int(np.searchsorted(sums, np.float32(2.0**power))) + 1  # this term takes the sum past 2^power
     middle = scale.minimum + 1.5
     others = round(many * (scale.maximum - middle) / (middle - scale.minimum))
     later = round(1.6 * many)
@@ -145,12 +147,6 @@ def contrary_to_all() -> Pair:
     )
     more = with_ratings(base, np.array([user]), np.array([loved]), np.ones(1))
     return Pair("contrary to all", base, more, user)
-
-
-def _raters_up_to(sum_wanted: float, each: float) -> int:
-    """Returns how often `each` must be added in float32 for the sum to pass `sum_wanted`, by less than `each`."""
-    sums = np.cumsum(np.full(int(1.02 * sum_wanted / each) + 2, each, np.float32), dtype=np.float32)
-    return int(np.searchsorted(sums, np.float32(sum_wanted))) + 1
 
 
 def neighbour_of(name: str, base: Ratings, neighbours: Neighbours, rng: np.random.Generator) -> Pair:
@@ -230,70 +226,44 @@ def _values(rng: np.random.Generator, scale: Scale, count: int) -> NDArray[np.fl
     return np.where(rng.random(count) < 0.3, ends, drawn)
 
 
-def _some(
-    rng: np.random.Generator, scale: Scale, users: int = 6, items: int = 5, part: float = 0.5
-) -> Ratings:
-    rated = rng.random((users, items)) < part
-    rows, columns = np.nonzero(rated)
-    return _ratings(rows, columns, _values(rng, scale, len(rows)), users, items, scale)
+SHAPES = ("mixed", "alike", "extreme", "one each", "contrary user", "busy user", "nothing else")
+"""The shapes of small sets of ratings. To nothing else, a change adds the first rating, or changes the only one."""
 
 
-def _alike(rng: np.random.Generator, scale: Scale) -> Ratings:
-    """Returns ratings that are all the same: the least, the largest, or the middle of the scale."""
-    base = _some(rng, scale)
-    value = rng.choice([scale.minimum, scale.maximum, scale.middle])
-    return replace(base, values=np.full_like(base.values, value))
-
-
-def _extreme(rng: np.random.Generator, scale: Scale) -> Ratings:
-    base = _some(rng, scale, part=0.8)
-    ends = rng.choice([scale.minimum, scale.maximum], len(base))
-    return replace(base, values=ends.astype(np.float32))
-
-
-def _one_each(rng: np.random.Generator, scale: Scale) -> Ratings:
-    """Returns ratings of which every user has one, and most items have one."""
-    users = np.arange(5)
-    return _ratings(users, rng.permutation(5), _values(rng, scale, 5), 6, 6, scale)
-
-
-def _one_busy_user(rng: np.random.Generator, scale: Scale) -> Ratings:
-    """Returns ratings of many items, nearly all of which one user has rated; each other user has rated one item."""
-    items = int(rng.integers(8, 24))
-    users = np.concatenate([np.zeros(items - 2), np.arange(1, 5)])
-    rated = np.concatenate([np.arange(items - 2), rng.integers(items, size=4)])
-    ends = rng.choice([scale.minimum, scale.maximum], len(users))
-    return _ratings(users, rated, ends, 6, items, scale)
-
-
-def _contrary_user(rng: np.random.Generator, scale: Scale) -> Ratings:
-    """Returns ratings of items, half of them loved and half hated by all users but one, who rates the other way."""
-    items, others = int(rng.integers(2, 10)), 12
-    loved = np.arange(items) % 2 == 0
-    ends = np.where(loved, scale.maximum, scale.minimum)
-    users, rated = np.divmod(np.arange(others * items), items)
-    own = np.arange(items - 1)
-    return _ratings(
-        np.concatenate([users, np.full(len(own), others)]),
-        np.concatenate([rated, own]),
-        np.concatenate([ends[rated], (scale.minimum + scale.maximum - ends)[own]]),
-        others + 1,
-        items,
-        scale,
-    )
-
-
-SHAPES: tuple[tuple[str, Callable[[np.random.Generator, Scale], Ratings]], ...] = (
-    ("mixed", _some),
-    ("alike", _alike),
-    ("extreme", _extreme),
-    ("one each", _one_each),
-    ("contrary user", _contrary_user),
-    ("busy user", _one_busy_user),
-    ("nothing else", lambda _, scale: _ratings(np.zeros(0), np.zeros(0), np.zeros(0), 3, 3, scale)),
-)
-"""The functions that make small sets of ratings, by name. To nothing else, a change adds the first rating, or changes
-the only one."""
+def _shaped(shape: str, rng: np.random.Generator, scale: Scale) -> Ratings:
+    """Returns a small set of ratings of a shape."""
+    both_ends = [scale.minimum, scale.maximum]
+    if shape == "nothing else":
+        return _ratings(np.zeros(0), np.zeros(0), np.zeros(0), 3, 3, scale)
+    if shape == "one each":  # every user has one rating, and so have most items
+        return _ratings(np.arange(5), rng.permutation(5), _values(rng, scale, 5), 6, 6, scale)
+    if shape == "busy user":  # has rated nearly all of many items; each other user has rated one
+        items = int(rng.integers(8, 24))
+        users = np.concatenate([np.zeros(items - 2), np.arange(1, 5)])
+        rated = np.concatenate([np.arange(items - 2), rng.integers(items, size=4)])
+        return _ratings(users, rated, rng.choice(both_ends, len(users)), 6, items, scale)
+    if (
+        shape == "contrary user"
+    ):  # all others love half of the items and hate the rest, and one rates the other way
+        items, others = int(rng.integers(2, 10)), 12
+        ends = np.where(np.arange(items) % 2 == 0, scale.maximum, scale.minimum)
+        users, rated = np.divmod(np.arange(others * items), items)
+        own = np.arange(items - 1)
+        return _ratings(
+            np.append(users, np.full(len(own), others)),
+            np.append(rated, own),
+            np.append(ends[rated], (scale.minimum + scale.maximum - ends)[own]),
+            others + 1,
+            items,
+            scale,
+        )
+    users, rated = np.nonzero(rng.random((6, 5)) < (0.8 if shape == "extreme" else 0.5))
+    mixed = _ratings(users, rated, _values(rng, scale, len(users)), 6, 5, scale)
+    if shape == "alike":
+        return replace(mixed, values=np.full_like(mixed.values, rng.choice([*both_ends, scale.middle])))
+    if shape == "extreme":
+        return replace(mixed, values=rng.choice(both_ends, len(mixed)).astype(np.float32))
+    return mixed
 
 
 _HEAD = re.compile(

@@ -7,6 +7,7 @@ import typer
 
 from dpmf_cli.cli.options import DataOption, FormatOption, PluginOption, ResultsOption
 from dpmf_cli.cli.run import JobsOption
+from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
 
 if TYPE_CHECKING:
@@ -84,9 +85,8 @@ def audit(
 
     Example: dpmf audit --algorithm pge --trials 400
     """
+    from dpmf_cli.audit.entries import KNOWN, jobs_of
     from dpmf_cli.audit.job import FOLDER, Settings, keep_for_experiment, outcomes_of
-    from dpmf_cli.audit.known import KNOWN, jobs_of
-    from dpmf_cli.core.children import available_cores
     from dpmf_cli.datasets import Folders
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.results.manifest import add_file
@@ -194,9 +194,8 @@ def _of_config(loaded: "ExperimentConfig", settings: "Settings", folders: "Folde
 
 def _replay_one(wanted: list["Job"], path: Path) -> None:
     """Prints what one pair shows about each algorithm that has the pair's neighbours."""
-    from dpmf_cli.audit.judge import Flaw
+    from dpmf_cli.audit.judge import Flaw, replay
     from dpmf_cli.audit.pairs import read_pair
-    from dpmf_cli.audit.replay import replay
 
     kept = read_pair(path)
     fitting = [job.algorithm for job in wanted if job.algorithm.neighbours is kept.neighbours]

@@ -3,7 +3,6 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpmf_cli.cli.options import DataOption, PluginOption, ResultsOption
+from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.terminal import say
 
 if TYPE_CHECKING:
-    from dpmf_cli.datasets.soundness import Soundness
     from dpmf_cli.experiment.results.verify import Verified
 
 EXTRAS = {"parquet": "pyarrow", "cluster": "distributed"}
@@ -41,17 +41,30 @@ def doctor(
 
     removed = entries.clear() if clear_kernels else 0
     found = _found()
-    print(json.dumps(found, indent=2) if as_json else _doctor_text(found))
-    if removed and not as_json:
-        print(f"removed {removed} compiled kernels")
-    if found["kernels"]["damaged"] or not found["kernels"]["private"]:
+    machine, cache, kernels, data = (found[part] for part in ("machine", "cache", "kernels", "data"))
+    extras = [f"{extra} {'is here' if here else 'is not here'}" for extra, here in found["extras"].items()]
+    lines = [
+        f"machine   {machine['processor']}, {machine['cores']} cores, {machine['memory'] / 2**30:.1f} GiB",
+        f"versions  {', '.join(f'{name} {version}' for name, version in found['versions'].items())}",
+        f"extras    {', '.join(extras)}",
+        f"data      {data['folder']}: {', '.join(data['present']) or 'no data set of the catalog'}",
+        f"cache     {cache['folder']}",
+        *(f"          {name}: {size / 2**20:.1f} MiB" for name, size in cache["sizes"].items()),
+        f"kernels   {kernels['folder']}",
+        f"          {kernels['size'] / 2**20:.1f} MiB; {kernels['sound']} sound, "
+        f"{kernels['older']} of other versions, {len(kernels['damaged'])} damaged",
+        *[f"          not used: {entries.NOT_PRIVATE}"] * (not kernels["private"]),
+        *(f"          damaged: {path}; it is compiled anew when it is needed" for path in kernels["damaged"]),
+        *[f"removed {removed} compiled kernels"] * bool(removed),
+    ]
+    print(json.dumps(found, indent=2) if as_json else "\n".join(lines))
+    if kernels["damaged"] or not kernels["private"]:
         raise typer.Exit(1)
 
 
 def _found() -> dict[str, Any]:
     from importlib.util import find_spec
 
-    from dpmf_cli.core.children import available_cores
     from dpmf_cli.core.compiled import entries
     from dpmf_cli.core.files import cache_folder
     from dpmf_cli.datasets import data_folder
@@ -68,7 +81,10 @@ def _found() -> dict[str, Any]:
         "data": {"folder": str(data_folder()), "present": sorted(present_keys(data_folder()))},
         "cache": {
             "folder": str(cache),
-            "sizes": {path.name: _size(path) for path in sorted(cache.glob("*"))},
+            "sizes": {
+                path.name: sum(each.lstat().st_size for each in [path, *path.rglob("*")] if each.is_file())
+                for path in sorted(cache.glob("*"))
+            },
         },
         "kernels": {
             "folder": str(entries.place()),
@@ -79,37 +95,6 @@ def _found() -> dict[str, Any]:
             "damaged": [str(each.path) for each in kernels if each.condition == "damaged"],
         },
     }
-
-
-def _size(path: Path) -> int:
-    """Bytes of a file, or of all files in a folder."""
-    return sum(each.lstat().st_size for each in [path, *path.rglob("*")] if each.is_file())
-
-
-def _doctor_text(found: dict[str, Any]) -> str:
-    from dpmf_cli.core.compiled import entries
-
-    machine, cache, kernels, data = (found[part] for part in ("machine", "cache", "kernels", "data"))
-    extras = ", ".join(
-        f"{extra} {'is here' if here else 'is not here'}" for extra, here in found["extras"].items()
-    )
-    lines = [
-        f"machine   {machine['processor']}, {machine['cores']} cores, {machine['memory'] / 2**30:.1f} GiB",
-        f"versions  {', '.join(f'{name} {version}' for name, version in found['versions'].items())}",
-        f"extras    {extras}",
-        f"data      {data['folder']}: {', '.join(data['present']) or 'no data set of the catalog'}",
-        f"cache     {cache['folder']}",
-        *(f"          {name}: {size / 2**20:.1f} MiB" for name, size in cache["sizes"].items()),
-        f"kernels   {kernels['folder']}",
-        f"          {kernels['size'] / 2**20:.1f} MiB; {kernels['sound']} sound, "
-        f"{kernels['older']} of other versions, {len(kernels['damaged'])} damaged",
-    ]
-    if not kernels["private"]:
-        lines.append(f"          not used: {entries.NOT_PRIVATE}")
-    lines += [
-        f"          damaged: {path}; it is compiled anew when it is needed" for path in kernels["damaged"]
-    ]
-    return "\n".join(lines)
 
 
 def verify(
@@ -147,7 +132,6 @@ def verify(
     """
     from secrets import randbelow
 
-    from dpmf_cli.core.terminal import say
     from dpmf_cli.experiment.results.verify import joined
     from dpmf_cli.experiment.running import recompute as anew
     from dpmf_cli.releasing.archive import releases_in
@@ -168,7 +152,18 @@ def verify(
         checks.append(anew.recompute(found.finished(), recompute, seed))
     for note in dict.fromkeys(note for check in checks for note in check.notes):
         say(note)
-    print(_as_json(checks, seed) if as_json else _as_text(checks), end="")
+    if as_json:
+        by_kind = {check.pop("kind"): check for check in map(asdict, checks)}
+        print(json.dumps({"seed": seed, "checks": by_kind}, indent=2))
+    else:
+        rows = [
+            ("", "sound", "off"),
+            *((each.kind, f"{each.sound:,}", f"{len(each.off):,}") for each in checks),
+        ]
+        wide = max(len(row[0]) for row in rows)
+        print("\n".join(f"{kind:<{wide}}  {sound:>9}  {off:>5}" for kind, sound, off in rows))
+        for each in (each for check in checks for each in check.off):
+            print(f"{each.path}: {each.what}; {each.fix}")
     if any(check.off for check in checks):
         raise typer.Exit(1)
 
@@ -185,16 +180,3 @@ def _looked_at(path: Path, results: Path, data: Path | None) -> "Verified":
     if folder == path and not os.path.exists(path / MANIFEST):
         return verify_results(path, folders)
     return verify_experiment(folder, folders, None if folder == path else path.parent)
-
-
-def _as_text(checks: Sequence["Soundness"]) -> str:
-    rows = [("", "sound", "off"), *((each.kind, f"{each.sound:,}", f"{len(each.off):,}") for each in checks)]
-    wide = max(len(row[0]) for row in rows)
-    lines = [f"{kind:<{wide}}  {sound:>9}  {off:>5}" for kind, sound, off in rows]
-    lines += [f"{each.path}: {each.what}; {each.fix}" for check in checks for each in check.off]
-    return "\n".join(lines) + "\n"
-
-
-def _as_json(checks: Sequence["Soundness"], seed: int | None) -> str:
-    found = {check.pop("kind"): check for check in map(asdict, checks)}
-    return json.dumps({"seed": seed, "checks": found}, indent=2) + "\n"

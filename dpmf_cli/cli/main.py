@@ -17,12 +17,10 @@ from dpmf_cli.cli.audit import audit
 from dpmf_cli.cli.datasets import app as datasets_app
 from dpmf_cli.cli.health import doctor, verify
 from dpmf_cli.cli.options import PluginOption
-from dpmf_cli.cli.own_config import advise, init
+from dpmf_cli.cli.own_config import advise, init, recommend
 from dpmf_cli.cli.papers import configs, explore, reproduce
-from dpmf_cli.cli.rankings import combined, frontier
-from dpmf_cli.cli.recommend import recommend
+from dpmf_cli.cli.rankings import combined, frontier, plot, report
 from dpmf_cli.cli.release import predict, release
-from dpmf_cli.cli.report import plot, report
 from dpmf_cli.cli.run import plan, run
 from dpmf_cli.cli.tables import baselines, compare, crossings, explain, levels, local_app
 from dpmf_cli.core import terminal
@@ -89,11 +87,7 @@ def _version(asked: bool) -> None:
         raise typer.Exit()
 
 
-def _print(text: str | None, **_: object) -> None:
-    print(text or "", end="")
-
-
-@app.callback(result_callback=_print)
+@app.callback(result_callback=lambda text, **_: print(text or "", end=""))
 def dpmf(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")

@@ -1,4 +1,4 @@
-"""`dpmf init` and `dpmf advise`: write a config for a file of ratings, run it, and say which private method suits."""
+"""`dpmf init`, `advise`, `recommend`: write a config for own ratings, run it, and say which private method suits."""
 
 import os
 import shlex
@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpmf_cli.cli.options import ResultsOption
+from dpmf_cli.cli.options import DataOption, PluginOption, ResultsOption
 from dpmf_cli.cli.run import JobsOption
+from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.terminal import say
 
 if TYPE_CHECKING:
     from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
     from dpmf_cli.core.ratings import Ratings
     from dpmf_cli.datasets import Folders
     from dpmf_cli.datasets.guess import Guess
+    from dpmf_cli.experiment.config import ExperimentConfig
     from dpmf_cli.experiment.config.suggested import Candidates
     from dpmf_cli.privacy.neighbours import Neighbours
+    from dpmf_cli.privacy.protection import Guarantee
 
 PROTECTS = {"value": "bounded", "presence": "unbounded", "user": "user", "local": "local"}
 """The neighbours that each value of --protects stands for."""
@@ -78,23 +82,6 @@ class Said:
     header: bool | None = None
     decimal: str | None = None
 
-    @property
-    def words(self) -> list[str]:
-        """The given options, as words of a command."""
-        given = {name: value for name, value in asdict(self).items() if value is not None}
-        header = {True: ["--header"], False: ["--no-header"]}.get(given.pop("header", None), [])
-        return [word for name, value in given.items() for word in (f"--{name}", value)] + header
-
-    def guess(self, ratings: Path) -> "Guess":
-        """Returns the format of a file: as the options say, and guessed where they say nothing."""
-        from dpmf_cli.datasets.guess import guess_format
-
-        if self.decimal not in (None, ".", ","):
-            raise DpmfError(f"--decimal {self.decimal}: choose one of . and ,")
-        named = {role: getattr(self, role) for role in ("user", "item", "rating", "timestamp")}
-        columns = {role: column for role, column in named.items() if column is not None}
-        return guess_format(ratings, self.separator, self.header, self.decimal, **columns)
-
 
 def write_own_config(
     ratings: Path, said: Said, protects: str, epsilon: float, to: Path | None, *, force: bool
@@ -127,7 +114,10 @@ def write_own_config(
         dataset["duplicates"] = spec.duplicates
     methods = fitting(provable(neighbours), whole.ratings, epsilon, str(ratings))
     asked = ["--protects", protects, "--epsilon", f"{epsilon:g}"]
-    command = shlex.join(["dpmf", "init", str(ratings), *asked, *said.words])
+    given = {name: value for name, value in asdict(said).items() if value is not None}
+    header = {True: ["--header"], False: ["--no-header"]}.get(given.pop("header", None), [])
+    words = [word for name, value in given.items() for word in (f"--{name}", value)]
+    command = shlex.join(["dpmf", "init", str(ratings), *asked, *words, *header])
     note = GUESSED if said.scale is None else ""
     keys = {"dataset": dataset, "folds": FOLDS, "runs": RUNS}
     write_config(
@@ -173,7 +163,6 @@ def fitting(
 
 def write_config(config: Path, text: str, methods: "Candidates", *, force: bool) -> None:
     """Writes a config and says what is in it. Refuses to overwrite a different config, unless `force` is set."""
-    from dpmf_cli.core.terminal import say
     from dpmf_cli.experiment.results.store import write_atomically
 
     try:
@@ -193,17 +182,22 @@ def write_config(config: Path, text: str, methods: "Candidates", *, force: bool)
 
 def _dataset(ratings: Path, config: Path, said: Said) -> dict[str, Any]:
     """Returns the keys of `dataset:` without its kind and name, as said or guessed. Says every guess."""
-    from dpmf_cli.core.terminal import say
+    from dpmf_cli.datasets.guess import Told, guess_format, separator_named
 
-    guess = said.guess(ratings)
+    if said.decimal not in (None, ".", ","):
+        raise DpmfError(f"--decimal {said.decimal}: choose one of . and ,")
+    roles = ("user", "item", "rating", "timestamp")
+    columns = {role: name for role in roles if (name := getattr(said, role)) is not None}
+    separator = None if said.separator is None else separator_named(said.separator)
+    guess = guess_format(ratings, Told(separator, said.header, said.decimal, columns))
     for each in guess.words:
         say(f"{ratings}: {each}")
     say(f"{ratings}: if a guess is wrong, correct it with its option: {', '.join(GUESSES)}")
-    wanted = ["user", "item", "rating", *["timestamp"] * (said.timestamp is not None)]
+    wanted = roles if said.timestamp is not None else roles[:3]
     if absent := [role for role in wanted if role not in guess.columns]:
         options = " ".join(f"--{role} COLUMN" for role in absent)
         raise DpmfError(f"{ratings}: no column looks like the {' or the '.join(absent)}; add {options}")
-    low, high, step = _scale(said.scale) if said.scale is not None else _guessed_scale(ratings, guess)
+    low, high, step = _scale(said.scale, ratings, guess)
     return {
         "path": os.path.relpath(ratings, config.parent),
         **guess.keys,
@@ -213,9 +207,14 @@ def _dataset(ratings: Path, config: Path, said: Said) -> dict[str, Any]:
     }
 
 
-def _guessed_scale(ratings: Path, guess: "Guess") -> tuple[float, float, float]:
-    from dpmf_cli.core.terminal import say
-
+def _scale(text: str | None, ratings: Path, guess: "Guess") -> tuple[float, float, float]:
+    """Returns minimum, maximum and step of a scale, as written or guessed."""
+    if text is not None:
+        try:
+            low, high, every = map(float, text.split(":"))
+        except ValueError:
+            raise DpmfError(f"--scale {text}: write minimum:maximum:step, like 0.5:5:0.5") from None
+        return low, high, every
     if guess.scale is None:
         raise DpmfError(
             f"{ratings}: the column of ratings has no numbers; correct the file, or name the column with --rating"
@@ -230,14 +229,6 @@ def _guessed_scale(ratings: Path, guess: "Guess") -> tuple[float, float, float]:
         "give it with --scale minimum:maximum:step"
     )
     return guess.scale
-
-
-def _scale(text: str) -> tuple[float, float, float]:
-    try:
-        low, high, every = map(float, text.split(":"))
-    except ValueError:
-        raise DpmfError(f"--scale {text}: write minimum:maximum:step, like 0.5:5:0.5") from None
-    return low, high, every
 
 
 NEXT = {
@@ -270,7 +261,6 @@ def init(
 
     Example: dpmf init ratings.csv --scale 0.5:5:0.5
     """
-    from dpmf_cli.core.terminal import say
 
     said = Said(scale, user, item, rating, timestamp, separator, header, decimal)
     config, seen = write_own_config(ratings, said, protects, epsilon, to, force=force)
@@ -322,8 +312,6 @@ def print_answer(
     before: str = "",
 ) -> None:
     """Runs a config and prints the page that says which method to take; `before` follows the page's title."""
-    from dpmf_cli.core.children import available_cores
-    from dpmf_cli.core.terminal import say
     from dpmf_cli.datasets import load
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.running.processes import LocalProcesses
@@ -343,3 +331,154 @@ def print_answer(
     guessed = loaded.has_guessed_scale
     page = answer(experiment, epsilon, str(config), by_errors=by_errors, guessed_scale=guessed)
     print(before + page, end="")
+
+
+TOWARDS = ("everybody", "others")
+NOT_TAKEN = (
+    *("name", "algorithms", "parameters", "epsilons", "thetas", "neighbours", "mode"),
+    *("delta", "twins", "references", "growth", "error_cdf", "refine"),
+)
+"""Keys of the user's config that the written config leaves out or sets itself."""
+
+
+def recommend(
+    config: Annotated[
+        Path,
+        typer.Argument(
+            help="A YAML config with your `dataset`; its methods and grid are not used.", show_default=False
+        ),
+    ],
+    protects: Annotated[
+        str, typer.Option(help="What ε hides: value, presence, user or local, as in `dpmf advise`.")
+    ] = "value",
+    epsilon: EpsilonOption = 1.0,
+    towards: Annotated[
+        str,
+        typer.Option(
+            help="From whom ε protects. everybody: from anyone; others: from all other users, so that "
+            "predictions for a user may use that user's own clean ratings."
+        ),
+    ] = "everybody",
+    delta: Annotated[float, typer.Option(help="The δ that you would accept; 0 for pure ε.")] = 0.0,
+    by_errors: Annotated[
+        bool,
+        typer.Option(
+            "--by-errors",
+            help="Run all provable methods, and choose by their errors on these ratings. The choice costs ε that is "
+            "counted nowhere.",
+        ),
+    ] = False,
+    to: ToOption = None,
+    force: ForceOption = False,
+    results: ResultsOption = Path("results"),
+    data: DataOption = None,
+    jobs: JobsOption = None,
+    plugin: PluginOption = None,
+) -> None:
+    """Run on your ratings the method that leads on public ones.
+
+    Says which method that is, with which parameters, and how much accuracy it loses to privacy. Writes the config
+    to use.
+
+    Example: dpmf recommend my.yaml --protects value --epsilon 1
+    """
+    from dpmf_cli.datasets import Folders, load
+    from dpmf_cli.experiment.config.suggested import Candidates, config_text
+    from dpmf_cli.privacy.accounting import LEAST_DELTA, MOST_DELTA
+    from dpmf_cli.privacy.protection import Guarantee, protection_of
+    from dpmf_cli.report.leaders import chosen_in_words, shipped
+    from dpmf_cli.report.words import wrapped
+
+    neighbours = asked_for(protects, epsilon)
+    if towards not in TOWARDS:
+        raise DpmfError(f"--towards {towards}: choose one of {', '.join(TOWARDS)}")
+    if delta and not LEAST_DELTA <= delta <= MOST_DELTA:
+        raise DpmfError(f"--delta {delta:g}: give 0, or one from {LEAST_DELTA:g} to {MOST_DELTA:g}")
+    wanted = Guarantee(protection_of(neighbours), towards == "others", delta)
+    leaders = shipped()
+    ranking = None if by_errors else leaders.ranking(wanted)
+    written: list[Any] = (
+        [leaders.methods[each.method] for each in ranking.nearest(epsilon).methods]
+        if ranking
+        else _keeping(wanted, neighbours)
+    )
+    stem = config.stem.removesuffix(f"-{protects}")
+    target = to or config.with_name(f"{stem}-{protects}-recommended.yaml")
+    keys, valid = _with_methods(config, target, written, neighbours, delta, epsilon)
+    folders = Folders.named(data, base=target.parent, results=results)
+    ratings = load(valid.dataset, folders, valid.test).ratings
+    methods = fitting(zip(written, valid.algorithms, strict=True), ratings, epsilon, str(config))
+    if ranking:
+        methods = Candidates(methods.taken[:1], methods.left_out)
+    options = {"protects": protects, "epsilon": f"{epsilon:g}", "towards": towards, "delta": f"{delta:g}"}
+    given = [word for name, value in options.items() for word in (f"--{name}", value)]
+    command = shlex.join(["dpmf", "recommend", str(config), *given, *["--by-errors"] * by_errors])
+    why = (
+        "Every method with a provable ε for these options."
+        if by_errors
+        else "The method that leads on public ratings, with its parameters there."
+    )
+    text = config_text(keys, neighbours, epsilon, methods, command, why=why)
+    write_config(target, text, methods, force=force)
+    before = ""
+    if ranking:
+        (chosen,) = methods.taken
+        paragraphs = chosen_in_words(ranking, epsilon, chosen["label"], chosen)
+        before = "".join(map(wrapped, [*paragraphs, f"The config to use: {target}."])).lstrip("\n") + "\n"
+    print_answer(target, folders, jobs, epsilon, by_errors=by_errors, before=before)
+
+
+def _keeping(wanted: "Guarantee", neighbours: "Neighbours") -> list[str]:
+    """Returns the keys of all methods whose every ε is provable for a guarantee.
+
+    A method with a δ suits every guarantee with δ > 0.
+    """
+    from dpmf_cli.experiment.config.suggested import provable
+    from dpmf_cli.privacy.protection import Guarantee
+    from dpmf_cli.report.leaders import options_of
+
+    kept = {
+        key: Guarantee(wanted.protects, entry.joint, entry.spends_delta)
+        for key, entry in provable(neighbours)
+    }
+    found = [
+        key
+        for key, each in kept.items()
+        if each.joint <= wanted.joint and (each.delta == 0 or wanted.delta > 0)
+    ]
+    if not found:
+        raise DpmfError(
+            f"dpmf has no method with a provable ε for these options; {options_of(kept.values())}"
+        )
+    return found
+
+
+def _with_methods(
+    config: Path, target: Path, written: list[Any], neighbours: "Neighbours", delta: float, epsilon: float
+) -> "tuple[dict[str, Any], ExperimentConfig]":
+    """Returns (keys that `target` takes from the user's config, the complete config with these methods).
+
+    Raises `DpmfError` for a mistake in the user's config, with its place.
+    """
+    from dpmf_cli.experiment.config.documents import means_a_config, read_whole, relative_to
+    from dpmf_cli.experiment.config.loading import validated
+    from dpmf_cli.experiment.config.suggested import FOLDS, RUNS, grid_with
+
+    if not means_a_config(config):
+        raise DpmfError(
+            f"{config}: not a config (.yaml); `dpmf advise` takes a file of ratings, and writes a config"
+        )
+    document = read_whole(config)
+    relative_to(target.parent, document)
+    keys = {"folds": FOLDS, "runs": RUNS} | {
+        key: value for key, value in document.data.items() if key not in NOT_TAKEN
+    }
+    keys |= {"delta": delta} if delta else {}
+    document.data = {
+        **keys,
+        "epsilons": list(grid_with(epsilon)),
+        "neighbours": neighbours.value,
+        "mode": "corrected",
+        "algorithms": written,
+    }
+    return keys, validated(document)

@@ -9,15 +9,13 @@ import typer
 
 from dpmf_cli.cli.options import ConfigsOption, DataOption, ResultsOption
 from dpmf_cli.cli.run import JobsOption
+from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError, did_you_mean
+from dpmf_cli.core.terminal import say
 
 if TYPE_CHECKING:
-    from dpmf_cli.datasets import Folders
-    from dpmf_cli.evaluation.curves import Experiment
     from dpmf_cli.papers.claims import Output, Table
-    from dpmf_cli.report.tables.layout import TextTable
-    from dpmf_cli.studies.explore import Exploration
-    from dpmf_cli.studies.reproduce import Maker, Reproduction
+    from dpmf_cli.studies.reproduce import Maker
 
 
 def configs(
@@ -47,27 +45,19 @@ def configs(
 
     Example: dpmf configs friedman2016 --small
     """
-    from dpmf_cli.papers.claims import paper as findings_of
-    from dpmf_cli.report.tables.layout import terminal
-
-    if paper is None:
-        if small or large is not None:
-            raise DpmfError(
-                "--small and --large need a paper; name it, e.g. `dpmf configs friedman2016 --small`"
-            )
-        print(terminal(_listed(data)), end="")
-        return
-    found = findings_of(paper)
-    for name in found.small if small else found.configs:
-        if large in (None, name in found.large):
-            print(name)
-
-
-def _listed(data: Path | None) -> "TextTable":
-    """Returns all configs by paper, with the time that a run from nothing takes."""
+    from dpmf_cli.experiment.config.documents import shipped_names
     from dpmf_cli.papers.claims import all_papers
-    from dpmf_cli.report.tables.layout import Group, TextTable
+    from dpmf_cli.papers.claims import paper as findings_of
+    from dpmf_cli.report.tables.layout import Group, TextTable, terminal
 
+    if paper is not None:
+        found = findings_of(paper)
+        for name in found.small if small else found.configs:
+            if large in (None, name in found.large):
+                print(name)
+        return
+    if small or large is not None:
+        raise DpmfError("--small and --large need a paper; name it, e.g. `dpmf configs friedman2016 --small`")
     groups, listed = [], set[str]()
     for key, findings in all_papers().items():
         of = {
@@ -77,21 +67,18 @@ def _listed(data: Path | None) -> "TextTable":
         rows = tuple(_rows({name: ", ".join(dict.fromkeys(names)) for name, names in of.items()}, data))
         groups.append(Group(f"{key}: {findings.title}", rows))
         listed |= of.keys()
-    from dpmf_cli.experiment.config.documents import shipped_names
-
     others = {name: "" for name in shipped_names() if name not in listed}
     groups.append(Group("not from a single paper", tuple(_rows(others, data))))
     notes = (
         "time: of a run from nothing on all cores of this machine, as `dpmf plan` estimates it",
         "no: its data are not here; `dpmf datasets info KEY` says how to get them",
     )
-    return TextTable(("config", "table or figure", "data set", "here", "time"), "llllr", tuple(groups), notes)
+    header = ("config", "table or figure", "data set", "here", "time")
+    print(terminal(TextTable(header, "llllr", tuple(groups), notes)), end="")
 
 
 def _rows(of: dict[str, str], data: Path | None) -> Iterator[tuple[str, ...]]:
     """Yields a row for each config. `of` says what each config shows, by its name."""
-    from dpmf_cli.core.children import available_cores
-    from dpmf_cli.core.terminal import say
     from dpmf_cli.datasets import Folders
     from dpmf_cli.datasets.located import what_is_missing
     from dpmf_cli.evaluation.numbers import duration
@@ -141,13 +128,16 @@ def explore(
 
     Example: dpmf explore friedman2016 --settings 32
     """
-    from dpmf_cli.core.children import available_cores
     from dpmf_cli.datasets import Folders
     from dpmf_cli.evaluation.numbers import duration
     from dpmf_cli.experiment.config.documents import FOLDER as SHIPPED
+    from dpmf_cli.experiment.results.store import write_atomically
     from dpmf_cli.papers.record import FOLDER
     from dpmf_cli.papers.space import explored, space
-    from dpmf_cli.studies.explore import exploration, plan_of
+    from dpmf_cli.report.figures.specification import specification_bytes
+    from dpmf_cli.report.tables.papers import cells_text, claims_text
+    from dpmf_cli.report.tables.layout import terminal
+    from dpmf_cli.studies.explore import exploration, plan_of, recorded
 
     if (paper is None) != every:
         raise DpmfError(f"name one paper, or --all of them: {', '.join(explored())}")
@@ -159,46 +149,21 @@ def explore(
         raise DpmfError(f'no paper is explored on "{dataset}"{did_you_mean(dataset, known)}')
     for key in keys:
         wanted = exploration(key, dataset, configs, settings)
+        processes = jobs or available_cores()
         if plan:
             made = plan_of(wanted, folders, parsing=False)
-            about = duration(made.seconds(jobs or available_cores()))
+            about = duration(made.seconds(processes))
             print(f"{key}: {len(wanted.settings)} settings on {dataset}, {made.summary}, about {about}")
-        else:
-            _explored(wanted, folders, record or results / FOLDER, jobs)
-
-
-def _explored(wanted: "Exploration", folders: "Folders", folder: Path, jobs: int | None) -> None:
-    from dpmf_cli import __version__
-    from dpmf_cli.core.children import available_cores
-    from dpmf_cli.core.terminal import say
-    from dpmf_cli.experiment.results.store import write_atomically
-    from dpmf_cli.experiment.running.processes import LocalProcesses
-    from dpmf_cli.papers.record import Record, path_of, read_record, text_of
-    from dpmf_cli.report.figures.specification import specification_bytes
-    from dpmf_cli.report.tables.layout import terminal
-    from dpmf_cli.report.tables.papers import cells_text, claims_text
-    from dpmf_cli.studies.explore import explore as explore_paper
-    from dpmf_cli.studies.explore import proved
-
-    processes = jobs or available_cores()
-    found = explore_paper(wanted, folders, LocalProcesses(processes))
-    theorems = proved(wanted.key, folders.results, processes)
-    path = path_of(folder, wanted.key)
-    before = read_record(path)
-    kept = {key: each for key, each in before.data.items() if each.is_of(wanted.space)} if before else {}
-    record = Record(
-        paper=wanted.key,
-        version=__version__,
-        data=dict(sorted({**kept, wanted.data: found}.items())),
-        theorems=theorems,
-    )
-    write_atomically(path, text_of(record).encode())
-    picture = folder / f"{wanted.key}-{wanted.data}.png"
-    write_atomically(picture, specification_bytes(found, "png"))
-    print(terminal(claims_text(record, wanted.paper)))
-    if found.printed:
-        print(terminal(cells_text(found)))
-    say(f"{path} and {picture}")
+            continue
+        folder = record or results / FOLDER
+        path, kept = recorded(wanted, folders, processes, folder)
+        found = kept.data[dataset]
+        picture = folder / f"{key}-{dataset}.png"
+        write_atomically(picture, specification_bytes(found, "png"))
+        print(terminal(claims_text(kept, wanted.paper)))
+        if found.printed:
+            print(terminal(cells_text(found)))
+        say(f"{path} and {picture}")
 
 
 def reproduce(
@@ -233,8 +198,6 @@ def reproduce(
 
     Example: dpmf reproduce friedman2016 --small
     """
-    from dpmf_cli.core.children import available_cores
-    from dpmf_cli.core.terminal import say
     from dpmf_cli.datasets import Folders
     from dpmf_cli.evaluation.numbers import duration
     from dpmf_cli.experiment.config.documents import FOLDER
@@ -242,7 +205,17 @@ def reproduce(
     from dpmf_cli.papers.claims import parts_named
     from dpmf_cli.report.html.page import overview_page
     from dpmf_cli.report.tables.layout import markdown
-    from dpmf_cli.studies.reproduce import Reproduction, processes_for, run_all, times_text, write_outputs
+    from dpmf_cli.studies.reproduce import (
+        Reproduction,
+        figures_of,
+        figures_off,
+        path_of,
+        processes_for,
+        read_expected,
+        run_all,
+        times_text,
+        write_outputs,
+    )
 
     processes = jobs or available_cores()
     folders = Folders.named(data, base=FOLDER, results=results or Path("results", "small" if small else ""))
@@ -267,7 +240,21 @@ def reproduce(
         took = folders.results / f"times_{what}.md"
         write_atomically(took, markdown(times_text(times, time.perf_counter() - began, processes)).encode())
         say(f"wrote {took}")
-    _verdict(of, found)
+    expected = read_expected(path_of(small=small))
+    now = {each.name: figures_of(each) for each in found}
+    off = {name: figures_off(expected.get(name, {}), figures) for name, figures in now.items()}
+    unknown = [name for name in now if name not in expected]
+    count, total = (sum(len(each.get(name, {})) for name in now) for each in (off, expected))
+    known = len(now) - len(unknown)
+    print(f"{total - count:,} of {total:,} RMSE of {known} experiments are as expected")
+    for name in unknown:
+        print(f"{name}: dpmf ships no expected figures for it")
+    for name, figures in off.items():
+        for figure, mean in figures.items():
+            here, wanted = "none" if mean is None else f"{mean:.5g}", expected[name][figure]
+            print(f"{name}: {figure}: {here}, expected {wanted.mean:.5g} ± {wanted.deviation:.2g}")
+    if count or unknown:
+        raise typer.Exit(1)
 
 
 def _outputs(results: Path, data: Path | None) -> "Mapping[Table, Maker]":
@@ -289,23 +276,3 @@ def _outputs(results: Path, data: Path | None) -> "Mapping[Table, Maker]":
         "combined": lambda of, given: rankings.combined(given, results, of.form, figure=figure(of)),
         "frontier": lambda of, given: rankings.frontier(given, results, of.form, figure(of)),
     }
-
-
-def _verdict(of: "Reproduction", found: "list[Experiment]") -> None:
-    """Prints which figures are not as expected. The exit code is 1 if there are any."""
-    from dpmf_cli.studies.expected import figures_of, figures_off, path_of, read_expected
-
-    expected = read_expected(path_of(small=of.small))
-    now = {each.name: figures_of(each) for each in found}
-    off = [each for name in now for each in figures_off(name, expected.get(name, {}), now[name])]
-    unknown = [name for name in now if name not in expected]
-    held = sum(len(expected.get(name, {})) for name in now) - len(off)
-    print(f"{held:,} of {held + len(off):,} RMSE of {len(now) - len(unknown)} experiments are as expected")
-    for name in unknown:
-        print(f"{name}: dpmf ships no expected figures for it")
-    for each in off:
-        here = "none" if each.found is None else f"{each.found:.5g}"
-        wanted = f"{each.expected.mean:.5g} ± {each.expected.deviation:.2g}"
-        print(f"{each.experiment}: {each.figure}: {here}, expected {wanted}")
-    if off or unknown:
-        raise typer.Exit(1)

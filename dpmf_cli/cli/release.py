@@ -7,11 +7,11 @@ import typer
 
 from dpmf_cli.cli.options import ConfigArgument, DataOption, PluginOption
 from dpmf_cli.core.errors import DpmfError, did_you_mean
+from dpmf_cli.core.terminal import csv_text, say
 
 if TYPE_CHECKING:
     from dpmf_cli.experiment.config import ExperimentConfig
     from dpmf_cli.releasing.publishing import FittedRatings
-    from dpmf_cli.releasing.recommender import OwnRatings, Recommender
 
 
 def release(
@@ -52,9 +52,9 @@ def release(
     Example: dpmf release my-shop.yaml --method pge --epsilon 1
     """
     from dpmf_cli.algorithms.shared.cost import Shape
-    from dpmf_cli.core.terminal import say
     from dpmf_cli.evaluation.numbers import duration
     from dpmf_cli.experiment.config import load_config
+    from dpmf_cli.experiment.config.documents import read_whole
     from dpmf_cli.privacy.protection import Guarantee
     from dpmf_cli.releasing.account import account_file
     from dpmf_cli.releasing.archive import refuse_a_release
@@ -62,7 +62,12 @@ def release(
     from dpmf_cli.releasing.recommender import read_list
 
     loaded = load_config(config)
-    _refuse_a_guessed_scale(loaded, config)
+    if loaded.has_guessed_scale:  # it is a function of the ratings: a model shows it, and no ε pays for that
+        place = read_whole(config).place_of(("dataset", "scale", "guessed"), key=True)
+        raise DpmfError(
+            f"{place}: the scale is guessed from the ratings, and no ε covers what it shows of them; write the scale "
+            "that your site allows, and remove `guessed`"
+        )
     entry = _entry(loaded, method)
     lists = [None if path is None else read_list(path) for path in (users, items)]
     source = _source(loaded, config, data, *lists)
@@ -79,7 +84,14 @@ def release(
     say(f"fits {entry.name} on all ratings of {source.name}: about {duration(max(seconds, 1))}")
     model = fitted(entry, source, epsilon)
     found = model.save(folder, unprovable=unprovable, ids_are_public=ids_are_public)
-    print(_described(model, folder), end="")
+    statement, privacy = model.statement, model.statement.privacy
+    proved = "none can be proved" if privacy.provable is None else f"{privacy.provable:g} provable"
+    with_delta = f", δ = {privacy.delta:g}" if privacy.delta else ""
+    print(f"{folder}/: {statement.name}, ε = {privacy.claimed:g} claimed, {proved}{with_delta}")
+    print(f"protects {privacy.protects} from {privacy.towards}: {privacy.says}")
+    if privacy.not_to_publish:
+        print(privacy.not_to_publish)
+    print(f"users: {statement.dataset.users}; items: {statement.dataset.items}")
     count = sum(total.releases for total in found)
     if count > 1:
         say(f"this is release {count} of {source.name}: whoever has all {count} can combine what they reveal")
@@ -110,7 +122,6 @@ def predict(
     Example: dpmf predict released/my-shop-pge-bounded-epsilon-1 --user c7 --top 5
     """
     from dpmf_cli.core.files import write_whole
-    from dpmf_cli.core.terminal import csv_text, say
     from dpmf_cli.releasing.publishing import load_model
     from dpmf_cli.releasing.recommender import places, read_own, read_pairs
 
@@ -119,7 +130,13 @@ def predict(
     loaded = load_model(model)
     names: Any = loaded.statement.dataset.columns
     brought = None if own is None else read_own(own, names)
-    _check_own(loaded, brought)
+    name, joint = loaded.statement.name, loaded.statement.privacy.joint
+    if own is not None and not joint:
+        raise DpmfError(f"{name} predicts without the users' own ratings; leave --own out")
+    if own is None and joint:
+        say(
+            f"{name} predicts from the users' own ratings; without --own, it takes them to have rated nothing"
+        )
     if pairs is not None:
         users, items = read_pairs(pairs, names)
         values = loaded.predict(users, items, brought)
@@ -141,19 +158,6 @@ def predict(
         raise DpmfError(f"{to}: cannot be written: {error.strerror or error}; name another file") from None
 
 
-def _check_own(model: "Recommender", own: "OwnRatings | None") -> None:
-    from dpmf_cli.core.terminal import say
-
-    joint = model.statement.privacy.joint
-    if own is not None and not joint:
-        raise DpmfError(f"{model.statement.name} predicts without the users' own ratings; leave --own out")
-    if own is None and joint:
-        say(
-            f"{model.statement.name} predicts from the users' own ratings; without --own, it takes them to have "
-            "rated nothing"
-        )
-
-
 def _entry(config: "ExperimentConfig", method: str) -> Any:
     """Returns the entry with that label, or else the only entry of the algorithm with that key."""
     entries = config.algorithms
@@ -167,18 +171,6 @@ def _entry(config: "ExperimentConfig", method: str) -> Any:
             f"--method {method}: several entries have this key; name one by its label: {', '.join(names)}"
         )
     raise DpmfError(f"--method {method}: the config has no such entry{did_you_mean(method, names)}")
-
-
-def _refuse_a_guessed_scale(config: "ExperimentConfig", path: Path) -> None:
-    """Raises DpmfError if the scale is a function of the ratings: a model shows it, and no ε pays for that."""
-    from dpmf_cli.experiment.config.documents import read_whole
-
-    if config.has_guessed_scale:
-        place = read_whole(path).place_of(("dataset", "scale", "guessed"), key=True)
-        raise DpmfError(
-            f"{place}: the scale is guessed from the ratings, and no ε covers what it shows of them; write the scale "
-            "that your site allows, and remove `guessed`"
-        )
 
 
 def _source(
@@ -200,18 +192,3 @@ def _source(
     columns = {role: name if isinstance(name := given.get(role), str) else role for role in COLUMNS}
     ids, to_stars = (loaded.user_ids, loaded.item_ids), not (spec.stars or in_stars(ratings.scale))
     return FittedRatings(spec.key, ratings, *ids, users, items, columns, to_stars)
-
-
-def _described(model: "Recommender", folder: Path) -> str:
-    """Returns a text that says what was released."""
-    statement = model.statement
-    privacy = statement.privacy
-    proved = "none can be proved" if privacy.provable is None else f"{privacy.provable:g} provable"
-    delta = f", δ = {privacy.delta:g}" if privacy.delta else ""
-    lines = [
-        f"{folder}/: {statement.name}, ε = {privacy.claimed:g} claimed, {proved}{delta}",
-        f"protects {privacy.protects} from {privacy.towards}: {privacy.says}",
-        *([privacy.not_to_publish] if privacy.not_to_publish else []),
-        f"users: {statement.dataset.users}; items: {statement.dataset.items}",
-    ]
-    return "\n".join(lines) + "\n"

@@ -1,5 +1,6 @@
 """`dpmf run` and `dpmf plan`: run an experiment, or say what a run would do."""
 
+import json
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,9 +16,16 @@ from dpmf_cli.cli.options import (
     ResultsOption,
     RunsOption,
 )
+from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.terminal import say
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dpmf_cli.datasets import Sizes
+    from dpmf_cli.experiment.config import ExperimentConfig
+    from dpmf_cli.experiment.running.plan import Plan
     from dpmf_cli.experiment.running.runner import Executor
     from dpmf_cli.studies.experiment import Finished
 
@@ -60,8 +68,6 @@ def run(
 
     Example: dpmf run configs/ml100k_bounded.yaml -j 2
     """
-    from dpmf_cli.core.children import available_cores
-    from dpmf_cli.core.terminal import say
     from dpmf_cli.datasets import Folders
     from dpmf_cli.datasets.located import what_is_missing
     from dpmf_cli.experiment.config import load_config
@@ -93,7 +99,26 @@ def run(
         command=shlex.join(["dpmf", "run", str(config), *flags(dataset, held_out, runs), *plugins]),
     )
     _print_results(finished)
-    _end(finished)
+    done = (
+        f"computed {finished.computed} tasks"
+        if finished.computed
+        else "nothing to compute: all tasks are done"
+    )
+    say(f"{done}; results in {finished.folder}/")
+    if finished.failures:
+        first = finished.failures[0]
+        say(
+            f"{len(finished.failures)} tasks failed; the first, {first.task.algorithm.name}:\n{first.failure}"
+        )
+        say(
+            f"all tracebacks are in {finished.folder}/manifest.json; the same command tries these tasks again"
+        )
+    elif finished.missing:
+        say(
+            f"{finished.missing} tasks have no result though they were run: was results/tasks changed meanwhile?"
+        )
+    if finished.failures or finished.missing:
+        raise typer.Exit(1)
 
 
 def plan(
@@ -113,9 +138,6 @@ def plan(
 
     Example: dpmf plan configs/ml1m_bounded.yaml
     """
-    from dpmf_cli.cli.plan_text import describe
-    from dpmf_cli.core.children import available_cores
-    from dpmf_cli.core.terminal import say
     from dpmf_cli.datasets import Folders, known, look
     from dpmf_cli.datasets.spec import CsvSpec
     from dpmf_cli.experiment.config import load_config
@@ -130,6 +152,83 @@ def plan(
     own = known(loaded.dataset, folders) if isinstance(loaded.dataset, CsvSpec) else None
     seen = look(loaded.dataset, own).report() if own else []
     return describe(loaded, made, size, jobs or available_cores(), seen=seen, as_json=as_json)
+
+
+def describe(
+    config: "ExperimentConfig",
+    plan: "Plan",
+    size: "Sizes",
+    jobs: int,
+    *,
+    seen: "Sequence[str]" = (),
+    as_json: bool,
+) -> str:
+    """Returns a plan as a table or as JSON. `seen` has lines about the ratings, and warnings."""
+    from dpmf_cli.datasets.spec import SyntheticSpec
+    from dpmf_cli.evaluation.crossings import MOST_ROUNDS
+    from dpmf_cli.evaluation.numbers import duration
+    from dpmf_cli.report.tables.layout import Group, TextTable, terminal
+
+    seconds, peak = plan.seconds(jobs), plan.peak_bytes(jobs)
+    parts = [
+        {
+            "label": part.entry.name,
+            "tasks": part.total,
+            "done": part.done,
+            "left": len(part.left),
+            "epsilons_left": max((len(task.epsilons) for task in part.left), default=0),
+            "seconds_left": round(part.seconds_left, 3),
+        }
+        for part in plan.entries
+    ]
+    if as_json:
+        record = {
+            "name": config.name,
+            "dataset": config.dataset.key,
+            "users": size.users,
+            "items": size.items,
+            "ratings": size.ratings,
+            "sizes": size.basis,
+            "seen": list(seen),
+            "processes": jobs,
+            "seconds": round(seconds, 3),
+            "peak_bytes": int(peak),
+            "seconds_to_make_data": round(plan.made.seconds, 3),
+            "bytes_to_make_data": int(plan.made.bytes),
+            "refines": config.refines,
+            "algorithms": parts,
+        }
+        return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    rows = [
+        (*(str(value) for value in list(each.values())[:-1]), duration(part.seconds_left))
+        for each, part in zip(parts, plan.entries, strict=True)
+    ]
+    if isinstance(config.dataset, SyntheticSpec):
+        source = "made up, as many as the config asks for"
+    else:
+        source = "counted" if size.basis == "counted" else f"{size.basis}: the data are not read yet"
+    title = f"{config.name}: {config.dataset.key}, {size.ratings:,} ratings by {size.users:,} users "
+    more = (  # how many cannot be known, since that depends on results
+        f"more may come: ε are added where curves cross a baseline (`refine`), in at most {MOST_ROUNDS} rounds, "
+        "each of which takes at most as long as the private part"
+    )
+    return terminal(
+        TextTable(
+            header=("algorithm", "tasks", "done", "left", "ε left", "one core"),
+            alignment="lrrrrr",
+            groups=(Group(f"{title}of {size.items:,} items ({source})", tuple(rows)),),
+            notes=(
+                f"left: {len(plan.left)} of {plan.total} tasks, about {duration(seconds)} in {jobs} "
+                f"process{'es' if jobs > 1 else ''}, up to {peak / 2**30:.2f} GiB of memory in all",
+                *[f"{duration(plan.made.seconds)} of that is for making up the ratings first"]
+                * bool(plan.made.seconds),
+                *[more] * config.refines,
+                *config.left_to_defaults,
+                "times are estimates, for this machine when it is idle and kernels are compiled",
+                *seen,
+            ),
+        )
+    )
 
 
 def _print_results(finished: "Finished") -> None:
@@ -151,29 +250,3 @@ def _print_results(finished: "Finished") -> None:
         tables.append((records_table(experiment.curves), "records.csv"))
     shown = (first_rows(table, MOST_ROWS, f"{finished.folder}/{file}") for table, file in tables)
     print("\n".join(map(draw, shown)), end="")
-
-
-def _end(finished: "Finished") -> None:
-    """Says what was computed. The exit code is 1 if tasks failed, or have no result."""
-    from dpmf_cli.core.terminal import say
-
-    done = (
-        f"computed {finished.computed} tasks"
-        if finished.computed
-        else "nothing to compute: all tasks are done"
-    )
-    say(f"{done}; results in {finished.folder}/")
-    if finished.failures:
-        first = finished.failures[0]
-        say(
-            f"{len(finished.failures)} tasks failed; the first, {first.task.algorithm.name}:\n{first.failure}"
-        )
-        say(
-            f"all tracebacks are in {finished.folder}/manifest.json; the same command tries these tasks again"
-        )
-        raise typer.Exit(1)
-    if finished.missing:
-        say(
-            f"{finished.missing} tasks have no result though they were run: was results/tasks changed meanwhile?"
-        )
-        raise typer.Exit(1)

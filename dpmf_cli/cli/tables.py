@@ -14,6 +14,8 @@ from dpmf_cli.cli.options import (
     ResultsArgument,
     ResultsOption,
 )
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +51,6 @@ def crossings(
     Example: dpmf crossings configs/quickstart.yaml
     """
     from dpmf_cli.audit.job import of_experiment
-    from dpmf_cli.core.terminal import say
     from dpmf_cli.datasets import data_folder
     from dpmf_cli.datasets.located import present_keys
     from dpmf_cli.papers.printed_cells import with_printed_cells
@@ -107,8 +108,6 @@ def levels(
 
     Example: dpmf levels configs/quickstart.yaml --at 2
     """
-    from dpmf_cli.core.errors import DpmfError
-    from dpmf_cli.core.terminal import say
     from dpmf_cli.evaluation.crossings import levels_at
     from dpmf_cli.report.tables.crossings import levels_table
     from dpmf_cli.report.tables.layout import draw
@@ -133,7 +132,6 @@ def _experiments(of: list[Path], results: Path, metric: str | None) -> "Iterator
 
     Of an interrupted run, yields only the finished folds, and says so.
     """
-    from dpmf_cli.core.terminal import say
     from dpmf_cli.experiment.results.folders import results_of
     from dpmf_cli.experiment.results.manifest import read_manifest
 
@@ -160,8 +158,6 @@ def shown(collected: "Collected", metric: str | None, *, named: bool) -> "Experi
     If that metric was not measured, raises `DpmfError` for an experiment that the user `named`. For others, says so
     and returns None.
     """
-    from dpmf_cli.core.errors import DpmfError
-    from dpmf_cli.core.terminal import say
 
     try:
         return collected.experiment.showing(metric or collected.metric)

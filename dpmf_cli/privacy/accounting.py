@@ -1,17 +1,43 @@
-"""Accounting of Gaussian noise: the exact (ε, δ) of a composition of Gaussian mechanisms.
+"""Accounting: what steps of Gaussian noise cost together, and what a step costs that looks at a random sample.
 
 N(0, σ²) noise on a measurement of L2 sensitivity Δ is μ-GDP with μ = Δ/σ (Dong, Roth, Su 2022, "Gaussian differential
 privacy", theorem 1). Steps that are μ_i-GDP compose to √(Σμ_i²)-GDP, even if each is chosen after seeing the results
 of the steps before it (corollary 3.3). This is exact: the composition provides what one Gaussian mechanism of that μ
 provides, no more and no less. In zCDP terms ρ_i = μ_i²/2. `dp_accounting` converts between μ and (ε, δ) by Balle and
 Wang 2018, theorem 8.
+
+*Samples of the records.* Each record is in the sample with probability γ, independently of the others.
+
+*Pure steps.* If M is ε-DP, then M on a sample is ln(1 + γ(e^ε − 1))-DP (Balle, Barthe and Gaboardi 2018). Their
+theorem 8 is about a record that is present or absent, and this sampling. Their theorem 9 is about a record that is
+exchanged, and samples of a fixed size, γ of all records. Let A, B and B′ be the laws of the output without the
+record, with it, and with the record that replaces it. The sampled mechanism has the laws P = (1 − γ)A + γB and
+P′ = (1 − γ)A + γB′. Let x = dB/dA and y = dB′/dA.
+    Present or absent: dP/dA = 1 − γ + γx ≤ 1 + γ(e^ε − 1). By convexity dA/dP ≤ 1 − γ + γ/x, with the same bound.
+    Exchanged: dP/dP′ = (1 − γ + γx)/(1 − γ + γy). Where y ≤ 1, x ≤ e^ε·y, and (1 − γ + γe^ε·y)/(1 − γ + γy) grows
+    with y. Where y ≥ 1, x ≤ e^ε, and (1 − γ + γe^ε)/(1 − γ + γy) falls with y. So dP/dP′ is at most the value of
+    both at y = 1, which is again 1 + γ(e^ε − 1).
+The exchanged case needs x ≤ e^ε too: *leaving the record out* must move the measurement no further than exchanging it
+may. This holds where contributions are clipped to [−c, c] and Δ = 2c. It does not hold for sums of ratings within
+[1, 5] and Δ = 4.
+
+*Gaussian steps.* The composition of sampled Gaussian steps has no closed form. `dp_accounting` computes it by privacy
+loss distributions, and rounds them pessimistically. The sample is of *users*, each of whom adds a vector of L2 norm c
+at most. A user who is present or absent moves the sum by c. A user whose ratings change moves it by 2c, from a point
+of the ball of radius c to the opposite point. This is dp_accounting's REPLACE_ONE, under which an unsampled Gaussian
+step moves by 2c as well.
 """
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from dpmf_cli.privacy.neighbours import Neighbours
 
 TOLERANCE = 1e-15
 """Absolute tolerance of the search for ε or σ."""
@@ -60,3 +86,220 @@ def mu_of_epsilon(epsilon: float, delta: float) -> float:
 def epsilons_of_mus(mus: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
     """Returns (E,) `epsilon_of_mu` of each of `mus`."""
     return np.array([epsilon_of_mu(float(mu), delta) for mu in mus])
+
+
+EXCESS = 1e-4
+"""How much a calibrated noise multiplier may exceed the least that the accountant certifies, relative to that."""
+
+COARSE, FINEST, CELLS = 1e-2, 1e-5, 1e5
+"""Intervals of privacy loss distributions: the first, the finest, and the largest number of intervals within ε."""
+
+FINER, SETTLED = 4, 2e-3
+"""Each interval is `FINER` times finer than the one before, until ε falls by less than the fraction `SETTLED`.
+
+Rounding adds a term of second order in the interval. So at the end a fifteenth of the last fall is left."""
+
+
+LEAST_DELTA = 1e-12
+"""The least δ that can be certified.
+
+Below it, the mass that double precision and truncated tails lose of a distribution is no longer small beside δ."""
+
+
+LEAST_MULTIPLIER = 0.05
+"""The least noise multiplier that the search tries: less noise hides nothing about the users in a sample."""
+
+
+def amplified(epsilon: ArrayLike, rate: float) -> NDArray[np.float64]:
+    """Returns ln(1 + γ(e^ε − 1)): the ε of an `epsilon`-DP step that runs on a sample, with γ = `rate`."""
+    epsilon = np.asarray(epsilon, dtype=np.float64)
+    _refuse_rate(rate)
+    # For ε > 1: ε + ln(γ + (1 − γ)e^−ε), which cannot overflow. Otherwise the formula itself, which loses no digits.
+    large = epsilon + np.log(rate + (1 - rate) * np.exp(-epsilon))
+    small = np.log1p(rate * np.expm1(np.minimum(epsilon, 1.0)))
+    return np.asarray(np.where(epsilon > 1, large, small))
+
+
+def before_sampling(epsilon: ArrayLike, rate: float) -> NDArray[np.float64]:
+    """Returns ln(1 + (e^ε − 1)/γ), the inverse of `amplified`: the ε of a step that costs `epsilon` on a sample."""
+    epsilon = np.asarray(epsilon, dtype=np.float64)
+    _refuse_rate(rate)
+    large = epsilon - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-epsilon))
+    small = np.log1p(np.expm1(np.minimum(epsilon, 1.0)) / rate)
+    return np.asarray(np.where(epsilon > 1, large, small))
+
+
+def moves(neighbours: Neighbours) -> int:
+    """Returns how far a user's contribution can move, in units of the bound on its norm.
+
+    It is 1 if the contribution is present or absent, and 2 if it is exchanged. One rating more or less exchanges its
+    user's contribution, and so does another value of a rating.
+    """
+    if neighbours is Neighbours.LOCAL:
+        raise ValueError("sampled steps are not for the local model")
+    return 1 if neighbours is Neighbours.USER else 2
+
+
+@dataclass(frozen=True)
+class SampledSteps:
+    """Equal Gaussian steps, each on a sample of the users.
+
+    multiplier   (E,) σ/c: the noise's standard deviation over the bound on a user's contribution; 0 means no noise
+    rate         γ, the probability that a user is in a sample
+    repetitions  the number of steps
+    """
+
+    multiplier: NDArray[np.float64]
+    rate: float
+    repetitions: int
+
+    def epsilons(self, delta: float, neighbours: Neighbours) -> NDArray[np.float64]:
+        """Returns (E,) the ε of these steps alone."""
+        if self.rate == 1:
+            return epsilons_of_mus(self.mu(neighbours), delta)
+        return composed_epsilons((self,), np.zeros_like(self.multiplier), delta, neighbours)
+
+    def mu(self, neighbours: Neighbours) -> NDArray[np.float64]:
+        """Returns (E,) Δ/σ of all steps together as if each looked at all users: exact at rate 1."""
+        with np.errstate(divide="ignore"):
+            return math.sqrt(self.repetitions) * moves(neighbours) / self.multiplier
+
+    @property
+    def mechanism(self) -> str:
+        """The name of these steps in a ledger."""
+        return f"Gaussian × {self.repetitions}" + (f", of a part {self.rate:g}" if self.rate < 1 else "")
+
+    def record(self) -> dict[str, Any]:
+        """Returns the steps as plain data for a result file."""
+        multiplier = self.multiplier.tolist()
+        return {"rate": self.rate, "repetitions": self.repetitions, "multiplier": multiplier}
+
+
+def composed_epsilons(
+    steps: tuple[SampledSteps, ...], mu: NDArray[np.float64], delta: float, neighbours: Neighbours
+) -> NDArray[np.float64]:
+    """Returns (E,) the ε of sampled steps composed with Gaussian steps on all users, whose total Δ/σ is `mu` (E,)."""
+
+    def of_lane(lane: int) -> float:
+        each = tuple((float(step.multiplier[lane]), step.rate, step.repetitions) for step in steps)
+        return _composed_epsilon(each, float(mu[lane]), delta, neighbours)
+
+    return np.array([of_lane(lane) for lane in range(len(mu))])
+
+
+@lru_cache(maxsize=65536)
+def _composed_epsilon(
+    steps: tuple[tuple[float, float, int], ...], mu: float, delta: float, neighbours: Neighbours
+) -> float:
+    """Returns the ε of `composed_epsilons` for one lane; each step is (multiplier, rate, repetitions).
+
+    Any interval gives a bound, but K steps round K times. So the interval is made finer until rounding no longer
+    shows. The first interval suits the ε without sampling, which may be a thousand times the result.
+    """
+    times = moves(neighbours)
+    if math.isinf(mu) or delta < LEAST_DELTA or any(multiplier == 0 for multiplier, _, _ in steps):
+        return math.inf
+    unsampled = math.sqrt(mu**2 + sum(count * (times / multiplier) ** 2 for multiplier, _, count in steps))
+    interval = max(COARSE, FINER * epsilon_of_mu(unsampled, delta) / CELLS)
+    epsilon = _by_loss_distributions(steps, mu, delta, neighbours, interval)
+    settled = epsilon == 0
+    while not settled and (finer := max(interval / FINER, epsilon / CELLS, FINEST)) < interval / 2:
+        interval, found = finer, _by_loss_distributions(steps, mu, delta, neighbours, finer)
+        settled = found > (1 - SETTLED) * epsilon
+        epsilon = min(epsilon, found)
+    return epsilon
+
+
+def _by_loss_distributions(
+    steps: tuple[tuple[float, float, int], ...],
+    mu: float,
+    delta: float,
+    neighbours: Neighbours,
+    interval: float,
+) -> float:
+    from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDpEvent
+    from dp_accounting.pld import PLDAccountant
+
+    times = moves(neighbours)
+    relation = NeighboringRelation.ADD_OR_REMOVE_ONE if times == 1 else NeighboringRelation.REPLACE_ONE
+    accountant = PLDAccountant(relation, interval)
+    for multiplier, rate, count in steps:
+        accountant.compose(PoissonSampledDpEvent(rate, GaussianDpEvent(multiplier)), count)
+    if mu > 0:
+        accountant.compose(GaussianDpEvent(times / mu))
+    return float(accountant.get_epsilon(delta))
+
+
+def noise_multipliers(
+    epsilons: NDArray[np.float64],
+    delta: float,
+    *,
+    rate: float,
+    steps: int,
+    neighbours: Neighbours,
+    beside: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Returns (E,) the least σ/c for which `steps` sampled Gaussian steps are (ε, δ)-DP; 0 where ε = inf.
+
+    c bounds the L2 norm of a user's contribution, under any `neighbours`. At rate 1 the result is exact. Otherwise
+    the accountant certifies it, and it is at most `EXCESS` above the least that the accountant certifies.
+
+    beside  (E,) Δ/σ of other Gaussian steps that the (ε, δ) covers too
+    raises  ValueError if those steps use up ε, or if δ is below `LEAST_DELTA` and the rate is below 1
+    """
+    _refuse_rate(rate)
+    others = np.zeros_like(epsilons) if beside is None else beside
+    both = zip(epsilons.tolist(), others.tolist(), strict=True)
+    return np.array([_noise_multiplier(epsilon, delta, rate, steps, neighbours, mu) for epsilon, mu in both])
+
+
+@lru_cache(maxsize=4096)
+def _noise_multiplier(
+    epsilon: float, delta: float, rate: float, steps: int, neighbours: Neighbours, beside: float
+) -> float:
+    if math.isinf(epsilon):
+        return 0.0
+    left = mu_of_epsilon(epsilon, delta) ** 2 - beside**2
+    if not left > 0:
+        raise ValueError(f"other Gaussian steps leave nothing of ε = {epsilon:g}")
+    unsampled = moves(neighbours) * math.sqrt(steps / left)
+    if rate == 1:
+        return unsampled
+
+    if delta < LEAST_DELTA:
+        raise ValueError(f"no sampled step can be certified at δ = {delta:g}")
+
+    def excess(multiplier: float) -> float:
+        """Returns ln of the spent ε over the allowed ε."""
+        spent = _composed_epsilon(((multiplier, rate, steps),), beside, delta, neighbours)
+        return math.log(max(spent / epsilon, 1e-9))
+
+    return _least_root(excess, unsampled, floor=min(LEAST_MULTIPLIER, unsampled / 10))
+
+
+def _least_root(excess: Callable[[float], float], start: float, floor: float) -> float:
+    """Returns the root of the falling function `excess`: a multiplier at most `EXCESS` above it, never below it.
+
+    If the root is not above `floor`, as where hardly any user is ever sampled, the result is
+    below 3·`floor`.
+    """
+    from scipy.optimize import brentq
+
+    enough = start
+    while excess(enough) > 0:  # where sampling gains next to nothing, because of the accountant's rounding
+        enough *= 1 + EXCESS
+    scant = enough / 3
+    while excess(scant) <= 0:
+        enough, scant = scant, scant / 3
+        if scant < floor:
+            return enough
+    root = brentq(lambda x: excess(math.exp(x)), math.log(scant), math.log(enough), xtol=EXCESS / 2)
+    multiplier = math.exp(root)
+    while excess(multiplier) > 0:
+        multiplier *= 1 + EXCESS / 2
+    return multiplier
+
+
+def _refuse_rate(rate: float) -> None:
+    if not 0 < rate <= 1:
+        raise ValueError(f"a sampling rate must be above 0 and at most 1, not {rate}")

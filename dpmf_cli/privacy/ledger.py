@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.privacy.accounting import epsilons_of_mus
+from dpmf_cli.privacy.accounting import SampledSteps, composed_epsilons, epsilons_of_mus
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.privacy.subsampling import SampledSteps, composed_epsilons
 
 Epsilons = NDArray[np.float64]
 """Arrays (E,) with one number for each ε of the grid."""
@@ -107,9 +106,8 @@ class Account:
 class Ledger:
     """The account of one fit, for every ε of the grid side by side.
 
-    Pure steps compose by adding up their ε. Gaussian steps compose as in `accounting`, or as in `subsampling` if some
-    of them look at samples only. The ε of the pure steps and that of the Gaussian steps add up (Dwork et al. 2006,
-    basic composition).
+    Pure steps compose by adding up their ε. Gaussian steps compose as in `accounting`. The ε of the pure steps and
+    that of the Gaussian steps add up (Dwork et al. 2006, basic composition).
 
     limit     (E,) the total ε that the fit may spend; inf for a non-private fit
     mode      in corrected mode the provable ε may not exceed the total either

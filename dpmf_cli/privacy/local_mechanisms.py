@@ -97,12 +97,6 @@ class LocalMechanism(Randomiser):
         return np.asarray(high - low)
 
 
-def _mass(value: float | Values, b: Values) -> Values:
-    """Returns C_r(b): the probability that r + Laplace(b) lies in [0, 1]. Equation 3."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(-(np.expm1(-value / b) + np.expm1(-(1 - value) / b)) / 2)
-
-
 @dataclass(frozen=True)
 class BoundedLaplace(LocalMechanism):
     """r* ~ Laplace(r, b = 1/ε), given that r* lies in [0, 1]. Section 3.2, definition 1; Holohan et al. 2018.
@@ -132,7 +126,8 @@ class BoundedLaplace(LocalMechanism):
         r, b = values[:, None], 1 / epsilons
         with np.errstate(divide="ignore", invalid="ignore"):
             a, c = np.exp(-r / b), np.exp(-(1 - r) / b)
-            mean = r + ((r + b) * a - (1 - r + b) * c) / (2 * _mass(r, b))
+            mass = -(np.expm1(-r / b) + np.expm1(-(1 - r) / b))  # 2·C_r(b), the mass in [0, 1]: equation 3
+            mean = r + ((r + b) * a - (1 - r + b) * c) / mass
         return np.where(b > 0, mean, r)
 
 

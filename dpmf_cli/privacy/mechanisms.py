@@ -21,6 +21,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.privacy.accounting import SampledSteps, amplified, moves
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Entry
@@ -39,7 +40,6 @@ from dpmf_cli.privacy.noise import (
 )
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.privacy.subsampling import SampledSteps, amplified, moves
 
 
 def laplace(
@@ -51,15 +51,24 @@ def laplace(
     curator: Curator,
     calibrated_to: Sensitivity | None = None,
     later: bool = False,
+    rate: float | None = None,
+    claimed: NDArray[np.float64] | None = None,
+    stream: str = "",
 ) -> Release:
     """The Laplace mechanism: Laplace(Δ/ε) noise for `shape` numbers whose joint L1 sensitivity is Δ.
 
-    Dwork et al. 2006; Friedman et al. 2016, theorem 1 and equation 5. ε-DP, pure.
+    Dwork et al. 2006; Friedman et al. 2016, theorem 1 and equation 5. ε-DP, pure. With a `rate`, it looks at a sample
+    of the records, and each record is in the sample with that probability. It then costs `accounting.amplified`, and
+    `epsilon` is ε₀ = Δ/scale, the ε without the amplification by sampling. Where neighbours exchange a record,
+    leaving the record out must move the measurement by `sensitivity` at most, too.
 
     later  whether the noise is drawn when a kernel asks for it, the same each time, and is not kept
     """
-    entry, scale = _spend(step, "Laplace", 1, sensitivity, epsilon, curator, calibrated_to)
-    return curator.release(entry, _drawn(unit_laplace, step, shape, scale, curator, later))
+    mechanism = "Laplace" if rate is None else f"Laplace, of a part {rate:g}"
+    entry, scale = _spend(
+        step, mechanism, 1, sensitivity, epsilon, curator, calibrated_to, claimed=claimed, rate=rate
+    )
+    return curator.release(entry, _drawn(unit_laplace, stream or step, shape, scale, curator, later))
 
 
 def repeated_laplace(
@@ -106,32 +115,6 @@ def gaussian(
     return curator.release(entry, _drawn(unit_normal, step, shape, scale, curator, later))
 
 
-def subsampled_laplace(
-    step: str,
-    shape: tuple[int, ...],
-    *,
-    rate: float,
-    sensitivity: Sensitivity,
-    epsilon: NDArray[np.float64],
-    claimed: NDArray[np.float64],
-    curator: Curator,
-    calibrated_to: Sensitivity | None = None,
-    stream: str = "",
-) -> Release:
-    """The Laplace mechanism on a sample of the records. Each record is in the sample with probability `rate`.
-
-    It costs `subsampling.amplified`. Where neighbours exchange a record, leaving the record out must move the
-    measurement by `sensitivity` at most, too.
-
-    epsilon  (E,) ε₀ = Δ/scale, the ε of the step without the amplification by sampling
-    """
-    mechanism = f"Laplace, of a part {rate:g}"
-    entry, scale = _spend(
-        step, mechanism, 1, sensitivity, epsilon, curator, calibrated_to, claimed=claimed, rate=rate
-    )
-    return curator.release(entry, LaneNoise.drawn(unit_laplace, shape, curator.noise(stream or step), scale))
-
-
 def subsampled_gaussian(
     step: str,
     shape: tuple[int, ...],
@@ -146,12 +129,12 @@ def subsampled_gaussian(
 ) -> Iterator[Release]:
     """N(0, (c·multiplier)²) noise, `repetitions` times, for sums over samples of the users.
 
-    Each user is in a sample with probability `rate`, independently. Abadi et al. 2016; `subsampling` gives the cost.
+    Each user is in a sample with probability `rate`, independently. Abadi et al. 2016; `accounting` gives the cost.
     The complete cost is in the ledger before the first draw: draws that are never made are charged too.
 
     contribution  c, a bound on the L2 norm of one user's contribution
     sensitivity   c where neighbours are users, 2c where a user's contribution is exchanged; inf if no bound is known
-    multiplier    (E,) from `subsampling.noise_multipliers`; 0 adds no noise
+    multiplier    (E,) from `accounting.noise_multipliers`; 0 adds no noise
     """
     _refuse_norm(step, "Gaussian", 2, sensitivity)
     move = moves(sensitivity.neighbours) * contribution
@@ -337,17 +320,12 @@ def _repeated(
 
 
 def _drawn(
-    law: Law,
-    step: str,
-    shape: tuple[int, ...],
-    scale: NDArray[np.float64],
-    curator: Curator,
-    later: bool,
+    law: Law, stream: str, shape: tuple[int, ...], scale: NDArray[np.float64], curator: Curator, later: bool
 ) -> LaneNoise | LaterNoise:
     """Returns the noise of a step that has one draw."""
     if later:
-        return LaterNoise(law, shape, curator.noise_later(step), scale)
-    return LaneNoise.drawn(law, shape, curator.noise(step), scale)
+        return LaterNoise(law, shape, curator.noise_later(stream), scale)
+    return LaneNoise.drawn(law, shape, curator.noise(stream), scale)
 
 
 def _refuse_norm(step: str, mechanism: str, norm: float, sensitivity: Sensitivity) -> None:

@@ -51,15 +51,6 @@ class LangevinStep:
     noise: Release
 
 
-def posterior_power(epsilon: NDArray[np.float64], bound: float) -> NDArray[np.float64]:
-    """Returns (E,) s = min(ε/4B, 1), where B is `bound`.
-
-    At ε = 4B sampling is "identical to the non-private sampling" (Wang and Tang 2017, section 4.3). A larger ε
-    changes nothing.
-    """
-    return np.asarray(np.minimum(epsilon / (4 * bound), 1.0))
-
-
 def posterior_sampling(
     step: str,
     shape: tuple[int, ...],
@@ -95,7 +86,10 @@ def posterior_sampling(
         repetitions=schedule.steps,
         temperature=schedule.temperature,
     )
-    power, rng = posterior_power(epsilon, bound), curator.noise(step)
+    power = np.minimum(
+        epsilon / (4 * bound), 1.0
+    )  # at ε = 4B "identical to the non-private sampling" (section 4.3)
+    rng = curator.noise(step)
     deviations = (np.where(np.isinf(epsilon), 0.0, schedule.deviation(t + 1)) for t in range(schedule.steps))
     noises = (LaneNoise.drawn(unit_normal, shape, rng, deviation) for deviation in deviations)
     return (

@@ -140,14 +140,7 @@ _OPEN = (
     "these predictions learns about that user."
 )
 
-_OF_NEIGHBOURS = {
-    Neighbours.BOUNDED: Protection.VALUE,
-    Neighbours.UNBOUNDED: Protection.PRESENCE,
-    Neighbours.USER: Protection.USER,
-    Neighbours.LOCAL: Protection.LOCAL,
-}
-
 
 def protection_of(neighbours: Neighbours) -> Protection:
     """Returns what an ε for these neighbours protects, if all ratings have the same ε."""
-    return _OF_NEIGHBOURS[neighbours]
+    return next(kind for kind in Protection if PROMISES[kind].neighbours is neighbours)

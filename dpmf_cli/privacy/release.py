@@ -30,7 +30,7 @@ raters of items, known users, a sample's mean).
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,18 +57,6 @@ class Perturbed:
     solve: Callable[[NDArray[np.float64]], NDArray[np.float64]]
     noise_of: Callable[[NDArray[np.float64]], NDArray[np.float64]]
     volume: Callable[[], NDArray[np.float64]]
-
-
-class Publish(Protocol):
-    """Publishes numbers that a plain twin has measured."""
-
-    def __call__(self, clean: Numbers, first: int = 0, /) -> NDArray[np.float64]:
-        """Publishes (m, …, lanes) numbers from position `first` on, for each model of the group."""
-        ...
-
-    def solutions(self, problems: Perturbed) -> NDArray[np.float64]:
-        """Publishes and returns (m, d, lanes) solutions of all rows."""
-        ...
 
 
 class Witness:
@@ -176,9 +164,9 @@ class Release:
             if witness is None:
                 kernel.run(group, noise, *arguments, **parameters)
             elif witness.offset is None or isinstance(noise, KeyedNoise) or len(noise.scale) > 1:
-                kernel.twin(group, _Publisher(self, group.part, noise), *arguments, **parameters)
+                kernel.twin(group, Publish(self, group.part, noise), *arguments, **parameters)
             else:
-                publisher = _Publisher(self, group.part, noise, witness.offset)
+                publisher = Publish(self, group.part, noise, witness.offset)
                 kernel.twin(copy.deepcopy(group), publisher, *arguments, **parameters)
                 kernel.run(group, publisher.noted, *arguments, **parameters)
 
@@ -239,13 +227,9 @@ class Release:
         lanes = slice(self._lane, self._lane + noisy.shape[-1])
         return self._witness.published(self, lanes, first, measured, noisy)
 
-    def paid_for_volume(self, entry: Entry) -> "Release":
-        """Returns this release of solutions with `entry` as the one that pays for the change of volume."""
-        return replace(self, volume=entry)
 
-
-class _Publisher:
-    """Publishes the numbers that a twin hands over for the models of `part`, with their `noise`.
+class Publish:
+    """Publishes the numbers that a plain twin has measured for the models of `part`, with their `noise`.
 
     noted  the noise with which a kernel of one model releases the published numbers: the unit draw of every number
            leads to what was published for it, off by `offset` of a cell
@@ -260,6 +244,7 @@ class _Publisher:
             self.noted = replace(noise, unit=noise.unit.copy())
 
     def __call__(self, clean: Numbers, first: int = 0, /) -> NDArray[np.float64]:
+        """Publishes (m, …, lanes) numbers from position `first` on, for each model of the group."""
         clean, release = np.asarray(clean, dtype=np.float64), self._release
         noisy = self._noise.of_numbers(first, len(clean)).added_to(clean)
         assert release._witness is not None
@@ -269,6 +254,7 @@ class _Publisher:
         return out
 
     def solutions(self, problems: Perturbed) -> NDArray[np.float64]:
+        """Publishes and returns (m, d, lanes) solutions of all rows."""
         assert isinstance(self._noise, LaneNoise)
         assert self._release._witness is not None
         drawn = np.asarray(self._noise.unit[..., None] * self._noise.scale)

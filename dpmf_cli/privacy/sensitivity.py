@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.ratings import Scale
+from dpmf_cli.privacy.accounting import moves
 from dpmf_cli.privacy.neighbours import RECORDS_APART, Neighbours
-from dpmf_cli.privacy.subsampling import moves
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
+from dpmf_cli import __version__
+from dpmf_cli.audit.entries import jobs_of
 from dpmf_cli.audit.job import Settings, outcomes_of
-from dpmf_cli.audit.known import jobs_of
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import Folders, load
@@ -20,13 +21,24 @@ from dpmf_cli.experiment.config import ExperimentConfig, config_of, load_config
 from dpmf_cli.experiment.config.paths import with_values
 from dpmf_cli.experiment.results.collect import collect
 from dpmf_cli.experiment.results.manifest import Ran
-from dpmf_cli.experiment.results.store import Store
+from dpmf_cli.experiment.results.store import Store, write_atomically
 from dpmf_cli.experiment.running.cutting import portions_of
 from dpmf_cli.experiment.running.plan import Plan
+from dpmf_cli.experiment.running.processes import LocalProcesses
 from dpmf_cli.experiment.running.runner import Datasets, Executor, refuse_failures, run_whole, whole_plan
 from dpmf_cli.papers.claims import PaperFindings, paper
 from dpmf_cli.papers.evidence import Evidence, Found, Proof
-from dpmf_cli.papers.record import Explored, Halves, Printed, Proved, Tried
+from dpmf_cli.papers.record import (
+    Explored,
+    Halves,
+    Printed,
+    Proved,
+    Record,
+    Tried,
+    path_of,
+    read_record,
+    text_of,
+)
 from dpmf_cli.papers.rules import compute, rules_of
 from dpmf_cli.papers.rules.cells import cells
 from dpmf_cli.papers.rules.theorem import Theorem
@@ -74,43 +86,34 @@ def _of(config: ExperimentConfig, data: dict[str, Any], what: str) -> Experiment
         raise DpmfError(f"{what}: makes config {config.name} invalid: {place}: {first['msg']}") from None
 
 
-def distinct(explored: Sequence[Configs]) -> list[ExperimentConfig]:
-    """Returns each distinct config of all settings once."""
-    return list({config.hash: config for under in explored for config in under.values()}.values())
-
-
-def best_of_each(
-    experiments: Sequence[Experiment], choosing: Sequence[int], testing: Sequence[int]
-) -> Experiment:
+def best_of_each(under: Sequence[Experiment]) -> Experiment:
     """Returns one experiment on the testing folds, with the best settings of the choosing folds.
 
     Each curve takes at each ε the setting with the lowest mean RMSE on the choosing folds. So does each baseline.
 
-    experiments   the same config under all settings: the same curves over the same ε
+    under   the same config under all settings: the same curves over the same ε
     """
-    tested = experiments[0].of_folds(testing)
-    curves = zip(*(each.curves for each in experiments), strict=True)
-    baselines = zip(*(each.baselines for each in experiments), strict=True)
+    choosing, testing = halves(under[0].folds)
+
+    def best(settings: Sequence[Measured]) -> Measured:
+        at_choosing = np.array([each.rmse[list(choosing)].mean(axis=(0, 1)) for each in settings])
+        chosen = np.where(np.isnan(at_choosing), np.inf, at_choosing).argmin(axis=0)
+        rmse = np.stack([settings[at].rmse[list(testing)][:, :, e] for e, at in enumerate(chosen)], axis=-1)
+        return replace(
+            settings[0],
+            rmse=rmse,
+            claimed=np.array([settings[at].claimed[e] for e, at in enumerate(chosen)]),
+            provable=np.array([settings[at].provable[e] for e, at in enumerate(chosen)]),
+            missing=int(np.isnan(rmse).any(axis=(0, 1)).sum()),
+            twin=None,
+            others={},
+        )
+
     return replace(
-        tested,
-        curves=tuple(_best(each, choosing, testing) for each in curves),
-        baselines=tuple(_best(each, choosing, testing) for each in baselines),
+        under[0].of_folds(testing),
+        curves=tuple(map(best, zip(*(each.curves for each in under), strict=True))),
+        baselines=tuple(map(best, zip(*(each.baselines for each in under), strict=True))),
         growth=None,
-    )
-
-
-def _best(settings: Sequence[Measured], choosing: Sequence[int], testing: Sequence[int]) -> Measured:
-    at_choosing = np.array([each.rmse[list(choosing)].mean(axis=(0, 1)) for each in settings])
-    best = np.where(np.isnan(at_choosing), np.inf, at_choosing).argmin(axis=0)
-    rmse = np.stack([settings[at].rmse[list(testing)][:, :, e] for e, at in enumerate(best)], axis=-1)
-    return replace(
-        settings[0],
-        rmse=rmse,
-        claimed=np.array([settings[at].claimed[e] for e, at in enumerate(best)]),
-        provable=np.array([settings[at].provable[e] for e, at in enumerate(best)]),
-        missing=int(np.isnan(rmse).any(axis=(0, 1)).sum()),
-        twin=None,
-        others={},
     )
 
 
@@ -175,8 +178,8 @@ def exploration(key: str, data: str, configs: Path, count: int | None = None) ->
 
 def plan_of(of: Exploration, folders: Folders, *, parsing: bool = True) -> Plan:
     """Plans what is left to run. A fit that several settings share runs once."""
-    configs = (config for under in of.configs.values() for config in distinct(under))
-    return whole_plan(configs, folders, parsing=parsing)
+    configs = (config for under in of.configs.values() for each in under for config in each.values())
+    return whole_plan({config.hash: config for config in configs}.values(), folders, parsing=parsing)
 
 
 def explore(of: Exploration, folders: Folders, executor: Executor) -> Explored:
@@ -187,6 +190,19 @@ def explore(of: Exploration, folders: Folders, executor: Executor) -> Explored:
     return _judged(of, folders, Store(folders.results, warn=say, set_aside=True))
 
 
+def recorded(of: Exploration, folders: Folders, processes: int, folder: Path) -> tuple[Path, Record]:
+    """Explores and audits, and adds what was found to the paper's record, in a folder. Returns its file, and it."""
+    found = explore(of, folders, LocalProcesses(processes))
+    theorems = proved(of.key, folders.results, processes)
+    path = path_of(folder, of.key)
+    before = read_record(path)
+    kept = {key: each for key, each in before.data.items() if each.is_of(of.space)} if before else {}
+    data = dict(sorted({**kept, of.data: found}.items()))
+    record = Record(paper=of.key, version=__version__, data=data, theorems=theorems)
+    write_atomically(path, text_of(record).encode())
+    return path, record
+
+
 def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
     experiments = {data: list(_collected(under, folders, store)) for data, under in of.configs.items()}
     config = next(iter(of.configs[of.data][0].values()))
@@ -194,10 +210,20 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
     tried, printed, figures = [], dict[str, Printed](), dict[str, set[str]]()
     for at, setting in enumerate(of.settings):
         under = {data: each[at] for data, each in experiments.items()}
-        both = [Evidence(_found(half), of.data) for half in _halves(under)]
-        tried.append(
-            Tried(setting=setting, claims=_claims(of, both, figures), cells=_cells(of, both, printed))
-        )
+        both = [Evidence(_found(under, half), of.data) for half in (0, 1)]
+        claims, values = dict[str, Halves](), dict[str, tuple[float | None, float | None]]()
+        for claim in of.paper.claims:
+            if of.data in claim.data:
+                halved = [compute(of.key, claim.id, evidence) for evidence in both]
+                if halved[0] and halved[1]:
+                    claims[claim.id] = halved[0].held, halved[1].held
+                    figures.setdefault(claim.id, set()).add(f"{halved[0].measured}; {halved[1].measured}")
+        choosing, testing = (cells(of.key, evidence) for evidence in both)
+        for name, (cell, value) in choosing.items():
+            if name in testing:
+                printed.setdefault(name, cell)
+                values[name] = _finite(value), _finite(testing[name][1])
+        tried.append(Tried(setting=setting, claims=claims, cells=values))
     measured, chosen = _shown(of, experiments)
     return Explored(
         title=data.title,
@@ -233,44 +259,21 @@ def _collected(under: Sequence[Configs], folders: Folders, store: Store) -> Iter
         yield experiments
 
 
-def _halves(under: Mapping[str, Experiments]) -> Iterator[dict[str, Experiments]]:
-    """Yields the experiments of all data sets on the folds to choose by, then on the folds to test by."""
-    for half in (0, 1):
-        yield {
-            data: {name: each.of_folds(halves(each.folds)[half]) for name, each in experiments.items()}
-            for data, experiments in under.items()
+def _found(under: Mapping[str, Experiments], half: int | None = None) -> Found:
+    """Returns what experiments show on all folds, or on those to choose by (`half` 0), or to test by (1)."""
+    shown = {
+        data: {
+            name: each if half is None else each.of_folds(halves(each.folds)[half])
+            for name, each in experiments.items()
         }
-
-
-def _found(under: Mapping[str, Experiments]) -> Found:
+        for data, experiments in under.items()
+    }
     return {
         data: {
             name: (each, find_crossings(each, replicates=REPLICATES)) for name, each in experiments.items()
         }
-        for data, experiments in under.items()
+        for data, experiments in shown.items()
     }
-
-
-def _claims(of: Exploration, both: Sequence[Evidence], figures: dict[str, set[str]]) -> dict[str, Halves]:
-    """Returns which parts of each claim hold, and adds the figures behind them to `figures`."""
-    found = dict[str, Halves]()
-    for claim in of.paper.claims:
-        if of.data in claim.data:
-            halves = [compute(of.key, claim.id, evidence) for evidence in both]
-            if halves[0] and halves[1]:
-                found[claim.id] = (halves[0].held, halves[1].held)
-                figures.setdefault(claim.id, set()).add(f"{halves[0].measured}; {halves[1].measured}")
-    return found
-
-
-def _cells(
-    of: Exploration, both: Sequence[Evidence], printed: dict[str, Printed]
-) -> dict[str, tuple[float | None, float | None]]:
-    """Returns the cells that are measured on both halves, and adds their printed values to `printed`."""
-    choosing, testing = (cells(of.key, evidence) for evidence in both)
-    known = {name: each for name, each in choosing.items() if name in testing}
-    printed |= {name: cell for name, (cell, _) in known.items() if name not in printed}
-    return {name: (_finite(measured), _finite(testing[name][1])) for name, (_, measured) in known.items()}
 
 
 def _finite(value: float) -> float | None:
@@ -286,10 +289,7 @@ def _shown(
     claim which parts hold with the best of them."""
     if of.space.tuned:
         shown = {
-            data: {
-                name: best_of_each([each[name] for each in under], *halves(under[0][name].folds))
-                for name in under[0]
-            }
+            data: {name: best_of_each([each[name] for each in under]) for name in under[0]}
             for data, under in experiments.items()
         }
     else:

@@ -1,8 +1,16 @@
-"""Reproduces parts of papers: runs their experiments as one run, then writes their tables and figures."""
+"""Reproduces parts of papers: runs their experiments as one run, then writes their tables and figures.
 
+`expected_rmse/` has the figures that a reproduction is expected to find, with their spread: from a run of dpmf's
+makers.
+"""
+
+import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import numpy as np
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
@@ -143,11 +151,11 @@ def times_text(times: Mapping[str, Took], seconds: float, processes: int) -> Tex
     """
     longest_first = sorted(times.items(), key=lambda each: -each[1].seconds)
     tasks, work = (sum(getattr(each, what) for each in times.values()) for what in ("tasks", "seconds"))
-    rows = [(name, f"{each.tasks:,}", _minutes(each.seconds)) for name, each in longest_first]
+    rows = [(name, f"{each.tasks:,}", f"{each.seconds / 60:.1f}") for name, each in longest_first]
     return TextTable(
         ("experiment", "tasks", "CPU minutes"),
         "lrr",
-        (Group("What it took", (*rows, ("all", f"{tasks:,}", _minutes(work)))),),
+        (Group("What it took", (*rows, ("all", f"{tasks:,}", f"{work / 60:.1f}"))),),
         (
             f"{duration(seconds)} by the clock, in {processes} processes on {cpu()}",
             "a task that several experiments share counts for the first of them",
@@ -156,5 +164,78 @@ def times_text(times: Mapping[str, Took], seconds: float, processes: int) -> Tex
     )
 
 
-def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.1f}"
+EXPECTED = Path(__file__).parent / "expected_rmse"
+DIGITS = 5
+LEAST_PART = 1e-3
+"""How much a figure may differ however small its spread is, as a fraction: arithmetic differs between processors."""
+
+DEVIATIONS = 2.0
+"""By how many standard deviations over folds and runs a figure may differ."""
+
+POINTS = 3
+"""How many ε of a curve have figures: its first, middle and last ε."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Mean and standard deviation of the RMSE over folds and runs, at one ε. A single RMSE has deviation 0."""
+
+    mean: float
+    deviation: float
+
+    def admits(self, found: float) -> bool:
+        """Whether another run's mean is within the spread."""
+        return abs(found - self.mean) <= max(DEVIATIONS * self.deviation, LEAST_PART * abs(self.mean))
+
+
+Figures = Mapping[str, Figure]
+"""Figures by curve and ε."""
+
+
+def figures_of(experiment: Experiment) -> dict[str, Figure]:
+    """Returns the figures of an experiment that can be expected: for each curve, those at a few ε.
+
+    With growth, each portion of the ratings has its own.
+    """
+    found = {}
+    stages = experiment.growth.stages if experiment.growth else ()
+    parts = [(f" on {stage.portion.share:g}", (*stage.curves, *stage.baselines)) for stage in stages]
+    for part, curves in parts or [("", (*experiment.curves, *experiment.baselines))]:
+        for each in curves:
+            kind = "" if each.is_baseline else f", {each.neighbours}, {each.mode}"
+            last = len(each.epsilons) - 1
+            for at in sorted({round(last * step / (POINTS - 1)) for step in range(POINTS)}):
+                values = each.rmse[:, :, at].ravel()
+                mean = float(values.mean())
+                if math.isfinite(mean):
+                    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+                    figure = Figure(round(mean, DIGITS), round(deviation, DIGITS))
+                    found[f"{each.label}{kind}{part} at {each.epsilons[at]:g}"] = figure
+    return found
+
+
+def figures_off(expected: Figures, found: Figures) -> dict[str, float | None]:
+    """Returns the expected figures that an experiment found outside the spread, as found; None for those it lacks."""
+    means = {figure: found[figure].mean if figure in found else None for figure in expected}
+    return {
+        figure: mean for figure, mean in means.items() if mean is None or not expected[figure].admits(mean)
+    }
+
+
+def path_of(*, small: bool) -> Path:
+    """Returns the file of expected figures, of the small or of the complete reproduction."""
+    return EXPECTED / ("small.json" if small else "whole.json")
+
+
+def read_expected(path: Path) -> dict[str, Figures]:
+    """Reads the expected figures of experiments, by name; an empty dictionary if there is no such file.
+
+    Raises DpmfError for a file without expected figures.
+    """
+    try:
+        held: dict[str, dict[str, list[float]]] = json.loads(path.read_text())
+        return {name: {key: Figure(*pair) for key, pair in found.items()} for name, found in held.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise DpmfError(f"{path}: holds no expected figures: {error}; install dpmf again") from None

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.algorithms.shared.base import Model, PrivateAlgorithm, Variants, in_mode
-from dpmf_cli.audit.judge import Finding
+from dpmf_cli.audit.judge import Finding, replay
 from dpmf_cli.audit.pairs import tiny_pairs
-from dpmf_cli.audit.replay import replay
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.accounting import mu_of_epsilon

@@ -5,9 +5,8 @@ import math
 import pytest
 
 from dpmf_cli.audit.accountant import OnSamples, Spent, on_a_sample
-from dpmf_cli.privacy.accounting import epsilon_of_mu
+from dpmf_cli.privacy.accounting import _composed_epsilon, amplified, epsilon_of_mu
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.subsampling import _composed_epsilon, amplified
 
 
 @pytest.mark.parametrize("delta", [1e-10, 1e-6, 1e-2])

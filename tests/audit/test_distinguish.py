@@ -12,8 +12,8 @@ from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.audit import bounds
 from dpmf_cli.audit.distinguish import GUESSED, LowerBound, distinguish, one_run
 from dpmf_cli.audit.job import Job, Settings, audit
+from dpmf_cli.audit.judge import replay
 from dpmf_cli.audit.pairs import Pair, tiny_pairs
-from dpmf_cli.audit.replay import replay
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, Scale, with_ratings
 from dpmf_cli.privacy.neighbours import Neighbours

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from dpmf_cli.audit.known import KNOWN
+from dpmf_cli.audit.entries import KNOWN
 from dpmf_cli.cli.main import app
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "audit.md"

@@ -13,23 +13,22 @@ import pytest
 from dpmf_cli.algorithms.shared import neighbourhood, theta
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
+from dpmf_cli.audit.distinguish import low_bits
 from dpmf_cli.audit.entries import registered
 from dpmf_cli.audit.job import Job, Settings, _of_all_pairs, audit
-from dpmf_cli.audit.judge import Finding, Flaw
+from dpmf_cli.audit.judge import Finding, Flaw, replay
 from dpmf_cli.audit.laws import Watch
 from dpmf_cli.audit.pairs import hovering_pair, tiny_pairs
-from dpmf_cli.audit.replay import low_bits, replay
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.similarity_descent import LearnedRatings
-from dpmf_cli.privacy import mechanisms, subsampling
-from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
+from dpmf_cli.privacy import accounting, mechanisms
+from dpmf_cli.privacy.accounting import SampledSteps, epsilon_of_mu, mu_of_epsilon, noise_multipliers
 from dpmf_cli.privacy.grid import FINEST, on_grid
 from dpmf_cli.privacy.mechanisms import exponential_choice
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise, unit_laplace
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.privacy.subsampling import SampledSteps, noise_multipliers
 from tests.audit.planted import (
     ROUNDS,
     Fit,
@@ -442,7 +441,7 @@ BROKEN = {
         ),
     ),
 }  # fmt: skip
-ACCOUNTED = epsilon_of_mu, mu_of_epsilon, subsampling._composed_epsilon, subsampling._noise_multiplier
+ACCOUNTED = epsilon_of_mu, mu_of_epsilon, accounting._composed_epsilon, accounting._noise_multiplier
 
 
 def forget() -> None:

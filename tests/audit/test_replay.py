@@ -10,10 +10,10 @@ import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.audit.distinguish import BitTest, low_bits
 from dpmf_cli.audit.entries import registered
-from dpmf_cli.audit.judge import SLACK
+from dpmf_cli.audit.judge import SLACK, replay
 from dpmf_cli.audit.pairs import Pair, tiny_pairs
-from dpmf_cli.audit.replay import BitTest, low_bits, replay
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.privacy.grid import on_grid
 from dpmf_cli.privacy.local_mechanisms import Mechanism

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
+from dpmf_cli.privacy.accounting import SampledSteps, composed_epsilons, epsilon_of_mu, mu_of_epsilon
 from dpmf_cli.privacy.ledger import Ledger, OverspentError
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.privacy.subsampling import SampledSteps, composed_epsilons
 
 L2 = Sensitivity(2.0, 2, Neighbours.UNBOUNDED, "test")
 L1 = Sensitivity(1.0, 1, Neighbours.UNBOUNDED, "test")

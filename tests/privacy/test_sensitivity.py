@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.audit.entries import registered
-from dpmf_cli.audit.judge import Flaw
+from dpmf_cli.audit.judge import Flaw, replay
 from dpmf_cli.audit.pairs import tiny_pairs
-from dpmf_cli.audit.replay import replay
 from dpmf_cli.core.ratings import Scale
 from dpmf_cli.kernels.normal_equations import isometric
 from dpmf_cli.privacy import sensitivity

@@ -14,18 +14,19 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import stats
 
-from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
-from dpmf_cli.privacy.ledger import Ledger, OverspentError
-from dpmf_cli.privacy.mechanisms import subsampled_gaussian, subsampled_laplace
-from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.sensitivity import Sensitivity, clipped_contributions, no_bound_known
-from dpmf_cli.privacy.subsampling import (
+from dpmf_cli.privacy.accounting import (
     SampledSteps,
     amplified,
     before_sampling,
     composed_epsilons,
+    epsilon_of_mu,
+    mu_of_epsilon,
     noise_multipliers,
 )
+from dpmf_cli.privacy.ledger import Ledger, OverspentError
+from dpmf_cli.privacy.mechanisms import laplace, subsampled_gaussian
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.sensitivity import Sensitivity, clipped_contributions, no_bound_known
 from tests.privacy.curators import curator_of
 from tests.privacy.test_mechanisms import has_law
 
@@ -41,7 +42,7 @@ def for_contribution(contribution: float, neighbours: Neighbours) -> Sensitivity
 
 def test_a_sampled_laplace_step_claims_what_is_given_and_proves_what_sampling_hides() -> None:
     ledger = Ledger([1.0, np.inf])
-    noise = subsampled_laplace(
+    noise = laplace(
         "step",
         (DRAWS,),
         rate=0.1,

@@ -28,11 +28,11 @@ from dpmf_cli.evaluation.metrics import Metric
 from dpmf_cli.evaluation.ranking import by_guarantee, compare, standings
 from dpmf_cli.experiment.results.compare_folders import Compared, Setting
 from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
+from dpmf_cli.privacy.accounting import SampledSteps
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.privacy.subsampling import SampledSteps
 from dpmf_cli.report.advice import advice, answer, odds, untried
 from dpmf_cli.report.figures.chart import Chart, Level
 from dpmf_cli.report.figures.charts import curves_chart, growth_lines, sweep_charts

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from docs.makers.sizes import REFERENCE_CORES, disk_bytes, reference_plan
-from dpmf_cli.cli.plan_text import describe
+from dpmf_cli.cli.run import describe
 from dpmf_cli.datasets import Folders, Sizes, load
 from dpmf_cli.experiment.config import ExperimentConfig, load_config
 from dpmf_cli.experiment.config.documents import FOLDER

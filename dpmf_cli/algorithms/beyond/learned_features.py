@@ -30,14 +30,13 @@ from dpmf_cli.kernels.factors import FactorModel, factor_model, set_effects, set
 from dpmf_cli.kernels.normal_equations import isometric, whole
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
 from dpmf_cli.privacy import sensitivity
-from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
+from dpmf_cli.privacy.accounting import epsilon_of_mu, moves, mu_of_epsilon
 from dpmf_cli.privacy.covariance_sensitivity import user_rating_sums
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import gaussian, laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.privacy.subsampling import moves
 
 QUALITY, TREND, CENTRE = 0.4, 0.5, 1.0
 """Prior deviations, in stars: of items' averages around the trend, of the trend's slope over popularity, and of the

@@ -19,11 +19,11 @@ from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.core.terminal import printable
+from dpmf_cli.privacy.accounting import LEAST_DELTA
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.protection import Protection, protection_of
-from dpmf_cli.privacy.subsampling import LEAST_DELTA
 
 
 class Model(Protocol):

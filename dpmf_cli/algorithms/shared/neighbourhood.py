@@ -23,13 +23,13 @@ from dpmf_cli.core.strict_model import later
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.privacy import sensitivity
+from dpmf_cli.privacy.accounting import before_sampling
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.mechanisms import subsampled_laplace
+from dpmf_cli.privacy.mechanisms import laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import clipped_contributions
-from dpmf_cli.privacy.subsampling import before_sampling
 
 BLOCK = 512
 """The number of items whose similarities to all others are held at a time."""
@@ -265,7 +265,7 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
         if self.noise is NoiseKind.LAPLACE:
             each = self.budget.similarities * epsilons / self.iterations
             return (
-                subsampled_laplace(
+                laplace(
                     f"gradient {t}",
                     (size,),
                     rate=self.sampling_rate,

@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
+from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon, noise_multipliers
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import gaussian, laplace, subsampled_gaussian
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity, clipped_contributions
-from dpmf_cli.privacy.subsampling import noise_multipliers
 
 
 class NoiseKind(StrEnum):

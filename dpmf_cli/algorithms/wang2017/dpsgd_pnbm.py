@@ -15,7 +15,7 @@ from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, 
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.mechanisms import subsampled_laplace
+from dpmf_cli.privacy.mechanisms import laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.sensitivity import published_similarity_gradients
 
@@ -74,7 +74,7 @@ class PrivatePNBM(LearnedNeighbourhood):
         for t in range(1, self.iterations + 1):
             bound = error_bound(train.scale, t)
             each = epsilons / self.iterations
-            gradients = subsampled_laplace(
+            gradients = laplace(
                 f"gradient {t}",
                 (size,),
                 rate=self.sampling_rate,

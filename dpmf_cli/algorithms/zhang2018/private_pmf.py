@@ -1,7 +1,7 @@
 """DP-PMF, and personalised privacy around any method that hides presence. Zhang, Liu, Chen and Zhong 2018."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
@@ -260,7 +260,7 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
         )
         moves = sensitivity.ridge_objective_unbounded(own, other, clamp)
         drawn = draw(sensitivity=moves, epsilon=count * each - determinants.claimed, rounded=False)
-        return (release.paid_for_volume(determinants) for release in drawn)
+        return (replace(release, volume=determinants) for release in drawn)
 
     variants: ClassVar[Variants] = {
         (Neighbours.BOUNDED, Mode.PUBLISHED): published,
