@@ -182,14 +182,13 @@ def write_config(config: Path, text: str, methods: "Candidates", *, force: bool)
 
 def _dataset(ratings: Path, config: Path, said: Said) -> dict[str, Any]:
     """Returns the keys of `dataset:` without its kind and name, as said or guessed. Says every guess."""
-    from dpmf_cli.datasets.guess import Told, guess_format, separator_named
+    from dpmf_cli.datasets.guess import guess_format
 
     if said.decimal not in (None, ".", ","):
         raise DpmfError(f"--decimal {said.decimal}: choose one of . and ,")
     roles = ("user", "item", "rating", "timestamp")
     columns = {role: name for role in roles if (name := getattr(said, role)) is not None}
-    separator = None if said.separator is None else separator_named(said.separator)
-    guess = guess_format(ratings, Told(separator, said.header, said.decimal, columns))
+    guess = guess_format(ratings, said.separator, said.header, said.decimal, **columns)
     for each in guess.words:
         say(f"{ratings}: {each}")
     say(f"{ratings}: if a guess is wrong, correct it with its option: {', '.join(GUESSES)}")
