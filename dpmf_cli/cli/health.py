@@ -37,9 +37,9 @@ def doctor(
 
     Example: dpmf doctor
     """
-    from dpmf_cli.core.compiled import entries
+    from dpmf_cli.core.compiled import machine_code
 
-    removed = entries.clear() if clear_kernels else 0
+    removed = machine_code.clear() if clear_kernels else 0
     found = _found()
     print(json.dumps(found, indent=2) if as_json else _doctor_text(found))
     if removed and not as_json:
@@ -52,14 +52,14 @@ def _found() -> dict[str, Any]:
     from importlib.util import find_spec
 
     from dpmf_cli.core.children import available_cores
-    from dpmf_cli.core.compiled import entries
+    from dpmf_cli.core.compiled import machine_code
     from dpmf_cli.core.files import cache_folder
     from dpmf_cli.datasets import data_folder
     from dpmf_cli.datasets.located import present_keys
     from dpmf_cli.experiment.results import provenance
     from dpmf_cli.experiment.running.batches import memory
 
-    cache, kernels = cache_folder(), list(entries.inspected())
+    cache, kernels = cache_folder(), list(machine_code.inspected())
     counts = Counter(each.condition for each in kernels)
     return {
         "machine": {"processor": provenance.cpu(), "cores": available_cores(), "memory": memory()},
@@ -71,8 +71,8 @@ def _found() -> dict[str, Any]:
             "sizes": {path.name: _size(path) for path in sorted(cache.glob("*"))},
         },
         "kernels": {
-            "folder": str(entries.place()),
-            "private": entries.is_private(),
+            "folder": str(machine_code.place()),
+            "private": machine_code.is_private(),
             "size": sum(each.size for each in kernels),
             "sound": counts["sound"],
             "older": counts["older"],
@@ -87,7 +87,7 @@ def _size(path: Path) -> int:
 
 
 def _doctor_text(found: dict[str, Any]) -> str:
-    from dpmf_cli.core.compiled import entries
+    from dpmf_cli.core.compiled import machine_code
 
     machine, cache, kernels, data = (found[part] for part in ("machine", "cache", "kernels", "data"))
     extras = ", ".join(
@@ -105,7 +105,7 @@ def _doctor_text(found: dict[str, Any]) -> str:
         f"{kernels['older']} of other versions, {len(kernels['damaged'])} damaged",
     ]
     if not kernels["private"]:
-        lines.append(f"          not used: {entries.NOT_PRIVATE}")
+        lines.append(f"          not used: {machine_code.NOT_PRIVATE}")
     lines += [
         f"          damaged: {path}; it is compiled anew when it is needed" for path in kernels["damaged"]
     ]

@@ -19,14 +19,13 @@ For 10⁵ ratings, d = 10, q_max = 1 and λ ≥ 10⁻⁶ both fractions are belo
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.core.arrays import Doubles, Floats
-from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import on_each_group
+from dpmf_cli.core.arrays import Doubles
+from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, Side
@@ -49,6 +48,7 @@ from dpmf_cli.kernels.releasing import (
     store_within,
     unit_and_lanes,
     within,
+    without_noise,
 )
 from dpmf_cli.kernels.sums import RatingsByRow, item_major
 from dpmf_cli.privacy.grid import grid_of
@@ -83,18 +83,6 @@ class RowProblem:
     private_raters: bool = False
 
 
-class Solving(NamedTuple):
-    """A `RowProblem` as kernels take it. Solutions are rounded to multiples of `cell`, and shortened to `limit`."""
-
-    regularization: Floats
-    per_rating: bool
-    bound: np.float32
-    ball: np.floating
-    row_factors: Floats
-    cell: float
-    limit: np.floating
-
-
 @dataclass(frozen=True)
 class SideRatings:
     """The ratings of one side's rows. Those rows are solved with them, the other side fixed."""
@@ -110,7 +98,8 @@ def by_user(train: Ratings) -> SideRatings:
 
 def by_item(train: Ratings) -> SideRatings:
     """Returns the ratings of items."""
-    return SideRatings("items", item_major(train))
+    rows = item_major(train)
+    return SideRatings("items", rows._replace(values=train.values[rows.values]))
 
 
 def _plain_sums(group: FactorLanes, ratings: SideRatings, problem: RowProblem) -> tuple[Doubles, Doubles]:
@@ -234,7 +223,9 @@ def solve_perturbed(
     kind = np.float32 if noise is None else np.float64
     nothing: NDArray[Any] = np.empty(0, kind)
     unit, lanes = (nothing, nothing) if noise is None else unit_and_lanes(noise, group.width)
-    solving = Solving(
+    _solve(
+        ratings.rows,
+        *group.own_and_other(ratings.side),
         group.of_grid(problem.regularization, kind),
         problem.per_rating,
         np.float32(problem.bound),
@@ -242,14 +233,14 @@ def solve_perturbed(
         nothing if factors is None else factors,
         0.0 if noise is None else _cell(problem),
         kind(limit),
+        unit,
+        lanes,
+        *group.shapes,
     )
-    _solve(ratings.rows, *group.own_and_other(ratings.side), solving, unit, lanes, *group.shapes)
 
 
-@on_each_group
-def solve_rows(group: FactorLanes, ratings: SideRatings, problem: RowProblem) -> None:
-    """Solves every row's problem without noise, in place."""
-    solve_perturbed.run(group, None, ratings, problem)
+solve_rows = without_noise(solve_perturbed)
+"""(models, ratings, problem): solves every row's problem without noise, in place."""
 
 
 @noisy_kernel(_plain_perturb_solved)
@@ -287,15 +278,32 @@ _ROWS: dict[str, Any] = {
         unit=lambda s: numbers(USERS * s.d), row_factors=np.linspace(0.5, 1, USERS), ball=np.inf, **_ROWS
     ),
 )
-def _solve(ratings, P, Q, solving, unit, noise, factors_of, width_of, part_of):
-    """Solves rows of P given Q, in the number type of `solving`, which is float64 with noise.
+def _solve(
+    ratings,
+    P,
+    Q,
+    regularization,
+    per_rating,
+    bound,
+    ball,
+    row_factors,
+    cell,
+    limit,
+    unit,
+    noise,
+    factors_of,
+    width_of,
+    part_of,
+):
+    """Solves rows of P given Q, in the number type of `regularization`, which is float64 with noise.
+
+    Solutions are rounded to multiples of `cell`, and shortened to `limit`.
 
     `sums` holds the lower triangle of Σ q·qᵀ row by row, then Σ r̃·q as one more row. Each part of the lanes has a
     stretch of `sums` of its own, so that it is summed and solved in the nearest cache. `block` holds the factors and
     targets of BLOCK ratings, which are added one after the other. Missing ratings of a block are 0 and add nothing.
     """
     starts, others, values = ratings
-    regularization, per_rating, bound, ball, row_factors, cell, limit = solving
     d, w, part = len(factors_of), len(width_of), zeros_like(regularization, part_of)
     row, like, wide = (d + 1) * w, zeros(width_of), zeros_like(regularization, width_of)
     low, high = splat(-bound, like), splat(bound, like)

@@ -14,19 +14,18 @@ kept for each rating.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from dpmf_cli.core.arrays import Doubles, Longs, Singles
-from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.arrays import Doubles, Singles
 from dpmf_cli.core.compiled.lane_groups import LaneGroup, pad
+from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import ITEMS, ROWS, USERS, example, numbers, triangle
 from dpmf_cli.kernels.lane_math import clamp, fma, total
 from dpmf_cli.kernels.lanes import doubles, load, splat, store
 from dpmf_cli.kernels.releasing import ANCHOR
-from dpmf_cli.kernels.sums import Columns
+from dpmf_cli.kernels.sums import Columns, item_major
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 
@@ -45,36 +44,21 @@ def place(i, j, n_items):
     return low * (2 * n_items - low - 1) // 2 + high
 
 
-class Raters(NamedTuple):
-    """The item-major view: item i's ratings are at `positions[starts[i] : starts[i + 1]]`, by user.
-
-    starts (n_items + 1,), positions (n_ratings,) int64, places in the user-major ratings.
-    """
-
-    starts: Longs
-    positions: Longs
-
-    @classmethod
-    def of(cls, ratings: Ratings) -> "Raters":
-        starts = np.concatenate([[0], np.cumsum(ratings.item_counts)]).astype(np.int64)
-        return cls(starts, np.argsort(ratings.items, kind="stable").astype(np.int64))
-
-
-def weighted_products(ratings: Ratings, raters: Raters, values: Doubles, weights: Doubles) -> Doubles:
+def weighted_products(ratings: Ratings, values: Doubles, weights: Doubles) -> Doubles:
     """Σ_u w_u v_ui v_uj for every pair of items i ≤ j, over the users who rated both: a packed triangle, float64.
 
     values (n_ratings,) v, one per rating; weights (n_users,) w. In float32, sums of so many terms would move between
     neighbours by more than their sensitivity.
     """
     out = np.zeros(triangle_size(ratings.n_items))
-    _weighted_products(Columns.of(ratings)._replace(values=values), raters, weights, out)
+    _weighted_products(Columns.of(ratings)._replace(values=values), item_major(ratings), weights, out)
     return out
 
 
 @compiled(example(weights=[1.0, 0.5, 1.0, 0.25], out=np.zeros(triangle_size(ITEMS))))
 def _weighted_products(ratings, raters, weights, out):
     users, items, values, user_starts = ratings
-    item_starts, positions = raters
+    item_starts, _, positions = raters
     n_items = len(item_starts) - 1
     for i in range(n_items):
         row = out[place(i, i, n_items) - i :]
@@ -176,7 +160,6 @@ class Products(LaneGroup):
     """
 
     ratings: Ratings
-    raters: Raters
     values: Singles
     weights: Doubles
     items: Doubles
@@ -197,7 +180,7 @@ def _plain_products(products: Products, publish: Publish) -> None:
     for lane in range(clean.shape[1]):
         left = products.values - products.items[ratings.items, lane] - products.users[ratings.users, lane]
         clipped = np.clip(left, -bound, bound)
-        clean[:, lane] = weighted_products(ratings, products.raters, clipped, products.weights)
+        clean[:, lane] = weighted_products(ratings, clipped, products.weights)
     products.released[:] = publish(np.broadcast_to(clean, (len(clean), len(products.released)))).T
 
 
@@ -207,7 +190,7 @@ def release_products(products: Products, noise: LaneNoise) -> None:
     ratings, width = products.ratings, products.width
     _release_products(
         Columns.of(ratings)._replace(values=products.values),
-        products.raters,
+        item_major(ratings),
         tuple(pad(each, width, np.float64).ravel() for each in (products.items, products.users)),
         products.weights,
         products.clamp,
@@ -232,7 +215,7 @@ def release_products(products: Products, noise: LaneNoise) -> None:
 def _release_products(ratings, raters, subtracted, weights, bound, unit, scales, anchors, out, width_of):
     users, items, values, user_starts = ratings
     item_averages, user_averages = subtracted
-    item_starts, positions = raters
+    item_starts, _, positions = raters
     n_items, w, like = len(item_starts) - 1, len(width_of), doubles(width_of)
     low, high = splat(-bound, like), splat(bound, like)
     sums = np.zeros(n_items * w)

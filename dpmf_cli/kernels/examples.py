@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 from numba.np.numpy_support import as_dtype
 
-from dpmf_cli.core.compiled.decorator import Example
+from dpmf_cli.core.compiled.machine_code import Example
 
 USERS, ITEMS, K = 4, 5, 3
 """Numbers of users, of items, and of neighbours of an item. The third user has no ratings."""
@@ -82,7 +82,7 @@ _BY_NAME: dict[str, Any] = {
     "users": RATERS,
     "values": 3.5 + 2 * numbers(len(RATED)),
     "residuals": numbers(len(RATED)),
-    "raters": (ITEM_STARTS, BY_ITEM),
+    "raters": (ITEM_STARTS, RATERS[BY_ITEM], BY_ITEM),
     "places": np.arange(len(RATED))[::-1],
     "by_user": np.arange(len(RATED)),
     **dict.fromkeys(("P", "to_P"), lambda s: numbers(USERS * s.row)),

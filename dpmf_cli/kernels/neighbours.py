@@ -11,7 +11,7 @@ eigenvectors of the item-item covariance, and only they are released.
 import numpy as np
 
 from dpmf_cli.core.arrays import Doubles, Floats, Ints, Longs, Singles
-from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.covariance import place
 from dpmf_cli.kernels.examples import ITEMS, RATED, example, numbers

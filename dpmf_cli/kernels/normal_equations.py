@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmf_cli.core.arrays import Doubles
-from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import of_all_groups, on_each_group
+from dpmf_cli.core.compiled.lane_groups import on_each_group
+from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.als import BLOCK, PREFETCHED, SideRatings, add_products
 from dpmf_cli.kernels.examples import BY_ITEM, ITEM_STARTS, ITEMS, RATERS, USERS, example, numbers
@@ -160,7 +160,7 @@ def _stretch(factors: int) -> Doubles:
     return np.where(row == column, 1.0, math.sqrt(2))[:, None]
 
 
-@of_all_groups
+@on_each_group
 def item_equations(
     group: FactorLanes, parts: UserParts, items: slice, *, with_gram: bool = True
 ) -> tuple[Doubles, Doubles]:

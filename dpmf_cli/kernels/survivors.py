@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.arrays import Ints, Longs
-from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, aligned
+from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import ITEMS, example
 from dpmf_cli.kernels.factors import FactorLanes, plus_dot

@@ -16,7 +16,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from dpmf_cli.core.arrays import Doubles, Floats, Singles
-from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.kernels.covariance import place
 from dpmf_cli.kernels.examples import ROWS, example, numbers
 from dpmf_cli.kernels.lane_math import cast, fma, total

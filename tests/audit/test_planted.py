@@ -20,7 +20,7 @@ from dpmf_cli.audit.laws import Watch
 from dpmf_cli.audit.pairs import hovering_pair, tiny_pairs
 from dpmf_cli.audit.replay import low_bits, replay
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.kernels.similarity_descent import LearnedRatings
+from dpmf_cli.kernels.similarities import LearnedRatings
 from dpmf_cli.privacy import mechanisms, subsampling
 from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
 from dpmf_cli.privacy.grid import FINEST, on_grid

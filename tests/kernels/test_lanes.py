@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from dpmf_cli.core.compiled.decorator import compiled, twin
 from dpmf_cli.core.compiled.lane_groups import LaneValues
+from dpmf_cli.core.compiled.machine_code import compiled, twin
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
 from dpmf_cli.kernels.lane_math import clamp, exponential, flush_denormals, fma, restore_denormals, sqrt

@@ -15,11 +15,10 @@ from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels import frank_wolfe as grams
 from dpmf_cli.kernels.als import RowProblem, by_item, by_user, perturb_solved, solve_perturbed
-from dpmf_cli.kernels.clipped_gradients import BatchStep, step_batch
-from dpmf_cli.kernels.covariance import AT_ONCE, Products, Raters, release_products, triangle_size
+from dpmf_cli.kernels.covariance import AT_ONCE, Products, release_products, triangle_size
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.frank_wolfe import released_grams
-from dpmf_cli.kernels.gradients import sample_bits
+from dpmf_cli.kernels.gradients import BatchStep, sample_bits, step_batch
 from dpmf_cli.kernels.releasing import perturb_side
 from dpmf_cli.kernels.sgd import Sgd, Visits, descend_noisy_errors, descend_perturbed
 from dpmf_cli.kernels.survivors import Cells, descend_survivors
@@ -150,7 +149,7 @@ def used(use: Use, epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
 def gram_matrices(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
     """The residuals of the models of `start`; some users' rows are clipped."""
     release = numbers(triangle_size(ITEMS), curator_of(epsilons, witness))
-    found = released_grams(start(len(epsilons)), RATINGS, Raters.of(RATINGS), release, 1.5)
+    found = released_grams(start(len(epsilons)), RATINGS, release, 1.5)
     places, triangles = zip(*((place, gram.copy()) for place, gram in found), strict=True)
     assert places == tuple(range(len(epsilons)))
     return np.stack(triangles, axis=-1)
@@ -160,12 +159,12 @@ def products(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
     """Groups of models; the last group is not full."""
     rng, size = np.random.default_rng(3), triangle_size(ITEMS)
     items, users = (rng.normal(centre, 0.4, (n, len(GRID))) for centre, n in ((3.5, ITEMS), (0, USERS)))
-    raters, weights = Raters.of(RATINGS), rng.random(USERS)
+    weights = rng.random(USERS)
     release, found = numbers(size, curator_of(epsilons, witness)), []
     for first in range(0, len(epsilons), AT_ONCE):
         part = slice(first, min(first + AT_ONCE, len(epsilons)))
         released, own = np.empty((part.stop - part.start, size), np.float32), (items[:, part], users[:, part])
-        each = Products(part, RATINGS, raters, RATINGS.values, weights, *own, 0.9, released)
+        each = Products(part, RATINGS, RATINGS.values, weights, *own, 0.9, released)
         release.inside(release_products, each)
         found.append(each.released)
     return np.concatenate(found).T

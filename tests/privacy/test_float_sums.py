@@ -9,8 +9,8 @@ import pytest
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.als import RowProblem, by_item, perturb_solved, solve_perturbed, solve_rows
-from dpmf_cli.kernels.clipped_gradients import BatchStep, step_batch
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
+from dpmf_cli.kernels.gradients import BatchStep, step_batch
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Numbers, Release, Witness
 from dpmf_cli.testing import fit

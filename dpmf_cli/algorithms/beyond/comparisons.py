@@ -29,7 +29,7 @@ from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels import mixture
-from dpmf_cli.kernels.covariance import Raters, weighted_products
+from dpmf_cli.kernels.covariance import weighted_products
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.neighbours import nearest
 from dpmf_cli.kernels.similarities import NeighbourhoodModel
@@ -148,7 +148,7 @@ class PublicKNN(PrivateAlgorithm):
         """Who rated what is public. The neighbours are the k nearest items by Wgt."""
         everything = self.unbounded(train, epsilons, streams, curator)
         ones = np.ones(len(train))
-        weights = weighted_products(train, Raters.of(train), ones, inverse_counts(train))
+        weights = weighted_products(train, ones, inverse_counts(train))
         return NearestAlike(train, everything.effects, self, weights.astype(np.float32))
 
     def unbounded(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> AllAlike:

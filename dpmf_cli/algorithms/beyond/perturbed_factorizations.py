@@ -16,8 +16,8 @@ from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import by_item, by_user, solve_perturbed
-from dpmf_cli.kernels.clipped_gradients import BatchStep, step_batch
 from dpmf_cli.kernels.factors import FactorModel
+from dpmf_cli.kernels.gradients import BatchStep, step_batch
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons

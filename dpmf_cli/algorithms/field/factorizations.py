@@ -31,8 +31,8 @@ from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model
 from dpmf_cli.kernels.gradients import Descent, step_noisy, step_side, sum_gradients, visits_of_all
-from dpmf_cli.kernels.langevin import Round, langevin_round, visits_between
 from dpmf_cli.kernels.releasing import project_side
+from dpmf_cli.kernels.sgd import Round, langevin_round, visits_between
 from dpmf_cli.kernels.sums import residual_sums_by_user
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator

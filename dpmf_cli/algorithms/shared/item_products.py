@@ -18,7 +18,6 @@ from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.covariance import (
     Products,
-    Raters,
     measured_together,
     release_products,
     triangle_size,
@@ -75,41 +74,41 @@ class ReleasedProducts:
     of_weight: Release | None = None
 
     def __iter__(self) -> Iterator[NoisyProducts]:
-        raters, scale = Raters.of(self.train), self.of_covariance.scale
+        scale = self.of_covariance.scale
         at_once, grid, public = measured_together(self.train.n_items), len(scale), None
         if self.of_weight is None:
             ones = np.ones(len(self.train))
-            public = repeat(weighted_products(self.train, raters, ones, self.weights).astype(np.float32))
+            public = repeat(weighted_products(self.train, ones, self.weights).astype(np.float32))
         for start in range(0, grid, at_once):
             part = slice(start, min(start + at_once, grid))
-            covariances = _released(self.covariance(raters, part), self.of_covariance)
-            weights = public or self._weights(raters, part)
+            covariances = _released(self.covariance(part), self.of_covariance)
+            weights = public or self._weights(part)
             lanes = range(part.start, part.stop)
             yield from map(NoisyProducts, lanes, covariances, weights, scale[part].tolist())
             del covariances, weights  # frees memory before the next are measured
 
-    def covariance(self, raters: Raters, part: slice) -> Products:
+    def covariance(self, part: slice) -> Products:
         """Cov for a part of the grid."""
         effects = self.effects
         averages = effects.items[:, part], effects.users[:, part]
-        return self._products(raters, part, self.train.values, averages, self.clamp)
+        return self._products(part, self.train.values, averages, self.clamp)
 
-    def weight(self, raters: Raters, part: slice) -> Products:
+    def weight(self, part: slice) -> Products:
         """Wgt for a part of the grid. It is the same for each ε: the products if all ratings are 1."""
         train = self.train
         nothing = np.zeros((train.n_items, 1)), np.zeros((train.n_users, 1))
-        return self._products(raters, part, np.ones(len(train), np.float32), nothing, 1.0)
+        return self._products(part, np.ones(len(train), np.float32), nothing, 1.0)
 
     def _products(
-        self, raters: Raters, part: slice, values: NDArray[np.float32], averages: Averages, clamp: float
+        self, part: slice, values: NDArray[np.float32], averages: Averages, clamp: float
     ) -> Products:
         released = np.empty((part.stop - part.start, triangle_size(self.train.n_items)), np.float32)
-        return Products(part, self.train, raters, values, self.weights, *averages, clamp, released)
+        return Products(part, self.train, values, self.weights, *averages, clamp, released)
 
-    def _weights(self, raters: Raters, part: slice) -> NDArray[np.float32]:
+    def _weights(self, part: slice) -> NDArray[np.float32]:
         """(E, size) Wgt for a part of the grid."""
         assert self.of_weight is not None
-        noisy = _released(self.weight(raters, part), self.of_weight)
+        noisy = _released(self.weight(part), self.of_weight)
         return np.maximum(noisy, 0, out=noisy)
 
 
