@@ -19,12 +19,12 @@ For 10⁵ ratings, d = 10, q_max = 1 and λ ≥ 10⁻⁶ both fractions are belo
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.core.arrays import Doubles
+from dpmf_cli.core.arrays import Doubles, Floats
 from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import USERS, example, numbers
@@ -83,6 +83,18 @@ class RowProblem:
     private_raters: bool = False
 
 
+class Solving(NamedTuple):
+    """A `RowProblem` as kernels take it. Solutions are rounded to multiples of `cell`, and shortened to `limit`."""
+
+    regularization: Floats
+    per_rating: bool
+    bound: np.float32
+    ball: np.floating
+    row_factors: Floats
+    cell: float
+    limit: np.floating
+
+
 @dataclass(frozen=True)
 class SideRatings:
     """The ratings of one side's rows. Those rows are solved with them, the other side fixed."""
@@ -129,12 +141,21 @@ def _plain_solutions(
 
 
 def _plain_solve_perturbed(
-    group: FactorLanes, publish: Publish, ratings: SideRatings, problem: RowProblem, limit: float
+    group: FactorLanes,
+    publish: Publish,
+    ratings: SideRatings,
+    problem: RowProblem,
+    limit: float = math.inf,
+    factors: Doubles | None = None,
 ) -> None:
-    """The plain twin. It measures −Σ r̃·q of the solved rows, or the solutions if `private_raters`."""
+    """The plain twin. It measures −Σ r̃·q of the solved rows, the solutions if `private_raters`, or the solutions
+    divided by their `factors`."""
     gram, right = _plain_sums(group, ratings, problem)
     solved = _solved_rows(ratings, problem)
-    if problem.private_raters:  # A·p = Σ r̃·q − b inside the ball, A = Σ q·qᵀ + w·I, b the noise
+    if factors is not None:
+        solutions, factor = _plain_solutions(group, ratings, problem, gram, right), factors[:, None, None]
+        solutions = published_rows(publish, solutions / factor, solved) * factor
+    elif problem.private_raters:  # A·p = Σ r̃·q − b inside the ball, A = Σ q·qᵀ + w·I, b the noise
         hessian = gram + np.eye(group.factors)[..., None] * _weights(group, problem)
         solutions = publish.solutions(
             Perturbed(
@@ -146,24 +167,9 @@ def _plain_solve_perturbed(
     else:
         right = -published_rows(publish, -right, solved)
         solutions = _plain_solutions(group, ratings, problem, gram, right)
-    if cell := _cell(problem):
+    if factors is None and (cell := _cell(problem)):
         solutions = np.rint(solutions / cell) * cell
     group.rows(ratings.side)[solved] = within(solutions, limit)[solved]
-
-
-def _plain_perturb_solved(
-    group: FactorLanes,
-    publish: Publish,
-    ratings: SideRatings,
-    problem: RowProblem,
-    factors: Doubles,
-    limit: float,
-) -> None:
-    """The plain twin. It measures the solutions divided by their factors."""
-    solutions = _plain_solutions(group, ratings, problem, *_plain_sums(group, ratings, problem))
-    solved, factor = _solved_rows(ratings, problem), factors[:, None, None]
-    noisy = published_rows(publish, solutions / factor, solved) * factor
-    group.rows(ratings.side)[solved] = within(noisy, limit)[solved]
 
 
 def _solved_rows(ratings: SideRatings, problem: RowProblem) -> NDArray[np.intp]:
@@ -216,16 +222,16 @@ def solve_perturbed(
     """Solves every row's problem with b = noise, the other side fixed, then projects to ‖p‖₂ ≤ limit, in place.
 
     The release is −Σ r̃·q + b. A solution in a ball is rounded to the grid of the ball's radius (`privacy.grid`).
-    Without noise, it is `solve_rows`; with `factors`, `perturb_solved`.
+    Without noise, it is `solve_rows`. With `factors`, b is 0, and p_r ← factors[r]·(p/factors[r] + noise). A row that
+    is not solved stays, and gets no noise.
 
-    noise  unit (rows, d)
+    noise    unit (rows, d)
+    factors  (rows,) multipliers of the scale of each row's noise, public
     """
     kind = np.float32 if noise is None else np.float64
     nothing: NDArray[Any] = np.empty(0, kind)
     unit, lanes = (nothing, nothing) if noise is None else unit_and_lanes(noise, group.width)
-    _solve(
-        ratings.rows,
-        *group.own_and_other(ratings.side),
+    solving = Solving(
         group.of_grid(problem.regularization, kind),
         problem.per_rating,
         np.float32(problem.bound),
@@ -233,34 +239,12 @@ def solve_perturbed(
         nothing if factors is None else factors,
         0.0 if noise is None else _cell(problem),
         kind(limit),
-        unit,
-        lanes,
-        *group.shapes,
     )
+    _solve(ratings.rows, *group.own_and_other(ratings.side), solving, unit, lanes, *group.shapes)
 
 
 solve_rows = without_noise(solve_perturbed)
 """(models, ratings, problem): solves every row's problem without noise, in place."""
-
-
-@noisy_kernel(_plain_perturb_solved)
-def perturb_solved(
-    group: FactorLanes,
-    noise: LaneNoise,
-    ratings: SideRatings,
-    problem: RowProblem,
-    factors: Doubles,
-    limit: float,
-) -> None:
-    """Sets each row p_r ← factors[r]·(p/factors[r] + noise), then projects it to ‖p_r‖₂ ≤ limit, in place.
-
-    p is the solution of the row's problem without noise, the other side fixed. A row that is not solved stays, and
-    gets no noise.
-
-    noise    unit (rows, d)
-    factors  (rows,) multipliers of the scale of each row's noise, public
-    """
-    solve_perturbed.run(group, noise, ratings, problem, limit, factors)
 
 
 _ROWS: dict[str, Any] = {
@@ -278,32 +262,15 @@ _ROWS: dict[str, Any] = {
         unit=lambda s: numbers(USERS * s.d), row_factors=np.linspace(0.5, 1, USERS), ball=np.inf, **_ROWS
     ),
 )
-def _solve(
-    ratings,
-    P,
-    Q,
-    regularization,
-    per_rating,
-    bound,
-    ball,
-    row_factors,
-    cell,
-    limit,
-    unit,
-    noise,
-    factors_of,
-    width_of,
-    part_of,
-):
-    """Solves rows of P given Q, in the number type of `regularization`, which is float64 with noise.
-
-    Solutions are rounded to multiples of `cell`, and shortened to `limit`.
+def _solve(ratings, P, Q, solving, unit, noise, factors_of, width_of, part_of):
+    """Solves rows of P given Q, in the number type of `solving`, which is float64 with noise.
 
     `sums` holds the lower triangle of Σ q·qᵀ row by row, then Σ r̃·q as one more row. Each part of the lanes has a
     stretch of `sums` of its own, so that it is summed and solved in the nearest cache. `block` holds the factors and
     targets of BLOCK ratings, which are added one after the other. Missing ratings of a block are 0 and add nothing.
     """
     starts, others, values = ratings
+    regularization, per_rating, bound, ball, row_factors, cell, limit = solving
     d, w, part = len(factors_of), len(width_of), zeros_like(regularization, part_of)
     row, like, wide = (d + 1) * w, zeros(width_of), zeros_like(regularization, width_of)
     low, high = splat(-bound, like), splat(bound, like)

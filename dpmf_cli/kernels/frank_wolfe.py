@@ -10,7 +10,6 @@ of each ε. That takes a quarter of the time of `covariance.weighted_products` f
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -99,21 +98,6 @@ def side_by_side(n_items: int) -> int:
     return max(1, min(WIDTH, MOST_HELD // (4 * triangle_size(n_items))))
 
 
-@dataclass(frozen=True)
-class Grams(LaneGroup):
-    """The matrices of some ε of a grid.
-
-    predicted  (n_ratings, WIDTH) float32 predictions of the models; unused lanes repeat the last model
-    longest    the limit to which ‖a_u‖₂ is clipped, where a_u = predicted − ratings
-    released   (ε, size) a packed triangle for each ε, which the kernel fills
-    """
-
-    train: Ratings
-    predicted: Singles
-    longest: float
-    released: Singles
-
-
 def released_grams(
     model: FactorModel, train: Ratings, noise: Release, longest: float
 ) -> Iterator[tuple[int, Singles]]:
@@ -131,31 +115,37 @@ def released_grams(
             predicted[:] = pad(predictions[:, lanes], WIDTH)
             place = group.part.start + first
             part = slice(place, place + lanes.stop - first)
-            grams = Grams(part, train, predicted, longest, room[: lanes.stop - first])
-            noise.inside(release_grams, grams)
-            yield from enumerate(grams.released, place)
+            triangles = room[: lanes.stop - first]
+            noise.inside(release_grams, LaneGroup(part), train, predicted, longest, triangles)
+            yield from enumerate(triangles, place)
 
 
-def _plain_release(grams: Grams, publish: Publish) -> None:
+def _plain_release(
+    group: LaneGroup, publish: Publish, train: Ratings, predicted: Singles, longest: float, out: Singles
+) -> None:
     """The plain twin. It measures the elements of all triangles."""
-    clean, train = [], grams.train
-    for predicted in grams.predicted[:, : len(grams.released)].T:
-        left = predicted.astype(np.float64) - train.values
+    clean = []
+    for each in predicted[:, : group.lanes].T:
+        left = each.astype(np.float64) - train.values
         norms = np.sqrt(sums_by(train.users, left**2, train.n_users))
-        weights = (grams.longest / np.maximum(norms, grams.longest)) ** 2
-        clean.append(weighted_products(train, left, weights))
-    grams.released[:] = publish(np.stack(clean, axis=1)).T
+        clean.append(weighted_products(train, left, (longest / np.maximum(norms, longest)) ** 2))
+    out[:] = publish(np.stack(clean, axis=1)).T
 
 
 @noisy_kernel(_plain_release)
-def release_grams(grams: Grams, noise: LaneNoise) -> None:
-    """Sets released ← grid(Σ_u a_u·a_uᵀ + noise) in float64, then rounds to float32; noise unit (size,).
+def release_grams(
+    group: LaneGroup, noise: LaneNoise, train: Ratings, predicted: Singles, longest: float, out: Singles
+) -> None:
+    """Sets out ← grid(Σ_u a_u·a_uᵀ + noise) in float64, then rounds to float32; noise unit (size,).
 
     A user's part is at most its bound times 1 + 10⁻¹².
+
+    predicted  (n_ratings, WIDTH) float32 predictions of the models; unused lanes repeat the last model
+    longest    the limit to which ‖a_u‖₂ is clipped, where a_u = predicted − ratings
+    out        (ε, size) a packed triangle for each ε
     """
-    predicted, noisy = grams.predicted.reshape(-1), unit_and_lanes(noise, WIDTH)
-    given = Columns.of(grams.train), item_major(grams.train), predicted, grams.longest
-    _release_grams(*given, *noisy, grams.released, (0,) * WIDTH)
+    given = Columns.of(train), item_major(train), predicted.reshape(-1), longest
+    _release_grams(*given, *unit_and_lanes(noise, WIDTH), out, (0,) * WIDTH)
 
 
 @compiled(

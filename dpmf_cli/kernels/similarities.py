@@ -212,6 +212,22 @@ class SimilarityStep:
     floor: float = 0.0
 
 
+class StepLanes(NamedTuple):
+    """A `SimilarityStep` on one group, as kernels take it, and the limits of `LearnedRatings`.
+
+    everywhere  whether every similarity gets noise
+    """
+
+    sampled: Flags
+    rates: Doubles
+    everywhere: bool
+    regularization: float
+    error_bound: np.float32
+    floor: np.float32
+    limits: Singles
+    norm_of_limits: int
+
+
 def _plain_descend(
     group: SimilarityLanes,
     publish: Publish,
@@ -287,17 +303,11 @@ def descend_noisy_similarities(
     averages, centred = group.item_averages(), None
     if (averages == averages[:, :1]).all():  # the same in all models, as in published mode
         centred = train.values - averages[train.items, 0]
+    bounds = step.regularization, np.float32(step.error_bound), np.float32(step.floor)
     _descend(
         Columns.of(train),
         learned.raters,
-        step.sampled,
-        rates,
-        everywhere,
-        step.regularization,
-        np.float32(step.error_bound),
-        np.float32(step.floor),
-        learned.limits,
-        learned.norm,
+        StepLanes(step.sampled, rates, everywhere, *bounds, learned.limits, learned.norm),
         centred,
         group.item_rows,
         *unit_and_lanes(noise, group.width),
@@ -324,25 +334,7 @@ descend_similarities = without_noise(descend_noisy_similarities)
         residuals=lambda s: np.zeros(ITEMS * s.w),
     )
 )
-def _descend(
-    ratings,
-    raters,
-    sampled,
-    rates,
-    everywhere,
-    regularization,
-    error_bound,
-    floor,
-    limits,
-    norm_of_limits,
-    centred,
-    rows,
-    unit,
-    noise,
-    gradient,
-    residuals,
-    width_of,
-):
+def _descend(ratings, raters, step, centred, rows, unit, noise, gradient, residuals, width_of):
     """Visits item after item. centred: (n_ratings,) r_uj − r̄_j if all models have the same averages, else None."""
     users, rated, values, user_starts = ratings
     neighbours, S, averages = rows
@@ -355,18 +347,18 @@ def _descend(
     places, others = np.empty(n_items + 1, np.uint32), np.empty(n_items + 1, np.uint32)
     owns = np.empty(n_items + 1, np.float32)
     one, tiny = splat(np.float32(1), like), splat(LEAST_NORM, like)
-    endless, weight = splat(np.float32(np.inf), like), splat(regularization, wide)
-    low, high = splat(-error_bound, like), splat(error_bound, like)
-    least = splat(max(floor, LEAST_NORM), like)
+    endless, weight = splat(np.float32(np.inf), like), splat(step.regularization, wide)
+    low, high = splat(-step.error_bound, like), splat(step.error_bound, like)
+    least = splat(max(step.floor, LEAST_NORM), like)
     for i in range(n_items):
-        gradient[:], met[:] = 0, everywhere
+        gradient[:], met[:] = 0, step.everywhere
         index_row(neighbours[i], slots, 1)
         slots[i] = -1
         row = S[i * k * w : (i + 1) * k * w]
         average = load(averages, np.int64(i) * w, like)
         for at in range(starts[i], starts[i + 1]):
             x = positions[at]
-            if not sampled[x]:
+            if not step.sampled[x]:
                 continue
             u = users[x]
             count = np.uint64(0)
@@ -407,10 +399,10 @@ def _descend(
                     slope = below(abs(slope), endless, slope, like)
                     store(residuals, a * width, slope)
                     square = fma(slope, slope, square)
-            if limits[u] < np.inf:
+            if step.limits[u] < np.inf:
                 # The norm of the numbers that are added. A formula for ‖g‖ would lose digits if they nearly cancel.
-                root = np.sqrt(np.float32(max(count, 1))) if norm_of_limits == 1 else np.float32(1)
-                most = splat(GUARD * limits[u] / root, like)
+                root = np.sqrt(np.float32(max(count, 1))) if step.norm_of_limits == 1 else np.float32(1)
+                most = splat(GUARD * step.limits[u] / root, like)
                 length = abs(move) * sqrt(square)
                 # A user whose gradient is not finite adds nothing, because the user's presence must not show.
                 factor = below(most, length, most / length, below(length, endless, one, like))
@@ -426,5 +418,5 @@ def _descend(
                 slope = released(slope, unit[i * k + a], noise, wide)
             s = load(S, (i * k + a) * w, wide)
             slope = slope + weight * s
-            store(S, (i * k + a) * w, s - load(rates, 0, wide) * slope)
+            store(S, (i * k + a) * w, s - load(step.rates, 0, wide) * slope)
         index_row(neighbours[i], slots, -1)

@@ -14,7 +14,7 @@ import pytest
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels import frank_wolfe as grams
-from dpmf_cli.kernels.als import RowProblem, by_item, by_user, perturb_solved, solve_perturbed
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed
 from dpmf_cli.kernels.covariance import AT_ONCE, Products, release_products, triangle_size
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.frank_wolfe import released_grams
@@ -87,9 +87,15 @@ USES = {
     "perturb_side, users": Use(perturb_side, USERS, ("users", 0.4)),
     "perturb_side, items": Use(perturb_side, ITEMS, ("items", 0.4)),
     "step_batch": Use(step_batch, USERS + ITEMS, (RATINGS, BATCH)),
-    "perturb_solved, users": Use(perturb_solved, USERS, (BY_USER, FREE, FACTOR_OF_USERS, 0.4), silent=(4,)),
-    "perturb_solved, items": Use(perturb_solved, ITEMS, (BY_ITEM, FREE, FACTOR_OF_ITEMS, 0.4), silent=(2,)),
-    "perturb_solved, ball": Use(perturb_solved, USERS, (BY_USER, WITHIN, np.full(USERS, 0.1), 0.4)),
+    "factors, users": Use(
+        solve_perturbed, USERS, (BY_USER, FREE, 0.4, FACTOR_OF_USERS), silent=(4,)
+    ),
+    "factors, items": Use(
+        solve_perturbed, ITEMS, (BY_ITEM, FREE, 0.4, FACTOR_OF_ITEMS), silent=(2,)
+    ),
+    "factors, ball": Use(
+        solve_perturbed, USERS, (BY_USER, WITHIN, 0.4, np.full(USERS, 0.1))
+    ),
     "solve_perturbed, users": Use(solve_perturbed, USERS, (BY_USER, FREE, 0.4), silent=(4,)),
     "solve_perturbed, items": Use(solve_perturbed, ITEMS, (BY_ITEM, FREE, 0.5), silent=(2,)),
     "solve_perturbed, ball, users": Use(solve_perturbed, USERS, (BY_USER, WITHIN, 0.3)),

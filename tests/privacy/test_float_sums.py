@@ -8,7 +8,7 @@ import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.core.ratings import Ratings, Scale
-from dpmf_cli.kernels.als import RowProblem, by_item, perturb_solved, solve_perturbed, solve_rows
+from dpmf_cli.kernels.als import RowProblem, by_item, solve_perturbed, solve_rows
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
 from dpmf_cli.kernels.gradients import BatchStep, step_batch
 from dpmf_cli.privacy.noise import LaneNoise
@@ -60,7 +60,7 @@ SUMS = {
         lambda lanes, ratings: solve_perturbed.run(lanes, ITEM, by_item(ratings), PROBLEM, np.inf)
     ),
     "output": of_normal_equations(
-        lambda lanes, ratings: perturb_solved.run(lanes, ITEM, by_item(ratings), PROBLEM, np.ones(1), np.inf)
+        lambda lanes, ratings: solve_perturbed.run(lanes, ITEM, by_item(ratings), PROBLEM, np.inf, np.ones(1))
     ),
     "float32": of_normal_equations(lambda lanes, ratings: solve_rows(lanes, by_item(ratings), PROBLEM)),
 }
