@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from dpmf_cli.core.arrays import Doubles, Floats
 from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.kernels.examples import USERS, example, numbers
+from dpmf_cli.kernels.examples import USERS, example
 from dpmf_cli.kernels.factors import FactorLanes, Side
 from dpmf_cli.kernels.lane_math import (
     any_below,
@@ -257,10 +257,8 @@ _ROWS: dict[str, Any] = {
 
 
 @compiled(
-    example(unit=lambda s: numbers(USERS * s.d), row_factors=[], ball=0.5, **_ROWS),
-    example(
-        unit=lambda s: numbers(USERS * s.d), row_factors=np.linspace(0.5, 1, USERS), ball=np.inf, **_ROWS
-    ),
+    example(row_factors=[], ball=0.5, **_ROWS),
+    example(row_factors=np.linspace(0.5, 1, USERS), ball=np.inf, **_ROWS),
 )
 def _solve(ratings, P, Q, solving, unit, noise, factors_of, width_of, part_of):
     """Solves rows of P given Q, in the number type of `solving`, which is float64 with noise.

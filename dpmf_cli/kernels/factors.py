@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpmf_cli.core.arrays import Doubles, Floats, Ints, Singles
 from dpmf_cli.core.compiled.lane_groups import LaneGroup, aligned, groups, on_each_group, pad, padded_width
 from dpmf_cli.core.compiled.machine_code import compiled
-from dpmf_cli.kernels.examples import RATED, example
+from dpmf_cli.kernels.examples import example
 from dpmf_cli.kernels.lane_math import fma
 from dpmf_cli.kernels.lanes import load, store, zeros
 from dpmf_cli.kernels.sums import sums_by
@@ -102,9 +102,7 @@ class FactorModel:
         """Returns these items, in the same memory, with users that have `effects` (n_users, E) and factors 0."""
 
         def of(group: FactorLanes) -> FactorLanes:
-            return replace(
-                group, users=_rows(np.zeros((len(effects), group.factors)), effects[:, group.part])
-            )
+            return replace(group, users=_rows(np.zeros((len(effects), group.factors)), effects, group.part))
 
         return FactorModel([of(group) for group in self.groups])
 
@@ -115,15 +113,12 @@ class FactorModel:
         return {side: on_each_group(FactorLanes.table)(self, side) for side in sides}
 
     @classmethod
-    def restored(cls, arrays: Mapping[str, NDArray[Any]], entry: Any = None, own: Any = None) -> Self:
+    def restored(
+        cls, arrays: Mapping[str, NDArray[Any]], entry: Any = None, own: Any = None
+    ) -> "FactorModel":
         """Returns the model whose `published` arrays are `arrays`."""
         users, items = arrays["users"], arrays["items"]
-
-        def of(part: slice) -> FactorLanes:
-            own, other = (_rows(table[:, :-1, part], table[:, -1, part]) for table in (users, items))
-            return FactorLanes(part, own, other, items.shape[1] - 1)
-
-        return cls([of(part) for part in groups(items.shape[2])])
+        return factor_model(users[:, :-1], items[:, :-1], users[:, -1], items[:, -1])
 
 
 @on_each_group
@@ -144,29 +139,29 @@ def set_effects(group: FactorLanes, side: Side, effects: Floats) -> None:
     group.padded(side)[:, -1] = group.of_grid(effects)
 
 
-def factor_model(users: Doubles, items: Doubles, user_effects: Doubles, item_effects: Doubles) -> FactorModel:
-    """Returns a model with start factors that are common to all models of a grid, and with each model's own effects.
+def factor_model(users: Floats, items: Floats, user_effects: Floats, item_effects: Floats) -> FactorModel:
+    """Returns a model with factors common to all models of a grid, or of each, and with each model's own effects.
 
-    users (n_users, d), items (n_items, d); user_effects (n_users, E), item_effects (n_items, E).
+    users (n_users, d) or (n_users, d, E), items likewise; user_effects (n_users, E), item_effects (n_items, E).
     """
 
     def of(part: slice) -> FactorLanes:
-        sides = _rows(users, user_effects[:, part]), _rows(items, item_effects[:, part])
+        sides = _rows(users, user_effects, part), _rows(items, item_effects, part)
         return FactorLanes(part, *sides, users.shape[1])
 
     return FactorModel([of(part) for part in groups(user_effects.shape[1])])
 
 
-def _rows(factors: Floats, effects: Floats) -> Singles:
-    """Flat rows of factors, (rows, d) common to all lanes or (rows, d, lanes), and effects (rows, lanes)."""
-    width = padded_width(effects.shape[1])
+def _rows(factors: Floats, effects: Floats, part: slice) -> Singles:
+    """Flat rows of factors, (rows, d) or (rows, d, E), and effects (rows, E), of the models in `part`."""
+    width = padded_width(part.stop - part.start)
     out = aligned((len(factors), factors.shape[1] + 1, width))
-    out[:, :-1] = factors[:, :, None] if factors.ndim == 2 else pad(factors, width)
-    out[:, -1] = pad(effects, width)
+    out[:, :-1] = factors[:, :, None] if factors.ndim == 2 else pad(factors[..., part], width)
+    out[:, -1] = pad(effects[:, part], width)
     return out.reshape(-1)
 
 
-@compiled(example(out=lambda s: np.zeros(len(RATED) * s.w)))
+@compiled(example())
 def _predict(users, items, out, P, Q, factors_of, width_of):
     row = (len(factors_of) + 1) * len(width_of)
     for x in range(len(users)):

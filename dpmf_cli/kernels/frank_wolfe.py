@@ -152,7 +152,6 @@ def release_grams(
     example(
         predicted=lambda s: 3.5 + 2 * numbers(len(RATED) * s.w),
         longest=0.9,
-        unit=numbers(triangle_size(ITEMS)),
         out=lambda s: np.zeros((s.w - 1, triangle_size(ITEMS))),
     )
 )

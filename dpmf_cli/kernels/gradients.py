@@ -13,7 +13,6 @@ a bounded L2 norm.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +35,7 @@ from dpmf_cli.kernels.releasing import (
     within,
     without_noise,
 )
-from dpmf_cli.kernels.sgd import LINE
+from dpmf_cli.kernels.sgd import LINE, Sgd
 from dpmf_cli.kernels.sums import Columns
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
@@ -58,11 +57,8 @@ class SampledVisits:
 
 def sample_bits(kept: Flags) -> tuple[NDArray[np.uint16], ...]:
     """Returns the bits of visits; `kept` (n, E) says which model has which rating."""
-
-    def of(mine: Flags) -> NDArray[np.uint16]:
-        return np.asarray((mine * (1 << np.arange(mine.shape[1]))).sum(axis=1).astype(np.uint16))
-
-    return tuple(of(kept[:, part]) for part in groups(kept.shape[1]))
+    each = (kept[:, part] for part in groups(kept.shape[1]))
+    return tuple((mine << np.arange(mine.shape[1])).sum(axis=1).astype(np.uint16) for mine in each)
 
 
 def visits_of_all(train: Ratings, grid: int) -> SampledVisits:
@@ -203,7 +199,6 @@ def _add_gradients(users, items, values, bits, to_P, to_Q, both, P, Q, factors_o
     example(
         speed=lambda s: numbers(USERS * s.row),
         rates=lambda s: np.arange(s.w) % 3 / 10,
-        unit=lambda s: numbers(USERS * s.d),
     )
 )
 def _step_rows(P, to_P, speed, rates, ridge, momentum, unit, noise, factors_of, width_of):
@@ -234,43 +229,32 @@ LEAST_LENGTH = np.float32(1e-12)
 """Added to ‖p‖ + ‖q‖, which may be 0."""
 
 
-class BatchStep(NamedTuple):
-    """The parameters of one step of `step_batch`: γ, λ, B, C, and the limits of ‖p_u‖₂ and ‖q_i‖₂."""
-
-    learning_rate: float
-    regularization: float
-    bound: float
-    clip: float
-    user_limit: float = np.inf
-    item_limit: float = np.inf
-
-
-def _plain_batch(group: FactorLanes, publish: Publish, train: Ratings, step: BatchStep) -> None:
+def _plain_batch(group: FactorLanes, publish: Publish, train: Ratings, sgd: Sgd) -> None:
     """The plain twin. It measures the sums Σ e·q of all users, then Σ e·p of all items."""
     users, items, n_users = train.users, train.items, train.n_users
     p, q = group.rows("users")[users], group.rows("items")[items]
-    bound, residuals = np.float32(step.bound), train.values[:, None] - group.effects(users, items)
+    bound, residuals = np.float32(sgd.bound), train.values[:, None] - group.effects(users, items)
     error = np.clip(residuals, -bound, bound)
     for f in range(group.factors):
         error -= p[:, f] * q[:, f]
     by_factor = (np.moveaxis(group.rows(side), 1, 0) for side in ("users", "items"))
     of_users, of_items = (np.sqrt(plain_dot(rows, rows)) for rows in by_factor)
     lengths = of_users[users] + of_items[items]
-    most = np.float32(GUARD * np.float32(step.clip)) / (lengths + LEAST_LENGTH)
+    most = np.float32(GUARD * np.float32(sgd.clip)) / (lengths + LEAST_LENGTH)
     error = np.clip(error, -most, most).astype(np.float64)[:, None]
     sums = np.zeros((n_users + train.n_items, group.factors, group.lanes))
     np.add.at(sums, users, error * q)
     np.add.at(sums, n_users + items, error * p)
-    noisy, keep = step.learning_rate * publish(sums), 1 - step.learning_rate * step.regularization
+    noisy, keep = sgd.learning_rate * publish(sums), 1 - sgd.learning_rate * sgd.regularization
     for side, moves, limit in (
-        (group.rows("users"), noisy[:n_users], step.user_limit),
-        (group.rows("items"), noisy[n_users:], step.item_limit),
+        (group.rows("users"), noisy[:n_users], sgd.user_limit),
+        (group.rows("items"), noisy[n_users:], sgd.item_limit),
     ):
         side[:] = within(keep * side.astype(np.float64) + moves, limit)
 
 
 @noisy_kernel(_plain_batch)
-def step_batch(group: FactorLanes, noise: LaneNoise, train: Ratings, step: BatchStep) -> None:
+def step_batch(group: FactorLanes, noise: LaneNoise, train: Ratings, sgd: Sgd) -> None:
     """Takes one step of batch gradient descent, in place. Ratings in the same order give the same bytes.
 
         e   = clamp(r_ui − IAvg(i) − UAvg(u), ±bound) − p_u·q_i,  clamped to ±C/(‖p_u‖ + ‖q_i‖)
@@ -280,16 +264,16 @@ def step_batch(group: FactorLanes, noise: LaneNoise, train: Ratings, step: Batch
     So ‖e·q_i‖ + ‖e·p_u‖ ≤ C: no rating moves the two sums by more than C. noise: unit (n_users + n_items, d)
     """
     noisy = unit_and_lanes(noise, group.width)
-    _batch(Columns.of(train), BatchStep(*map(float, step)), *noisy, *group.arguments)
+    _batch(Columns.of(train), sgd, *noisy, *group.arguments)
 
 
 @compiled(example(unit=lambda s: numbers((USERS + ITEMS) * s.d), regularization=1.0))
-def _batch(ratings, step, unit, noise, P, Q, factors_of, width_of):
+def _batch(ratings, sgd, unit, noise, P, Q, factors_of, width_of):
     users, items, values, _ = ratings
     d, w = len(factors_of), len(width_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
-    low, high = splat(-np.float32(step.bound), like), splat(np.float32(step.bound), like)
-    limit, tiny = splat(GUARD * np.float32(step.clip), like), splat(LEAST_LENGTH, like)
+    low, high = splat(-np.float32(sgd.bound), like), splat(np.float32(sgd.bound), like)
+    limit, tiny = splat(GUARD * np.float32(sgd.clip), like), splat(LEAST_LENGTH, like)
     to_P, to_Q = np.zeros(len(P) // row * d * w), np.zeros(len(Q) // row * d * w)
     of_P, of_Q = _lengths(P, factors_of, width_of), _lengths(Q, factors_of, width_of)
     for x in range(len(values)):
@@ -307,14 +291,14 @@ def _batch(ratings, step, unit, noise, P, Q, factors_of, width_of):
             store(to_P, p_to, fma(move, q, load(to_P, p_to, wide)))
             store(to_Q, q_to, fma(move, p, load(to_Q, q_to, wide)))
     n_users = len(P) // row
-    _release(P, to_P, unit[: n_users * d], noise, step, step.user_limit, factors_of, width_of)
-    _release(Q, to_Q, unit[n_users * d :], noise, step, step.item_limit, factors_of, width_of)
+    _release(P, to_P, unit[: n_users * d], noise, sgd, sgd.user_limit, factors_of, width_of)
+    _release(Q, to_Q, unit[n_users * d :], noise, sgd, sgd.item_limit, factors_of, width_of)
 
 
 @compiled()
-def _release(P, sums, unit, noise, step, limit, factors_of, width_of):
+def _release(P, sums, unit, noise, sgd, limit, factors_of, width_of):
     """Sets P ← (1 − γλ)·P + γ·(released sums), then projects each row to the L2 norm `limit`."""
-    rate, keep = step.learning_rate, 1 - step.learning_rate * step.regularization
+    rate, keep = sgd.learning_rate, 1 - sgd.learning_rate * sgd.regularization
     d, w = len(factors_of), len(width_of)
     wide = doubles(width_of)
     for r in range(len(unit) // d):
@@ -393,7 +377,6 @@ def descend_items(group: FactorLanes, gradients: Doubles, rates: Doubles, ridge:
         directions=lambda s: numbers(USERS * 3 * s.w),
         weights=np.linspace(0.5, 1, USERS),
         clip=lambda s: np.linspace(0.1, 1, s.w),
-        sums=lambda s: np.zeros(ITEMS * 3 * s.w),
         left=lambda s: np.zeros(USERS * s.w),
     )
 )

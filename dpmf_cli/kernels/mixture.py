@@ -14,7 +14,7 @@ from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.core.ratings import UserMajor
 from dpmf_cli.kernels.als import BLOCK, PREFETCHED, SideRatings, add_products, cholesky_solve
 from dpmf_cli.kernels.examples import RATED, example, mixture_constants, numbers
-from dpmf_cli.kernels.factors import FactorLanes, FactorModel, plus_dot
+from dpmf_cli.kernels.factors import FactorLanes, plus_dot
 from dpmf_cli.kernels.lane_math import below, exponential, flush_denormals, fma, restore_denormals
 from dpmf_cli.kernels.lanes import doubles, load, prefetch, splat, store, zeros
 from dpmf_cli.kernels.sums import RatingsByRow, item_major, sums_by
@@ -161,21 +161,19 @@ def _solve(
     restore_denormals(before)
 
 
+@on_each_group
 def mixture_sums(
-    model: FactorModel, messages: SideRatings, values: LaneValues, mixture: Mixture, active: Flags
+    group: FactorLanes, messages: SideRatings, values: LaneValues, mixture: Mixture, active: Flags
 ) -> tuple[Doubles, Doubles]:
     """(K, E) N_k = Σ γ_k and (K, E) Σ γ_k·e² over all ratings, of each active model; 0 of others. Equation 12.
 
     messages  by user
     """
-    sums = np.zeros((2, *mixture.variances.shape))
-    for group in model.groups:
-        if active[group.part].any():
-            own, out = values.of(group.part).reshape(-1), np.zeros((*sums.shape[:2], group.width))
-            constants, components_of = mixture.constants(group), mixture.components_of
-            _sums(messages.rows, own, constants, out.reshape(-1), components_of, *group.arguments)
-            sums[..., group.part] = out[..., : group.lanes]
-    return sums[0], sums[1]
+    counts, squares = sums = np.zeros((2, len(mixture.variances), group.width))
+    if active[group.part].any():
+        own, constants = values.of(group.part).reshape(-1), mixture.constants(group)
+        _sums(messages.rows, own, constants, sums.reshape(-1), mixture.components_of, *group.arguments)
+    return counts[:, : group.lanes], squares[:, : group.lanes]
 
 
 @on_each_group
@@ -195,7 +193,6 @@ def residual_variances(group: FactorLanes, pairs: UserMajor, values: LaneValues)
     example(
         values=lambda s: numbers(len(RATED) * s.w),
         constants=mixture_constants,
-        out=lambda s: np.zeros(2 * s.k * s.w),
     )
 )
 def _sums(messages, values, constants, out, components_of, P, Q, factors_of, width_of):

@@ -154,9 +154,19 @@ def _interpolate(items, neighbours, rated, residuals, covariance, n_items, ridge
             count = max(count, (neighbours[x] >= 0).sum())
         for lane in range(w):
             x = min(first + lane, n - 1)
-            _fetch(items[x], neighbours[x], count, rated, covariance, n_items, ridge, system, limits, lane, w)
             for a in range(count):
-                own[a * w + lane] = residuals[neighbours[x, a]] if neighbours[x, a] >= 0 else 0.0
+                # Without a neighbour, the limit leaves the row out, whatever an earlier prediction left in it.
+                limits[a * w + lane], own[a * w + lane], y = np.inf, 0.0, neighbours[x, a]
+                if y < 0:
+                    continue
+                j = np.int64(rated[y])
+                for b in range(a):
+                    other = np.int64(rated[neighbours[x, b]])
+                    system[b * row + a * w + lane] = covariance[place(j, other, n_items)]
+                variance = np.float64(covariance[place(j, j, n_items)]) + ridge
+                system[a * row + a * w + lane] = variance
+                system[a * row + k * w + lane] = covariance[place(np.int64(items[x]), j, n_items)]
+                limits[a * w + lane], own[a * w + lane] = max(LEAST_PIVOT * variance, 0.0), residuals[y]
         for a in range(count):
             pivot, limit = _eliminated(system, a, a, row, like, w), load(limits, a * w, like)
             root = below(limit, pivot, sqrt(pivot), one)
@@ -186,28 +196,6 @@ def _eliminated(system, a, b, row, like, w):
         taken = load(system, c * row + a * w, like) * load(system, c * row + b * w, like)
         value = value - taken
     return value
-
-
-@compiled()
-def _fetch(item, neighbours, count, rated, covariance, n_items, ridge, system, limits, lane, w):
-    """Fills one lane's system of `count` rows.
-
-    A row without a neighbour gets an infinite limit. So it is left out, whatever an earlier prediction left in it.
-    """
-    k, i = len(neighbours), np.int64(item)
-    row = (k + 1) * w
-    for a in range(count):
-        if neighbours[a] < 0:
-            limits[a * w + lane] = np.inf
-            continue
-        j = np.int64(rated[neighbours[a]])
-        for b in range(a):
-            other = np.int64(rated[neighbours[b]])
-            system[b * row + a * w + lane] = covariance[place(j, other, n_items)]
-        variance = np.float64(covariance[place(j, j, n_items)]) + ridge
-        system[a * row + a * w + lane] = variance
-        limits[a * w + lane] = max(LEAST_PIVOT * variance, 0.0)
-        system[a * row + k * w + lane] = covariance[place(i, j, n_items)]
 
 
 RATINGS_AT_ONCE = 128

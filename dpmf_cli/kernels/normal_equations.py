@@ -113,13 +113,6 @@ class UserParts:
     weights: RatingWeights
     residuals: Residuals = Residuals()
 
-    def of_group(self, group: FactorLanes) -> PartLanes:
-        given, nothing = self.weights, np.empty((0, group.part.stop))
-        ranks, last = (nothing if each is None else each for each in (given.ranks, given.last))
-        each = np.sqrt(given.users), np.sqrt(given.items), ranks, last, self.residuals.bound
-        lanes = (group.of_grid(one, np.float64).ravel() for one in each)
-        return PartLanes._make((*lanes, self.residuals.after_factors))
-
 
 @on_each_group
 def shorten_users(group: FactorLanes, limit: PerModel) -> None:
@@ -168,7 +161,13 @@ def item_equations(
 
     Factors must be finite, as `shorten_users` leaves them.
     """
-    d, width, train, common = group.factors, group.width, parts.train, parts.of_group(group)
+    d, width, train, given = group.factors, group.width, parts.train, parts.weights
+    ranks, most = (
+        np.empty((0, group.part.stop)) if each is None else each for each in (given.ranks, given.last)
+    )
+    each = np.sqrt(given.users), np.sqrt(given.items), ranks, most, parts.residuals.bound
+    lanes = (group.of_grid(one, np.float64).ravel() for one in each)
+    common = PartLanes._make((*lanes, parts.residuals.after_factors))
     vector, kept = group.of_grid(parts.residuals.vector, np.float64), np.ones(train.n_users * width)
     if np.isfinite(vector).any():
         _shorten(Columns.of(train), common, vector, kept, *group.arguments)

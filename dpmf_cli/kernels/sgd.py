@@ -1,6 +1,5 @@
 """Stochastic gradient descent and Langevin dynamics over lanes: a visit of a rating updates every model."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +43,7 @@ class Sgd(NamedTuple):
     bound, error_bound             B of the residuals, and the bound of the errors e; inf for none
     user_limit, item_limit         bounds of ‖p_u‖ and ‖q_i‖, to which rows are scaled down; inf for none
     threshold                      α: cells of a perturbed matrix up to it are blank
+    clip                           C: the most that a rating moves both sums of a batch's gradients
     """
 
     learning_rate: float
@@ -53,6 +53,7 @@ class Sgd(NamedTuple):
     user_limit: float = np.inf
     item_limit: float = np.inf
     threshold: float = 0.0
+    clip: float = np.inf
     epochs: int = 1
 
     def single(self) -> "Sgd":
@@ -151,7 +152,7 @@ def update(move, keep, p_at, q_at, ahead, P, Q, factors_of, width_of):
         store(Q, q_at + f * w, fma(move, p, keep * q))
 
 
-@compiled(example(kept=lambda s: np.zeros(len(RATED) * s.w)))
+@compiled(example())
 def _descend_perturbed(visits, unit, noise, sgd, kept, P, Q, factors_of, width_of):
     """kept  room for the perturbed ratings; if it is empty, they are computed again in each epoch."""
     users, items, values = visits
@@ -276,18 +277,6 @@ def _descend_values(visits, order, sgd, P, Q, factors_of, width_of):
     restore_denormals(before)
 
 
-@dataclass(frozen=True)
-class Round:
-    """The multipliers of one pass over the ratings, for each ε.
-
-    drift   (E,) η·n·s·λ_r, for the errors
-    decay   {side: (rows, d + 1, E)} η·(n/n_row)·s·λ, for a row's factors and, last, for its bias
-    """
-
-    drift: Doubles
-    decay: dict[Side, Doubles]
-
-
 def visits_between(train: Ratings) -> Doubles:
     """(2·n_ratings + n_users + n_items,) square roots of the numbers of visits since a row's last visit.
 
@@ -309,11 +298,17 @@ def visits_between(train: Ratings) -> Doubles:
     return np.asarray(np.sqrt(np.concatenate([np.stack(between, axis=1).ravel(), *at_the_end])))
 
 
-def _plain_round(group: FactorLanes, publish: Publish, train: Ratings, roots: Doubles, of: Round) -> None:
+def _plain_round(
+    group: FactorLanes,
+    publish: Publish,
+    train: Ratings,
+    roots: Doubles,
+    drift: Doubles,
+    decay: dict[Side, Doubles],
+) -> None:
     """The plain twin. It measures a row divided by the square root of the number of visits since its last visit."""
     rows = {side: group.table(side).astype(np.float64) for side in ("users", "items")}
-    drift = of.drift[group.part]
-    decay = {side: each[..., group.part] for side, each in of.decay.items()}
+    drift, decay = drift[group.part], {side: each[..., group.part] for side, each in decay.items()}
 
     def shaken(side: Side, row: int, place: int) -> None:
         root = roots[place]
@@ -337,7 +332,14 @@ def _plain_round(group: FactorLanes, publish: Publish, train: Ratings, roots: Do
 
 
 @noisy_kernel(_plain_round)
-def langevin_round(group: FactorLanes, noise: LaneNoise, train: Ratings, roots: Doubles, of: Round) -> None:
+def langevin_round(
+    group: FactorLanes,
+    noise: LaneNoise,
+    train: Ratings,
+    roots: Doubles,
+    drift: Doubles,
+    decay: dict[Side, Doubles],
+) -> None:
     """Runs one round of Langevin dynamics, in place, in the order of the ratings. At each visit of user u and item i:
 
         (p_u, b_u) ← (p_u, b_u) + √(visits since u's last)·noise,   and item i's row likewise
@@ -349,8 +351,10 @@ def langevin_round(group: FactorLanes, noise: LaneNoise, train: Ratings, roots: 
 
     noise  unit (2·n_ratings + n_users + n_items, d + 1), in the order of `roots`
     roots  from `visits_between`
+    drift  (E,) η·n·s·λ_r, for the errors
+    decay  {side: (rows, d + 1, E)} η·(n/n_row)·s·λ, for a row's factors and, last, for its bias
     """
-    each = of.drift, of.decay["users"], of.decay["items"]
+    each = drift, decay["users"], decay["items"]
     multipliers = tuple(group.of_grid(one, np.float64).ravel() for one in each)
     noisy = unit_and_lanes(noise, group.width)
     _round(Columns.of(train), roots, *noisy, multipliers, *group.arguments)
@@ -359,7 +363,6 @@ def langevin_round(group: FactorLanes, noise: LaneNoise, train: Ratings, roots: 
 @compiled(
     example(
         roots=np.sqrt(np.arange(2 * len(RATED) + USERS + ITEMS) % 5),
-        unit=lambda s: numbers((2 * len(RATED) + USERS + ITEMS) * (s.d + 1)),
         multipliers=lambda s: (
             np.linspace(0, 0.1, s.w),
             np.abs(numbers(USERS * s.row)) / 10,

@@ -16,7 +16,7 @@ from dpmf_cli.core.arrays import Doubles, Flags, Floats, Ints, Longs, Singles
 from dpmf_cli.core.compiled.lane_groups import LaneGroup, aligned, groups, on_each_group, pad, padded_width
 from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.kernels.examples import ITEMS, RATED, K, example, numbers
+from dpmf_cli.kernels.examples import ITEMS, RATED, example, numbers
 from dpmf_cli.kernels.lane_math import any_below, below, cast, clamp, fma, sqrt
 from dpmf_cli.kernels.lanes import doubles, load, plain_dot, splat, store, zeros
 from dpmf_cli.kernels.releasing import GUARD, published_rows, released, unit_and_lanes, without_noise
@@ -98,10 +98,7 @@ class NeighbourhoodModel:
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]], entry: Any, own: Ratings) -> Self:
         """Returns the model whose `published` arrays are `arrays`, for the users whose ratings are `own`."""
-        neighbours, similarities, averages = (
-            arrays[name] for name in ("neighbours", "similarities", "averages")
-        )
-        return cls(own, _groups(neighbours, similarities, averages))
+        return cls(own, _groups(arrays["neighbours"], arrays["similarities"], arrays["averages"]))
 
 
 def neighbourhood_model(
@@ -135,7 +132,7 @@ def index_row(row, slots, sign):
             slots[row[a]] = a if sign > 0 else -1
 
 
-@compiled(example(out=lambda s: np.zeros(len(RATED) * s.w)))
+@compiled(example())
 def _predict(users, items, order, ratings, rows, out, width_of):
     _, rated, values, user_starts = ratings
     neighbours, S, averages = rows
@@ -329,8 +326,6 @@ descend_similarities = without_noise(descend_noisy_similarities)
         centred=numbers(len(RATED)),
         rates=lambda s: np.linspace(0, 0.1, s.w),
         floor=0.1,
-        unit=numbers(ITEMS * K),
-        gradient=lambda s: np.zeros(K * s.w),
         residuals=lambda s: np.zeros(ITEMS * s.w),
     )
 )

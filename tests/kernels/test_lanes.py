@@ -26,7 +26,7 @@ from dpmf_cli.kernels.sgd import (
     descend_perturbed,
     descend_values,
 )
-from dpmf_cli.kernels.survivors import Cells, descend_survivors
+from dpmf_cli.kernels.survivors import descend_survivors
 from dpmf_cli.privacy.noise import KeyedNoise, LaneNoise
 
 
@@ -116,7 +116,7 @@ KERNELS: dict[str, Descent] = {
     ),
     "survivors": lambda start: descend_survivors.run(
         start, KeyedNoise(7, np.ones(1)), Ratings(ONE, ONE, NOTHING, 1, 1, Scale(0, 1)),
-        Cells(ONE, ONE.astype(np.int64)), Sgd(0.5, 0.5, 1)
+        Sgd(0.5, 0.5, 1), ONE, ONE.astype(np.int64)
     ),
 }  # fmt: skip
 

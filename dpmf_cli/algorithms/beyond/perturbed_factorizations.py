@@ -17,7 +17,8 @@ from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import by_item, by_user, solve_perturbed
 from dpmf_cli.kernels.factors import FactorModel
-from dpmf_cli.kernels.gradients import BatchStep, step_batch
+from dpmf_cli.kernels.gradients import step_batch
+from dpmf_cli.kernels.sgd import Sgd
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -98,10 +99,16 @@ class PrivateBatchGradientDescent(NormBoundedFactorization):
             curator=curator,
         )
         model = self.start_within_norms(train, effects, streams)
-        bound, norms = self.bound(train.scale), (self.user_norm, self.item_norm)
-        step = BatchStep(self.learning_rate, self.regularization, bound, self.clip, *norms)
+        sgd = Sgd(
+            self.learning_rate,
+            self.regularization,
+            self.bound(train.scale),
+            user_limit=self.user_norm,
+            item_limit=self.item_norm,
+            clip=self.clip,
+        )
         for gradients in steps:
-            gradients.inside(step_batch, model, train, step)
+            gradients.inside(step_batch, model, train, sgd)
         return model
 
     def cost(self, shape: Shape, grid: int) -> Cost:

@@ -19,11 +19,10 @@ from dpmf_cli.algorithms.shared.theta import NoiseKind
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
-from dpmf_cli.kernels.covariance import triangle_size
+from dpmf_cli.kernels.covariance import leading_eigenpairs, triangle_size
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors
 from dpmf_cli.kernels.frank_wolfe import released_grams, side_by_side, step_towards
 from dpmf_cli.kernels.sums import sums_by
-from dpmf_cli.kernels.symmetric import leading_eigenpairs
 from dpmf_cli.privacy.covariance_sensitivity import user_gram
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons

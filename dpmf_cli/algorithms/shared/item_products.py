@@ -18,13 +18,15 @@ from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.covariance import (
     Products,
+    eigen_of_low_rank,
+    leading_eigenpairs,
     measured_together,
+    rank_k,
     release_products,
     triangle_size,
     weighted_products,
 )
 from dpmf_cli.kernels.neighbours import interpolate, nearest, regress
-from dpmf_cli.kernels.symmetric import eigen_of_low_rank, leading_eigenpairs, rank_k
 from dpmf_cli.privacy.release import Release
 
 Averages = tuple[NDArray[np.float64], NDArray[np.float64]]
