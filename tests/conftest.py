@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.core.compiled import entries
+from dpmf_cli.core.compiled import machine_code
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.experiment.running import calibration
 from dpmf_cli.experiment.running.machine import REFERENCE
@@ -23,7 +23,7 @@ def pytest_configure() -> None:
     Without shared kernels, each test with a cache of its own would compile for seconds. A suite that was started in
     the background or under `nohup` ignores signals, and so would all processes that it starts.
     """
-    os.environ.setdefault("DPMF_KERNELS", str(entries.place()))
+    os.environ.setdefault("DPMF_KERNELS", str(machine_code.place()))
     for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, default)

@@ -37,9 +37,9 @@ def doctor(
 
     Example: dpmf doctor
     """
-    from dpmf_cli.core.compiled import entries
+    from dpmf_cli.core.compiled import machine_code
 
-    removed = entries.clear() if clear_kernels else 0
+    removed = machine_code.clear() if clear_kernels else 0
     found = _found()
     machine, cache, kernels, data = (found[part] for part in ("machine", "cache", "kernels", "data"))
     extras = [f"{extra} {'is here' if here else 'is not here'}" for extra, here in found["extras"].items()]
@@ -53,7 +53,7 @@ def doctor(
         f"kernels   {kernels['folder']}",
         f"          {kernels['size'] / 2**20:.1f} MiB; {kernels['sound']} sound, "
         f"{kernels['older']} of other versions, {len(kernels['damaged'])} damaged",
-        *[f"          not used: {entries.NOT_PRIVATE}"] * (not kernels["private"]),
+        *[f"          not used: {machine_code.NOT_PRIVATE}"] * (not kernels["private"]),
         *(f"          damaged: {path}; it is compiled anew when it is needed" for path in kernels["damaged"]),
         *[f"removed {removed} compiled kernels"] * bool(removed),
     ]
@@ -65,14 +65,14 @@ def doctor(
 def _found() -> dict[str, Any]:
     from importlib.util import find_spec
 
-    from dpmf_cli.core.compiled import entries
+    from dpmf_cli.core.compiled import machine_code
     from dpmf_cli.core.files import cache_folder
     from dpmf_cli.datasets import data_folder
     from dpmf_cli.datasets.located import present_keys
     from dpmf_cli.experiment.results import provenance
     from dpmf_cli.experiment.running.batches import memory
 
-    cache, kernels = cache_folder(), list(entries.inspected())
+    cache, kernels = cache_folder(), list(machine_code.inspected())
     counts = Counter(each.condition for each in kernels)
     return {
         "machine": {"processor": provenance.cpu(), "cores": available_cores(), "memory": memory()},
@@ -87,8 +87,8 @@ def _found() -> dict[str, Any]:
             },
         },
         "kernels": {
-            "folder": str(entries.place()),
-            "private": entries.is_private(),
+            "folder": str(machine_code.place()),
+            "private": machine_code.is_private(),
             "size": sum(each.size for each in kernels),
             "sound": counts["sound"],
             "older": counts["older"],

@@ -25,10 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.arrays import Doubles, Floats
-from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import on_each_group
+from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.kernels.examples import USERS, example, numbers
+from dpmf_cli.kernels.examples import USERS, example
 from dpmf_cli.kernels.factors import FactorLanes, Side
 from dpmf_cli.kernels.lane_math import (
     any_below,
@@ -49,6 +48,7 @@ from dpmf_cli.kernels.releasing import (
     store_within,
     unit_and_lanes,
     within,
+    without_noise,
 )
 from dpmf_cli.kernels.sums import RatingsByRow, item_major
 from dpmf_cli.privacy.grid import grid_of
@@ -110,7 +110,8 @@ def by_user(train: Ratings) -> SideRatings:
 
 def by_item(train: Ratings) -> SideRatings:
     """Returns the ratings of items."""
-    return SideRatings("items", item_major(train))
+    rows = item_major(train)
+    return SideRatings("items", rows._replace(values=train.values[rows.values]))
 
 
 def _plain_sums(group: FactorLanes, ratings: SideRatings, problem: RowProblem) -> tuple[Doubles, Doubles]:
@@ -140,12 +141,21 @@ def _plain_solutions(
 
 
 def _plain_solve_perturbed(
-    group: FactorLanes, publish: Publish, ratings: SideRatings, problem: RowProblem, limit: float
+    group: FactorLanes,
+    publish: Publish,
+    ratings: SideRatings,
+    problem: RowProblem,
+    limit: float = math.inf,
+    factors: Doubles | None = None,
 ) -> None:
-    """The plain twin. It measures −Σ r̃·q of the solved rows, or the solutions if `private_raters`."""
+    """The plain twin. It measures −Σ r̃·q of the solved rows, the solutions if `private_raters`, or the solutions
+    divided by their `factors`."""
     gram, right = _plain_sums(group, ratings, problem)
     solved = _solved_rows(ratings, problem)
-    if problem.private_raters:  # A·p = Σ r̃·q − b inside the ball, A = Σ q·qᵀ + w·I, b the noise
+    if factors is not None:
+        solutions, factor = _plain_solutions(group, ratings, problem, gram, right), factors[:, None, None]
+        solutions = published_rows(publish, solutions / factor, solved) * factor
+    elif problem.private_raters:  # A·p = Σ r̃·q − b inside the ball, A = Σ q·qᵀ + w·I, b the noise
         hessian = gram + np.eye(group.factors)[..., None] * _weights(group, problem)
         solutions = publish.solutions(
             Perturbed(
@@ -157,24 +167,9 @@ def _plain_solve_perturbed(
     else:
         right = -published_rows(publish, -right, solved)
         solutions = _plain_solutions(group, ratings, problem, gram, right)
-    if cell := _cell(problem):
+    if factors is None and (cell := _cell(problem)):
         solutions = np.rint(solutions / cell) * cell
     group.rows(ratings.side)[solved] = within(solutions, limit)[solved]
-
-
-def _plain_perturb_solved(
-    group: FactorLanes,
-    publish: Publish,
-    ratings: SideRatings,
-    problem: RowProblem,
-    factors: Doubles,
-    limit: float,
-) -> None:
-    """The plain twin. It measures the solutions divided by their factors."""
-    solutions = _plain_solutions(group, ratings, problem, *_plain_sums(group, ratings, problem))
-    solved, factor = _solved_rows(ratings, problem), factors[:, None, None]
-    noisy = published_rows(publish, solutions / factor, solved) * factor
-    group.rows(ratings.side)[solved] = within(noisy, limit)[solved]
 
 
 def _solved_rows(ratings: SideRatings, problem: RowProblem) -> NDArray[np.intp]:
@@ -227,9 +222,11 @@ def solve_perturbed(
     """Solves every row's problem with b = noise, the other side fixed, then projects to ‖p‖₂ ≤ limit, in place.
 
     The release is −Σ r̃·q + b. A solution in a ball is rounded to the grid of the ball's radius (`privacy.grid`).
-    Without noise, it is `solve_rows`; with `factors`, `perturb_solved`.
+    Without noise, it is `solve_rows`. With `factors`, b is 0, and p_r ← factors[r]·(p/factors[r] + noise). A row that
+    is not solved stays, and gets no noise.
 
-    noise  unit (rows, d)
+    noise    unit (rows, d)
+    factors  (rows,) multipliers of the scale of each row's noise, public
     """
     kind = np.float32 if noise is None else np.float64
     nothing: NDArray[Any] = np.empty(0, kind)
@@ -246,30 +243,8 @@ def solve_perturbed(
     _solve(ratings.rows, *group.own_and_other(ratings.side), solving, unit, lanes, *group.shapes)
 
 
-@on_each_group
-def solve_rows(group: FactorLanes, ratings: SideRatings, problem: RowProblem) -> None:
-    """Solves every row's problem without noise, in place."""
-    solve_perturbed.run(group, None, ratings, problem)
-
-
-@noisy_kernel(_plain_perturb_solved)
-def perturb_solved(
-    group: FactorLanes,
-    noise: LaneNoise,
-    ratings: SideRatings,
-    problem: RowProblem,
-    factors: Doubles,
-    limit: float,
-) -> None:
-    """Sets each row p_r ← factors[r]·(p/factors[r] + noise), then projects it to ‖p_r‖₂ ≤ limit, in place.
-
-    p is the solution of the row's problem without noise, the other side fixed. A row that is not solved stays, and
-    gets no noise.
-
-    noise    unit (rows, d)
-    factors  (rows,) multipliers of the scale of each row's noise, public
-    """
-    solve_perturbed.run(group, noise, ratings, problem, limit, factors)
+solve_rows = without_noise(solve_perturbed)
+"""(models, ratings, problem): solves every row's problem without noise, in place."""
 
 
 _ROWS: dict[str, Any] = {
@@ -282,10 +257,8 @@ _ROWS: dict[str, Any] = {
 
 
 @compiled(
-    example(unit=lambda s: numbers(USERS * s.d), row_factors=[], ball=0.5, **_ROWS),
-    example(
-        unit=lambda s: numbers(USERS * s.d), row_factors=np.linspace(0.5, 1, USERS), ball=np.inf, **_ROWS
-    ),
+    example(row_factors=[], ball=0.5, **_ROWS),
+    example(row_factors=np.linspace(0.5, 1, USERS), ball=np.inf, **_ROWS),
 )
 def _solve(ratings, P, Q, solving, unit, noise, factors_of, width_of, part_of):
     """Solves rows of P given Q, in the number type of `solving`, which is float64 with noise.

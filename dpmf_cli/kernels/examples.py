@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 from numba.np.numpy_support import as_dtype
 
-from dpmf_cli.core.compiled.decorator import Example
+from dpmf_cli.core.compiled.machine_code import Example
 
 USERS, ITEMS, K = 4, 5, 3
 """Numbers of users, of items, and of neighbours of an item. The third user has no ratings."""
@@ -64,14 +64,7 @@ def mixture_constants(shapes: Shapes) -> np.ndarray:
 
 
 _SIZES = {"n_users": USERS, "n_items": ITEMS, "n_keys": ITEMS, "n": ROWS, "key": 0x1234_5678_9ABC_DEF0}
-_RATES = {
-    "rate": 0.05,
-    "learning_rate": 0.05,
-    "regularization": 0.1,
-    "ridge": 0.2,
-    "momentum": 0.8,
-    "epochs": 2,
-}
+_RATES = {"learning_rate": 0.05, "regularization": 0.1, "ridge": 0.2, "momentum": 0.8, "epochs": 2}
 _BOUNDS = {"bound": 1.2, "error_bound": 1.5, "clip": 0.6, "threshold": 0.3}
 _LIMITS = {"limit": 0.9, "user_limit": 0.7, "item_limit": 0.8}
 _BY_NAME: dict[str, Any] = {
@@ -82,13 +75,13 @@ _BY_NAME: dict[str, Any] = {
     "users": RATERS,
     "values": 3.5 + 2 * numbers(len(RATED)),
     "residuals": numbers(len(RATED)),
-    "raters": (ITEM_STARTS, BY_ITEM),
+    "raters": (ITEM_STARTS, RATERS[BY_ITEM], BY_ITEM),
     "places": np.arange(len(RATED))[::-1],
     "by_user": np.arange(len(RATED)),
     **dict.fromkeys(("P", "to_P"), lambda s: numbers(USERS * s.row)),
     "Q": lambda s: numbers(ITEMS * s.row)[::-1],
     "to_Q": lambda s: numbers(ITEMS * s.row),
-    "unit": 2 * numbers(len(RATED)),
+    "unit": lambda s: 2 * numbers(25 * (s.d + 1)),
     "noise": noise,
     **dict.fromkeys(("covariance", "similarity"), triangle(ITEMS)),
     "triangle": triangle(ROWS),
@@ -115,15 +108,20 @@ def example(**own: Any) -> Example:
     return arguments
 
 
+def _room(shapes: Shapes) -> np.ndarray:
+    """Returns zeros: room for what a kernel writes, or keeps for a while."""
+    return np.zeros(len(RATED) * shapes.row)
+
+
 def _argument(name: str, named: Mapping[str, Any], kind: Any, shapes: Shapes) -> Any:
     """Returns the value of a name in the form of a type. A record without a value of its own has those of its fields.
 
     Elements of a tuple of whole numbers are never read, only counted.
     """
-    made: Any = named.get(name)
+    made: Any = named.get(name, _room)
     value = made(shapes) if callable(made) else made
     if isinstance(kind, types.NamedTuple | types.NamedUniTuple):
-        own = {} if value is None else dict(zip(kind.fields, value, strict=True))
+        own = dict(zip(kind.fields, value, strict=True)) if name in named else {}
         parts = zip(kind.fields, kind.types, strict=True)
         return kind.instance_class(*(_argument(each, {**named, **own}, of, shapes) for each, of in parts))
     if kind is types.none:

@@ -1,26 +1,20 @@
 """Factors in lanes: how the models of a grid lie in memory, and the loops that every factorisation shares."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.arrays import Doubles, Floats, Ints, Singles
-from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import (
-    LaneGroup,
-    aligned,
-    groups,
-    of_all_groups,
-    on_each_group,
-    pad,
-    padded_width,
-)
-from dpmf_cli.kernels.examples import RATED, USERS, example, numbers
-from dpmf_cli.kernels.lane_math import cast, fma
-from dpmf_cli.kernels.lanes import doubles, load, store, zeros
+from dpmf_cli.core.compiled.lane_groups import LaneGroup, aligned, groups, on_each_group, pad, padded_width
+from dpmf_cli.core.compiled.machine_code import compiled
+from dpmf_cli.kernels.examples import example
+from dpmf_cli.kernels.lane_math import fma
+from dpmf_cli.kernels.lanes import load, store, zeros
+from dpmf_cli.kernels.sums import sums_by
 
 Side = Literal["users", "items"]
 
@@ -98,7 +92,7 @@ class FactorModel:
         """(n, E) predictions for n pairs."""
         if len(self.groups) == 1:
             return self.groups[0].predict(users, items)
-        return of_all_groups(FactorLanes.predict)(self, users, items)
+        return on_each_group(FactorLanes.predict)(self, users, items)
 
     def without_users(self) -> "FactorModel":
         """Returns the items alone, in the same memory. An aggregator has this model if users keep their factors."""
@@ -108,9 +102,7 @@ class FactorModel:
         """Returns these items, in the same memory, with users that have `effects` (n_users, E) and factors 0."""
 
         def of(group: FactorLanes) -> FactorLanes:
-            return replace(
-                group, users=_rows(np.zeros((len(effects), group.factors)), effects[:, group.part])
-            )
+            return replace(group, users=_rows(np.zeros((len(effects), group.factors)), effects, group.part))
 
         return FactorModel([of(group) for group in self.groups])
 
@@ -118,18 +110,15 @@ class FactorModel:
     def published(self) -> dict[str, Singles]:
         """users (n_users, d + 1, E) and items (n_items, d + 1, E): the last element of a row is its effect."""
         sides: tuple[Side, ...] = ("users", "items")
-        return {side: of_all_groups(FactorLanes.table)(self, side) for side in sides}
+        return {side: on_each_group(FactorLanes.table)(self, side) for side in sides}
 
     @classmethod
-    def restored(cls, arrays: Mapping[str, NDArray[Any]], entry: Any = None, own: Any = None) -> Self:
+    def restored(
+        cls, arrays: Mapping[str, NDArray[Any]], entry: Any = None, own: Any = None
+    ) -> "FactorModel":
         """Returns the model whose `published` arrays are `arrays`."""
         users, items = arrays["users"], arrays["items"]
-
-        def of(part: slice) -> FactorLanes:
-            own, other = (_rows(table[:, :-1, part], table[:, -1, part]) for table in (users, items))
-            return FactorLanes(part, own, other, items.shape[1] - 1)
-
-        return cls([of(part) for part in groups(items.shape[2])])
+        return factor_model(users[:, :-1], items[:, :-1], users[:, -1], items[:, -1])
 
 
 @on_each_group
@@ -150,29 +139,29 @@ def set_effects(group: FactorLanes, side: Side, effects: Floats) -> None:
     group.padded(side)[:, -1] = group.of_grid(effects)
 
 
-def factor_model(users: Doubles, items: Doubles, user_effects: Doubles, item_effects: Doubles) -> FactorModel:
-    """Returns a model with start factors that are common to all models of a grid, and with each model's own effects.
+def factor_model(users: Floats, items: Floats, user_effects: Floats, item_effects: Floats) -> FactorModel:
+    """Returns a model with factors common to all models of a grid, or of each, and with each model's own effects.
 
-    users (n_users, d), items (n_items, d); user_effects (n_users, E), item_effects (n_items, E).
+    users (n_users, d) or (n_users, d, E), items likewise; user_effects (n_users, E), item_effects (n_items, E).
     """
 
     def of(part: slice) -> FactorLanes:
-        sides = _rows(users, user_effects[:, part]), _rows(items, item_effects[:, part])
+        sides = _rows(users, user_effects, part), _rows(items, item_effects, part)
         return FactorLanes(part, *sides, users.shape[1])
 
     return FactorModel([of(part) for part in groups(user_effects.shape[1])])
 
 
-def _rows(factors: Floats, effects: Floats) -> Singles:
-    """Flat rows of factors, (rows, d) common to all lanes or (rows, d, lanes), and effects (rows, lanes)."""
-    width = padded_width(effects.shape[1])
+def _rows(factors: Floats, effects: Floats, part: slice) -> Singles:
+    """Flat rows of factors, (rows, d) or (rows, d, E), and effects (rows, E), of the models in `part`."""
+    width = padded_width(part.stop - part.start)
     out = aligned((len(factors), factors.shape[1] + 1, width))
-    out[:, :-1] = factors[:, :, None] if factors.ndim == 2 else pad(factors, width)
-    out[:, -1] = pad(effects, width)
+    out[:, :-1] = factors[:, :, None] if factors.ndim == 2 else pad(factors[..., part], width)
+    out[:, -1] = pad(effects[:, part], width)
     return out.reshape(-1)
 
 
-@compiled(example(out=lambda s: np.zeros(len(RATED) * s.w)))
+@compiled(example())
 def _predict(users, items, out, P, Q, factors_of, width_of):
     row = (len(factors_of) + 1) * len(width_of)
     for x in range(len(users)):
@@ -202,29 +191,14 @@ def users_moved(before: Sequence[Singles], model: FactorModel) -> Doubles:
     """(E,) ‖U − U′‖/‖U‖ of each model, where U′ are copies of the groups' users. Averages do not count."""
     found = []
     for then, group in zip(before, model.groups, strict=True):
-        squares = np.zeros(2 * group.width)
-        _squares(group.users, then, squares, group.factors_of, group.width_of)
-        norms, distances = np.sqrt(squares).reshape(2, group.width)[:, : group.lanes]
-        found.append(distances / np.maximum(norms, 1e-30))
-    return np.concatenate(found)
+        now, old = (replace(group, users=users).rows("users") for users in (group.users, then))
+        for lane in range(group.lanes):
+            norm, distance = (math.sqrt(_squares(each[..., lane])) for each in (now, now - old))
+            found.append(distance / max(norm, 1e-30))
+    return np.array(found)
 
 
-@compiled(
-    example(
-        now=lambda s: numbers(USERS * s.row),
-        then=lambda s: numbers(USERS * s.row)[::-1],
-        out=lambda s: np.zeros(2 * s.w),
-    )
-)
-def _squares(now, then, out, factors_of, width_of):
-    """Sets out ← Σ p², then Σ (p − p′)², over all rows and factors. Squares are float32, sums float64."""
-    d, w, like, wide = len(factors_of), len(width_of), zeros(width_of), doubles(width_of)
-    norms, distances = wide, wide
-    for first in range(0, len(now), (d + 1) * w):
-        for at in range(first, first + d * w, w):
-            p = load(now, at, like)
-            move = p - load(then, at, like)
-            norms = norms + cast(p * p, wide)
-            distances = distances + cast(move * move, wide)
-    store(out, 0, norms)
-    store(out, w, distances)
+def _squares(numbers: Singles) -> float:
+    """Σ x². Squares are float32. Their sum is float64, one after the other, so that it is the same in every grid."""
+    squares = (numbers * numbers).ravel()
+    return float(sums_by(np.zeros(len(squares), np.int32), squares, 1)[0])

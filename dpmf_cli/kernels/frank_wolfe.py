@@ -10,21 +10,20 @@ of each ε. That takes a quarter of the time of `covariance.weighted_products` f
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from dpmf_cli.core.arrays import Doubles, Singles
-from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.compiled.lane_groups import LaneGroup, aligned, on_each_group, pad
+from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.kernels.covariance import Raters, triangle_size, weighted_products
+from dpmf_cli.kernels.covariance import triangle_size, weighted_products
 from dpmf_cli.kernels.examples import ITEMS, RATED, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel
 from dpmf_cli.kernels.lane_math import below, clamp, sqrt
 from dpmf_cli.kernels.lanes import doubles, load, splat, store
 from dpmf_cli.kernels.releasing import released, unit_and_lanes
-from dpmf_cli.kernels.sums import Columns, sums_by
+from dpmf_cli.kernels.sums import Columns, item_major, sums_by
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, Release, noisy_kernel
 
@@ -99,24 +98,8 @@ def side_by_side(n_items: int) -> int:
     return max(1, min(WIDTH, MOST_HELD // (4 * triangle_size(n_items))))
 
 
-@dataclass(frozen=True)
-class Grams(LaneGroup):
-    """The matrices of some ε of a grid.
-
-    predicted  (n_ratings, WIDTH) float32 predictions of the models; unused lanes repeat the last model
-    longest    the limit to which ‖a_u‖₂ is clipped, where a_u = predicted − ratings
-    released   (ε, size) a packed triangle for each ε, which the kernel fills
-    """
-
-    train: Ratings
-    raters: Raters
-    predicted: Singles
-    longest: float
-    released: Singles
-
-
 def released_grams(
-    model: FactorModel, train: Ratings, raters: Raters, noise: Release, longest: float
+    model: FactorModel, train: Ratings, noise: Release, longest: float
 ) -> Iterator[tuple[int, Singles]]:
     """Yields (the place in the grid, the packed triangle) for each ε; the triangle is Σ_u a_u·a_uᵀ with its noise.
 
@@ -132,52 +115,50 @@ def released_grams(
             predicted[:] = pad(predictions[:, lanes], WIDTH)
             place = group.part.start + first
             part = slice(place, place + lanes.stop - first)
-            grams = Grams(part, train, raters, predicted, longest, room[: lanes.stop - first])
-            noise.inside(release_grams, grams)
-            yield from enumerate(grams.released, place)
+            triangles = room[: lanes.stop - first]
+            noise.inside(release_grams, LaneGroup(part), train, predicted, longest, triangles)
+            yield from enumerate(triangles, place)
 
 
-def clipped_gram(train: Ratings, raters: Raters, left: Doubles, longest: float) -> Doubles:
-    """Returns Σ_u a_u·a_uᵀ for one ε, a packed triangle, after it scaled the a_u down to ‖a_u‖₂ ≤ `longest`.
-
-    left  (n_ratings,) the a_u before they are scaled down
-
-    Everything is in double precision: a user's part is at most its bound times 1 + 10⁻¹².
-    """
-    norms = np.sqrt(sums_by(train.users, left**2, train.n_users))
-    weights = (longest / np.maximum(norms, longest)) ** 2
-    return weighted_products(train, raters, left, weights)
-
-
-def _plain_release(grams: Grams, publish: Publish) -> None:
+def _plain_release(
+    group: LaneGroup, publish: Publish, train: Ratings, predicted: Singles, longest: float, out: Singles
+) -> None:
     """The plain twin. It measures the elements of all triangles."""
-    lanes = grams.predicted[:, : len(grams.released)].astype(np.float64) - grams.train.values[:, None]
-    clean = [
-        clipped_gram(grams.train, grams.raters, np.ascontiguousarray(left), grams.longest) for left in lanes.T
-    ]
-    grams.released[:] = publish(np.stack(clean, axis=1)).T
+    clean = []
+    for each in predicted[:, : group.lanes].T:
+        left = each.astype(np.float64) - train.values
+        norms = np.sqrt(sums_by(train.users, left**2, train.n_users))
+        clean.append(weighted_products(train, left, (longest / np.maximum(norms, longest)) ** 2))
+    out[:] = publish(np.stack(clean, axis=1)).T
 
 
 @noisy_kernel(_plain_release)
-def release_grams(grams: Grams, noise: LaneNoise) -> None:
-    """Sets released ← grid(Σ_u a_u·a_uᵀ + noise) in float64, then rounds to float32; noise unit (size,)."""
-    predicted, noisy = grams.predicted.reshape(-1), unit_and_lanes(noise, WIDTH)
-    given = Columns.of(grams.train), grams.raters, predicted, grams.longest
-    _release_grams(*given, *noisy, grams.released, (0,) * WIDTH)
+def release_grams(
+    group: LaneGroup, noise: LaneNoise, train: Ratings, predicted: Singles, longest: float, out: Singles
+) -> None:
+    """Sets out ← grid(Σ_u a_u·a_uᵀ + noise) in float64, then rounds to float32; noise unit (size,).
+
+    A user's part is at most its bound times 1 + 10⁻¹².
+
+    predicted  (n_ratings, WIDTH) float32 predictions of the models; unused lanes repeat the last model
+    longest    the limit to which ‖a_u‖₂ is clipped, where a_u = predicted − ratings
+    out        (ε, size) a packed triangle for each ε
+    """
+    given = Columns.of(train), item_major(train), predicted.reshape(-1), longest
+    _release_grams(*given, *unit_and_lanes(noise, WIDTH), out, (0,) * WIDTH)
 
 
 @compiled(
     example(
         predicted=lambda s: 3.5 + 2 * numbers(len(RATED) * s.w),
         longest=0.9,
-        unit=numbers(triangle_size(ITEMS)),
         out=lambda s: np.zeros((s.w - 1, triangle_size(ITEMS))),
     )
 )
 def _release_grams(ratings, raters, predicted, longest, unit, noise, out, width_of):
     users, items, values, user_starts = ratings
     w, wide = len(width_of), doubles(width_of)
-    item_starts, positions = raters
+    item_starts, _, positions = raters
     n_users, n_items = len(user_starts) - 1, len(item_starts) - 1
     weights, sums, noisy = np.empty(n_users * w), np.empty(n_items * w), np.empty(n_items * w, np.float32)
     for u in range(n_users):

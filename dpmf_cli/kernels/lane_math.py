@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from dpmf_cli.core.compiled.decorator import compiled, operation
+from dpmf_cli.core.compiled.machine_code import compiled, operation
 from dpmf_cli.kernels.lanes import Vector, converted, instruction, llvm, plain_fma, splat, vector_type, zeros
 
 

@@ -41,7 +41,7 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import lower_builtin, register_model
 
 from dpmf_cli.core.arrays import Floats, Singles
-from dpmf_cli.core.compiled.decorator import operation
+from dpmf_cli.core.compiled.machine_code import operation
 
 Vector = Floats
 """A vector (lanes,) of plain twins."""

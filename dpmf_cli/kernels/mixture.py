@@ -5,19 +5,19 @@ computed when needed and never stored, because an array of weights would be as l
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from dpmf_cli.core.arrays import Doubles, Flags, Ints, Longs, Singles
-from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import LaneValues, of_all_groups, on_each_group
+from dpmf_cli.core.arrays import Doubles, Flags, Singles
+from dpmf_cli.core.compiled.lane_groups import LaneValues, on_each_group
+from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.core.ratings import UserMajor
-from dpmf_cli.kernels.als import BLOCK, PREFETCHED, add_products, cholesky_solve
+from dpmf_cli.kernels.als import BLOCK, PREFETCHED, SideRatings, add_products, cholesky_solve
 from dpmf_cli.kernels.examples import RATED, example, mixture_constants, numbers
-from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side, plus_dot
-from dpmf_cli.kernels.lane_math import below, cast, exponential, flush_denormals, fma, restore_denormals
+from dpmf_cli.kernels.factors import FactorLanes, plus_dot
+from dpmf_cli.kernels.lane_math import below, exponential, flush_denormals, fma, restore_denormals
 from dpmf_cli.kernels.lanes import doubles, load, prefetch, splat, store, zeros
+from dpmf_cli.kernels.sums import RatingsByRow, item_major, sums_by
 
 REFERENCE = 1 / 12
 """The variance of U[0, 1]. A ridge is relative to errors of this variance, whatever variances the mixture finds."""
@@ -48,42 +48,21 @@ class Mixture:
         return group.of_grid(stacked).ravel()
 
 
-class MessagesByRow(NamedTuple):
-    """Ratings, one row of one side after the other, where each model has its own value of a rating.
-
-    starts (rows + 1,); others (n,) int32 each rating's row of the other side; places (n,) int32 where its values are
-    """
-
-    starts: Longs
-    others: Ints
-    places: Ints
-
-
-@dataclass(frozen=True)
-class SideMessages:
-    """The ratings of one side's rows."""
-
-    side: Side
-    rows: MessagesByRow
-
-
-def by_user(pairs: UserMajor) -> SideMessages:
-    """Returns the messages for users' rows."""
+def by_user(pairs: UserMajor) -> SideRatings:
+    """Returns the places of the messages for users' rows. Each model has its own values at these places."""
     places = np.arange(len(pairs), dtype=np.int32)
-    return SideMessages("users", MessagesByRow(pairs.user_starts, pairs.items, places))
+    return SideRatings("users", RatingsByRow(pairs.user_starts, pairs.items, places))
 
 
-def by_item(pairs: UserMajor) -> SideMessages:
-    """Returns the messages for items' rows."""
-    places = np.argsort(pairs.items, kind="stable").astype(np.int32)
-    starts = np.concatenate([[0], np.cumsum(pairs.item_counts)])
-    return SideMessages("items", MessagesByRow(starts, pairs.users[places], places))
+def by_item(pairs: UserMajor) -> SideRatings:
+    """Returns the places of the messages for items' rows."""
+    return SideRatings("items", item_major(pairs))
 
 
 @on_each_group
 def solve_mixture(
     group: FactorLanes,
-    messages: SideMessages,
+    messages: SideRatings,
     values: LaneValues,
     mixture: Mixture,
     *,
@@ -182,60 +161,38 @@ def _solve(
     restore_denormals(before)
 
 
+@on_each_group
 def mixture_sums(
-    model: FactorModel, messages: SideMessages, values: LaneValues, mixture: Mixture, active: Flags
+    group: FactorLanes, messages: SideRatings, values: LaneValues, mixture: Mixture, active: Flags
 ) -> tuple[Doubles, Doubles]:
     """(K, E) N_k = Σ γ_k and (K, E) Σ γ_k·e² over all ratings, of each active model; 0 of others. Equation 12.
 
     messages  by user
     """
-    sums = np.zeros((2, *mixture.variances.shape))
-    for group in model.groups:
-        if active[group.part].any():
-            own, out = values.of(group.part).reshape(-1), np.zeros((*sums.shape[:2], group.width))
-            constants, components_of = mixture.constants(group), mixture.components_of
-            _sums(messages.rows, own, constants, out.reshape(-1), components_of, *group.arguments)
-            sums[..., group.part] = out[..., : group.lanes]
-    return sums[0], sums[1]
+    counts, squares = sums = np.zeros((2, len(mixture.variances), group.width))
+    if active[group.part].any():
+        own, constants = values.of(group.part).reshape(-1), mixture.constants(group)
+        _sums(messages.rows, own, constants, sums.reshape(-1), mixture.components_of, *group.arguments)
+    return counts[:, : group.lanes], squares[:, : group.lanes]
 
 
-@of_all_groups
+@on_each_group
 def residual_variances(group: FactorLanes, pairs: UserMajor, values: LaneValues) -> Doubles:
     """(E,) the variance of ratings minus averages, over all ratings; 0 if there are no ratings."""
-    moments, own = np.zeros(group.width), values.of(group.part).reshape(-1)
-    for power in (1, 2):
-        means, moments = moments, np.zeros(group.width)
-        _moments(pairs.users, pairs.items, own, means, power == 2, moments, *group.arguments)
-        moments /= max(len(pairs), 1)
-    return moments[: group.lanes]
+    left, n = values.of(group.part)[:, : group.lanes] - group.effects(pairs.users, pairs.items), len(pairs)
 
+    def mean(each: Doubles) -> float:
+        return float(sums_by(np.zeros(n, np.int32), each, 1)[0]) / max(n, 1)
 
-@compiled(
-    example(
-        values=lambda s: numbers(len(RATED) * s.w),
-        means=lambda s: numbers(s.w),
-        squared=True,
-        out=lambda s: np.zeros(s.w),
-    )
-)
-def _moments(users, items, values, means, squared, out, P, Q, factors_of, width_of):
-    """Sets out ← Σ (r̃ − mean), or Σ (r̃ − mean)² if `squared`, in float64; r̃ is a rating minus the averages."""
-    d, w = len(factors_of), len(width_of)
-    row, like, total = (d + 1) * w, zeros(width_of), doubles(width_of)
-    mean = load(means, 0, total)
-    for x in range(len(users)):
-        own = load(P, np.int64(users[x]) * row + d * w, like)
-        target = load(values, x * w, like) - (own + load(Q, np.int64(items[x]) * row + d * w, like))
-        left = cast(target, mean) - mean
-        total = total + (left * left if squared else left)
-    store(out, 0, total)
+    columns = (each.astype(np.float64) for each in left.T)
+    moves = (each - mean(each) for each in columns)
+    return np.array([mean(each * each) for each in moves])
 
 
 @compiled(
     example(
         values=lambda s: numbers(len(RATED) * s.w),
         constants=mixture_constants,
-        out=lambda s: np.zeros(2 * s.k * s.w),
     )
 )
 def _sums(messages, values, constants, out, components_of, P, Q, factors_of, width_of):

@@ -11,12 +11,13 @@ eigenvectors of the item-item covariance, and only they are released.
 import numpy as np
 
 from dpmf_cli.core.arrays import Doubles, Floats, Ints, Longs, Singles
-from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.covariance import place
 from dpmf_cli.kernels.examples import ITEMS, RATED, example, numbers
 from dpmf_cli.kernels.lane_math import below, fma, sqrt
 from dpmf_cli.kernels.lanes import doubles, load, splat, store
+from dpmf_cli.kernels.sums import stable_order
 
 LEAST_PIVOT = 0.1
 """A neighbour is left out if the nearer neighbours leave less than this fraction of its variance unexplained."""
@@ -33,38 +34,19 @@ def nearest(ratings: Ratings, users: Ints, items: Ints, similarity: Singles, k: 
     item i itself is never included. If the user has fewer than k such ratings, the remaining entries are −1.
     """
     by_item = np.argsort(items, kind="stable")
-    rank = np.empty(ratings.n_items, np.int64)
-    rank[np.argsort(-ratings.item_counts, kind="stable")] = np.arange(ratings.n_items)
-    popular_first = _popular_first(ratings.users, ratings.items, ratings.user_starts, rank)
+    popular = np.argsort(-ratings.item_counts, kind="stable")
+    rank = np.empty(ratings.n_items, np.int32)
+    rank[popular] = np.arange(ratings.n_items)
+    # Most neighbours are popular items. So if a user's popular items come first, one comparison rejects most of the
+    # ratings that are seen later. The order does not change which neighbours are found.
+    by_rank = stable_order(rank[ratings.items], np.append(0, np.cumsum(ratings.item_counts[popular])))
+    popular_first = by_rank[stable_order(ratings.users[by_rank], ratings.user_starts)]
     found = np.full((len(users), k), -1, np.int64)
     places = popular_first, ratings.items[popular_first]
     _nearest(
         users, items, by_item, ratings.user_starts, *places, similarity, np.int64(ratings.n_items), found
     )
     return found
-
-
-@compiled(example(rank=[3, 0, 1, 4, 2]))
-def _popular_first(users, items, user_starts, rank):
-    """Returns the places of each user's ratings, the item of least rank first, by two counting sorts.
-
-    Most neighbours are popular items. So one comparison rejects most of the ratings that are seen later. The order in
-    which ratings are seen does not change which neighbours are found.
-    """
-    ends = np.zeros(len(rank) + 1, np.int64)
-    for item in items:
-        ends[rank[item] + 1] += 1
-    ends = np.cumsum(ends)
-    by_rank, out = np.empty(len(items), np.int32), np.empty(len(items), np.int32)
-    for y in range(len(items)):
-        at = rank[items[y]]
-        by_rank[ends[at]] = y
-        ends[at] += 1
-    ends = user_starts.copy()
-    for y in by_rank:
-        out[ends[users[y]]] = y
-        ends[users[y]] += 1
-    return out
 
 
 @compiled(example(found=np.full((len(RATED), 2), -1)))
@@ -172,9 +154,19 @@ def _interpolate(items, neighbours, rated, residuals, covariance, n_items, ridge
             count = max(count, (neighbours[x] >= 0).sum())
         for lane in range(w):
             x = min(first + lane, n - 1)
-            _fetch(items[x], neighbours[x], count, rated, covariance, n_items, ridge, system, limits, lane, w)
             for a in range(count):
-                own[a * w + lane] = residuals[neighbours[x, a]] if neighbours[x, a] >= 0 else 0.0
+                # Without a neighbour, the limit leaves the row out, whatever an earlier prediction left in it.
+                limits[a * w + lane], own[a * w + lane], y = np.inf, 0.0, neighbours[x, a]
+                if y < 0:
+                    continue
+                j = np.int64(rated[y])
+                for b in range(a):
+                    other = np.int64(rated[neighbours[x, b]])
+                    system[b * row + a * w + lane] = covariance[place(j, other, n_items)]
+                variance = np.float64(covariance[place(j, j, n_items)]) + ridge
+                system[a * row + a * w + lane] = variance
+                system[a * row + k * w + lane] = covariance[place(np.int64(items[x]), j, n_items)]
+                limits[a * w + lane], own[a * w + lane] = max(LEAST_PIVOT * variance, 0.0), residuals[y]
         for a in range(count):
             pivot, limit = _eliminated(system, a, a, row, like, w), load(limits, a * w, like)
             root = below(limit, pivot, sqrt(pivot), one)
@@ -204,28 +196,6 @@ def _eliminated(system, a, b, row, like, w):
         taken = load(system, c * row + a * w, like) * load(system, c * row + b * w, like)
         value = value - taken
     return value
-
-
-@compiled()
-def _fetch(item, neighbours, count, rated, covariance, n_items, ridge, system, limits, lane, w):
-    """Fills one lane's system of `count` rows.
-
-    A row without a neighbour gets an infinite limit. So it is left out, whatever an earlier prediction left in it.
-    """
-    k, i = len(neighbours), np.int64(item)
-    row = (k + 1) * w
-    for a in range(count):
-        if neighbours[a] < 0:
-            limits[a * w + lane] = np.inf
-            continue
-        j = np.int64(rated[neighbours[a]])
-        for b in range(a):
-            other = np.int64(rated[neighbours[b]])
-            system[b * row + a * w + lane] = covariance[place(j, other, n_items)]
-        variance = np.float64(covariance[place(j, j, n_items)]) + ridge
-        system[a * row + a * w + lane] = variance
-        limits[a * w + lane] = max(LEAST_PIVOT * variance, 0.0)
-        system[a * row + k * w + lane] = covariance[place(i, j, n_items)]
 
 
 RATINGS_AT_ONCE = 128

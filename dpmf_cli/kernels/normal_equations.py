@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmf_cli.core.arrays import Doubles
-from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import of_all_groups, on_each_group
+from dpmf_cli.core.compiled.lane_groups import on_each_group
+from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.als import BLOCK, PREFETCHED, SideRatings, add_products
 from dpmf_cli.kernels.examples import BY_ITEM, ITEM_STARTS, ITEMS, RATERS, USERS, example, numbers
@@ -113,13 +113,6 @@ class UserParts:
     weights: RatingWeights
     residuals: Residuals = Residuals()
 
-    def of_group(self, group: FactorLanes) -> PartLanes:
-        given, nothing = self.weights, np.empty((0, group.part.stop))
-        ranks, last = (nothing if each is None else each for each in (given.ranks, given.last))
-        each = np.sqrt(given.users), np.sqrt(given.items), ranks, last, self.residuals.bound
-        lanes = (group.of_grid(one, np.float64).ravel() for one in each)
-        return PartLanes._make((*lanes, self.residuals.after_factors))
-
 
 @on_each_group
 def shorten_users(group: FactorLanes, limit: PerModel) -> None:
@@ -160,7 +153,7 @@ def _stretch(factors: int) -> Doubles:
     return np.where(row == column, 1.0, math.sqrt(2))[:, None]
 
 
-@of_all_groups
+@on_each_group
 def item_equations(
     group: FactorLanes, parts: UserParts, items: slice, *, with_gram: bool = True
 ) -> tuple[Doubles, Doubles]:
@@ -168,7 +161,13 @@ def item_equations(
 
     Factors must be finite, as `shorten_users` leaves them.
     """
-    d, width, train, common = group.factors, group.width, parts.train, parts.of_group(group)
+    d, width, train, given = group.factors, group.width, parts.train, parts.weights
+    ranks, most = (
+        np.empty((0, group.part.stop)) if each is None else each for each in (given.ranks, given.last)
+    )
+    each = np.sqrt(given.users), np.sqrt(given.items), ranks, most, parts.residuals.bound
+    lanes = (group.of_grid(one, np.float64).ravel() for one in each)
+    common = PartLanes._make((*lanes, parts.residuals.after_factors))
     vector, kept = group.of_grid(parts.residuals.vector, np.float64), np.ones(train.n_users * width)
     if np.isfinite(vector).any():
         _shorten(Columns.of(train), common, vector, kept, *group.arguments)

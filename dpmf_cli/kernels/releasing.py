@@ -8,20 +8,21 @@ the scale of the noise. For larger numbers the result is a multiple of g, and as
 Rows of a factor matrix also get noise here, and are projected to a ball.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.arrays import Doubles
-from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import on_each_group, pad
+from dpmf_cli.core.compiled.lane_groups import Grouped, on_each_group, pad
+from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.kernels.examples import USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, Side
 from dpmf_cli.kernels.lane_math import any_below, below, fma, sqrt
 from dpmf_cli.kernels.lanes import doubles, load, splat, store, zeros, zeros_like
 from dpmf_cli.privacy.noise import KeyedNoise, LaneNoise
-from dpmf_cli.privacy.release import Publish, noisy_kernel
+from dpmf_cli.privacy.release import NoisyKernel, Publish, noisy_kernel
 
 ANCHOR = 1.5 * 2.0**52
 """The number that is added and subtracted again, in units of the grid."""
@@ -56,6 +57,16 @@ def release_row(row, factor, unit, first, lanes, factors_of, width_of):
         at = f * len(width_of)
         clean = load(row, at, wide) / times
         store(row, at, released(clean, unit[first + f], lanes, wide) * times)
+
+
+def without_noise(kernel: NoisyKernel) -> Callable[..., None]:
+    """Returns the kernel for fits without privacy: it runs in place, on every group of models, and adds no noise."""
+
+    def run(models: Grouped[Any], *arguments: Any, **parameters: Any) -> None:
+        for group in models.groups:
+            kernel.run(group, None, *arguments, **parameters)
+
+    return run
 
 
 def published_rows(publish: Publish, clean: Doubles, rows: NDArray[np.intp]) -> Doubles:

@@ -1,7 +1,8 @@
-"""Item neighbourhoods with each model's own similarities, and predictions from them.
+"""Item neighbourhoods with each model's own similarities: predictions from them, and steps of gradient descent.
 
-Wang and Tang 2017, equation 2. The similarities of an item to its neighbours are a row. Predictions are made item by
-item, so that a row and the averages that it needs stay in the nearest cache.
+Wang and Tang 2017, equations 2, 4 and 5. The similarities of an item to its neighbours are a row. A rating (u, i) has
+a gradient in the row of item i only. So predictions and steps are made item by item: a row, its gradient and the
+averages that it needs stay in the nearest cache.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,14 +12,17 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.core.arrays import Doubles, Floats, Ints, Singles
-from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.compiled.lane_groups import LaneGroup, aligned, groups, of_all_groups, pad, padded_width
+from dpmf_cli.core.arrays import Doubles, Flags, Floats, Ints, Longs, Singles
+from dpmf_cli.core.compiled.lane_groups import LaneGroup, aligned, groups, on_each_group, pad, padded_width
+from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.kernels.examples import RATED, example
-from dpmf_cli.kernels.lane_math import below, fma
-from dpmf_cli.kernels.lanes import load, splat, store, zeros
-from dpmf_cli.kernels.sums import Columns
+from dpmf_cli.kernels.examples import ITEMS, RATED, example, numbers
+from dpmf_cli.kernels.lane_math import any_below, below, cast, clamp, fma, sqrt
+from dpmf_cli.kernels.lanes import doubles, load, plain_dot, splat, store, zeros
+from dpmf_cli.kernels.releasing import GUARD, published_rows, released, unit_and_lanes, without_noise
+from dpmf_cli.kernels.sums import Columns, RatingsByRow, item_major
+from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import Publish, noisy_kernel
 
 LEAST_NORM = np.float32(1e-30)
 """Replaces 0 in denominators. The numerator is then 0 too, or there is nothing to predict from."""
@@ -80,24 +84,21 @@ class NeighbourhoodModel:
 
     def predict(self, users: Ints, items: Ints) -> Singles:
         """(n, E) predictions for n pairs."""
-        return of_all_groups(SimilarityLanes.predict)(self, self.train, users, items)
+        return on_each_group(SimilarityLanes.predict)(self, self.train, users, items)
 
     @property
     def published(self) -> dict[str, NDArray[Any]]:
         """neighbours (n_items, k), similarities (n_items, k, E), averages (n_items, E)."""
         return {
             "neighbours": self.groups[0].neighbours,
-            "similarities": of_all_groups(SimilarityLanes.rows)(self),
-            "averages": of_all_groups(SimilarityLanes.item_averages)(self),
+            "similarities": on_each_group(SimilarityLanes.rows)(self),
+            "averages": on_each_group(SimilarityLanes.item_averages)(self),
         }
 
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]], entry: Any, own: Ratings) -> Self:
         """Returns the model whose `published` arrays are `arrays`, for the users whose ratings are `own`."""
-        neighbours, similarities, averages = (
-            arrays[name] for name in ("neighbours", "similarities", "averages")
-        )
-        return cls(own, _groups(neighbours, similarities, averages))
+        return cls(own, _groups(arrays["neighbours"], arrays["similarities"], arrays["averages"]))
 
 
 def neighbourhood_model(
@@ -131,20 +132,7 @@ def index_row(row, slots, sign):
             slots[row[a]] = a if sign > 0 else -1
 
 
-@compiled()
-def rated_neighbours(item, first, last, items, slots, found):
-    """Fills `found` with the places in `items` of the neighbours that a user rated, without the item itself.
-
-    Returns how many there are.
-    """
-    count = 0
-    for x in range(first, last):
-        found[count] = x
-        count += slots[items[x]] >= 0 and items[x] != item
-    return count
-
-
-@compiled(example(out=lambda s: np.zeros(len(RATED) * s.w)))
+@compiled(example())
 def _predict(users, items, order, ratings, rows, out, width_of):
     _, rated, values, user_starts = ratings
     neighbours, S, averages = rows
@@ -159,8 +147,10 @@ def _predict(users, items, order, ratings, rows, out, width_of):
                 index_row(neighbours[last], slots, -1)
             index_row(neighbours[i], slots, 1)
             last = i
-        count = rated_neighbours(i, user_starts[u], user_starts[u + 1], rated, slots, found)
-        top, norm = like, like
+        count, top, norm = 0, like, like
+        for x in range(user_starts[u], user_starts[u + 1]):  # the places of the neighbours that u rated
+            found[count] = x
+            count += slots[rated[x]] >= 0 and rated[x] != i
         for a in range(count):
             j = np.int64(rated[found[a]])
             s = load(S, (i * k + slots[j]) * w, like)
@@ -168,3 +158,260 @@ def _predict(users, items, order, ratings, rows, out, width_of):
             norm = norm + abs(s)
         norm = below(norm, tiny, tiny, norm)
         store(out, np.int64(at) * w, load(averages, i * w, like) + top / norm)
+
+
+@dataclass(frozen=True)
+class LearnedRatings:
+    """The ratings from whose errors a step learns, and the most that each rating may contribute.
+
+    raters    the item-major view of `train`
+    limits    (n_users,) float32: the limit to which the norm of the gradient of one of the user's ratings is clipped;
+              inf for none
+    norm      2 or 1. For 1, the bound √m·‖g‖₂ on ‖g‖₁ is clipped, where m of the neighbours were rated by the user
+    """
+
+    train: Ratings
+    raters: RatingsByRow
+    limits: Singles
+    norm: int = 2
+
+    @classmethod
+    def unclipped(cls, train: Ratings) -> "LearnedRatings":
+        """Returns the ratings of `train`, each contributing its complete gradient."""
+        return cls.clipped(train, np.full(train.n_users, np.inf), 2)
+
+    @classmethod
+    def clipped(cls, train: Ratings, limits: Doubles, norm: int) -> "LearnedRatings":
+        """Returns the ratings of `train`, each contributing a gradient of at most limits[u] in that norm."""
+        return cls(train, item_major(train), limits.astype(np.float32), norm)
+
+
+@dataclass(frozen=True)
+class SimilarityStep:
+    """One step of gradient descent on ½Σe² + λ/2·Σs²:
+
+        e  = clamp(r̂_ui − r_ui, ±error_bound),   D = max(Σ_j |s_ij|, floor)
+        g_j = e·(r_uj − r̄_j − (r̂_ui − r̄_i)·sgn s_ij)/D,  scaled to the user's limit, sgn 0 = 1
+        s_ij ← s_ij − rate·(Σ_u g_j + λ·s_ij)
+
+    If D = 0, there is no gradient.
+
+    sampled         (n_ratings,) bool, in the order of the ratings: which of them take part
+    rates           (E,) the learning rate of each model of the grid
+    regularization  λ
+    error_bound, floor  inf and 0 for none
+    """
+
+    sampled: Flags
+    rates: Doubles
+    regularization: float = 0.0
+    error_bound: float = np.inf
+    floor: float = 0.0
+
+
+class StepLanes(NamedTuple):
+    """A `SimilarityStep` on one group, as kernels take it, and the limits of `LearnedRatings`.
+
+    everywhere  whether every similarity gets noise
+    """
+
+    sampled: Flags
+    rates: Doubles
+    everywhere: bool
+    regularization: float
+    error_bound: np.float32
+    floor: np.float32
+    limits: Singles
+    norm_of_limits: int
+
+
+def _plain_descend(
+    group: SimilarityLanes,
+    publish: Publish,
+    learned: LearnedRatings,
+    step: SimilarityStep,
+    *,
+    everywhere: bool = True,
+) -> None:
+    """The plain twin. It measures the sums Σ_u g_j that get noise; number i·k + a is for neighbour a of item i."""
+    s, (n_items, k) = group.rows(), group.neighbours.shape
+    sums, met = np.zeros((n_items * k, group.lanes)), np.full(n_items * k, everywhere)
+    for x in np.flatnonzero(step.sampled).tolist():
+        places, gradient = _plain_gradient(group, learned, step, x)
+        sums[places] += gradient
+        met[places] = True
+    noisy = published_rows(publish, sums, np.flatnonzero(met))
+    slope = noisy.reshape(s.shape) + step.regularization * s.astype(np.float64)
+    s[:] = s.astype(np.float64) - step.rates[group.part] * slope
+
+
+def _plain_gradient(
+    group: SimilarityLanes, learned: LearnedRatings, step: SimilarityStep, x: int
+) -> tuple[Longs, Floats]:
+    """Returns the gradient of rating number x, to the bit: the places (m,) of its similarities, and g (m, lanes)."""
+    train, averages = learned.train, group.item_averages()
+    u, i = train.users[x], int(train.items[x])
+    rated = np.arange(train.user_starts[u], train.user_starts[u + 1])
+    row = {int(j): a for a, j in enumerate(group.neighbours[i]) if j >= 0 and j != i}
+    rated = rated[[int(j) in row for j in train.items[rated]]]
+    slots = np.array([row[int(j)] for j in train.items[rated]], np.int64)
+    s = group.rows()[i, slots]
+    signs = np.where(s < 0, np.float32(-1), np.float32(1))
+    centred = train.values[rated, None] - averages[train.items[rated]]
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        norm = plain_dot(s, signs)
+        offset = plain_dot(s, centred) / np.where(norm < LEAST_NORM, LEAST_NORM, norm)
+        least = np.maximum(np.float32(step.floor), LEAST_NORM)
+        divisor = np.where(norm < least, least, norm)
+        error = np.clip(averages[i] + offset - train.values[x], -step.error_bound, step.error_bound)
+        move = np.where(divisor > LEAST_NORM, error / divisor, 0).astype(np.float32)
+        raw = centred - offset * signs
+        slopes = np.where(np.abs(raw) < np.inf, raw, 0).astype(np.float32)
+        if learned.limits[u] < np.inf:
+            root = np.sqrt(max(len(rated), 1)) if learned.norm == 1 else 1
+            most = GUARD * learned.limits[u] / np.float32(root)
+            length = np.abs(move) * np.sqrt(plain_dot(slopes, slopes))
+            factor = np.where(length > most, most / length, (length < np.inf).astype(np.float32))
+            move = np.where(length < np.inf, move, 0) * factor
+    return i * group.neighbours.shape[1] + slots, move * slopes
+
+
+@noisy_kernel(_plain_descend)
+def descend_noisy_similarities(
+    group: SimilarityLanes,
+    noise: LaneNoise | None,
+    learned: LearnedRatings,
+    step: SimilarityStep,
+    *,
+    everywhere: bool = True,
+) -> None:
+    """Takes one step with noise on the sums of gradients, in place. Without noise, it is `descend_similarities`.
+
+        s_ij ← s_ij − rate·(grid(Σ_u g_j + noise) + λ·s_ij)
+
+    Sums are float64. In float32 a contribution would also move the rounding of all contributions added after it.
+
+    noise       unit (n_items·k,), in the order of the similarities
+    everywhere  whether all similarities get noise, or only those for which a sampled rating has a gradient
+    """
+    rates = np.zeros(group.width)  # unused lanes wait
+    rates[: group.lanes] = step.rates[group.part]
+    train = learned.train
+    averages, centred = group.item_averages(), None
+    if (averages == averages[:, :1]).all():  # the same in all models, as in published mode
+        centred = train.values - averages[train.items, 0]
+    bounds = step.regularization, np.float32(step.error_bound), np.float32(step.floor)
+    _descend(
+        Columns.of(train),
+        learned.raters,
+        StepLanes(step.sampled, rates, everywhere, *bounds, learned.limits, learned.norm),
+        centred,
+        group.item_rows,
+        *unit_and_lanes(noise, group.width),
+        aligned((group.neighbours.shape[1] * group.width,), np.float64),
+        aligned((train.n_items * group.width,)),
+        group.width_of,
+    )
+
+
+descend_similarities = without_noise(descend_noisy_similarities)
+"""(models, learned, step): takes one step without noise, in place."""
+
+
+@compiled(
+    example(
+        sampled=np.arange(len(RATED)) != 3,
+        limits=[0.4, np.inf, 1.0, 0.2],
+        norm_of_limits=1,
+        centred=numbers(len(RATED)),
+        rates=lambda s: np.linspace(0, 0.1, s.w),
+        floor=0.1,
+        residuals=lambda s: np.zeros(ITEMS * s.w),
+    )
+)
+def _descend(ratings, raters, step, centred, rows, unit, noise, gradient, residuals, width_of):
+    """Visits item after item. centred: (n_ratings,) r_uj − r̄_j if all models have the same averages, else None."""
+    users, rated, values, user_starts = ratings
+    neighbours, S, averages = rows
+    starts, _, positions = raters
+    w, like, wide = len(width_of), zeros(width_of), doubles(width_of)
+    n_items, k = neighbours.shape
+    slots, met = np.full(n_items, -1, np.int32), np.empty(k, np.bool_)
+    # Unsigned numbers: an index that may be negative costs a comparison in each visit.
+    width = np.uint64(w)
+    places, others = np.empty(n_items + 1, np.uint32), np.empty(n_items + 1, np.uint32)
+    owns = np.empty(n_items + 1, np.float32)
+    one, tiny = splat(np.float32(1), like), splat(LEAST_NORM, like)
+    endless, weight = splat(np.float32(np.inf), like), splat(step.regularization, wide)
+    low, high = splat(-step.error_bound, like), splat(step.error_bound, like)
+    least = splat(max(step.floor, LEAST_NORM), like)
+    for i in range(n_items):
+        gradient[:], met[:] = 0, step.everywhere
+        index_row(neighbours[i], slots, 1)
+        slots[i] = -1
+        row = S[i * k * w : (i + 1) * k * w]
+        average = load(averages, np.int64(i) * w, like)
+        for at in range(starts[i], starts[i + 1]):
+            x = positions[at]
+            if not step.sampled[x]:
+                continue
+            u = users[x]
+            count = np.uint64(0)
+            for y in range(np.uint64(user_starts[u]), np.uint64(user_starts[u + 1])):
+                j = np.uint32(rated[y])
+                slot = slots[j]
+                places[count] = slot
+                if centred is None:
+                    others[count] = j
+                    owns[count] = values[y]
+                else:
+                    owns[count] = centred[y]
+                count += np.uint64(slot >= 0)
+            top, norm = like, like
+            for a in range(count):
+                s, own = load(row, np.uint64(places[a]) * width, like), splat(owns[a], like)
+                if centred is None:
+                    own = own - load(averages, np.uint64(others[a]) * width, like)
+                    store(residuals, a * width, own)
+                top, norm = fma(s, own, top), norm + abs(s)
+            offset = top / below(norm, tiny, tiny, norm)
+            error = average + offset - splat(values[x], like)
+            divisor = below(norm, least, least, norm)
+            move = below(tiny, divisor, clamp(error, low, high) / divisor, like)
+            square = like
+            for a in range(count):
+                s, own = load(row, np.uint64(places[a]) * width, like), splat(owns[a], like)
+                if centred is None:
+                    own = load(residuals, a * width, like)
+                slope = below(s, like, own + offset, own - offset)
+                store(residuals, a * width, slope)
+                square = fma(slope, slope, square)
+            if any_below(like, below(square, endless, like, one)):
+                # A sum of squares is finite only if all slopes are. If not, each slope that is not finite becomes 0.
+                square = like
+                for a in range(count):
+                    slope = load(residuals, a * width, like)
+                    slope = below(abs(slope), endless, slope, like)
+                    store(residuals, a * width, slope)
+                    square = fma(slope, slope, square)
+            if step.limits[u] < np.inf:
+                # The norm of the numbers that are added. A formula for ‖g‖ would lose digits if they nearly cancel.
+                root = np.sqrt(np.float32(max(count, 1))) if step.norm_of_limits == 1 else np.float32(1)
+                most = splat(GUARD * step.limits[u] / root, like)
+                length = abs(move) * sqrt(square)
+                # A user whose gradient is not finite adds nothing, because the user's presence must not show.
+                factor = below(most, length, most / length, below(length, endless, one, like))
+                move = below(length, endless, move, like) * factor
+            for a in range(count):
+                place = np.uint64(places[a])
+                met[place] = True
+                added = cast(move * load(residuals, a * width, like), wide)
+                store(gradient, place * width, added + load(gradient, place * width, wide))
+        for a in range(k):
+            slope = load(gradient, a * w, wide)
+            if unit is not None and met[a]:
+                slope = released(slope, unit[i * k + a], noise, wide)
+            s = load(S, (i * k + a) * w, wide)
+            slope = slope + weight * s
+            store(S, (i * k + a) * w, s - load(step.rates, 0, wide) * slope)
+        index_row(neighbours[i], slots, -1)

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmf_cli.core.arrays import Doubles, Floats, Ints, Longs, Singles
-from dpmf_cli.core.compiled.decorator import compiled
-from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.kernels.examples import ITEMS, RATED, example, numbers
+from dpmf_cli.core.compiled.machine_code import compiled
+from dpmf_cli.core.ratings import Ratings, UserMajor
+from dpmf_cli.kernels.examples import ITEM_STARTS, ITEMS, RATED, example, numbers
 
 
 def residual_sums_by_user(
@@ -76,27 +76,30 @@ def shuffle_within(starts: Longs, uniform: Doubles) -> Longs:
 class RatingsByRow(NamedTuple):
     """Ratings, one row of one side after the other.
 
-    starts (rows + 1,); others (n_ratings,) each rating's row of the other side; values (n_ratings,) rating scale
+    starts (rows + 1,); others (n,) int32 each rating's row of the other side; values (n,) rating scale, or int32 the
+    places of the ratings in user-major order
     """
 
     starts: Longs
     others: Ints
-    values: Singles
+    values: Singles | Ints
 
 
-def item_major(ratings: Ratings) -> RatingsByRow:
-    """Returns the ratings by item, then user."""
-    starts = np.concatenate([[0], np.cumsum(ratings.item_counts)])
-    by_item = RatingsByRow(starts, np.empty(len(ratings), np.int32), np.empty(len(ratings), np.float32))
-    _scatter(ratings.items, starts[:-1].copy(), ratings.users, by_item.others, ratings.values, by_item.values)
-    return by_item
+def item_major(pairs: UserMajor) -> RatingsByRow:
+    """Returns the ratings by item, then user, with their places in user-major order."""
+    starts = np.concatenate([[0], np.cumsum(pairs.item_counts)])
+    places = stable_order(pairs.items, starts)
+    return RatingsByRow(starts, pairs.users[places], places)
 
 
-@compiled(example(ends=[0, 2, 4, 6, 7], to_users=np.zeros(8), to_values=np.zeros(8)))
-def _scatter(keys, ends, users, to_users, values, to_values):
-    """Sorts by `keys`, with a stable counting sort. `ends` holds the place of the next element of each key."""
+@compiled(example(keys=RATED, starts=ITEM_STARTS))
+def stable_order(keys, starts):
+    """Returns the places of `keys` in ascending order of keys, by a stable counting sort.
+
+    starts  (n_keys + 1,) how many of the keys are lower than each
+    """
+    order, ends = np.empty(len(keys), np.int32), starts.copy()
     for x in range(len(keys)):
-        at = ends[keys[x]]
-        ends[keys[x]] = at + 1
-        to_users[at] = users[x]
-        to_values[at] = values[x]
+        order[ends[keys[x]]] = x
+        ends[keys[x]] += 1
+    return order

@@ -5,7 +5,7 @@ clamps to [−B, B] and drops the cells with |value| ≤ α. Here a cell's unit 
 visited: SplitMix64 (Steele, Lea, Flood 2014) of the cell's number gives a sign and a uniform V, and |X| = −ln V.
 
 The law is that of the dense method, for this reason. A blank cell has the value clamp(b·X), where X ~ Laplace(1) is
-independent of all other cells. It survives iff |clamp(b·X)| > α. For α < B this means |X| > α/b, or V < exp(−α/b).
+independent of all other  It survives iff |clamp(b·X)| > α. For α < B this means |X| > α/b, or V < exp(−α/b).
 Cells with V at or above exp(−α/b) are skipped before the logarithm is taken. That drops exactly the cells that the
 dense method drops, each with probability 1 − exp(−α/b), independently. The value of a survivor is sign·min(b·|X|, B).
 There |X| − α/b ~ Exp(1) by memorylessness, and the mass at ±B is exp(−B/b)/exp(−α/b). A rated cell is b·X plus its
@@ -13,22 +13,21 @@ residual, as in the dense matrix. All values are on the grid of b (`privacy.grid
 with α, and V is compared with slightly more than exp(−α/b).
 
 The noise of a cell follows from the cell's number. Drawing a count of survivors and random places for them would not
-do. The noise of a cell must not depend on the other ε of the grid: larger ε see the same X and keep fewer cells. It
+do. The noise of a cell must not depend on the other ε of the grid: larger ε see the same X and keep fewer  It
 must also be the same in every epoch without being stored. Nothing of size users × items is ever in memory.
 """
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.arrays import Ints, Longs
-from dpmf_cli.core.compiled.decorator import compiled
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, aligned
+from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.kernels.examples import ITEMS, example
+from dpmf_cli.kernels.examples import example
 from dpmf_cli.kernels.factors import FactorLanes, plus_dot
 from dpmf_cli.kernels.lane_math import (
     any_below,
@@ -47,8 +46,6 @@ from dpmf_cli.kernels.sums import Columns
 from dpmf_cli.privacy.noise import KeyedNoise, cell_bits, magnitude_uniform, minus_log
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 
-Samples = Sequence[NDArray[np.uint16]]
-"""For each group of models (n_ratings,), bit e set where model e of the group has the rating."""
 CUT_SLACK = 2.0**-10
 """Relative slack of the bound on V. A cell whose value on the grid g is above α has b·|X| ≥ α − g/2. So its V is
 below exp(g/2b) ≤ exp(2⁻¹¹) times exp(−α/b), except for the rounding of α to float32."""
@@ -83,32 +80,25 @@ def skipped_above(threshold: float, scale: float) -> float:
     return (1 + CUT_SLACK) * math.exp(-threshold / scale) if scale > 0 else 0.0
 
 
-class Cells(NamedTuple):
-    """The cells of the perturbed matrix in the order of their visits: one user after the other.
-
-    order, shifts  the items of user u are visited in the order of the permutation `order` (n_items,), rotated by
-                   shifts[u]
-    samples        which model has which rating; in other models its cell is blank. None if all have all ratings
-    """
-
-    order: Ints
-    shifts: Longs
-    samples: Samples | None = None
-
-
 def _plain_descend_survivors(
-    group: FactorLanes, publish: Publish, train: Ratings, cells: Cells, sgd: Sgd
+    group: FactorLanes,
+    publish: Publish,
+    train: Ratings,
+    sgd: Sgd,
+    order: Ints,
+    shifts: Longs,
+    samples: Sequence[NDArray[np.uint16]] | None = None,
 ) -> None:
     """The plain twin of `descend_survivors`. It measures all cells: the clamped residual, or 0 without a rating."""
     n_users, n_items = train.n_users, train.n_items
     residuals = np.zeros((n_users, n_items, group.lanes))
     rated = group.residuals(train.users, train.items, train.values, sgd.bound)
-    if cells.samples is not None:
-        bits = cells.samples[group.part.start // MAXIMUM_WIDTH][:, None]
+    if samples is not None:
+        bits = samples[group.part.start // MAXIMUM_WIDTH][:, None]
         rated *= bits >> np.arange(group.lanes, dtype=np.uint16) & 1
     residuals[train.users, train.items] = rated
     # (n_users, n_items) the item at each place
-    visited = np.stack([np.roll(cells.order, -shift) for shift in cells.shifts])
+    visited = np.stack([np.roll(order, -shift) for shift in shifts])
     clean = np.take_along_axis(residuals, visited[..., None], axis=1).reshape(-1, group.lanes)
     values = plain_clamp(publish(clean), sgd.bound).reshape(residuals.shape)
     p, q = group.rows("users"), group.rows("items")
@@ -123,18 +113,30 @@ def _plain_descend_survivors(
 
 
 @noisy_kernel(_plain_descend_survivors)
-def descend_survivors(group: FactorLanes, noise: KeyedNoise, train: Ratings, cells: Cells, sgd: Sgd) -> None:
+def descend_survivors(
+    group: FactorLanes,
+    noise: KeyedNoise,
+    train: Ratings,
+    sgd: Sgd,
+    order: Ints,
+    shifts: Longs,
+    samples: Sequence[NDArray[np.uint16]] | None = None,
+) -> None:
     """Runs SGD on the surviving cells of the perturbed matrix, in place, `epochs` times.
 
-    A cell that survives in only some models changes only these.
+    A cell that survives in only some models changes only these. Cells are visited one user after the other.
 
     noise    keyed by the cell's number u·n_items + place, where places are in the order of the user's visits
+    order, shifts  the items of user u are visited in the order of the permutation `order` (n_items,), rotated by
+                   shifts[u]
+    samples  for each group of models (n_ratings,), bit e set where model e of the group has the rating; in other
+             models its cell is blank. None if all have all ratings
     """
     part = group.part.start // MAXIMUM_WIDTH
-    bits = None if cells.samples is None else cells.samples[part]
+    bits = None if samples is None else samples[part]
     cut = skipped_above(sgd.threshold, float(np.max(noise.scale)))
     keyed, near = (np.uint64(noise.key), noise_lanes(noise, group.width)), aligned((len(group.items),))
-    visits = Columns.of(train), bits, cells.order, cells.shifts
+    visits = Columns.of(train), bits, order, shifts
     _descend_survivors(*visits, *keyed, cut, near, sgd.single(), *group.arguments)
 
 
@@ -144,7 +146,6 @@ def descend_survivors(group: FactorLanes, noise: KeyedNoise, train: Ratings, cel
         shifts=[1, 0, 4, 2],
         cut=0.6,
         bits=[1, 3, 0, 65535, 255, 4, 77, 128],
-        near=lambda s: np.zeros(ITEMS * s.row),
     )
 )
 def _descend_survivors(ratings, bits, order, shifts, key, noise, cut, near, sgd, P, Q, factors_of, width_of):

@@ -30,7 +30,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.privacy.grid import FINEST, grid_of, on_grid
 from dpmf_cli.privacy.local_mechanisms import Randomiser
 

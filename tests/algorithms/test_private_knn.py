@@ -15,7 +15,7 @@ from dpmf_cli.algorithms.shared.averages import Effects
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel, ReleasedProducts, inverse_counts
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
-from dpmf_cli.kernels.covariance import Raters, weighted_products
+from dpmf_cli.kernels.covariance import weighted_products
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.grid import MARGIN, grid_of, on_grid
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
@@ -147,8 +147,8 @@ def triangles(residuals: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDAr
     """Cov and Wgt of one user with these clamped residuals of items 0, 1, …"""
     items = np.arange(len(residuals), dtype=np.int32)
     one = Ratings(np.zeros(len(items), np.int32), items, residuals.astype(np.float32), 1, 40, Scale(1, 5))
-    ones, weights, raters = np.ones(len(items)), inverse_counts(one), Raters.of(one)
-    return weighted_products(one, raters, residuals, weights), weighted_products(one, raters, ones, weights)
+    ones, weights = np.ones(len(items)), inverse_counts(one)
+    return weighted_products(one, residuals, weights), weighted_products(one, ones, weights)
 
 
 SCALES = st.sampled_from([Scale(1, 5, 1), Scale(-10, 10), Scale(0, 1)])

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.neighbourhood import all_others, most_co_rated
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
+from dpmf_cli.kernels.similarities import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.privacy.accounting import mu_of_epsilon
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.release import Release

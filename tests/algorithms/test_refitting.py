@@ -11,7 +11,7 @@ from dpmf_cli.algorithms.mcsherry2009.covariance_methods import CovarianceKNN
 from dpmf_cli.algorithms.shared import item_covariance
 from dpmf_cli.algorithms.shared.averages import Effects
 from dpmf_cli.algorithms.shared.item_covariance import CANDIDATES, Multipliers, Refitting
-from dpmf_cli.kernels.symmetric import leading_eigenpairs
+from dpmf_cli.kernels.covariance import leading_eigenpairs
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Ledger

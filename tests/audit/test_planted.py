@@ -20,7 +20,7 @@ from dpmf_cli.audit.judge import Finding, Flaw, replay
 from dpmf_cli.audit.laws import Watch
 from dpmf_cli.audit.pairs import hovering_pair, tiny_pairs
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.kernels.similarity_descent import LearnedRatings
+from dpmf_cli.kernels.similarities import LearnedRatings
 from dpmf_cli.privacy import accounting, mechanisms
 from dpmf_cli.privacy.accounting import SampledSteps, epsilon_of_mu, mu_of_epsilon, noise_multipliers
 from dpmf_cli.privacy.grid import FINEST, on_grid

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from dpmf_cli.cli.health import EXTRAS
 from dpmf_cli.cli.main import app
-from dpmf_cli.core.compiled import entries
-from dpmf_cli.core.compiled.decorator import KernelCache, compiled
+from dpmf_cli.core.compiled import machine_code
+from dpmf_cli.core.compiled.machine_code import KernelCache, compiled
 from dpmf_cli.kernels import sums
 
 RUNNER = CliRunner()
@@ -23,11 +23,11 @@ def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The one entry of a cache."""
     monkeypatch.setenv("DPMF_CACHE", str(tmp_path))
     monkeypatch.delenv("DPMF_KERNELS")
-    entries._private.cache_clear()
+    machine_code._private.cache_clear()
     (tmp_path / "ratings").mkdir()
     (tmp_path / "ratings" / "users.npy").write_bytes(b"\0" * 2**20)
     compiled()(sums.sums_by.py_func)(np.zeros(1, np.int32), np.zeros(1), 1)
-    (path,) = entries.entries()
+    (path,) = machine_code.entries()
     return path
 
 
@@ -39,7 +39,7 @@ def asked(*arguments: str, code: int = 0) -> dict[str, Any]:
 
 
 def kernels(**others: Any) -> dict[str, Any]:
-    place = {"folder": str(entries.place()), "private": True, "size": 0}
+    place = {"folder": str(machine_code.place()), "private": True, "size": 0}
     return {**place, "sound": 0, "older": 0, "damaged": [], **others}
 
 
@@ -76,16 +76,16 @@ def test_a_damaged_entry_is_named_and_left(entry: Path) -> None:
 
 
 def test_an_entry_of_another_version(entry: Path) -> None:
-    key, payload = entries.content(entry)
+    key, payload = machine_code.content(entry)
     older = key.replace(b'"numba": "0.', b'"numba": "9.')
-    path = entry.with_name(entries.file_of("dpmf_cli.kernels.sums.sums_by", "?", older))
-    entries.write(path, older, payload)
+    path = entry.with_name(machine_code.file_of("dpmf_cli.kernels.sums.sums_by", "?", older))
+    machine_code.write(path, older, payload)
     for name, old, new in (
         ("gone", b"sums_by", b"no_more"),
         ("moved", b"kernels.sums.", b"kernels.no_more."),
         ("other", b"kernels.sums.sums_by", b"errors.Any"),
     ):
-        entries.write(entry.with_name(f"{name}{entries.SUFFIX}"), key.replace(old, new), payload)
+        machine_code.write(entry.with_name(f"{name}{machine_code.SUFFIX}"), key.replace(old, new), payload)
     found = asked()["kernels"]
     assert (found["sound"], found["older"], found["damaged"]) == (1, 4, [])
 

@@ -6,8 +6,8 @@ from typing import Any, no_type_check
 
 import numpy as np
 
-from dpmf_cli.core.compiled import entries
-from dpmf_cli.core.compiled.decorator import compiled
+from dpmf_cli.core.compiled import machine_code
+from dpmf_cli.core.compiled.machine_code import compiled
 
 STEP = np.float64(0.5)
 VALUES = np.arange(4.0)
@@ -44,7 +44,7 @@ RIGHT = [1.0, 3.0, 5.0, 7.0]
 
 def entry() -> Path:
     """The one entry of `doubled`."""
-    (path,) = (path for path in entries.entries() if ".doubled-" in path.name)
+    (path,) = (path for path in machine_code.entries() if ".doubled-" in path.name)
     return path
 
 

@@ -20,8 +20,8 @@ import pytest
 from numba import float64
 from numba.core import config
 
-from dpmf_cli.core.compiled import decorator, entries
-from dpmf_cli.core.compiled.decorator import check, compiled, twin
+from dpmf_cli.core.compiled import machine_code
+from dpmf_cli.core.compiled.machine_code import check, compiled, twin
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import WRITING
 from dpmf_cli.experiment.running import processes
@@ -35,12 +35,12 @@ def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("DPMF_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("DPMF_KERNELS")
     forget()
-    yield entries.place()
-    entries._private.cache_clear()
+    yield machine_code.place()
+    machine_code._private.cache_clear()
 
 
 def forget() -> None:
-    for cached in (entries._private, entries._say, entries._depends, entries._versions):
+    for cached in (machine_code._private, machine_code._say, machine_code._depends, machine_code._versions):
         cached.cache_clear()
 
 
@@ -63,18 +63,18 @@ def flip(path: Path, at: int) -> None:
 
 def other_key(path: Path) -> None:
     """A sound entry of other sources under this one's name."""
-    key, payload = entries.content(path)
-    entries.write(path, key.replace(b"numba", b"other"), payload)
+    key, payload = machine_code.content(path)
+    machine_code.write(path, key.replace(b"numba", b"other"), payload)
 
 
 def unpicklable(path: Path) -> None:
-    key, _ = entries.content(path)
-    entries.write(path, key, b"no pickle")
+    key, _ = machine_code.content(path)
+    machine_code.write(path, key, b"no pickle")
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "first bit": lambda path: flip(path, 0),
-    "in the checksum": lambda path: flip(path, len(entries.MAGIC) + 3),
+    "in the checksum": lambda path: flip(path, len(machine_code.MAGIC) + 3),
     "in the key": lambda path: flip(path, 100),
     "in the machine code": lambda path: flip(path, path.stat().st_size // 2),
     "last bit": lambda path: flip(path, -1),
@@ -115,13 +115,13 @@ def test_a_folder_that_others_may_write_to_or_own_is_not_used(
         status = kernels.lstat()
         other = os.stat_result((*status[:4], os.getuid() + 1, *status[5:10]))
         monkeypatch.setattr(Path, "lstat", lambda path: other if path == kernels else os.lstat(path))
-    entries._private.cache_clear()
+    machine_code._private.cache_clear()
     again = fresh()
     assert result(again) == RIGHT
     assert not was_loaded(again)
     result(fresh())
     assert capsys.readouterr().err == (
-        f"{kernels}: compiled kernels are not kept there: {entries.NOT_PRIVATE}\n"
+        f"{kernels}: compiled kernels are not kept there: {machine_code.NOT_PRIVATE}\n"
     )
 
 
@@ -135,7 +135,7 @@ def test_a_cache_that_cannot_be_written_is_said_once(
     if there:
         kernels.mkdir(parents=True, mode=0o700)
     monkeypatch.setattr(Path, "mkdir", refuse)
-    monkeypatch.setattr(entries, "write_whole", refuse)
+    monkeypatch.setattr(machine_code, "write_whole", refuse)
     assert result(fresh()) == result(fresh()) == RIGHT
     said = capsys.readouterr().err
     assert said.count("\n") == 1
@@ -146,7 +146,7 @@ def test_a_read_only_cache_that_is_full_is_used(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result(fresh())
-    monkeypatch.setattr(entries, "write_whole", lambda *_, **__: pytest.fail("written"))
+    monkeypatch.setattr(machine_code, "write_whole", lambda *_, **__: pytest.fail("written"))
     again = fresh()
     assert result(again) == RIGHT
     assert was_loaded(again)
@@ -157,14 +157,17 @@ def test_the_newest_entries_of_a_signature_are_kept(kernels: Path) -> None:
     result(fresh())
     path = entry()
     stem = path.name.rpartition("-")[0]
-    for age in range(1, entries.KEPT + 3):
-        old = kernels / f"{stem}-{age:032}{entries.SUFFIX}"
+    for age in range(1, machine_code.KEPT + 3):
+        old = kernels / f"{stem}-{age:032}{machine_code.SUFFIX}"
         old.write_bytes(b"of older sources")
         os.utime(old, (0, 1000 - age))
     path.unlink()
     result(fresh())
-    kept = {each.name for each in entries.entries() if each.name.startswith(stem)}
-    assert kept == {path.name, *(f"{stem}-{age:032}{entries.SUFFIX}" for age in range(1, entries.KEPT))}
+    kept = {each.name for each in machine_code.entries() if each.name.startswith(stem)}
+    assert kept == {
+        path.name,
+        *(f"{stem}-{age:032}{machine_code.SUFFIX}" for age in range(1, machine_code.KEPT)),
+    }
 
 
 TWO = """
@@ -212,12 +215,12 @@ def test_a_twin_runs_the_same_source_without_machine_code(monkeypatch: pytest.Mo
 
 
 def test_wrong_machine_code_is_refused_each_time_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decorator, "twin", lambda _: lambda values, out: out.fill(7))
+    monkeypatch.setattr(machine_code, "twin", lambda _: lambda values, out: out.fill(7))
     dispatcher = fresh()
     for _ in range(2):
         with pytest.raises(DpmfError, match=r"made\.doubled: the machine code .* is wrong on this machine"):
             result(dispatcher)
-    assert not any(".doubled-" in path.name for path in entries.entries())
+    assert not any(".doubled-" in path.name for path in machine_code.entries())
     monkeypatch.undo()
 
 
@@ -248,7 +251,7 @@ KIND = (float64[::1], float64[::1])
 
 
 def key(dispatcher: Any = None, kinds: Any = KIND, target: tuple[str, ...] = TARGET) -> bytes:
-    return entries.as_bytes(entries.key_of(dispatcher or made.fresh(), kinds, target))
+    return machine_code.as_bytes(machine_code.key_of(dispatcher or made.fresh(), kinds, target))
 
 
 def test_a_key_is_the_same_for_another_dispatcher_of_the_same_function() -> None:
@@ -287,21 +290,23 @@ def test_all_that_code_is_made_of_is_in_the_key(
 def test_the_sources_of_all_that_is_called_are_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     from dpmf_cli.kernels import sgd, survivors
 
-    depends = set(entries._depends(survivors._descend_survivors))
+    depends = set(machine_code._depends(survivors._descend_survivors))
     modules = {"kernels.survivors", "kernels.sgd", "kernels.lanes", "kernels.releasing", "privacy.noise"}
     assert {f"dpmf_cli.{module}" for module in modules} <= depends
     assert "dpmf_cli.privacy.noise:_GOLDEN" in depends
     before = key(sgd._descend_perturbed)
     monkeypatch.setattr(
-        entries, "note_source", lambda module: "changed" if module == "dpmf_cli.kernels.lanes" else "same"
+        machine_code,
+        "note_source",
+        lambda module: "changed" if module == "dpmf_cli.kernels.lanes" else "same",
     )
-    entries._depends.cache_clear()
+    machine_code._depends.cache_clear()
     assert key(sgd._descend_perturbed) != before
 
 
 def test_a_source_is_that_which_was_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a file is edited while a run compiles, the machine code of the old text is not stored under the new
     text's name."""
-    before = entries.note_source(made.__name__)
+    before = machine_code.note_source(made.__name__)
     monkeypatch.setattr(made.__spec__.loader, "get_data", lambda path: b"edited", raising=False)
-    assert entries.note_source(made.__name__) == before
+    assert machine_code.note_source(made.__name__) == before

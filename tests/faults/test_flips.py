@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from dpmf_cli.core.compiled import entries
-from dpmf_cli.core.compiled.decorator import KernelCache
+from dpmf_cli.core.compiled import machine_code
+from dpmf_cli.core.compiled.machine_code import KernelCache
 from tests.faults.arena import Arena
 from tests.faults.tally import Tally, times
 from tests.faults.test_damage import damage, flip
@@ -46,11 +46,11 @@ def kernels(
 ) -> list[Kept]:
     """Entries of kernels that this process has called, copied to a place where a test may damage them."""
     assert run_here()[0] == 0
-    place = shutil.copytree(entries.place(), tmp_path / "kernels")
+    place = shutil.copytree(machine_code.place(), tmp_path / "kernels")
     monkeypatch.setenv("DPMF_KERNELS", str(place))
     found = []
-    for path in entries.entries():
-        module, _, name = json.loads(entries.content(path)[0])["kernel"].rpartition(".")
+    for path in machine_code.entries():
+        module, _, name = json.loads(machine_code.content(path)[0])["kernel"].rpartition(".")
         dispatcher = getattr(sys.modules.get(module), name, None)
         if dispatcher is None or not dispatcher._cache.examples:
             continue  # the entry of a kernel includes the compiled functions that it calls

@@ -9,14 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.kernels.clipped_gradients import clipped_item_gradients, clipped_item_sums, descend_items
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
+from dpmf_cli.kernels.gradients import clipped_item_sums, descend_items
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.sensitivity import clipped_contributions
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(2, n_users=20, n_items=12)
-EVERYBODY = np.arange(20)
 
 
 def lanes_of(ratings: Ratings, scale: float, seed: int = 0, factors: int = 3) -> FactorLanes:
@@ -68,7 +67,7 @@ def test_a_user_moves_the_gradient_by_no_more_than_the_bound(
     ratings = replace(RATINGS, values=extreme.astype(np.float32))
     factors = lanes_of(ratings, data.draw(st.sampled_from([1e-3, 1.0, 1e3])), seed)
     present, absent = (
-        clipped_item_gradients(factors, some, EVERYBODY, clip) for some in (ratings, without(ratings, user))
+        clipped_item_sums(factors, some, clip)[0] for some in (ratings, without(ratings, user))
     )
     moved = np.linalg.norm((present - absent).reshape(-1, factors.lanes), axis=0)
     bound = clipped_contributions(clip, 2, Neighbours.USER)
@@ -78,9 +77,7 @@ def test_a_user_moves_the_gradient_by_no_more_than_the_bound(
 
 def test_the_bound_is_attained() -> None:
     factors = lanes_of(RATINGS, 1.0)
-    present, absent = (
-        clipped_item_gradients(factors, some, EVERYBODY, 0.1) for some in (RATINGS, without(RATINGS, 5))
-    )
+    present, absent = (clipped_item_sums(factors, some, 0.1)[0] for some in (RATINGS, without(RATINGS, 5)))
     moved = np.linalg.norm((present - absent).reshape(-1, factors.lanes), axis=0)
     assert moved == pytest.approx(clipped_contributions(0.1, 2, Neighbours.USER).value)
 
@@ -92,9 +89,9 @@ def test_what_others_add_is_not_rounded_anew_with_a_user() -> None:
     ratings = Ratings(users, np.zeros(n, np.int32), fives, n, 1, RATINGS.scale)
     factors = lanes_of(ratings, 1.0, factors=1)
     everybody = np.arange(n)
-    whole = clipped_item_gradients(factors, ratings, everybody, clip)
+    whole, _ = clipped_item_sums(factors, ratings, clip)
     moves = [
-        np.abs(whole - clipped_item_gradients(factors, ratings, np.delete(everybody, u), clip)).max()
+        np.abs(whole - clipped_item_sums(factors, ratings, clip, sampled=np.delete(everybody, u))[0]).max()
         for u in (0, 1, 2, 3000, n - 1)
     ]
     assert moves == pytest.approx([clip] * 5, rel=1e-9)
@@ -107,7 +104,7 @@ def test_each_users_gradient_is_clipped_as_a_whole_and_each_model_takes_its_own_
     effects = rng.normal(0, 1, (20, 19)), rng.normal(3, 1, (12, 19))
     model = factor_model(rng.normal(0, 1, (20, 3)), rng.normal(0, 1, (12, 3)), *effects)
     sampled = np.array([0, 3, 4, 19])
-    found = clipped_item_gradients(model, RATINGS, sampled, clip)
+    found, _ = clipped_item_sums(model, RATINGS, clip, sampled=sampled)
     expected = [by_numpy(group, RATINGS, sampled, clip) for group in model.groups]
     assert found == pytest.approx(np.concatenate(expected, axis=-1), abs=1e-9)
     before = np.concatenate([group.rows("items") for group in model.groups], axis=-1)
@@ -122,7 +119,7 @@ def test_weighted_sums_along_directions_are_clipped_user_by_user(clip: float) ->
     factors, rng = lanes_of(RATINGS, 0.7), np.random.default_rng(8)
     along, weights = rng.normal(size=(20, 2, 2)), rng.uniform(0.1, 1, 20)
     clips, some = np.array([clip, 2 * clip]), without(RATINGS, 5)
-    found = clipped_item_sums(factors, along, some, weights, clips)
+    found = clipped_item_sums(factors, some, clips, directions=along, weights=weights)
     for one, other in zip(found, sums_by_numpy(factors, along, some, weights, clips), strict=True):
         assert one == pytest.approx(other, abs=1e-9)
     assert not found[1][5].any()
@@ -130,10 +127,10 @@ def test_weighted_sums_along_directions_are_clipped_user_by_user(clip: float) ->
 
 def test_a_direction_that_is_not_finite_adds_nothing() -> None:
     factors, along = lanes_of(RATINGS, 0.7), np.ones((20, 2, 2))
-    weights, clips = np.ones(20), np.ones(2)
+    clips = np.ones(2)
     along[3, 1, 0] = np.inf
-    found, left = clipped_item_sums(factors, along, RATINGS, weights, clips)
+    found, left = clipped_item_sums(factors, RATINGS, clips, directions=along)
     along[3] = 0
-    without_it, _ = clipped_item_sums(factors, along, RATINGS, weights, clips)
+    without_it, _ = clipped_item_sums(factors, RATINGS, clips, directions=along)
     assert left[3, 0] == 0
     assert np.array_equal(found[..., 0], without_it[..., 0])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import dpmf_cli
-from dpmf_cli.core.compiled.decorator import KernelCache
+from dpmf_cli.core.compiled.machine_code import KernelCache
 
 ROOT = Path(dpmf_cli.__file__).parent
 SOURCES = {
@@ -32,7 +32,7 @@ def test_kernels_release_the_interpreter() -> None:
 def test_every_compiled_function_has_the_cache_that_verifies() -> None:
     assert [name for name, found in COMPILED.items() if type(found._cache) is not KernelCache] == []
     others = {module for module, text in SOURCES.items() if "njit" in text or "import jit" in text}
-    assert others == {"dpmf_cli.core.compiled.decorator"}
+    assert others == {"dpmf_cli.core.compiled.machine_code"}
 
 
 def called_by_python(module: str, text: str) -> Iterator[str]:

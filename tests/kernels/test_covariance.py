@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from dpmf_cli.kernels.covariance import (
     Products,
-    Raters,
     mean_ratios,
     measured_together,
     place,
@@ -42,7 +41,7 @@ def test_products_are_those_of_the_dense_matrix(seed: int) -> None:
     weights = rng.random(ratings.n_users)
     dense = np.zeros((ratings.n_users, ratings.n_items))
     dense[ratings.users, ratings.items] = values
-    found = weighted_products(ratings, Raters.of(ratings), values, weights)
+    found = weighted_products(ratings, values, weights)
     assert unpacked(found, 17) == pytest.approx(dense.T @ (weights[:, None] * dense), abs=1e-12)
 
 
@@ -82,11 +81,11 @@ def test_what_is_common_to_all_models_is_summed_once_and_has_the_noise_of_each()
         rng.random(30),
         (np.full((11, 1), 3.2), np.zeros((30, 1))),
     )
-    raters, released = Raters.of(RATINGS), np.full((3, size), np.nan, np.float32)
-    of = Products(slice(0, 3), RATINGS, raters, RATINGS.values, weights, *averages, 0.8, released)
+    released = np.full((3, size), np.nan, np.float32)
+    of = Products(slice(0, 3), RATINGS, RATINGS.values, weights, *averages, 0.8, released)
     release_products.run(of, LaneNoise(unit, scales))
     assert of.width == 1
-    clean = weighted_products(RATINGS, raters, np.clip(RATINGS.values - 3.2, -0.8, 0.8), weights)
+    clean = weighted_products(RATINGS, np.clip(RATINGS.values - 3.2, -0.8, 0.8), weights)
     for lane, own in enumerate(scales):
         assert released[lane] == pytest.approx(clean + own * unit, abs=2e-3 * own + 1e-6)
 

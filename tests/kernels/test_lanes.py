@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from dpmf_cli.core.compiled.decorator import compiled, twin
 from dpmf_cli.core.compiled.lane_groups import LaneValues
+from dpmf_cli.core.compiled.machine_code import compiled, twin
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
 from dpmf_cli.kernels.lane_math import clamp, exponential, flush_denormals, fma, restore_denormals, sqrt
@@ -26,7 +26,7 @@ from dpmf_cli.kernels.sgd import (
     descend_perturbed,
     descend_values,
 )
-from dpmf_cli.kernels.survivors import Cells, descend_survivors
+from dpmf_cli.kernels.survivors import descend_survivors
 from dpmf_cli.privacy.noise import KeyedNoise, LaneNoise
 
 
@@ -116,7 +116,7 @@ KERNELS: dict[str, Descent] = {
     ),
     "survivors": lambda start: descend_survivors.run(
         start, KeyedNoise(7, np.ones(1)), Ratings(ONE, ONE, NOTHING, 1, 1, Scale(0, 1)),
-        Cells(ONE, ONE.astype(np.int64)), Sgd(0.5, 0.5, 1)
+        Sgd(0.5, 0.5, 1), ONE, ONE.astype(np.int64)
     ),
 }  # fmt: skip
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from dpmf_cli.core.compiled.lane_groups import LaneValues
+from dpmf_cli.kernels.als import SideRatings
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, move_factors, set_effects, users_moved
 from dpmf_cli.kernels.mixture import (
     Mixture,
-    SideMessages,
     by_item,
     by_user,
     mixture_sums,
@@ -17,7 +17,7 @@ from dpmf_cli.kernels.mixture import (
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(4, n_users=15, n_items=11)
-MESSAGES: dict[Side, SideMessages] = {"users": by_user(RATINGS), "items": by_item(RATINGS)}
+MESSAGES: dict[Side, SideRatings] = {"users": by_user(RATINGS), "items": by_item(RATINGS)}
 SIDES: tuple[Side, Side] = ("users", "items")
 FACTORS, RIDGE, GRID = 2, 0.07, 20
 """Models in two groups."""
@@ -92,7 +92,7 @@ def test_sums_of_the_mixture_and_variances(active: np.ndarray) -> None:
 
 def test_a_row_without_ratings_stays() -> None:
     model, mixture, values = start(), MIXTURES["one component"], LaneValues.of_grid(VALUES)
-    nobody = SideMessages("users", MESSAGES["users"].rows._replace(starts=np.zeros(16, np.int64)))
+    nobody = SideRatings("users", MESSAGES["users"].rows._replace(starts=np.zeros(16, np.int64)))
     solve_mixture(model, nobody, values, mixture, regularization=RIDGE, active=EVERY)
     assert model.published["users"][:, :-1, 0] == pytest.approx(P, abs=1e-6)
 

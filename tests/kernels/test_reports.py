@@ -8,7 +8,7 @@ import pytest
 
 from dpmf_cli.kernels.als import by_item, by_user
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, move_factors, set_effects
-from dpmf_cli.kernels.reports import clamped_sums, coordinate_gradients, sums_of_reports
+from dpmf_cli.kernels.gradients import clamped_sums, coordinate_gradients, sums_of_reports
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(4, n_users=15, n_items=11)

@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
-from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.releasing import GUARD
-from dpmf_cli.kernels.similarities import neighbourhood_model
-from dpmf_cli.kernels.similarity_descent import (
+from dpmf_cli.kernels.similarities import (
     LearnedRatings,
     SimilarityStep,
     descend_noisy_similarities,
     descend_similarities,
+    neighbourhood_model,
 )
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
@@ -114,7 +113,7 @@ def as_it_is(clean: Array, first: int = 0, /) -> Array:
 @pytest.mark.parametrize("size", [1e-3, 1e38])
 def test_the_twin_leaves_out_what_is_not_finite_as_the_kernel_does(size: float, norm: int) -> None:
     """Similarities near the largest float32 overflow: their user adds nothing."""
-    learned = LearnedRatings(RATINGS, Raters.of(RATINGS), np.full(15, 0.1, np.float32), norm)
+    learned = LearnedRatings.clipped(RATINGS, np.full(15, 0.1), norm)
     step = SimilarityStep(np.ones(N, np.bool_), np.array([0.3, 0.2, 0.1]) * size)
     compiled, plain = (one_group(some_neighbours(), size, np.full((ITEMS, LANES), 3.0)) for _ in range(2))
     descend_similarities(compiled, learned, step)
@@ -141,7 +140,7 @@ def gradient_of_one_rating(
     models = one_group(neighbours, np.tile(s, (m + 1, 1)), np.full((m + 1, 1), averages))
     # Whatever is predicted, the rating differs from it by this much.
     values[m] = models.predict(train, np.zeros(1, np.int32), np.array([m], np.int32))[0, 0] - error
-    learned = LearnedRatings(train, Raters.of(train), np.array([limit], np.float32), norm)
+    learned = LearnedRatings.clipped(train, np.array([limit]), norm)
     before = similarities(models, 0)
     descend_similarities(models, learned, SimilarityStep(np.ones(m + 1, np.bool_), np.array([GREAT])))
     return np.asarray((before - similarities(models, 0))[m] / GREAT)

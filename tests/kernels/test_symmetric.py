@@ -12,9 +12,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackError, eigsh
 
-from dpmf_cli.kernels import symmetric
-from dpmf_cli.kernels.covariance import triangle_size
-from dpmf_cli.kernels.symmetric import Which, eigen_of_low_rank, leading_eigenpairs, multiply, rank_k
+from dpmf_cli.kernels import covariance
+from dpmf_cli.kernels.covariance import (
+    Which,
+    eigen_of_low_rank,
+    leading_eigenpairs,
+    multiply,
+    rank_k,
+    triangle_size,
+)
 from tests.kernels.test_covariance import packed, unpacked
 
 
@@ -33,7 +39,7 @@ def with_spectrum(values: NDArray[np.float64], n: int) -> NDArray[np.float32]:
 @pytest.fixture
 def lanczos(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes no matrix count as small."""
-    monkeypatch.setattr(symmetric, "SMALL", 0)
+    monkeypatch.setattr(covariance, "SMALL", 0)
 
 
 @settings(deadline=None, max_examples=60)
@@ -52,7 +58,7 @@ def test_products_are_those_of_the_dense_matrix(n: int, b: int, scaled: bool, se
 
 def test_products_over_several_blocks_of_columns() -> None:
     """More columns than one block takes, in sums that would lose digits in float32."""
-    n = 2 * symmetric.COLUMNS + 37
+    n = 2 * covariance.COLUMNS + 37
     triangle = np.ones(triangle_size(n), np.float32)
     vectors = np.stack([np.ones(n), np.arange(n, dtype=np.float64)], axis=1)
     expected = np.broadcast_to(vectors.sum(axis=0), (n, 2))
@@ -66,7 +72,7 @@ def test_pairs_are_those_of_the_dense_matrix(
     n: int, k: int, small: int, scaled: bool, which: Which, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Densely, and by Lanczos. Half of the eigenvalues of a random matrix are negative: "magnitude" takes both ends."""
-    monkeypatch.setattr(symmetric, "SMALL", small)
+    monkeypatch.setattr(covariance, "SMALL", small)
     triangle, dense = matrix(2 if small == 0 else n, n)
     scaling = np.random.default_rng(0).uniform(0.5, 3, n) if scaled else None
     if scaling is not None:
@@ -105,7 +111,7 @@ def test_where_arpack_gives_up_a_block_krylov_space_answers(
 
     triangle = 1e6 * with_spectrum(np.array([9.0, -8, 7, -6, 5, 4, 0.1, -0.1]), 120)
     expected = leading_eigenpairs(triangle, 120, 3, which=which)
-    monkeypatch.setattr(symmetric, "eigsh", gives_up)
+    monkeypatch.setattr(covariance, "eigsh", gives_up)
     found = leading_eigenpairs(triangle, 120, 3, which=which)
     assert found[0] == pytest.approx([9e6, -8e6, 7e6] if which == "magnitude" else [9e6, 7e6, 5e6], rel=1e-5)
     assert found[1] == pytest.approx(expected[1], abs=1e-4)
@@ -144,7 +150,7 @@ def test_cleaning_keeps_the_best_approximation_of_the_scaled_matrix(
     small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Eckart and Young: singular values of D·A·D, whatever their sign. By Lanczos and densely."""
-    monkeypatch.setattr(symmetric, "SMALL", small)
+    monkeypatch.setattr(covariance, "SMALL", small)
     n, k = 60, 5
     triangle, dense = matrix(7, n)
     scaling = np.random.default_rng(1).uniform(0.5, 3, n)

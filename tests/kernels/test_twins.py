@@ -14,15 +14,14 @@ import pytest
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels import frank_wolfe as grams
-from dpmf_cli.kernels.als import RowProblem, by_item, by_user, perturb_solved, solve_perturbed
-from dpmf_cli.kernels.clipped_gradients import BatchStep, step_batch
-from dpmf_cli.kernels.covariance import AT_ONCE, Products, Raters, release_products, triangle_size
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed
+from dpmf_cli.kernels.covariance import AT_ONCE, Products, release_products, triangle_size
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.frank_wolfe import released_grams
-from dpmf_cli.kernels.gradients import sample_bits
+from dpmf_cli.kernels.gradients import sample_bits, step_batch
 from dpmf_cli.kernels.releasing import perturb_side
 from dpmf_cli.kernels.sgd import Sgd, Visits, descend_noisy_errors, descend_perturbed
-from dpmf_cli.kernels.survivors import Cells, descend_survivors
+from dpmf_cli.kernels.survivors import descend_survivors
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.mechanisms import keyed_laplace, laplace, repeated_k_norm
@@ -78,7 +77,7 @@ class Use:
 BY_USER, BY_ITEM = by_user(RATINGS), by_item(RATINGS)
 FREE, WITHIN = RowProblem(0.3, 1.0), RowProblem(np.geomspace(0.53, 2, len(GRID)), 1.0, False, 0.3)
 FACTOR_OF_USERS, FACTOR_OF_ITEMS = np.linspace(0.01, 0.2, USERS), np.linspace(0.01, 0.2, ITEMS)
-BATCH = BatchStep(0.1, 0.05, 0.8, 0.3, 0.4, 0.5)
+BATCH = Sgd(0.1, 0.05, 0.8, np.inf, 0.4, 0.5, clip=0.3)
 ORDER = np.random.default_rng(0).permutation(ITEMS).astype(np.int32)
 SHIFTS = np.random.default_rng(1).integers(ITEMS, size=USERS)
 SAMPLES = sample_bits(np.random.default_rng(2).random((len(RATINGS), len(GRID))) < 0.5)
@@ -88,9 +87,9 @@ USES = {
     "perturb_side, users": Use(perturb_side, USERS, ("users", 0.4)),
     "perturb_side, items": Use(perturb_side, ITEMS, ("items", 0.4)),
     "step_batch": Use(step_batch, USERS + ITEMS, (RATINGS, BATCH)),
-    "perturb_solved, users": Use(perturb_solved, USERS, (BY_USER, FREE, FACTOR_OF_USERS, 0.4), silent=(4,)),
-    "perturb_solved, items": Use(perturb_solved, ITEMS, (BY_ITEM, FREE, FACTOR_OF_ITEMS, 0.4), silent=(2,)),
-    "perturb_solved, ball": Use(perturb_solved, USERS, (BY_USER, WITHIN, np.full(USERS, 0.1), 0.4)),
+    "factors, users": Use(solve_perturbed, USERS, (BY_USER, FREE, 0.4, FACTOR_OF_USERS), silent=(4,)),
+    "factors, items": Use(solve_perturbed, ITEMS, (BY_ITEM, FREE, 0.4, FACTOR_OF_ITEMS), silent=(2,)),
+    "factors, ball": Use(solve_perturbed, USERS, (BY_USER, WITHIN, 0.4, np.full(USERS, 0.1))),
     "solve_perturbed, users": Use(solve_perturbed, USERS, (BY_USER, FREE, 0.4), silent=(4,)),
     "solve_perturbed, items": Use(solve_perturbed, ITEMS, (BY_ITEM, FREE, 0.5), silent=(2,)),
     "solve_perturbed, ball, users": Use(solve_perturbed, USERS, (BY_USER, WITHIN, 0.3)),
@@ -99,9 +98,9 @@ USES = {
     "descend_noisy_errors": Use(
         descend_noisy_errors, LINE, (VISITS, Sgd(0.1, 0.05, 0.8, 1.2, 0.4, 0.5)), numbers
     ),
-    "descend_survivors": Use(descend_survivors, CELLS, (RATINGS, Cells(ORDER, SHIFTS), CELL_SGD), cells),
+    "descend_survivors": Use(descend_survivors, CELLS, (RATINGS, CELL_SGD, ORDER, SHIFTS), cells),
     "descend_survivors, of samples": Use(
-        descend_survivors, CELLS, (RATINGS, Cells(ORDER, SHIFTS, SAMPLES), CELL_SGD), cells
+        descend_survivors, CELLS, (RATINGS, CELL_SGD, ORDER, SHIFTS, SAMPLES), cells
     ),
 }
 
@@ -150,7 +149,7 @@ def used(use: Use, epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
 def gram_matrices(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
     """The residuals of the models of `start`; some users' rows are clipped."""
     release = numbers(triangle_size(ITEMS), curator_of(epsilons, witness))
-    found = released_grams(start(len(epsilons)), RATINGS, Raters.of(RATINGS), release, 1.5)
+    found = released_grams(start(len(epsilons)), RATINGS, release, 1.5)
     places, triangles = zip(*((place, gram.copy()) for place, gram in found), strict=True)
     assert places == tuple(range(len(epsilons)))
     return np.stack(triangles, axis=-1)
@@ -160,12 +159,12 @@ def products(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
     """Groups of models; the last group is not full."""
     rng, size = np.random.default_rng(3), triangle_size(ITEMS)
     items, users = (rng.normal(centre, 0.4, (n, len(GRID))) for centre, n in ((3.5, ITEMS), (0, USERS)))
-    raters, weights = Raters.of(RATINGS), rng.random(USERS)
+    weights = rng.random(USERS)
     release, found = numbers(size, curator_of(epsilons, witness)), []
     for first in range(0, len(epsilons), AT_ONCE):
         part = slice(first, min(first + AT_ONCE, len(epsilons)))
         released, own = np.empty((part.stop - part.start, size), np.float32), (items[:, part], users[:, part])
-        each = Products(part, RATINGS, raters, RATINGS.values, weights, *own, 0.9, released)
+        each = Products(part, RATINGS, RATINGS.values, weights, *own, 0.9, released)
         release.inside(release_products, each)
         found.append(each.released)
     return np.concatenate(found).T
@@ -240,9 +239,9 @@ def test_dropped_cells_leave_even_infinite_factors_alone(epsilon: float, thresho
         model = start(2)
         for group in model.groups:
             group.rows("items")[:] = np.inf
-        visits = RATINGS, Cells(np.arange(ITEMS, dtype=np.int32), np.zeros(USERS, np.int64))
+        order = np.arange(ITEMS, dtype=np.int32), np.zeros(USERS, np.int64)
         release = cells(CELLS, curator_of(np.array([epsilon, 1e-3]), witness))
-        release.inside(descend_survivors, model, *visits, Sgd(0.1, 0.05, 0.8, threshold=threshold))
+        release.inside(descend_survivors, model, RATINGS, Sgd(0.1, 0.05, 0.8, threshold=threshold), *order)
         found.append(model.groups[0].rows("users")[..., 0])
     assert np.array_equal(found[0], found[1], equal_nan=True)
     untouched = np.array_equal(found[0], start(2).groups[0].rows("users")[..., 0])

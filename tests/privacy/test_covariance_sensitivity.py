@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.mcsherry2009.covariance_methods import CovarianceKNN
 from dpmf_cli.algorithms.shared.averages import Effects
 from dpmf_cli.core.ratings import Ratings, Scale
-from dpmf_cli.kernels.covariance import Products, Raters, release_products, weighted_products
+from dpmf_cli.kernels.covariance import Products, release_products, weighted_products
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
@@ -47,8 +47,7 @@ def measured(settings_: CovarianceKNN, centred: NDArray[np.float64], kept: slice
     ledger = Ledger([np.inf], settings_.mode, settings_.spends_delta)
     measurer = settings_.measurer(ledger.limit, curator_of(ledger), covariance=2)
     products = settings_.release(train, settings_.own_means(train, averages), measurer)
-    raters = Raters.of(train)
-    cov, wgt = (clean(products.products(raters, slice(0, 1), of_ones=ones)) for ones in (False, True))
+    cov, wgt = (clean(products.products(slice(0, 1), of_ones=ones)) for ones in (False, True))
     return cov, wgt
 
 
@@ -136,7 +135,7 @@ def test_many_other_users_do_not_round_a_bound_away() -> None:
         values = np.full(kept.sum(), 3.0, np.float32)
         train = Ratings(users[kept], items[kept], values, n_users, n, SCALE)
         weights = algorithm("laplace").product_weights(train.user_counts)
-        return weighted_products(train, Raters.of(train), np.ones(len(train)), weights)
+        return weighted_products(train, np.ones(len(train)), weights)
 
     everything = np.ones(len(users), bool)
     without = everything.copy()

@@ -8,9 +8,10 @@ import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.core.ratings import Ratings, Scale
-from dpmf_cli.kernels.als import RowProblem, by_item, perturb_solved, solve_perturbed, solve_rows
-from dpmf_cli.kernels.clipped_gradients import BatchStep, step_batch
+from dpmf_cli.kernels.als import RowProblem, by_item, solve_perturbed, solve_rows
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
+from dpmf_cli.kernels.gradients import step_batch
+from dpmf_cli.kernels.sgd import Sgd
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Numbers, Release, Witness
 from dpmf_cli.testing import fit
@@ -39,7 +40,7 @@ PROBLEM = RowProblem(1.0, 2.0, per_rating=False)
 
 
 def of_batch(lanes: FactorLanes, ratings: Ratings) -> float:
-    step_batch.run(lanes, NOTHING, ratings, BatchStep(1.0, 0.0, bound=2.0, clip=9.0))
+    step_batch.run(lanes, NOTHING, ratings, Sgd(1.0, 0.0, bound=2.0, clip=9.0))
     return float(lanes.rows("items")[0, 0, 0])
 
 
@@ -60,7 +61,7 @@ SUMS = {
         lambda lanes, ratings: solve_perturbed.run(lanes, ITEM, by_item(ratings), PROBLEM, np.inf)
     ),
     "output": of_normal_equations(
-        lambda lanes, ratings: perturb_solved.run(lanes, ITEM, by_item(ratings), PROBLEM, np.ones(1), np.inf)
+        lambda lanes, ratings: solve_perturbed.run(lanes, ITEM, by_item(ratings), PROBLEM, np.inf, np.ones(1))
     ),
     "float32": of_normal_equations(lambda lanes, ratings: solve_rows(lanes, by_item(ratings), PROBLEM)),
 }

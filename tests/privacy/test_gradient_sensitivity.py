@@ -14,12 +14,12 @@ from dpmf_cli.algorithms.shared.neighbourhood import all_others, error_bound
 from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import PrivatePNBM
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.releasing import GUARD
-from dpmf_cli.kernels.similarities import neighbourhood_model
-from dpmf_cli.kernels.similarity_descent import (
+from dpmf_cli.kernels.similarities import (
     LearnedRatings,
     SimilarityStep,
     descend_noisy_similarities,
     descend_similarities,
+    neighbourhood_model,
 )
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise

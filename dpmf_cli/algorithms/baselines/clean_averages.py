@@ -35,8 +35,13 @@ from dpmf_cli.algorithms.shared.neighbourhood import (
 from dpmf_cli.core.ratings import Ratings, average_of, transposed
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import later
-from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
-from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_similarities
+from dpmf_cli.kernels.similarities import (
+    LearnedRatings,
+    NeighbourhoodModel,
+    SimilarityStep,
+    descend_similarities,
+    neighbourhood_model,
+)
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons

@@ -36,10 +36,11 @@ from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels import mixture
 from dpmf_cli.kernels.als import by_item, by_user, solve_perturbed
-from dpmf_cli.kernels.clipped_gradients import BatchStep, step_batch
-from dpmf_cli.kernels.covariance import Raters, weighted_products
+from dpmf_cli.kernels.covariance import weighted_products
 from dpmf_cli.kernels.factors import FactorModel
+from dpmf_cli.kernels.gradients import step_batch
 from dpmf_cli.kernels.neighbours import nearest
+from dpmf_cli.kernels.sgd import Sgd
 from dpmf_cli.kernels.similarities import NeighbourhoodModel
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -154,7 +155,7 @@ class PublicKNN(PrivateAlgorithm):
         """Who rated what is public. The neighbours are the k nearest items by Wgt."""
         everything = self.unbounded(train, epsilons, streams, curator)
         ones = np.ones(len(train))
-        weights = weighted_products(train, Raters.of(train), ones, inverse_counts(train))
+        weights = weighted_products(train, ones, inverse_counts(train))
         return NearestAlike(train, everything.effects, self, weights.astype(np.float32))
 
     def unbounded(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> AllAlike:
@@ -451,10 +452,16 @@ class PrivateBatchGradientDescent(NormBoundedFactorization):
             curator=curator,
         )
         model = self.start_within_norms(train, effects, streams)
-        bound, norms = self.bound(train.scale), (self.user_norm, self.item_norm)
-        step = BatchStep(self.learning_rate, self.regularization, bound, self.clip, *norms)
+        sgd = Sgd(
+            self.learning_rate,
+            self.regularization,
+            self.bound(train.scale),
+            user_limit=self.user_norm,
+            item_limit=self.item_norm,
+            clip=self.clip,
+        )
         for gradients in steps:
-            gradients.inside(step_batch, model, train, step)
+            gradients.inside(step_batch, model, train, sgd)
         return model
 
     def cost(self, shape: Shape, grid: int) -> Cost:

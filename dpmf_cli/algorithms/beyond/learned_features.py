@@ -25,8 +25,8 @@ from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import RowProblem, SideRatings, by_user, solve_rows
-from dpmf_cli.kernels.clipped_gradients import clipped_item_sums
 from dpmf_cli.kernels.factors import FactorModel, factor_model, set_effects, set_items
+from dpmf_cli.kernels.gradients import clipped_item_sums
 from dpmf_cli.kernels.normal_equations import isometric, whole
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
 from dpmf_cli.privacy import sensitivity
@@ -206,7 +206,7 @@ def of_users(
     means = regressed(
         fixed_features(Items(guess, nothing, nothing, nothing), entry.ridges, 0), train.n_users, ratings
     )
-    sums, left = clipped_item_sums(means, everybody, train, weights, np.full(len(theta), clip))
+    sums, left = clipped_item_sums(means, train, clip, directions=everybody, weights=weights)
     kept = noise("users left by clipping", (), USERS_LEFT, once).added_to(_totals(left))
     of_sums = noise("item sums", rows, SUMS, reach)
     noisy_sums, seen = of_sums.added_to(sums[:, 0]), weight * np.clip(kept / train.n_users, 0.1, 1)
@@ -362,7 +362,7 @@ def learn(
 
         turned = np.stack([column @ each for column, each in zip(columns, whiten, strict=True)], axis=2)
         directions = np.concatenate([np.ones((train.n_users, 1, grid)), turned], axis=1) / unit
-        clipped, _ = clipped_item_sums(users, directions, train, weights, np.full(grid, entry.clip))
+        clipped, _ = clipped_item_sums(users, train, entry.clip, directions=directions, weights=weights)
         step, shape = f"item sums {t + 1}", (train.n_items, 1 + learned)
         for_sums = theta * math.sqrt((1 - GRAMS) * growing[t] / growing.sum())
         release = gaussian(step, shape, sensitivity=of_sums, theta=for_sums, curator=curator)

@@ -33,9 +33,9 @@ from dpmf_cli.core.ratings import Ratings, UserMajor
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.kernels.als import RowProblem, SideRatings, by_item, by_user, solve_rows
+from dpmf_cli.kernels.covariance import with_fixed_signs
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, move_factors, set_effects
-from dpmf_cli.kernels.reports import clamped_sums
-from dpmf_cli.kernels.symmetric import with_fixed_signs
+from dpmf_cli.kernels.gradients import clamped_sums
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.accounting import LEAST_SHARE
 from dpmf_cli.privacy.curator import Curator

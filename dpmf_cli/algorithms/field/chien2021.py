@@ -18,8 +18,8 @@ from dpmf_cli.algorithms.shared.theta import certified_gradients, rates_under
 from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
-from dpmf_cli.kernels.clipped_gradients import descend_items
 from dpmf_cli.kernels.factors import set_items
+from dpmf_cli.kernels.gradients import descend_items
 from dpmf_cli.kernels.normal_equations import (
     HELD,
     Residuals,

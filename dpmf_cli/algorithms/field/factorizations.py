@@ -29,8 +29,8 @@ from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model
 from dpmf_cli.kernels.gradients import Descent, step_noisy, step_side, sum_gradients, visits_of_all
-from dpmf_cli.kernels.langevin import Round, langevin_round, visits_between
 from dpmf_cli.kernels.releasing import project_side
+from dpmf_cli.kernels.sgd import langevin_round, visits_between
 from dpmf_cli.kernels.sums import residual_sums_by_user
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -312,7 +312,7 @@ class LiuMF(PrivateAlgorithm):
                 # (rows, d + 1, E) η·s·(n/n_row)·λ; 1 at most, because a row changes sign beyond
                 visits = np.maximum(counts[side], 1)[:, None, None]
                 decays[side] = np.minimum(power * of_rows[side] / visits, 1.0)
-            step.noise.inside(langevin_round, model, centred, roots, Round(power * of_errors, decays))
+            step.noise.inside(langevin_round, model, centred, roots, power * of_errors, decays)
             of_errors, of_rows = self.learned(centred, model)
         for group in model.groups:
             group.table("items")[:, -1] += np.float32(middle)

@@ -17,11 +17,10 @@ from dpmf_cli.algorithms.shared.theta import NoiseKind
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
-from dpmf_cli.kernels.covariance import Raters, triangle_size
+from dpmf_cli.kernels.covariance import leading_eigenpairs, triangle_size
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors
 from dpmf_cli.kernels.frank_wolfe import released_grams, side_by_side, step_towards
 from dpmf_cli.kernels.sums import sums_by
-from dpmf_cli.kernels.symmetric import leading_eigenpairs
 from dpmf_cli.privacy.covariance_sensitivity import user_gram
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -114,7 +113,7 @@ class FrankWolfe(OwnMeansAlgorithm):
         claimed: Epsilons | None = None,
     ) -> OwnFactors:
         """Takes the T steps. `multiplier` (E,) is σ divided by how far one user moves a triangle."""
-        raters, singular = Raters.of(train), np.zeros((self.iterations, len(multiplier)))
+        singular = np.zeros((self.iterations, len(multiplier)))
         nuclear = self.nuclear * math.sqrt(train.n_users * train.n_items)
         no_vectors = np.zeros((train.n_items, self.iterations))
         no_steps = np.zeros((train.n_users, self.iterations))
@@ -134,7 +133,7 @@ class FrankWolfe(OwnMeansAlgorithm):
         )
         for step, noise in enumerate(noises):
             vectors = np.empty((train.n_items, len(multiplier)))
-            for place, gram in released_grams(model, train, raters, noise, longest):
+            for place, gram in released_grams(model, train, noise, longest):
                 value, vector = leading_eigenpairs(gram, train.n_items, 1, which="largest")
                 singular[step, place], vectors[:, place] = np.sqrt(np.maximum(value[0], 0)), vector[:, 0]
             if self.mode is Mode.PUBLISHED:

@@ -18,7 +18,7 @@ from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.gradients import sample_bits
 from dpmf_cli.kernels.sgd import Sgd, descend_perturbed, kept_bytes
-from dpmf_cli.kernels.survivors import Cells, descend_survivors
+from dpmf_cli.kernels.survivors import descend_survivors
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -121,7 +121,7 @@ class InputPerturbationSGD(PrivateFactorization):
         sgd = Sgd(
             self.learning_rate, self.regularization, bound, threshold=self.threshold, epochs=self.epochs
         )
-        residuals.inside(descend_survivors, model, train, Cells(order, shifts, bits), sgd)
+        residuals.inside(descend_survivors, model, train, sgd, order, shifts, bits)
         return model
 
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, run=bounded) | in_both_modes(

@@ -10,7 +10,7 @@ from dpmf_cli.algorithms.shared.base import Paper, Variants
 from dpmf_cli.algorithms.shared.private_factorization import PrivateLeastSquares, RowMoves, Side
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
-from dpmf_cli.kernels.als import RowProblem, by_item, by_user, perturb_solved
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -51,8 +51,8 @@ class PrivateALS(PrivateLeastSquares):
         ratings_by_user, ratings_by_item = by_user(train), by_item(train)
         model = self.start_within_norms(train, effects, streams)
         for user_rows, item_rows in zip(user_noises, item_noises, strict=True):  # lines 3 to 6, then 7 to 10
-            user_rows.inside(perturb_solved, model, ratings_by_user, users, of_users, self.user_norm)
-            item_rows.inside(perturb_solved, model, ratings_by_item, items, of_items, self.item_norm)
+            user_rows.inside(solve_perturbed, model, ratings_by_user, users, self.user_norm, of_users)
+            item_rows.inside(solve_perturbed, model, ratings_by_item, items, self.item_norm, of_items)
         return model
 
     def noise_factors(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:

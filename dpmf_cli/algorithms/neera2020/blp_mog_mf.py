@@ -13,11 +13,11 @@ from dpmf_cli.algorithms.shared.local_model import LocalFactorization
 from dpmf_cli.core.compiled.lane_groups import LaneValues, groups
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import later
+from dpmf_cli.kernels.als import SideRatings
 from dpmf_cli.kernels.factors import FactorModel, users_moved
 from dpmf_cli.kernels.mixture import (
     LEAST_VARIANCE,
     Mixture,
-    SideMessages,
     by_item,
     by_user,
     mixture_sums,
@@ -111,7 +111,7 @@ class MixtureFactorization(LocalFactorization):
 
 
 def _maximised(
-    model: FactorModel, users: SideMessages, values: LaneValues, mixture: Mixture, active: NDArray[np.bool_]
+    model: FactorModel, users: SideRatings, values: LaneValues, mixture: Mixture, active: NDArray[np.bool_]
 ) -> Mixture:
     """Equation 12, for the models that are active and have ratings."""
     counts, squares = mixture_sums(model, users, values, mixture, active)

@@ -18,8 +18,8 @@ from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import RowProblem, SideRatings, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors
+from dpmf_cli.kernels.gradients import coordinate_gradients, sums_of_reports
 from dpmf_cli.kernels.releasing import project_side
-from dpmf_cli.kernels.reports import coordinate_gradients, sums_of_reports
 from dpmf_cli.kernels.sums import RatingsByRow
 from dpmf_cli.privacy import local
 from dpmf_cli.privacy.curator import Curator

@@ -24,16 +24,17 @@ from dpmf_cli.core.arrays import Doubles, Floats, Ints, Longs, Singles
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.covariance import (
     Products,
-    Raters,
+    eigen_of_low_rank,
+    leading_eigenpairs,
     mean_ratios,
     measured_together,
+    rank_k,
     release_products,
     shrink,
     triangle_size,
     weighted_products,
 )
 from dpmf_cli.kernels.neighbours import interpolate, nearest, regress
-from dpmf_cli.kernels.symmetric import eigen_of_low_rank, leading_eigenpairs, rank_k
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
@@ -82,28 +83,28 @@ class ReleasedProducts:
     of_weight: Release | None = None
 
     def __iter__(self) -> Iterator[NoisyProducts]:
-        raters, scale = Raters.of(self.train), self.of_covariance.scale
+        scale = self.of_covariance.scale
         at_once, grid, public = measured_together(self.train.n_items), len(scale), None
         if self.of_weight is None:
             ones = np.ones(len(self.train))
-            public = repeat(weighted_products(self.train, raters, ones, self.weights).astype(np.float32))
+            public = repeat(weighted_products(self.train, ones, self.weights).astype(np.float32))
         for start in range(0, grid, at_once):
             part = slice(start, min(start + at_once, grid))
-            covariances = self._noisy(raters, part, self.of_covariance)
-            weights = public or self._noisy(raters, part, self.of_weight)
+            covariances = self._noisy(part, self.of_covariance)
+            weights = public or self._noisy(part, self.of_weight)
             lanes = range(part.start, part.stop)
             yield from map(NoisyProducts, lanes, covariances, weights, scale[part].tolist())
             del covariances, weights  # frees memory before the next are measured
 
-    def _noisy(self, raters: Raters, part: slice, release: Release | None) -> Singles:
+    def _noisy(self, part: slice, release: Release | None) -> Singles:
         """(E, size) packed triangles of Cov or of Wgt for a part of the grid, with their noise."""
         assert release is not None
-        products = self.products(raters, part, of_ones=release is self.of_weight)
+        products = self.products(part, of_ones=release is self.of_weight)
         release.inside(release_products, products)
         noisy = products.released
         return np.maximum(noisy, 0, out=noisy) if release is self.of_weight else noisy
 
-    def products(self, raters: Raters, part: slice, *, of_ones: bool) -> Products:
+    def products(self, part: slice, *, of_ones: bool) -> Products:
         """Cov for a part of the grid; or Wgt, which is the same for each ε: the products if all ratings are 1."""
         train, clamp = self.train, self.clamp
         values, items, users = train.values, self.effects.items[:, part], self.effects.users[:, part]
@@ -111,7 +112,7 @@ class ReleasedProducts:
             values, clamp = np.ones(len(train), np.float32), 1.0
             items, users = np.zeros((train.n_items, 1)), np.zeros((train.n_users, 1))
         released = np.empty((part.stop - part.start, triangle_size(train.n_items)), np.float32)
-        return Products(part, train, raters, values, self.weights, items, users, clamp, released)
+        return Products(part, train, values, self.weights, items, users, clamp, released)
 
 
 def own_residuals(ratings: Ratings, effects: Effects, lane: int) -> Doubles:

@@ -20,8 +20,13 @@ from dpmf_cli.algorithms.shared.theta import Measurer, NoiseKind, certified_grad
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import later
-from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
-from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
+from dpmf_cli.kernels.similarities import (
+    LearnedRatings,
+    NeighbourhoodModel,
+    SimilarityStep,
+    descend_noisy_similarities,
+    neighbourhood_model,
+)
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.accounting import before_sampling
 from dpmf_cli.privacy.curator import Curator

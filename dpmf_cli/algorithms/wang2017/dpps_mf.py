@@ -27,9 +27,15 @@ from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import RowProblem, by_user, solve_rows
-from dpmf_cli.kernels.clipped_gradients import clipped_item_gradients, descend_items
 from dpmf_cli.kernels.factors import FactorModel, factor_model
-from dpmf_cli.kernels.gradients import Descent, step_noisy, sum_gradients, visits_of_all
+from dpmf_cli.kernels.gradients import (
+    Descent,
+    clipped_item_sums,
+    descend_items,
+    step_noisy,
+    sum_gradients,
+    visits_of_all,
+)
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
@@ -182,7 +188,8 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
         for gradients in steps:
             sampled = np.flatnonzero(chosen.random(train.n_users) < gamma)
             solve_rows(model, ratings_by_user, self.of_a_user)
-            noisy = gradients.added_to(clipped_item_gradients(model, train, sampled, self.clip))
+            sums, _ = clipped_item_sums(model, train, self.clip, sampled=sampled)
+            noisy = gradients.added_to(sums)
             descend_items(model, noisy / gamma, rates, self.item_ridge)
         return OwnFactors(self, model.without_users(), effects.published, train)
 

@@ -11,8 +11,12 @@ from dpmf_cli.algorithms.shared.factorization import at_most
 from dpmf_cli.algorithms.shared.neighbourhood import LearnedNeighbourhood
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
-from dpmf_cli.kernels.similarities import NeighbourhoodModel
-from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
+from dpmf_cli.kernels.similarities import (
+    LearnedRatings,
+    NeighbourhoodModel,
+    SimilarityStep,
+    descend_noisy_similarities,
+)
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours

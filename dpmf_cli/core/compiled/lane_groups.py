@@ -87,7 +87,7 @@ class LaneValues:
 G = TypeVar("G")
 G_co = TypeVar("G_co", covariant=True)
 P = ParamSpec("P")
-Found = TypeVar("Found", bound=NDArray[Any] | tuple[NDArray[Any], ...])
+Found = TypeVar("Found", bound=NDArray[Any] | tuple[NDArray[Any], ...] | None)
 
 
 class Grouped(Protocol[G_co]):
@@ -131,25 +131,17 @@ class LaneGroup:
         return pad(own, self.width, dtype)
 
 
-def on_each_group(kernel: Callable[Concatenate[G, P], None]) -> Callable[Concatenate[Grouped[G], P], None]:
-    """Lets a kernel that changes one group of models in place take the models of a complete grid."""
+def on_each_group(
+    function: Callable[Concatenate[G, P], Found],
+) -> Callable[Concatenate[Grouped[G], P], Found]:
+    """Lets a function of one group of models take those of a complete grid. It changes them in place and returns
+    None, or returns arrays (…, lanes), which become (…, E)."""
 
-    @wraps(kernel)
-    def run(models: Grouped[G], /, *arguments: P.args, **parameters: P.kwargs) -> None:
-        for group in models.groups:
-            kernel(group, *arguments, **parameters)
-
-    return run
-
-
-def of_all_groups(measure: Callable[Concatenate[G, P], Found]) -> Callable[Concatenate[Grouped[G], P], Found]:
-    """Lets a function of one group of models, (…, lanes), take those of a complete grid, and return (…, E)."""
-
-    @wraps(measure)
+    @wraps(function)
     def run(models: Grouped[G], /, *arguments: P.args, **parameters: P.kwargs) -> Any:
-        found = [measure(group, *arguments, **parameters) for group in models.groups]
+        found: list[Any] = [function(group, *arguments, **parameters) for group in models.groups]
         if isinstance(found[0], tuple):
             return tuple(np.concatenate(each, axis=-1) for each in zip(*found, strict=True))
-        return np.concatenate(found, axis=-1)
+        return None if found[0] is None else np.concatenate(found, axis=-1)
 
     return run

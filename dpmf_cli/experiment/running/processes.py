@@ -27,7 +27,7 @@ from typing import Any, Self, TypeVar
 
 from dpmf_cli.core import terminal
 from dpmf_cli.core.children import python
-from dpmf_cli.core.compiled import entries
+from dpmf_cli.core.compiled import machine_code
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import open_for_locks
 from dpmf_cli.experiment.results.store import Store, errors_named
@@ -160,7 +160,7 @@ def each_of(function: Callable[[A], R], items: Iterable[A | None], processes: in
     items   an item None means that no item is available now, but one may be soon
     """
     if processes > 1:
-        entries.folder()  # reports here, once for all processes, what is wrong with the folder
+        machine_code.folder()  # reports here, once for all processes, what is wrong with the folder
         yield from _from_workers(function, iter(items), processes)
         return
     for item in items:
