@@ -174,7 +174,7 @@ def _explored(wanted: "Exploration", folders: "Folders", folder: Path, jobs: int
     from dpmf_cli.experiment.results.store import write_atomically
     from dpmf_cli.experiment.running.processes import LocalProcesses
     from dpmf_cli.papers.record import Record, path_of, read_record, text_of
-    from dpmf_cli.report.figures.specification import specification_bytes
+    from dpmf_cli.report.figures.papers import specification_bytes
     from dpmf_cli.report.tables.explored import cells_text, claims_text
     from dpmf_cli.report.tables.layout import terminal
     from dpmf_cli.studies.explore import explore as explore_paper

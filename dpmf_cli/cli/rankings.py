@@ -56,7 +56,7 @@ def combined(
     table = draw(combined_table(experiments, bar=chosen, across=rank == "across", notes=notes), form)
     _say_notes(form, notes)
     if figure is not None:
-        from dpmf_cli.report.figures.panels import combined_figure
+        from dpmf_cli.report.figures.drawings import combined_figure
         from dpmf_cli.report.figures.style import figure_form, write_named
 
         write_named(figure, combined_figure(experiments, figure_form(figure)))
@@ -136,7 +136,7 @@ def frontier(
     table = draw(frontier_table(experiments, notes=notes), form)
     _say_notes(form, notes)
     if figure is not None:
-        from dpmf_cli.report.figures.panels import frontier_figure
+        from dpmf_cli.report.figures.drawings import frontier_figure
 
         write_named(figure, frontier_figure(experiments, figure_form(figure)))
     if leaders is not None:

@@ -80,18 +80,12 @@ class Attempt:
         return label if named else f"{label} ({mode})"
 
     @property
-    def clean(self) -> float | None:
-        """The error without noise, which says whether a larger ε could help; None if it is not known."""
+    def clean(self) -> tuple[float, float] | None:
+        """The error without noise, and the baseline's: whether a larger ε could help; None if it is not known."""
         twin = self.curve.without_noise() if self.curve is not None else None
-        return None if self.baseline is None or twin is None or twin.missing else float(twin.mean()[0])
-
-    @property
-    def level(self) -> float:
-        return math.nan if self.baseline is None else float(self.baseline.mean()[0])
-
-    @property
-    def clean_is_level(self) -> bool:
-        return self.clean is not None and math.isclose(self.level, self.clean, rel_tol=1e-6)
+        if self.baseline is None or twin is None or twin.missing:
+            return None
+        return float(twin.mean()[0]), float(self.baseline.mean()[0])
 
     @property
     def range(self) -> tuple[float, float]:
@@ -123,39 +117,35 @@ def paragraphs(experiments: Sequence[Experiment], crossings: Sequence[Crossing])
     """
     found: list[str] = []
     for experiment in experiments:
-        of_it = [crossing for crossing in crossings if crossing.experiment == experiment.name]
-        found += _experiment(experiment, [cell for cell in of_it if not cell.reference])
+        curves = {curve.label: curve for curve in experiment.curves}
+        measured = [each for each in crossing_targets(experiment) if isinstance(each, Measured)]
+        targets = {target_name(target): target for target in reversed(measured)}
+        groups: dict[Guarantee, list[Attempt]] = {}
+        for crossing in crossings:
+            if crossing.experiment != experiment.name or crossing.reference:
+                continue
+            curve = curves.get(crossing.label)
+            protects = (curve.protects if curve else None) or protection_of(Neighbours(crossing.neighbours))
+            guarantee = Guarantee(protects, crossing.joint, crossing.delta)
+            groups.setdefault(guarantee, []).append(Attempt(crossing, curve, targets.get(crossing.baseline)))
+        known = [(target_name(each), each) for each in measured]
+        found += lines(
+            "advice",
+            experiment=experiment,
+            levels=[
+                f"{CALLED.get(name, name)} {each.mean()[0]:.4f}" for name, each in known if not each.missing
+            ],
+            weak=_weak_targets(experiment, {name: targets[name] for name, _ in known}),
+            groups=groups,
+            choices=_choices,
+            most=MOST_NAMED,
+            kinds=len({guarantee.protects for guarantee in groups}),
+            implied=[(a, b) for a, b in permutations(groups, 2) if a.implies(b)],
+        )
     for dataset in dict.fromkeys(experiment.dataset for experiment in experiments):
         on_it = [experiment for experiment in experiments if experiment.dataset == dataset]
         found += [f"Not tried on {on_it[0].title}", *(f"- {line}" for line in untried(on_it))]
     return found
-
-
-def _experiment(experiment: Experiment, crossings: list[Crossing]) -> list[str]:
-    curves = {curve.label: curve for curve in experiment.curves}
-    measured = [each for each in crossing_targets(experiment) if isinstance(each, Measured)]
-    targets = {target_name(target): target for target in reversed(measured)}
-    groups: dict[Guarantee, list[Attempt]] = {}
-    for crossing in crossings:
-        curve = curves.get(crossing.label)
-        protects = (curve.protects if curve else None) or protection_of(Neighbours(crossing.neighbours))
-        guarantee = Guarantee(protects, crossing.joint, crossing.delta)
-        groups.setdefault(guarantee, []).append(Attempt(crossing, curve, targets.get(crossing.baseline)))
-    return lines(
-        "advice",
-        experiment=experiment,
-        levels=[
-            f"{CALLED.get(name := target_name(each), name)} {each.mean()[0]:.4f}"
-            for each in measured
-            if not each.missing
-        ],
-        weak=_weak_targets(experiment, {target_name(each): targets[target_name(each)] for each in measured}),
-        groups=groups,
-        choices=_choices,
-        most=MOST_NAMED,
-        kinds=len({guarantee.protects for guarantee in groups}),
-        implied=[(a, b) for a, b in permutations(groups, 2) if a.implies(b)],
-    )
 
 
 def _weak_targets(experiment: Experiment, targets: dict[str, Measured]) -> dict[str, list[str]]:
@@ -295,10 +285,8 @@ def _answer_of(
     if not found:
         return None
     best, *others = found
-    error, method = (
-        best.value or 0.0,
-        PRIVATE.get(best.curve.algorithm),
-    )  # a plugin is its author's to explain
+    error = best.value or 0.0
+    method = PRIVATE.get(best.curve.algorithm)  # a plugin is its author's to explain
     least = min(filter(_finite, clean), key=_value, default=None)
     constant = [each.value or 0.0 for each in clean if each.curve.algorithm == "ga" and _finite(each)]
     against: dict[str, list[str]] = {}  # averages with the same outcome share a sentence

@@ -36,14 +36,18 @@ from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.privacy.subsampling import SampledSteps
 from dpmf_cli.report.advice import advice, answer, odds, untried
 from dpmf_cli.report.figures.chart import Chart, Level
-from dpmf_cli.report.figures.charts import curves_chart, growth_lines, sweep_charts
-from dpmf_cli.report.figures.drawings import charts_of, curves_figure, growth_figure, sweep_figure
-from dpmf_cli.report.figures.panels import draw_combined, frontier_panel
+from dpmf_cli.report.figures.charts import charts_of, curves_chart, growth_lines, sweep_charts
+from dpmf_cli.report.figures.drawings import (
+    curves_figure,
+    draw_combined,
+    frontier_panel,
+    growth_figure,
+    sweep_figure,
+)
 from dpmf_cli.report.figures.style import _STYLE
-from dpmf_cli.report.figures.tidy_csv import curves_csv, folds_csv, growth_csv
-from dpmf_cli.report.html.compared import Row, baseline_row, crossing_row, paper_table
-from dpmf_cli.report.html.page import _environment
-from dpmf_cli.report.html.svg import Drawn
+from dpmf_cli.report.html.page import Drawn, _environment
+from dpmf_cli.report.html.views import Row, baseline_row, crossing_row
+from dpmf_cli.report.outputs import curves_csv, folds_csv, growth_csv
 from dpmf_cli.report.tables.baselines import BaselineRow, baseline_rows, baselines_table, twins_table
 from dpmf_cli.report.tables.compare import comparisons_text, settings_table
 from dpmf_cli.report.tables.crossings import crossings_table, figure_macros, levels_table
@@ -559,8 +563,8 @@ def figures() -> Texts:
         "over θ": curves_figure("title", curves_chart(theta)),
         "above": curves_figure("title", curves_chart(replace(make(1), curves=(above(make(1)),)))),
         "sweep": sweep_figure("title", *sweep_charts(swept, "k")),
-        "growth": growth_figure("title", grown(make(2)), charts_of(grown(make(2)))[-1]),
-        "growth, random": growth_figure("title", (grow := grown(make(2), "random")), charts_of(grow)[-1]),
+        "growth": growth_figure(grown(make(2)), "title", charts_of(grown(make(2)))[-1]),
+        "growth, random": growth_figure((grow := grown(make(2), "random")), "title", charts_of(grow)[-1]),
         "combined": draw_combined(by_guarantee(standings(mixed(make)))),
         "combined, over θ": draw_combined(by_guarantee(standings(of_theta(mixed(make))))),
         "too many": draw_combined(by_guarantee(standings(too_many()))),
@@ -571,7 +575,7 @@ def figures() -> Texts:
         )
     for each in found_in([provable(make)]):
         axes = Figure().add_subplot()
-        ends = frontier_panel(each).draw(axes)
+        ends = frontier_panel(each)[1](axes)
         yield f"frontier, {each.guarantee}", f"{drawn(axes)}\n{'; '.join(end.text for end in ends)}"
 
 
@@ -646,7 +650,7 @@ def printed() -> Texts:
     parts = cast(Any, _environment().get_template("parts.html.j2").module)
     for name, rows in tables.items():
         yield name, str(parts.rows_table(rows, "a caption"))
-        yield f"{name}, in the paper's layout", str(parts.paper_table(paper_table(rows), "a caption"))
+        yield f"{name}, in the paper's layout", str(parts.paper_table(rows, "a caption"))
     yield "legend", _environment().get_template("agreement.html.j2").render(level=2, parts=parts)
 
 

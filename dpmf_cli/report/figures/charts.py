@@ -7,6 +7,8 @@ distribution of errors is Zhang et al.'s figure 3.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,13 +25,13 @@ from dpmf_cli.report.figures.chart import (
     Line,
     at_place,
     is_drawable,
+    legible,
     level_names,
     level_of,
     limits_around,
     limits_of,
-    meaning_of,
     notes_of,
-    refuse_mixed,
+    parts_of,
     sign_of,
     with_twins,
 )
@@ -45,6 +47,55 @@ _GROWTH_NOTE = "Bands: 95 % bootstrap interval of the mean, paired by fold."
 _MOST_LEVELS = 3
 """If a curve without a sweep has more ε than this, only its largest ε is drawn."""
 _MOST_PANELS = 4
+
+
+def charts_of(experiment: Experiment) -> list[Chart]:
+    """Returns all charts that can be drawn of an experiment; none if no curve is complete.
+
+    If the experiment has several guarantees, each has charts of its own, under the sentence that says what its ε
+    promises.
+    """
+    found: list[Chart] = []
+    for guarantee, part in parts_of(experiment).items():
+        shown = legible(part)
+        figures = figures_of(shown)
+        # A single ε is a point, not a curve: the table has it, and charts of sweeps show it as a level.
+        if all(len(curve.epsilons) == 1 for curve in unswept(shown)):
+            figures.pop("curves", None)
+        figures |= {name: figures.pop(name) for name in ("error_cdf", "growth") if name in figures}
+        charts = [chart for make in figures.values() for chart in make()]
+        if shown is not part:
+            note = f"Shown: {shown.title.removeprefix(part.title + ', ')}; all are in curves.csv."
+            charts = [replace(chart, notes=(note, *chart.notes)) for chart in charts]
+        if guarantee is not None:
+            charts = [
+                replace(
+                    chart,
+                    key=f"{chart.key}-{guarantee.key.replace('_', '-')}",
+                    title=f"{chart.title}: {guarantee}",
+                    heading="" if rank else f"{experiment.title}, {guarantee}: {guarantee.statement}",
+                )
+                for rank, chart in enumerate(charts)
+            ]
+        found += charts
+    return found
+
+
+def figures_of(experiment: Experiment) -> dict[str, Callable[[], list[Chart]]]:
+    """Returns what makes the charts of each figure, by the figure's name. All curves must have one guarantee."""
+    found: dict[str, Callable[[], list[Chart]]] = {}
+    with_errors = has_error_cdf(experiment)
+    if any(map(is_drawable, unswept(experiment))):
+        found["curves"] = lambda: [curves_chart(experiment)]
+        if with_errors:
+            found["error_cdf"] = lambda: [error_chart(experiment)]
+    for parameter in swept_parameters(experiment):
+        found[f"sweep-{parameter}"] = partial(sweep_charts, experiment, parameter)
+        if with_errors:
+            found[f"error_cdf-{parameter}"] = partial(sweep_charts, experiment, parameter, of_errors=True)
+    if growth_lines(experiment):
+        found["growth"] = lambda: [growth_chart(experiment)]
+    return found
 
 
 def unswept(experiment: Experiment) -> list[Measured]:
@@ -97,10 +148,9 @@ def curves_chart(experiment: Experiment) -> Chart:
     """Charts RMSE, or the metric that is shown, over ε or θ, for all curves without a sweep.
 
     Each curve has its 95 % band, each baseline and printed reference is a level, and crossings are marked. What is
-    incomplete is named in the notes. At least one curve must be complete, and all must have one guarantee.
+    incomplete is named in the notes. At least one curve must be complete.
     """
     chosen = unswept(experiment)
-    refuse_mixed(chosen)
     names = level_names(experiment)
     series: list[Line | Level] = [
         Level(names[each.label], level_of(each))
@@ -132,40 +182,36 @@ def curves_chart(experiment: Experiment) -> Chart:
     )
 
 
-def sweep_charts(experiment: Experiment, parameter: str) -> list[Chart]:
-    """Charts RMSE, or the metric that is shown, over a swept parameter."""
-    series = swept_series(experiment, parameter, lambda each: (each.mean(), *band(experiment, each)))
-    return [_swept(experiment, parameter, experiment.metric.title, series, _SWEPT_NOTE)]
+def sweep_charts(experiment: Experiment, parameter: str, *, of_errors: bool = False) -> list[Chart]:
+    """Charts RMSE, or the metric that is shown, over a swept parameter.
 
+    With `of_errors` there is a chart for each x, or for some, of the fraction of errors that are at most x.
+    """
+    quantities: dict[str, Quantity] = {
+        experiment.metric.title: lambda each: (each.mean(), *band(experiment, each))
+    }
+    if of_errors:
 
-def swept_error_charts(experiment: Experiment, parameter: str) -> list[Chart]:
-    """Charts the fraction of errors that are at most x over a swept parameter: a chart for each x, or for some."""
-    limits = experiment.curves[0].limits
-    shown = np.linspace(0, len(limits) - 1, min(len(limits), _MOST_PANELS)).round().astype(int)
+        def fraction(measured: Measured, at: int) -> Band:
+            mean, sd = (moment[:, at] for moment in error_moments(measured))
+            return mean, mean - np.nan_to_num(sd), mean + np.nan_to_num(sd)
 
-    def fraction(measured: Measured, at: int) -> Band:
-        mean, sd = (moment[:, at] for moment in error_moments(measured))
-        return mean, mean - np.nan_to_num(sd), mean + np.nan_to_num(sd)
-
-    def chart(at: int) -> Chart:
-        series = swept_series(experiment, parameter, lambda each: fraction(each, at))
-        return _swept(experiment, parameter, f"errors at most {limits[at]:g}", series, _FRACTION_NOTE)
-
-    return [chart(int(at)) for at in np.unique(shown)]
-
-
-def _swept(
-    experiment: Experiment, parameter: str, quantity: str, series: Sequence[Line | Level], note: str
-) -> Chart:
-    return Chart(
-        key=_key(experiment, parameter, quantity),
-        title=f"{quantity} over {parameter}",
-        x_name=parameter,
-        y_name=quantity,
-        series=series,
-        limits=limits_around(series),
-        notes=(note,),
-    )
+        limits = experiment.curves[0].limits
+        shown = np.linspace(0, len(limits) - 1, min(len(limits), _MOST_PANELS)).round().astype(int)
+        quantities = {f"errors at most {limits[at]:g}": partial(fraction, at=at) for at in np.unique(shown)}
+    return [
+        Chart(
+            key=_key(experiment, parameter, name),
+            title=f"{name} over {parameter}",
+            x_name=parameter,
+            y_name=name,
+            series=series,
+            limits=limits_around(series),
+            notes=(_FRACTION_NOTE if of_errors else _SWEPT_NOTE,),
+        )
+        for name, quantity in quantities.items()
+        for series in [swept_series(experiment, parameter, quantity)]
+    ]
 
 
 class _Place(NamedTuple):
@@ -344,5 +390,5 @@ def growth_chart(experiment: Experiment) -> Chart:
         y_name="RMSE − RMSE without noise",
         series=lines,
         limits=limits_around((*lines, Level("", 0.0))),
-        notes=(_GROWTH_NOTE, *meaning_of(experiment.curves, experiment.axis)),
+        notes=(_GROWTH_NOTE, *notes_of(experiment, experiment.curves)),
     )

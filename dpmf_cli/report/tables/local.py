@@ -107,7 +107,7 @@ def learned_nothing_table(experiment: Experiment) -> TextTable | None:
     )
 
 
-def _improvements(experiments: Sequence[Experiment]) -> Iterator[dict[str, Any]]:
+def improvements(experiments: Sequence[Experiment]) -> Iterator[dict[str, Any]]:
     """Yields by how many percent the RMSE of BLP-MoG-MF is lower than another curve's, at each ε that is printed.
 
     lower_percent    None for BLP-MoG-MF itself; `lower_sd` is its standard deviation over folds, None for one fold
@@ -164,7 +164,7 @@ def improvements_table(experiments: Sequence[Experiment]) -> TextTable:
         *names("learned_nothing joint"),
     ]
     return tabled(
-        [SimpleNamespace(**each) for each in _improvements(experiments)],
+        [SimpleNamespace(**each) for each in improvements(experiments)],
         columns,
         ("method", "rmse", signs, "lower_percent", "printed_percent"),
         title=lambda each: f"{each.experiment}: {each.title}, ε = {each.epsilon:g}",

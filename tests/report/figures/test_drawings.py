@@ -22,7 +22,8 @@ from dpmf_cli.experiment.results.folders import collect_folder
 from dpmf_cli.experiment.results.manifest import read_manifest, write_files
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
 from dpmf_cli.report.figures.chart import MOST_LINES, legible, parts_of
-from dpmf_cli.report.figures.drawings import charts_of, drawings, never_drawn
+from dpmf_cli.report.figures.charts import charts_of
+from dpmf_cli.report.figures.drawings import drawings, never_drawn
 from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.html.page import experiment_page
 from dpmf_cli.report.outputs import never_made, outputs
@@ -98,6 +99,7 @@ def test_every_figure_of_an_experiment_is_of_one_kind(folder: Path) -> None:
         == FIGURES
     )
     for guarantee, part in parts_of(experiment).items():
+        assert guarantee is not None
         assert names_in("\n".join(curve.label for curve in part.curves)) == {guarantee.key}
         alone = drawings(part)["curves"]("svg")
         assert drawings(experiment)[f"curves_{guarantee.key}"]("svg") == alone

@@ -10,7 +10,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.ranking import by_guarantee, standings
 from dpmf_cli.privacy.protection import Protection
-from dpmf_cli.report.figures.panels import combined_figure, draw_combined, frontier_figure
+from dpmf_cli.report.figures.drawings import combined_figure, draw_combined, frontier_figure
 from tests.report.ranked import provable
 
 Make = Callable[..., Experiment]

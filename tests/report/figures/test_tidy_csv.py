@@ -10,7 +10,7 @@ import pytest
 
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.report.figures.charts import loss_of
-from dpmf_cli.report.figures.tidy_csv import curves_csv
+from dpmf_cli.report.outputs import curves_csv
 from tests.evaluation.made_curves import twin_of
 from tests.report.conftest import of_theta
 
