@@ -74,17 +74,18 @@ def plot(
     Example: dpmf plot configs/ml100k_bounded.yaml --format pdf --out figures
     """
     from dpmf_cli.cli.tables import shown
-    from dpmf_cli.core.errors import DpmfError
+    from dpmf_cli.core.errors import DpmfError, did_you_mean
     from dpmf_cli.core.terminal import say
     from dpmf_cli.experiment.results.folders import results_of
     from dpmf_cli.experiment.results.manifest import add_file
     from dpmf_cli.experiment.results.store import write_atomically
     from dpmf_cli.report.figures.drawings import drawings
-    from dpmf_cli.report.figures.style import check_form
+    from dpmf_cli.report.figures.style import FORMATS
 
     asked = list(dict.fromkeys(form.strip() for form in forms.split(",")))
     for form in asked:
-        check_form(form)
+        if form not in FORMATS:
+            raise DpmfError(f'unknown figure format "{form}"{did_you_mean(form, FORMATS)}')
     if everything == bool(of):
         raise DpmfError("name configs or results folders, or give --all for all results")
     for folder, collected in results_of(of or [], results):

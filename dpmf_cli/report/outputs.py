@@ -1,9 +1,11 @@
 """The files that a run writes beside its manifest: curves, crossings, the ledger, figures and macros.
 
-CSV files are tidy: unknown figures are empty cells, and no digit is lost.
+CSV files are tidy: floats are written by `repr`, so that equal results give equal bytes. A figure that does not exist
+(one fold, one run, a task without a result) is an empty cell.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,9 +17,10 @@ from dpmf_cli.evaluation.metrics import BESIDE
 from dpmf_cli.evaluation.statistics import sd_over_folds, sd_over_runs
 from dpmf_cli.experiment.results.collect import Collected
 from dpmf_cli.experiment.results.manifest import Maker
-from dpmf_cli.report.figures.chart import with_twins
-from dpmf_cli.report.figures.charts import error_moments, has_error_cdf, loss_of, swept_parameters
-from dpmf_cli.report.figures.drawings import drawings, never_drawn
+from dpmf_cli.privacy.protection import GUARANTEES
+from dpmf_cli.report.figures.chart import legible, with_twins
+from dpmf_cli.report.figures.charts import error_moments, figures_of, has_error_cdf, loss_of, swept_parameters
+from dpmf_cli.report.figures.drawings import drawings
 from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.tables.baselines import twins_table
 from dpmf_cli.report.tables.crossings import crossings_table, figure_macros
@@ -49,7 +52,7 @@ def outputs(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, Ma
     if (learned_nothing := learned_nothing_table(experiment)) is not None:
         files["local_mean.md"] = draw(learned_nothing, "md")
     if has_error_cdf(experiment):
-        found = [*with_twins((*experiment.curves, *experiment.baselines))]
+        found = with_twins((*experiment.curves, *experiment.baselines))
         files["error_cdf.csv"] = _written({"label": each.label, **_errors(each)} for each in found)
         for parameter in swept_parameters(experiment):
             files[f"error_cdf-{parameter}.csv"] = _written(
@@ -68,8 +71,19 @@ def outputs(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, Ma
 
 
 def never_made(experiment: Experiment) -> set[str]:
-    """Returns the names of figure files that an older version or an older config may have left."""
-    return {f"{name}.{form}" for name in never_drawn(experiment) for form in FORMATS}
+    """Returns names of figure files that are out of date: an older version or an older config may have drawn them.
+
+    They mix kinds of guarantee, do not name their kind, or name a kind that no curve has. A figure that only waits
+    for results is not among them.
+    """
+
+    def filled(measured: Measured) -> Measured:  # with made-up results where some are missing
+        return measured if is_complete(measured) else replace(measured.changed(np.ones_like), missing=0)
+
+    complete = experiment.changed(lambda found: map(filled, found))
+    kinds = ("", *(f"_{guarantee.key}" for guarantee in GUARANTEES))
+    names = {name + kind for name in figures_of(legible(complete)) for kind in kinds}
+    return {f"{name}.{form}" for name in names - set(drawings(complete)) for form in FORMATS}
 
 
 Columns = dict[str, object]
@@ -106,10 +120,8 @@ def curves_csv(experiment: Experiment) -> str:
     """Returns a row per curve and ε, then the baselines; metrics beside RMSE if they were measured.
 
     If another metric than RMSE is shown, it takes the place of `rmse`. The means of the other metrics follow.
-
-    `sd_folds` and `sd_runs` are standard deviations over folds and over the runs of a fold; `low` and `high`
-    are the 95 % interval of the mean (`evaluation.statistics`). Floats are written by `repr`, so the same results
-    give the same bytes. A figure that does not exist (one fold, one run, a task without a result) is left empty.
+    `sd_folds` and `sd_runs` are standard deviations over folds and over the runs of a fold; `low` and `high` are the
+    95 % interval of the mean (`evaluation.statistics`).
     """
     everything = (*experiment.curves, *experiment.baselines)
     beside = [
@@ -147,10 +159,8 @@ def curves_csv(experiment: Experiment) -> str:
 def folds_csv(experiment: Experiment) -> str:
     """Returns a row per curve, ε, fold and run, then the baselines, each followed by its twin without noise.
 
-    Columns of all other metrics that were measured follow `rmse`.
-
-    Folds and runs count from 0, as in the names of tasks. `status` is "measured", "diverged" if the RMSE is
-    infinite, or "missing" if the task has no result and the RMSE is empty.
+    Columns of all other metrics that were measured follow `rmse`. Folds and runs count from 0, as in the names of
+    tasks. `status` is "measured", "diverged" if the RMSE is infinite, or "missing" if the task has no result.
     """
 
     def columns(measured: Measured) -> Columns:
@@ -169,7 +179,7 @@ def growth_csv(experiment: Experiment) -> str:
     """Returns a row per portion of the ratings, curve and ε, then the portion's baselines.
 
     `rmse` is the mean over folds and runs, and `sd_folds` its standard deviation over folds. `twin_rmse` is the RMSE
-    of the algorithm without noise. The loss is as in `charts.Loss`. An unknown figure is empty.
+    of the algorithm without noise. The loss is that of `loss_of`. An unknown figure is empty.
     """
     parts: list[Columns] = []
     for stage in experiment.growth.stages if experiment.growth else ():
@@ -197,10 +207,6 @@ def growth_csv(experiment: Experiment) -> str:
 
 
 def _errors(measured: Measured) -> Columns:
-    """Returns, for each ε and x, the fraction of absolute errors that are at most x.
-
-    The fraction has its mean and standard deviation over folds × runs. They are empty if a task has no result; the
-    deviation of a single number is empty too.
-    """
+    """Returns, for each ε and x, the fraction of absolute errors that are at most x, over folds × runs."""
     mean, sd = error_moments(measured)
     return {"epsilon": measured.epsilons[:, None], "x": np.array(measured.limits), "mean": mean, "sd": sd}

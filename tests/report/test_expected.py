@@ -18,15 +18,12 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from typer.testing import CliRunner
 
-from dpmf_cli.cli.main import app
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings, levels_at
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.metrics import Metric
 from dpmf_cli.evaluation.paired_difference import compare
-from dpmf_cli.evaluation.ranking import by_guarantee, standings
 from dpmf_cli.experiment.results.compare_folders import Compared, Setting
 from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
 from dpmf_cli.privacy.ledger import Ledger
@@ -565,9 +562,9 @@ def figures() -> Texts:
         "sweep": sweep_figure("title", *sweep_charts(swept, "k")),
         "growth": growth_figure(grown(make(2)), "title", charts_of(grown(make(2)))[-1]),
         "growth, random": growth_figure((grow := grown(make(2), "random")), "title", charts_of(grow)[-1]),
-        "combined": draw_combined(by_guarantee(standings(mixed(make)))),
-        "combined, over θ": draw_combined(by_guarantee(standings(of_theta(mixed(make))))),
-        "too many": draw_combined(by_guarantee(standings(too_many()))),
+        "combined": draw_combined([mixed(make)]),
+        "combined, over θ": draw_combined([of_theta(mixed(make))]),
+        "too many": draw_combined([too_many()]),
     }.items():
         yield (
             name,
@@ -699,9 +696,3 @@ def test_it_is_as_expected(case: Callable[[], Texts]) -> None:
 def test_one_ranking_across_groups_is_refused() -> None:
     with pytest.raises(DpmfError, match="no ranking across what is protected"):
         combined_table([mixed(make)], across=True)
-
-
-def test_the_command_answers_in_words_alone(results: Path) -> None:
-    done = CliRunner().invoke(app, ["explain", str(results / "mine")], catch_exceptions=False)
-    assert done.stdout.startswith("synthetic, shaped like MovieLens 100K")
-    assert "For IA, " in done.stdout

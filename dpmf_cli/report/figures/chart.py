@@ -5,9 +5,9 @@ A chart has lines and levels over an axis. PNG, SVG, PDF and the picture in a pa
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeVar
 
 import numpy as np
@@ -176,12 +176,9 @@ def is_drawable(curve: Measured) -> bool:
     return is_complete(curve) and bool(np.isfinite(curve.mean()).any())
 
 
-def with_twins(found: Iterable[Measured]) -> Iterator[Measured]:
-    """Yields each measurement, followed by its twin without noise if that was measured."""
-    for measured in found:
-        yield measured
-        if (twin := measured.without_noise()) is not None:
-            yield twin
+def with_twins(found: Iterable[Measured]) -> list[Measured]:
+    """Returns the measurements, each followed by its twin without noise if that was measured."""
+    return [each for one in found for each in (one, one.without_noise()) if each is not None]
 
 
 def parts_of(experiment: Experiment) -> dict[Guarantee | None, Experiment]:
@@ -195,15 +192,14 @@ def parts_of(experiment: Experiment) -> dict[Guarantee | None, Experiment]:
     if len(found) <= 1:
         return {None: experiment}
 
-    def part(guarantee: Guarantee) -> Experiment:
-        return experiment.changed(
-            lambda found: [
-                each for each in found if each.is_baseline or each.guarantee.at_any_delta == guarantee
-            ],
-            title=f"{experiment.title}: {guarantee}",
-        )
+    def of(guarantee: Guarantee, measured: Measured) -> bool:
+        return measured.is_baseline or measured.guarantee.at_any_delta == guarantee
 
-    return {guarantee: part(guarantee) for guarantee in GUARANTEES if guarantee in found}
+    return {
+        each: experiment.changed(partial(filter, partial(of, each)), title=f"{experiment.title}: {each}")
+        for each in GUARANTEES
+        if each in found
+    }
 
 
 def legible(experiment: Experiment) -> Experiment:
@@ -290,8 +286,9 @@ def title_of(experiment: Experiment, curves: Sequence[Measured]) -> str:
     """Says what was measured: the title of a figure."""
     neighbours = dict.fromkeys(curve.neighbours for curve in curves)
     modes = dict.fromkeys(f"{curve.mode} mode" for curve in curves)
-    folds = "1 fold" if experiment.folds == 1 else f"{experiment.folds} folds"
-    runs = "1 run" if experiment.runs == 1 else f"{experiment.runs} runs"
+    folds, runs = (
+        f"{n} {of}{'s' * (n != 1)}" for n, of in ((experiment.folds, "fold"), (experiment.runs, "run"))
+    )
     return ", ".join([experiment.title, *neighbours, *modes, f"{folds} × {runs}"])
 
 

@@ -5,10 +5,9 @@ guarantee. No two panels share an axis, because neither an ε nor its cost means
 """
 
 import textwrap
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,11 +16,12 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.evaluation.crossings import crossing_targets, is_complete
+from dpmf_cli.evaluation.crossings import crossing_targets
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.ranking import Frontier, Lead, Standing, by_guarantee, standings
-from dpmf_cli.privacy.neighbours import Mode
+from dpmf_cli.evaluation.ranking import Frontier, Standing, by_guarantee, standings
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
+from dpmf_cli.report.figures import style
 from dpmf_cli.report.figures.chart import (
     Chart,
     Level,
@@ -38,18 +38,7 @@ from dpmf_cli.report.figures.chart import (
     spread,
     title_of,
 )
-from dpmf_cli.report.figures.charts import curve_series, figures_of, growth_lines, is_whole
-from dpmf_cli.report.figures.style import (
-    DASHES,
-    GREY,
-    GREY_LEVEL,
-    MARKER_SIZE,
-    MARKERS,
-    Look,
-    file_of,
-    looks,
-    new_figure,
-)
+from dpmf_cli.report.figures.charts import curve_series, figures_of, growth_lines
 from dpmf_cli.report.tables.layout import epsilon_cell, marks
 from dpmf_cli.report.tables.ranked import found_in, kind, short_label, short_marked
 
@@ -86,24 +75,7 @@ def _file(experiment: Experiment, name: str, charts: Callable[[], Sequence[Chart
     title = title_of(
         experiment, [each for each in experiment.curves if bool(each.swept) == (name not in kinds)]
     )
-    return file_of(lambda: kinds.get(name, sweep_figure)(title, *charts()), form)
-
-
-def never_drawn(experiment: Experiment) -> Iterator[str]:
-    """Yields names of figures that are out of date and will be deleted: an older version or older config drew them.
-
-    They mix kinds of guarantee, do not name their kind, or name a kind that no curve has. A figure that only waits
-    for results is not among them.
-    """
-
-    def filled(measured: Measured) -> Measured:  # with made-up results where some are missing
-        return measured if is_complete(measured) else replace(measured.changed(np.ones_like), missing=0)
-
-    complete = experiment.changed(lambda found: map(filled, found))
-    drawn = drawings(complete)
-    for name in figures_of(legible(complete)):
-        names = (name, *(f"{name}_{guarantee.key}" for guarantee in GUARANTEES))
-        yield from (each for each in names if each not in drawn)
+    return style.file_of(lambda: kinds.get(name, sweep_figure)(title, *charts()), form)
 
 
 @dataclass(frozen=True)
@@ -159,28 +131,28 @@ def set_scale(axes: Axes, chart: Chart) -> None:
 
 def draw_level(axes: Axes, level: Level, *, over_epsilon: bool) -> End:
     """Draws a level, with its marker at both ends if it has one; returns its end, whose x is NaN."""
-    width = 0.7 if over_epsilon and level.look == GREY_LEVEL else 0.8
-    axes.axhline(level.y, color=level.look.hue, linewidth=width, linestyle=DASHES[level.dash], zorder=1)
+    width = 0.7 if over_epsilon and level.look == style.GREY_LEVEL else 0.8
+    axes.axhline(level.y, color=level.look.hue, linewidth=width, linestyle=style.DASHES[level.dash], zorder=1)
     if level.labelled and level.look.marker is not None:
         axes.plot(
-            [0, 1], [level.y] * 2, MARKERS[level.look.marker], color=level.look.hue, clip_on=False,
-            markersize=MARKER_SIZE, transform=axes.get_yaxis_transform(),
+            [0, 1], [level.y] * 2, style.MARKERS[level.look.marker], color=level.look.hue, clip_on=False,
+            markersize=style.MARKER_SIZE, transform=axes.get_yaxis_transform(),
         )  # fmt: skip
     return End(f"{level.name} {level.y:.3f}" if over_epsilon else level.name, level.look.hue, np.nan, level.y)
 
 
-def draw_line(axes: Axes, line: Line, *, marked_every: int | None = None) -> Line2D:
+def draw_line(axes: Axes, line: Line, *, marked_every: int | None = None) -> None:
     """Draws a line with its band and its crossings."""
     colour = line.look.hue
     if line.low is not None and line.high is not None:
         axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
-    (drawn,) = axes.plot(
-        line.x, line.y, color=colour, linestyle=DASHES[line.dash], linewidth=1.0 if colour == GREY else 1.6,
-        marker=MARKERS[line.look.marker or 0], markersize=MARKER_SIZE, markevery=marked_every,
+    axes.plot(
+        line.x, line.y, color=colour, linestyle=style.DASHES[line.dash],
+        linewidth=1.0 if colour == style.GREY else 1.6, marker=style.MARKERS[line.look.marker or 0],
+        markersize=style.MARKER_SIZE, markevery=marked_every,
     )  # fmt: skip
     for x, y in line.marks:
         axes.plot([x], [y], "o", markersize=6, markerfacecolor="white", markeredgecolor=colour, zorder=4)
-    return drawn
 
 
 def set_title(axes: Axes, title: str) -> None:
@@ -228,7 +200,7 @@ def place(
 def curves_figure(title: str, chart: Chart) -> Figure:
     """Draws a chart over ε or θ with its notes. The figure is as tall as its labels and notes need."""
     across, left, top, gap = 7.0, 0.65, 0.4, 0.16
-    figure = new_figure(across, 4.6)
+    figure = style.new_figure(across, 4.6)
     axes = figure.add_axes((0.1, 0.2, 0.7, 0.7))
     ends = draw_chart(axes, chart)
     set_title(axes, title)
@@ -236,7 +208,7 @@ def curves_figure(title: str, chart: Chart) -> Figure:
     notes = [*own, *textwrap.wrap(" ".join(chart.notes[len(own) :]), _NOTE_CHARACTERS)]
     bottom = 0.6 + 0.145 * len(notes)
     figure.text(
-        0.012, 0.012, "\n".join(notes), fontsize=_NOTE_SIZE, color=GREY, va="bottom", parse_math=False
+        0.012, 0.012, "\n".join(notes), fontsize=_NOTE_SIZE, color=style.GREY, va="bottom", parse_math=False
     )
     width = across - left - _OFFSET - label_width(figure, ends) - 0.1
     height = max(4.6 - top - bottom, gap * (len(ends) - 1))
@@ -249,7 +221,7 @@ def sweep_figure(title: str, *charts: Chart) -> Figure:
     """Draws charts over a swept parameter, one above the other."""
     across, tall, left, top, bottom = 7.6, 3.3, 0.75, 0.4, 0.7
     whole = top + len(charts) * (tall + bottom)
-    figure = new_figure(across, whole)
+    figure = style.new_figure(across, whole)
     panels = [figure.add_axes((0.1, 0.1, 0.5, 0.5)) for _ in charts]
     ends = [draw_chart(axes, chart) for axes, chart in zip(panels, charts, strict=True)]
     width = across - left - _OFFSET - max(label_width(figure, each) for each in ends) - 0.1
@@ -257,13 +229,13 @@ def sweep_figure(title: str, *charts: Chart) -> Figure:
         below = whole - top - tall - rank * (tall + bottom)
         place(axes, ends[rank], left, below, width, tall, gap=0.155)
     set_title(panels[0], title)
-    figure.text(0.012, 0.012, charts[0].notes[0], fontsize=_NOTE_SIZE, color=GREY)
+    figure.text(0.012, 0.012, charts[0].notes[0], fontsize=_NOTE_SIZE, color=style.GREY)
     return figure
 
 
 def error_figure(title: str, chart: Chart) -> Figure:
     """Draws a distribution of errors, with a legend that has the lines from top to bottom."""
-    figure = new_figure(7.6, 4.6)
+    figure = style.new_figure(7.6, 4.6)
     axes = figure.add_axes((0.09, 0.15, 0.5, 0.75))
     every = max(1, len(chart.lines[0].x) // 8)
     draw_chart(axes, chart, marked_every=every)
@@ -271,7 +243,7 @@ def error_figure(title: str, chart: Chart) -> Figure:
     axes.set_position((0.09, 0.15, max(0.89 - taken, 0.3), 0.75))
     set_title(axes, title)
     note = "The legend lists the lines from top to bottom, by their average over x."
-    figure.text(0.012, 0.012, note, fontsize=_NOTE_SIZE, color=GREY)
+    figure.text(0.012, 0.012, note, fontsize=_NOTE_SIZE, color=style.GREY)
     return figure
 
 
@@ -281,14 +253,15 @@ def growth_figure(experiment: Experiment, title: str, chart: Chart) -> Figure:
     If ratings come by time, it draws loss over days, with the number of ratings on the right.
     """
     left, bottom, tall = 0.1, 0.16, 0.74
-    figure = new_figure(7.0, 4.2)
+    figure = style.new_figure(7.0, 4.2)
     axes = figure.add_axes((left, bottom, 0.5, tall))
     portions = [stage.portion for stage in experiment.growth.stages] if experiment.growth else []
     days = np.array([np.nan if portion.days is None else portion.days for portion in portions])
     by_time = bool(np.isfinite(days).all())
     lines = growth_lines(experiment, days) if by_time else chart.lines
-    drawn = [draw_line(axes, line) for line in lines]
-    axes.axhline(0.0, color=GREY, linewidth=0.7, zorder=1)
+    for line in lines:
+        draw_line(axes, line)
+    axes.axhline(0.0, color=style.GREY, linewidth=0.7, zorder=1)
     axes.set_ylabel("loss: RMSE − RMSE without noise")
     axes.set_xlabel("days since the first rating" if by_time else "ratings")
     axes.xaxis.set_major_formatter(_COUNT)
@@ -298,23 +271,23 @@ def growth_figure(experiment: Experiment, title: str, chart: Chart) -> Figure:
     if by_time:
         right = axes.twinx()
         counts = [portion.ratings for portion in portions]
-        right.plot(days, counts, color=GREY, linewidth=0.7, zorder=1)
+        right.plot(days, counts, color=style.GREY, linewidth=0.7, zorder=1)
         right.set_ylim(0, 1.05 * max(counts))
-        right.set_ylabel("ratings so far (thin, grey)", color=GREY)
-        right.tick_params(axis="y", colors=GREY)
+        right.set_ylabel("ratings so far (thin, grey)", color=style.GREY)
+        right.tick_params(axis="y", colors=style.GREY)
         right.yaxis.set_major_formatter(_COUNT)
         right.spines["top"].set_visible(False)
     set_title(axes, title)
     # The legend follows the right ends of the lines from top to bottom, so that the eye finds them.
     falling = sorted(range(len(lines)), key=lambda rank: -lines[rank].y[-1])
-    taken = _legend(figure, [drawn[rank] for rank in falling], [lines[rank].name for rank in falling])
+    taken = _legend(figure, [axes.lines[rank] for rank in falling], [lines[rank].name for rank in falling])
     # Room for the scale on the right, or a gap without one; beside a long legend the axes stay wide enough to read.
     width = max(1 - left - taken - (0.14 if by_time else 0.02), 0.3)
     for each in figure.axes:
         each.set_position((left, bottom, width, tall))
     notes = chart.notes if experiment.folds > 1 else chart.notes[1:]  # without folds there are no bands
     below = "\n".join(textwrap.wrap(" ".join(notes), _NOTE_CHARACTERS))
-    figure.text(0.012, 0.012, below, fontsize=_NOTE_SIZE, color=GREY)
+    figure.text(0.012, 0.012, below, fontsize=_NOTE_SIZE, color=style.GREY)
     return figure
 
 
@@ -348,27 +321,22 @@ _WIDTH, _LEFT, _TOP, _BOTTOM, _NOTES = 6.2, 0.65, 0.35, 0.5, 0.6
 _LEAST_HEIGHT, _LABEL_GAP, _LABEL_OFFSET = 2.2, 0.115, 0.2
 _PANEL_TITLE_SIZE, _LABEL_SIZE = 9.0, 6.5
 
-Row = TypeVar("Row", bound=Hashable)
-"""The key of a row of the grid."""
-
-
 Panel = tuple[str, Callable[[Axes], Sequence[End]]]
 """A title, and what draws into axes and returns the ends of lines, to be labelled beside the axes."""
 
 
-def draw_grid(
-    panels: Mapping[tuple[str, Row], Panel], rows: Iterable[Row], notes: Sequence[str], labels: int = 0
-) -> Figure:
+def draw_grid(panels: Mapping[tuple[str, Guarantee], Panel], notes: Sequence[str], labels: int = 0) -> Figure:
     """Draws the panels, given by (column, row), and `notes` as lines below them.
 
-    Columns are in order of first appearance. Rows are in the order of `rows`; a row without a panel is left out.
-    A row has room for that many `labels`, or for those that its panels have.
+    Columns are in order of first appearance, and rows in the order of tables. A row has room for that many `labels`,
+    or for those that its panels have.
     """
+    rows = {row for _, row in panels}
     columns = list(dict.fromkeys(column for column, _ in panels))
-    figure = new_figure(_WIDTH * len(columns), 1.0)
-    drawn: dict[tuple[str, Row], tuple[Axes, Sequence[End]]] = {}
-    heights: dict[Row, float] = {}
-    for row in rows:
+    figure = style.new_figure(_WIDTH * len(columns), 1.0)
+    drawn: dict[tuple[str, Guarantee], tuple[Axes, Sequence[End]]] = {}
+    heights: dict[Guarantee, float] = {}
+    for row in sorted(rows, key=lambda row: (GUARANTEES.index(row.at_any_delta), row.delta)):
         for column in columns:
             if (column, row) in panels:
                 title, draw = panels[column, row]
@@ -379,7 +347,9 @@ def draw_grid(
                 heights[row] = max(heights.get(row, 0.0), tall)
     width, bottom = _WIDTH * len(columns), sum(heights.values()) + _NOTES
     figure.set_size_inches(width, bottom)
-    figure.text(0.1 / width, 0.1 / bottom, "\n".join(notes), fontsize=_NOTE_SIZE, color=GREY, va="bottom")
+    figure.text(
+        0.1 / width, 0.1 / bottom, "\n".join(notes), fontsize=_NOTE_SIZE, color=style.GREY, va="bottom"
+    )
     for row, tall in heights.items():
         bottom -= tall
         for rank, column in enumerate(columns):
@@ -394,28 +364,25 @@ def draw_grid(
 
 
 def combined_figure(experiments: Sequence[Experiment], form: str = "png") -> bytes:
-    """Draws RMSE over ε of all methods, as PNG, SVG or PDF.
+    """Draws RMSE over ε of all methods, as PNG, SVG or PDF. Raises `DpmfError` if there is nothing to draw."""
+    return style.file_of(lambda: draw_combined(experiments), form)
 
-    Incomplete curves are not drawn. Raises `DpmfError` for an unknown format, and if there is nothing to draw.
+
+def draw_combined(experiments: Sequence[Experiment]) -> Figure:
+    """Draws a panel for each data set and guarantee, in whatever style is set. Incomplete curves are not drawn.
+
+    Of a large group it draws the curves with the lowest RMSE, and the panel's title says how many.
     """
     found = [each for experiment in experiments for each in standings(experiment) if is_drawable(each.curve)]
     if not found:
         raise DpmfError("no complete curve to plot; finish the experiments with `dpmf run`")
-    return file_of(lambda: draw_combined(by_guarantee(found)), form)
-
-
-def draw_combined(groups: Mapping[tuple[str, Guarantee], Sequence[Standing]]) -> Figure:
-    """Draws the panels of groups of complete curves, in whatever style is set.
-
-    Of a large group it draws the curves with the lowest RMSE, and the panel's title says how many.
-    """
     panels: dict[tuple[str, Guarantee], Panel] = {}
-    for (title, guarantee), whole in groups.items():
+    for (title, guarantee), whole in by_guarantee(found).items():
         group = lowest(whole, lambda each: least_loss(each.curve))
         cut = f", {len(group)} of {len(whole):,} curves (lowest RMSE)" if len(group) < len(whole) else ""
         series: list[Line | Level] = [*_levels_of(group)]
         # An algorithm keeps its colour in both modes.
-        for each, look in zip(group, looks([short_label(each) for each in group]), strict=True):
+        for each, look in zip(group, style.looks([short_label(each) for each in group]), strict=True):
             curve, over_epsilon = each.curve, replace(each.experiment, axis="epsilon")
             published = f", {curve.mode}" if curve.mode == Mode.PUBLISHED else ""
             name = short_label(each) + marks(joint=curve.joint, delta=curve.delta) + published
@@ -423,13 +390,13 @@ def draw_combined(groups: Mapping[tuple[str, Guarantee], Sequence[Standing]]) ->
             series += curve_series(over_epsilon, curve, name, look, bands=False)
         chart = _chart(f"{title}: {guarantee}{cut}", f"ε, {guarantee}; as claimed", group, series)
         panels[title, guarantee] = chart.title, partial(draw_chart, chart=chart)
-    return draw_grid(panels, GUARANTEES, _COMBINED_NOTES)
+    return draw_grid(panels, _COMBINED_NOTES)
 
 
 def _chart(title: str, x_name: str, group: Sequence[Standing], series: Sequence[Line | Level]) -> Chart:
     curves = [each.curve for each in group]
-    metric = curves[0].metric
-    limits = limits_of(metric, series, whole=is_whole(curves))
+    metric, whole = curves[0].metric, any(curve.neighbours == Neighbours.LOCAL for curve in curves)
+    limits = limits_of(metric, series, whole=whole)
     return Chart("", title, x_name, metric.title, series, limits, log=True)
 
 
@@ -439,43 +406,37 @@ def _levels_of(group: Sequence[Standing]) -> list[Level]:
     for each in group:
         for target in crossing_targets(each.experiment):
             if isinstance(target, Measured) and is_drawable(target):
-                level = _level(each.experiment, target)
+                level = Level(level_names(each.experiment)[target.label], level_of(target))
                 found.setdefault((target.label, level.y), level)
     return list(found.values())
-
-
-def _level(experiment: Experiment, baseline: Measured) -> Level:
-    return Level(level_names(experiment)[baseline.label], level_of(baseline))
 
 
 def frontier_figure(experiments: Sequence[Experiment], form: str = "png") -> bytes:
     """Draws RMSE over provable ε, with a strong line for the envelope; as PNG, SVG or PDF.
 
-    A row is a guarantee with its δ. Raises `DpmfError` for an unknown format, and if no complete curve has a provable
-    ε.
+    A row is a guarantee with its δ. Raises `DpmfError` if no complete curve has a provable ε.
     """
     found = found_in(experiments)
     if not found:
         raise DpmfError("no complete curve with a provable ε to plot; finish the experiments with `dpmf run`")
     panels = {(each.title, each.guarantee): frontier_panel(each) for each in found}
-    rows = sorted(
-        {each.guarantee for each in found},
-        key=lambda guarantee: (GUARANTEES.index(guarantee.at_any_delta), guarantee.delta),
-    )
-    return file_of(lambda: draw_grid(panels, rows, _FRONTIER_NOTES, _MOST_LABELS), form)
+    return style.file_of(lambda: draw_grid(panels, _FRONTIER_NOTES, _MOST_LABELS), form)
 
 
 def frontier_panel(frontier: Frontier) -> Panel:
     """Returns a panel of all members over their provable ε, faint, with the envelope over them, and baselines."""
     levels = _levels_of(frontier.members)
     for key in ("ga", "als"):
-        found = ((each.experiment, each.experiment.baseline(key)) for each in frontier.members)
-        levels += [_level(experiment, each) for experiment, each in found if each and is_drawable(each)][:1]
+        for experiment in (each.experiment for each in frontier.members):
+            baseline = experiment.baseline(key)
+            if baseline and is_drawable(baseline):
+                levels.append(Level(level_names(experiment)[baseline.label], level_of(baseline)))
+                break
     series: list[Line | Level] = [*levels]
     for curve in (each.curve for each in frontier.members):
         known, mean = np.isfinite(curve.provable), curve.mean()
         y = np.where(np.isfinite(mean), mean, np.nan)
-        series.append(Line(curve.label, Look(None, None), curve.provable[known], y[known]))
+        series.append(Line(curve.label, style.Look(None, None), curve.provable[known], y[known]))
     title, x_name = f"{frontier.title}: {frontier.guarantee}", f"provable ε, {kind(frontier.guarantee.delta)}"
     return title, partial(_draw_frontier, frontier, _chart(title, x_name, frontier.members, series))
 
@@ -491,19 +452,21 @@ def _draw_frontier(frontier: Frontier, chart: Chart, axes: Axes) -> list[End]:
         axes.plot(line.x, line.y, color=_FAINT, linewidth=0.8, zorder=1)
     stretches = frontier.stretches
     labels = list(dict.fromkeys(standing.curve.label for standing, _ in stretches))
-    look_of = dict(zip(labels, looks(labels), strict=True))
+    look_of = dict(zip(labels, style.looks(labels), strict=True))
     top = axes.get_ylim()[1]
-    axes.plot(*_points(frontier.leads), color="black", linewidth=2.4, zorder=2)
+    at = [(lead.epsilon, lead.first.rmse) for lead in frontier.leads]
+    axes.plot(*zip(*at, strict=True), color="black", linewidth=2.4, zorder=2)
     for standing, leads in stretches:
         look = look_of[standing.curve.label]
         for lead in leads:
             if lead.low is not None and lead.high is not None and lead.first.rmse <= top:
                 axes.vlines(lead.epsilon, lead.low, lead.high, color=look.hue, linewidth=0.9, zorder=2)
         first, last = epsilon_cell(leads[0].epsilon), epsilon_cell(leads[-1].epsilon)
-        at = first if len(leads) == 1 else f"{first} to {last}"
+        where = first if len(leads) == 1 else f"{first} to {last}"
+        at = [(lead.epsilon, lead.first.rmse) for lead in leads]
         axes.plot(
-            *_points(leads), color=look.hue, linewidth=2.4, marker=MARKERS[look.marker or 0],
-            markersize=1.4 * MARKER_SIZE, zorder=3, label=f"{at}: {short_marked(leads[0].standing)}",
+            *zip(*at, strict=True), color=look.hue, linewidth=2.4, marker=style.MARKERS[look.marker or 0],
+            markersize=1.4 * style.MARKER_SIZE, zorder=3, label=f"{where}: {short_marked(leads[0].standing)}",
         )  # fmt: skip
     legend = axes.legend(
         loc="best", fontsize=_LABEL_SIZE, framealpha=0.85, edgecolor="none", title="leads at ε"
@@ -512,7 +475,3 @@ def _draw_frontier(frontier: Frontier, chart: Chart, axes: Axes) -> list[End]:
     set_names(axes, chart)
     ends = [draw_level(axes, level, over_epsilon=True) for level in chart.levels]
     return [replace(end, x=axes.get_xlim()[1]) for end in ends]
-
-
-def _points(leads: Sequence[Lead]) -> tuple[list[float], list[float]]:
-    return [lead.epsilon for lead in leads], [lead.first.rmse for lead in leads]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from matplotlib.ticker import MaxNLocator
@@ -264,6 +265,7 @@ def _environment() -> Environment:
         "drawn": Drawn,
         "duration": duration,
         "paper_table": views.paper_table,
+        "yaml": lambda data: yaml.safe_dump(data, allow_unicode=True, sort_keys=False, width=100),
         "unbroken": lambda text: re.sub(
             r"\[[^]]*\]", lambda interval: interval[0].replace(" ", "\N{NO-BREAK SPACE}"), text
         ),

@@ -11,8 +11,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from dpmf_cli.audit.job import of_experiment
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders, catalog, load, located
@@ -40,14 +38,14 @@ from dpmf_cli.report.tables.local import improvements, improvements_table, learn
 from dpmf_cli.report.tables.ranked import found_in, frontier_table
 
 RATIOS = (1.3, 1.5)
-"""A crossing, or another ratio, agrees within the first factor of the printed one, and is near within the second."""
 DIFFERENCES = (0.005, 0.02)
-"""An RMSE agrees within the first distance of the printed one, and is near within the second; rating units."""
 POINTS = (100 * load_printed("neera2020")["tolerances"]["improvement"], 5.0)
-"""A percentage agrees within the first distance of the printed one, which is that of the paper's claims, and is near
-within the second; points."""
 SHARES = (1.005, 1.05)
-"""A count agrees within the first factor of the printed one, and is near within the second."""
+"""A figure agrees within the first bound of the printed one, and is near within the second.
+
+The bounds are factors for a crossing or another ratio, distances for an RMSE (rating units) and for a percentage
+(points; the first is that of the paper's claims), and factors for a count.
+"""
 
 NO_DATA = "not measured"
 
@@ -178,15 +176,6 @@ class ExperimentView:
     def stands_for(self) -> str:
         """The name of the config that it reduces, or its own name."""
         return whole_name(self.name)
-
-    @property
-    def config(self) -> str:
-        """The config as resolved, as YAML."""
-        return yaml.safe_dump(self.manifest["config"], allow_unicode=True, sort_keys=False, width=100)
-
-    @property
-    def missing(self) -> int:
-        return sum(each.missing for each in self.collected.shown.measured())
 
     @property
     def is_reduced(self) -> bool:
