@@ -65,6 +65,7 @@ def doctor(
 def _found() -> dict[str, Any]:
     from importlib.util import find_spec
 
+    from dpmf_cli.core.compiled import machine_code
     from dpmf_cli.core.files import cache_folder
     from dpmf_cli.datasets import data_folder
     from dpmf_cli.datasets.located import present_keys

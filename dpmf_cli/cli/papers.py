@@ -134,7 +134,7 @@ def explore(
     from dpmf_cli.experiment.results.store import write_atomically
     from dpmf_cli.papers.record import FOLDER
     from dpmf_cli.papers.space import explored, space
-    from dpmf_cli.report.figures.specification import specification_bytes
+    from dpmf_cli.report.figures.papers import specification_bytes
     from dpmf_cli.report.tables.layout import terminal
     from dpmf_cli.report.tables.papers import cells_text, claims_text
     from dpmf_cli.studies.explore import exploration, plan_of, recorded

@@ -65,7 +65,7 @@ def combined(
     table = draw(combined_table(experiments, bar=chosen, across=rank == "across", notes=notes), form)
     _say_notes(form, notes)
     if figure is not None:
-        from dpmf_cli.report.figures.panels import combined_figure
+        from dpmf_cli.report.figures.drawings import combined_figure
         from dpmf_cli.report.figures.style import figure_form, write_named
 
         write_named(figure, combined_figure(experiments, figure_form(figure)))
@@ -144,7 +144,7 @@ def frontier(
     table = draw(frontier_table(experiments, notes=notes), form)
     _say_notes(form, notes)
     if figure is not None:
-        from dpmf_cli.report.figures.panels import frontier_figure
+        from dpmf_cli.report.figures.drawings import frontier_figure
 
         write_named(figure, frontier_figure(experiments, figure_form(figure)))
     if leaders is not None:
@@ -229,11 +229,12 @@ def plot(
     from dpmf_cli.experiment.results.manifest import add_file
     from dpmf_cli.experiment.results.store import write_atomically
     from dpmf_cli.report.figures.drawings import drawings
-    from dpmf_cli.report.figures.style import check_form
+    from dpmf_cli.report.figures.style import FORMATS
 
     asked = list(dict.fromkeys(form.strip() for form in forms.split(",")))
     for form in asked:
-        check_form(form)
+        if form not in FORMATS:
+            raise DpmfError(f'unknown figure format "{form}"{did_you_mean(form, FORMATS)}')
     if everything == bool(of):
         raise DpmfError("name configs or results folders, or give --all for all results")
     for folder, collected in results_of(of or [], results):

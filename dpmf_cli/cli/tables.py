@@ -247,7 +247,7 @@ def noise_of(dataset: str, data: Path | None, form: str) -> bytes:
     from dpmf_cli.datasets import Folders, load
     from dpmf_cli.datasets.catalog import entry
     from dpmf_cli.datasets.spec import CatalogSpec
-    from dpmf_cli.report.figures.local_noise import noise_figure
+    from dpmf_cli.report.figures.papers import noise_figure
 
     loaded = load(CatalogSpec(name=entry(dataset).key), Folders.named(data))
     return noise_figure(loaded.ratings, loaded.identity.title, form)

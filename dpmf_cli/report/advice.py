@@ -43,29 +43,16 @@ SIMPLER = {"ge": ("ia", "ua", "ga"), "ia": ("ga",)}
 
 @dataclass(frozen=True)
 class Attempt:
-    """How one method met one baseline, or did not: the crossing, with curve and baseline if they are known."""
+    """How one method met one baseline, or did not.
+
+    claimed, provable   ε at the crossing; NaN if it has no point
+    clean   the error without noise, and the baseline's: whether a larger ε could help; None if it is not known
+    """
 
     crossing: Crossing
-    curve: Measured | None
-    baseline: Measured | None = None
-
-    def _spent(self, kind: str) -> float:
-        """The claimed or the provable ε at the crossing; NaN if the crossing has no point."""
-        if self.crossing.status == Status.BELOW_GRID and self.curve is not None:
-            return float(getattr(self.curve, kind)[0])
-        return getattr(self.crossing, kind) or math.nan
-
-    @property
-    def claimed(self) -> float:
-        return self._spent("claimed")
-
-    @property
-    def provable(self) -> float:
-        return self._spent("provable")
-
-    @property
-    def reaches(self) -> bool:
-        return self.crossing.status in (Status.CROSSED, Status.BELOW_GRID)
+    claimed: float
+    provable: float
+    clean: tuple[float, float] | None
 
     @property
     def proved(self) -> bool:
@@ -80,33 +67,17 @@ class Attempt:
         return label if named else f"{label} ({mode})"
 
     @property
-    def clean(self) -> float | None:
-        """The error without noise, which says whether a larger ε could help; None if it is not known."""
-        twin = self.curve.without_noise() if self.curve is not None else None
-        return None if self.baseline is None or twin is None or twin.missing else float(twin.mean()[0])
-
-    @property
-    def level(self) -> float:
-        return math.nan if self.baseline is None else float(self.baseline.mean()[0])
-
-    @property
-    def clean_is_level(self) -> bool:
-        return self.clean is not None and math.isclose(self.level, self.clean, rel_tol=1e-6)
-
-    @property
     def range(self) -> tuple[float, float]:
         """The interval of the crossing, in provable ε.
 
         A lower end that is not a number counts as 0. An upper end that is not a number counts as ∞, or as the
         provable ε if it lies below the grid.
         """
-        low, high = self.crossing.low, self.crossing.high
-        at = self.crossing.reproduced
+        low, high, at = self.crossing.low, self.crossing.high, self.crossing.reproduced
         part = self.provable / at if at else 1.0
+        least = low * part if isinstance(low, float) else 0.0
         above = self.provable if high == Status.BELOW_GRID else math.inf
-        return low * part if isinstance(low, float) else 0.0, high * part if isinstance(
-            high, float
-        ) else above
+        return least, high * part if isinstance(high, float) else above
 
 
 def advice(experiments: Sequence[Experiment], crossings: Sequence[Crossing]) -> str:
@@ -123,39 +94,44 @@ def paragraphs(experiments: Sequence[Experiment], crossings: Sequence[Crossing])
     """
     found: list[str] = []
     for experiment in experiments:
-        of_it = [crossing for crossing in crossings if crossing.experiment == experiment.name]
-        found += _experiment(experiment, [cell for cell in of_it if not cell.reference])
+        curves = {curve.label: curve for curve in experiment.curves}
+        measured = [each for each in crossing_targets(experiment) if isinstance(each, Measured)]
+        targets = {target_name(target): target for target in reversed(measured)}
+        groups: dict[Guarantee, list[Attempt]] = {}
+        for crossing in crossings:
+            if crossing.experiment != experiment.name or crossing.reference:
+                continue
+            curve = curves.get(crossing.label)
+            protects = (curve.protects if curve else None) or protection_of(Neighbours(crossing.neighbours))
+            guarantee = Guarantee(protects, crossing.joint, crossing.delta)
+            of = curve if crossing.status == Status.BELOW_GRID else None
+            claimed, provable = (
+                float(getattr(of, kind)[0]) if of is not None else getattr(crossing, kind) or math.nan
+                for kind in ("claimed", "provable")
+            )
+            twin, target = curve and curve.without_noise(), targets.get(crossing.baseline)
+            clean = None
+            if twin and target and not twin.missing:
+                clean = float(twin.mean()[0]), float(target.mean()[0])
+            groups.setdefault(guarantee, []).append(Attempt(crossing, claimed, provable, clean))
+        named = [(target_name(each), each) for each in measured]
+        found += lines(
+            "advice",
+            experiment=experiment,
+            levels=[
+                f"{CALLED.get(name, name)} {each.mean()[0]:.4f}" for name, each in named if not each.missing
+            ],
+            weak=_weak_targets(experiment, {name: targets[name] for name, _ in named}),
+            groups=groups,
+            choices=_choices,
+            most=MOST_NAMED,
+            kinds=len({guarantee.protects for guarantee in groups}),
+            implied=[(a, b) for a, b in permutations(groups, 2) if a.implies(b)],
+        )
     for dataset in dict.fromkeys(experiment.dataset for experiment in experiments):
         on_it = [experiment for experiment in experiments if experiment.dataset == dataset]
         found += [f"Not tried on {on_it[0].title}", *(f"- {line}" for line in untried(on_it))]
     return found
-
-
-def _experiment(experiment: Experiment, crossings: list[Crossing]) -> list[str]:
-    curves = {curve.label: curve for curve in experiment.curves}
-    measured = [each for each in crossing_targets(experiment) if isinstance(each, Measured)]
-    targets = {target_name(target): target for target in reversed(measured)}
-    groups: dict[Guarantee, list[Attempt]] = {}
-    for crossing in crossings:
-        curve = curves.get(crossing.label)
-        protects = (curve.protects if curve else None) or protection_of(Neighbours(crossing.neighbours))
-        guarantee = Guarantee(protects, crossing.joint, crossing.delta)
-        groups.setdefault(guarantee, []).append(Attempt(crossing, curve, targets.get(crossing.baseline)))
-    return lines(
-        "advice",
-        experiment=experiment,
-        levels=[
-            f"{CALLED.get(name := target_name(each), name)} {each.mean()[0]:.4f}"
-            for each in measured
-            if not each.missing
-        ],
-        weak=_weak_targets(experiment, {target_name(each): targets[target_name(each)] for each in measured}),
-        groups=groups,
-        choices=_choices,
-        most=MOST_NAMED,
-        kinds=len({guarantee.protects for guarantee in groups}),
-        implied=[(a, b) for a, b in permutations(groups, 2) if a.implies(b)],
-    )
 
 
 def _weak_targets(experiment: Experiment, targets: dict[str, Measured]) -> dict[str, list[str]]:
@@ -183,7 +159,8 @@ def _weak_targets(experiment: Experiment, targets: dict[str, Measured]) -> dict[
 def _choices(attempts: Sequence[Attempt]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields for each baseline which method to take, of those that protect the same, and how sure that is."""
     for name in dict.fromkeys(attempt.crossing.baseline for attempt in attempts):
-        ready = [each for each in attempts if each.crossing.baseline == name and each.reaches and each.proved]
+        ready = [each for each in attempts if each.crossing.baseline == name and each.proved]
+        ready = [each for each in ready if each.crossing.status in (Status.CROSSED, Status.BELOW_GRID)]
         if not ready:
             yield name, {"best": None}
             continue
@@ -295,10 +272,8 @@ def _answer_of(
     if not found:
         return None
     best, *others = found
-    error, method = (
-        best.value or 0.0,
-        PRIVATE.get(best.curve.algorithm),
-    )  # a plugin is its author's to explain
+    error = best.value or 0.0
+    method = PRIVATE.get(best.curve.algorithm)  # a plugin is its author's to explain
     least = min(filter(_finite, clean), key=_value, default=None)
     constant = [each.value or 0.0 for each in clean if each.curve.algorithm == "ga" and _finite(each)]
     against: dict[str, list[str]] = {}  # averages with the same outcome share a sentence

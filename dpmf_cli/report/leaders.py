@@ -16,11 +16,10 @@ from typing import Any
 import yaml
 
 from dpmf_cli import __version__
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.evaluation.ranking import Best, Frontier, best_at
+from dpmf_cli.evaluation.ranking import Frontier, best_at
 from dpmf_cli.experiment.results.manifest import what_ran
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
@@ -136,8 +135,13 @@ def leaders_text(experiments: Sequence[Experiment], folders: Mapping[str, Path])
     for each in ran.values():
         for entry in each.config.algorithms:
             if entry.name in labels:
-                entries.setdefault(entry.name, _as_written(entry))
-    whole = Leaders(
+                # As a config has it: the values that are not defaults, and those that it would inherit.
+                beside = {"sweep", "swept", "swept_label", "delta"}
+                least = entry.model_dump(mode="json", exclude_defaults=True, exclude=beside)
+                inherited = entry.model_dump(mode="json", include={"neighbours", "mode", "effects"})
+                named = {"algorithm": entry.algorithm, "label": entry.name}
+                entries.setdefault(entry.name, named | least | inherited)
+    table = Leaders(
         dpmf=__version__,
         experiments=[
             Measurement(
@@ -154,7 +158,7 @@ def leaders_text(experiments: Sequence[Experiment], folders: Mapping[str, Path])
         rankings=rankings,
         methods={label: entries[label] for label in sorted(labels)},
     )
-    plain = whole.model_dump(mode="json")
+    plain = table.model_dump(mode="json")
     return (
         "# Made by `dpmf frontier … --leaders`; see leaders.py. Ranks and RMSE are by data set.\n"
         + yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=118, default_flow_style=None)
@@ -168,67 +172,40 @@ def _rankings(found: Sequence[Frontier]) -> Iterator[Ranking]:
         if frontier.guarantee.protects in map(protection_of, Neighbours):
             groups.setdefault(frontier.guarantee, []).append(frontier)
     for guarantee, group in groups.items():
-        orders = [
-            {lead.epsilon: _order(frontier, lead.epsilon) for lead in frontier.leads} for frontier in group
-        ]
-        common = sorted(set.intersection(*map(set, orders)))
-        at = [
-            LeadersAt(epsilon=epsilon, methods=methods)
-            for epsilon in common
-            if (
-                methods := _ranked(
-                    {each.title: order[epsilon] for each, order in zip(group, orders, strict=True)}
-                )
-            )
-        ]
+        common = set.intersection(*({lead.epsilon for lead in each.leads} for each in group))
+        ranked = ((epsilon, _ranked(group, epsilon)) for epsilon in sorted(common))
+        at = [LeadersAt(epsilon=epsilon, methods=methods) for epsilon, methods in ranked if methods]
         if at:
             yield Ranking(protects=guarantee.protects, joint=guarantee.joint, delta=guarantee.delta, at=at)
 
 
-def _order(frontier: Frontier, epsilon: float) -> dict[str, Best]:
-    """Returns the methods at that ε by label, lowest error first."""
-    found = [best for each in frontier.members if (best := best_at(each, epsilon, exactly=True))]
-    return {best.curve.label: best for best in sorted(found, key=lambda best: best.rmse)}
+def _ranked(group: Sequence[Frontier], epsilon: float) -> list[RankedMethod]:
+    """Returns the best of the methods that every data set has at that ε, by mean rank.
 
-
-def _ranked(orders: Mapping[str, Mapping[str, Best]]) -> list[RankedMethod]:
-    """Returns the best of the methods that every data set has, by mean rank.
-
-    Methods of equal mean rank are ordered by how far their errors are above the lowest ones. `orders` maps titles to
-    labels to methods, lowest error first.
+    Methods of equal mean rank are ordered by how far their errors are above the lowest ones.
     """
+    orders: dict[str, dict[str, float]] = {}
+    for frontier in group:
+        found = [best for each in frontier.members if (best := best_at(each, epsilon, exactly=True))]
+        found.sort(key=lambda best: best.rmse)
+        orders[frontier.title] = {best.curve.label: best.rmse for best in found}
     ranks = {title: {label: rank for rank, label in enumerate(order, 1)} for title, order in orders.items()}
-    labels = [
-        label for label in next(iter(orders.values())) if all(label in order for order in orders.values())
-    ]
-    if not labels:
-        return []
+    first, *others = orders.values()
 
     def place(label: str) -> tuple[float, float]:
-        lowest = {title: next(iter(order.values())).rmse for title, order in orders.items()}
-        return (
-            mean(each[label] for each in ranks.values()),
-            mean(order[label].rmse / lowest[title] for title, order in orders.items()),
-        )
+        above = mean(order[label] / min(order.values()) for order in orders.values())
+        return mean(each[label] for each in ranks.values()), above
 
     return [
         RankedMethod(
             method=label,
             ranks={title: each[label] for title, each in ranks.items()},
-            rmse={title: round(order[label].rmse, 4) for title, order in orders.items()},
+            rmse={title: round(order[label], 4) for title, order in orders.items()},
         )
-        for label in sorted(labels, key=place)[:MOST]
+        for label in sorted((each for each in first if all(each in order for order in others)), key=place)[
+            :MOST
+        ]
     ]
-
-
-def _as_written(entry: PrivateAlgorithm) -> dict[str, Any]:
-    """Returns an entry as a config has it: the values that are not defaults, and those that it would inherit."""
-    whole = entry.model_dump(mode="json", exclude={"sweep", "swept", "swept_label"})
-    least = entry.model_dump(
-        mode="json", exclude_defaults=True, exclude={"sweep", "swept", "swept_label", "delta"}
-    )
-    inherited: dict[str, Any] = {key: whole[key] for key in ("neighbours", "mode", "effects") if key in whole}
-    return {"algorithm": entry.algorithm, "label": entry.name, **least, **inherited}
 
 
 def chosen_in_words(ranking: Ranking, epsilon: float, label: str, entry: Mapping[str, Any]) -> list[str]:

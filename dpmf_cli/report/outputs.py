@@ -1,22 +1,27 @@
-"""Makes the files that a run writes beside its manifest: curves, crossings, the ledger, figures and macros."""
+"""The files that a run writes beside its manifest: curves, crossings, the ledger, figures and macros.
 
-from collections.abc import Sequence
+CSV files are tidy: floats are written by `repr`, so that equal results give equal bytes. A figure that does not exist
+(one fold, one run, a task without a result) is an empty cell.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
-from dpmf_cli.evaluation.crossings import Crossing
-from dpmf_cli.evaluation.curves import Experiment
+import numpy as np
+
+from dpmf_cli.core.terminal import csv_text, exact
+from dpmf_cli.evaluation.crossings import Crossing, band, is_complete
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.metrics import BESIDE
+from dpmf_cli.evaluation.statistics import sd_over_folds, sd_over_runs
 from dpmf_cli.experiment.results.collect import Collected
 from dpmf_cli.experiment.results.manifest import Maker
-from dpmf_cli.report.figures.charts import has_error_cdf, swept_parameters
-from dpmf_cli.report.figures.drawings import drawings, never_drawn
+from dpmf_cli.privacy.protection import GUARANTEES
+from dpmf_cli.report.figures.chart import legible, with_twins
+from dpmf_cli.report.figures.charts import error_moments, figures_of, has_error_cdf, loss_of, swept_parameters
+from dpmf_cli.report.figures.drawings import drawings
 from dpmf_cli.report.figures.style import FORMATS
-from dpmf_cli.report.figures.tidy_csv import (
-    curves_csv,
-    error_cdf_csv,
-    folds_csv,
-    growth_csv,
-    swept_error_cdf_csv,
-)
 from dpmf_cli.report.tables.crossings import crossings_table, figure_macros, twins_table
 from dpmf_cli.report.tables.layout import draw
 from dpmf_cli.report.tables.ledgers import ledger_csv, records_table
@@ -46,9 +51,14 @@ def outputs(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, Ma
     if (learned_nothing := learned_nothing_table(experiment)) is not None:
         files["local_mean.md"] = draw(learned_nothing, "md")
     if has_error_cdf(experiment):
-        files["error_cdf.csv"] = error_cdf_csv(experiment)
+        found = with_twins((*experiment.curves, *experiment.baselines))
+        files["error_cdf.csv"] = _written({"label": each.label, **_errors(each)} for each in found)
         for parameter in swept_parameters(experiment):
-            files[f"error_cdf-{parameter}.csv"] = swept_error_cdf_csv(experiment, parameter)
+            files[f"error_cdf-{parameter}.csv"] = _written(
+                {"line": each.line, parameter: float(each.swept[1]), **_errors(each)}
+                for each in found
+                if each.swept and each.swept[0] == parameter
+            )
     if any(curve.records for curve in experiment.curves):
         files["records.csv"] = draw(records_table(experiment.curves), "csv")
     if experiment.growth:
@@ -60,5 +70,142 @@ def outputs(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, Ma
 
 
 def never_made(experiment: Experiment) -> set[str]:
-    """Returns the names of figure files that an older version or an older config may have left."""
-    return {f"{name}.{form}" for name in never_drawn(experiment) for form in FORMATS}
+    """Returns names of figure files that are out of date: an older version or an older config may have drawn them.
+
+    They mix kinds of guarantee, do not name their kind, or name a kind that no curve has. A figure that only waits
+    for results is not among them.
+    """
+
+    def filled(measured: Measured) -> Measured:  # with made-up results where some are missing
+        return measured if is_complete(measured) else replace(measured.changed(np.ones_like), missing=0)
+
+    complete = experiment.changed(lambda found: map(filled, found))
+    kinds = ("", *(f"_{guarantee.key}" for guarantee in GUARANTEES))
+    names = {name + kind for name in figures_of(legible(complete)) for kind in kinds}
+    return {f"{name}.{form}" for name in names - set(drawings(complete)) for form in FORMATS}
+
+
+Columns = dict[str, object]
+"""Cells by the name of their column: an array, or what all rows share. The arrays of one table part are broadcast."""
+
+
+def _written(parts: Iterable[Columns]) -> str:
+    """Writes the parts of a table one below the other; all have the same columns. Lines end in \\n."""
+    header: list[str] = []
+    rows: list[tuple[object, ...]] = []
+    for columns in parts:
+        header = list(columns)
+        arrays = (
+            each if isinstance(each, np.ndarray) else np.array(each, dtype=object)
+            for each in columns.values()
+        )
+        cells = (array.ravel().tolist() for array in np.broadcast_arrays(*arrays))
+        rows += zip(
+            *([exact(c) if isinstance(c, float) else c for c in column] for column in cells), strict=True
+        )
+    return csv_text([header, *rows])
+
+
+def _name(measured: Measured, keys: str = "neighbours mode algorithm label") -> Columns:
+    return {**{key: getattr(measured, key) for key in keys.split()}, "joint": str(measured.joint).lower()}
+
+
+def _grid(measured: Measured) -> Columns:
+    thetas = np.nan if measured.thetas is None else measured.thetas
+    return {"epsilon": measured.epsilons, "theta": thetas, "delta": measured.delta}
+
+
+def curves_csv(experiment: Experiment) -> str:
+    """Returns a row per curve and ε, then the baselines; metrics beside RMSE if they were measured.
+
+    If another metric than RMSE is shown, it takes the place of `rmse`. The means of the other metrics follow.
+    `sd_folds` and `sd_runs` are standard deviations over folds and over the runs of a fold; `low` and `high` are the
+    95 % interval of the mean (`evaluation.statistics`).
+    """
+    everything = (*experiment.curves, *experiment.baselines)
+    beside = [
+        metric for metric in BESIDE if not all(np.isnan(each.mean(metric)).all() for each in everything)
+    ]
+
+    def columns(measured: Measured) -> Columns:
+        folds, runs, points = measured.values.shape
+        figures, complete = np.full((5, points), np.nan), is_complete(measured)
+        if complete:
+            with np.errstate(invalid="ignore"):
+                spread = sd_over_folds(measured.values), sd_over_runs(measured.values)
+                figures = np.stack([measured.mean(), *spread, *band(experiment, measured)])
+        names = (experiment.metric.key, "sd_folds", "sd_runs", "low", "high")
+        return {
+            "dataset": experiment.dataset,
+            **_name(measured),
+            **_grid(measured),
+            **dict(zip(names, figures, strict=True)),
+            "claimed": measured.claimed,
+            "provable": measured.provable,
+            "folds": folds,
+            "runs": runs,
+            **{metric.key: measured.mean(metric) if complete else np.nan for metric in beside},
+            **{
+                metric.key: measured.mean(metric) if measured.has(metric) else np.nan
+                for metric in experiment.metrics
+                if metric != experiment.metric
+            },
+        }
+
+    return _written(map(columns, with_twins(everything)))
+
+
+def folds_csv(experiment: Experiment) -> str:
+    """Returns a row per curve, ε, fold and run, then the baselines, each followed by its twin without noise.
+
+    Columns of all other metrics that were measured follow `rmse`. Folds and runs count from 0, as in the names of
+    tasks. `status` is "measured", "diverged" if the RMSE is infinite, or "missing" if the task has no result.
+    """
+
+    def columns(measured: Measured) -> Columns:
+        shown = measured.values if measured.scores_only else measured.rmse
+        fold, run, _ = np.indices(shown.shape)
+        metrics = {
+            each.key: measured.of(each) if measured.has(each) else np.nan for each in experiment.metrics
+        }
+        status = np.where(np.isnan(shown), "missing", np.where(np.isfinite(shown), "measured", "diverged"))
+        return {**_name(measured), **_grid(measured), "fold": fold, "run": run, **metrics, "status": status}
+
+    return _written(map(columns, with_twins((*experiment.curves, *experiment.baselines, *experiment.aside))))
+
+
+def growth_csv(experiment: Experiment) -> str:
+    """Returns a row per portion of the ratings, curve and ε, then the portion's baselines.
+
+    `rmse` is the mean over folds and runs, and `sd_folds` its standard deviation over folds. `twin_rmse` is the RMSE
+    of the algorithm without noise. The loss is that of `loss_of`. An unknown figure is empty.
+    """
+    parts: list[Columns] = []
+    for stage in experiment.growth.stages if experiment.growth else ():
+        portion = stage.portion
+        size = {"portion": portion.share, "ratings": portion.ratings, "users": portion.users}
+        for measured in (*stage.curves, *stage.baselines):
+            rmse, sd = np.full((2, len(measured.epsilons)), np.nan)
+            if is_complete(measured):
+                with np.errstate(invalid="ignore"):
+                    rmse, sd = measured.mean(), sd_over_folds(measured.rmse)
+            twin, loss = measured.twin, loss_of(experiment, measured)
+            parts.append(
+                {
+                    **_name(measured, "label"),
+                    **size,
+                    "days": portion.days,
+                    **_grid(measured),
+                    "rmse": rmse,
+                    "sd_folds": sd,
+                    "twin_rmse": np.nan if twin is None else float(twin["rmse"].mean()),
+                    **dict(zip(("loss", "loss_sd", "loss_low", "loss_high"), loss, strict=True)),
+                }
+            )
+    return _written(parts)
+
+
+def _errors(measured: Measured) -> Columns:
+    """Returns, for each ε and x, the fraction of absolute errors that are at most x, over folds × runs."""
+    mean, sd = error_moments(measured)
+    return {"epsilon": measured.epsilons[:, None], "x": np.array(measured.limits), "mean": mean, "sd": sd}

@@ -16,7 +16,7 @@ from dpmf_cli.papers.record import Explored, Printed
 from dpmf_cli.papers.rules.language import Computed
 from dpmf_cli.papers.space import OnData, Space, explored
 from dpmf_cli.papers.verdicts import judged
-from dpmf_cli.report.figures.specification import specification_bytes
+from dpmf_cli.report.figures.papers import specification_bytes
 from dpmf_cli.studies import explore as module
 from dpmf_cli.studies.explore import Exploration, explore, plan_of, shipped, with_settings
 from tests.configs import SHIPPED

@@ -18,14 +18,12 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from typer.testing import CliRunner
 
-from dpmf_cli.cli.main import app
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings, levels_at
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.metrics import Metric
-from dpmf_cli.evaluation.ranking import by_guarantee, compare, standings
+from dpmf_cli.evaluation.ranking import compare
 from dpmf_cli.experiment.results.compare_folders import Compared, Setting
 from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
 from dpmf_cli.privacy.accounting import SampledSteps
@@ -35,14 +33,18 @@ from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.report.advice import advice, answer, odds, untried
 from dpmf_cli.report.figures.chart import Chart, Level
-from dpmf_cli.report.figures.charts import curves_chart, growth_lines, sweep_charts
-from dpmf_cli.report.figures.drawings import charts_of, curves_figure, growth_figure, sweep_figure
-from dpmf_cli.report.figures.panels import draw_combined, frontier_panel
+from dpmf_cli.report.figures.charts import charts_of, curves_chart, growth_lines, sweep_charts
+from dpmf_cli.report.figures.drawings import (
+    curves_figure,
+    draw_combined,
+    frontier_panel,
+    growth_figure,
+    sweep_figure,
+)
 from dpmf_cli.report.figures.style import _STYLE
-from dpmf_cli.report.figures.tidy_csv import curves_csv, folds_csv, growth_csv
-from dpmf_cli.report.html.compared import Row, baseline_row, crossing_row, paper_table
-from dpmf_cli.report.html.page import _environment
-from dpmf_cli.report.html.svg import Drawn
+from dpmf_cli.report.html.page import Drawn, _environment
+from dpmf_cli.report.html.views import Row, baseline_row, crossing_row
+from dpmf_cli.report.outputs import curves_csv, folds_csv, growth_csv
 from dpmf_cli.report.tables.crossings import (
     BaselineRow,
     baseline_rows,
@@ -570,11 +572,11 @@ def figures() -> Texts:
         "over θ": curves_figure("title", curves_chart(theta)),
         "above": curves_figure("title", curves_chart(replace(make(1), curves=(above(make(1)),)))),
         "sweep": sweep_figure("title", *sweep_charts(swept, "k")),
-        "growth": growth_figure("title", grown(make(2)), charts_of(grown(make(2)))[-1]),
-        "growth, random": growth_figure("title", (grow := grown(make(2), "random")), charts_of(grow)[-1]),
-        "combined": draw_combined(by_guarantee(standings(mixed(make)))),
-        "combined, over θ": draw_combined(by_guarantee(standings(of_theta(mixed(make))))),
-        "too many": draw_combined(by_guarantee(standings(too_many()))),
+        "growth": growth_figure(grown(make(2)), "title", charts_of(grown(make(2)))[-1]),
+        "growth, random": growth_figure((grow := grown(make(2), "random")), "title", charts_of(grow)[-1]),
+        "combined": draw_combined([mixed(make)]),
+        "combined, over θ": draw_combined([of_theta(mixed(make))]),
+        "too many": draw_combined([too_many()]),
     }.items():
         yield (
             name,
@@ -582,7 +584,7 @@ def figures() -> Texts:
         )
     for each in found_in([provable(make)]):
         axes = Figure().add_subplot()
-        ends = frontier_panel(each).draw(axes)
+        ends = frontier_panel(each)[1](axes)
         yield f"frontier, {each.guarantee}", f"{drawn(axes)}\n{'; '.join(end.text for end in ends)}"
 
 
@@ -657,7 +659,7 @@ def printed() -> Texts:
     parts = cast(Any, _environment().get_template("parts.html.j2").module)
     for name, rows in tables.items():
         yield name, str(parts.rows_table(rows, "a caption"))
-        yield f"{name}, in the paper's layout", str(parts.paper_table(paper_table(rows), "a caption"))
+        yield f"{name}, in the paper's layout", str(parts.paper_table(rows, "a caption"))
     yield "legend", _environment().get_template("agreement.html.j2").render(level=2, parts=parts)
 
 
@@ -706,9 +708,3 @@ def test_it_is_as_expected(case: Callable[[], Texts]) -> None:
 def test_one_ranking_across_groups_is_refused() -> None:
     with pytest.raises(DpmfError, match="no ranking across what is protected"):
         combined_table([mixed(make)], across=True)
-
-
-def test_the_command_answers_in_words_alone(results: Path) -> None:
-    done = CliRunner().invoke(app, ["explain", str(results / "mine")], catch_exceptions=False)
-    assert done.stdout.startswith("synthetic, shaped like MovieLens 100K")
-    assert "For IA, " in done.stdout

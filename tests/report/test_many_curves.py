@@ -23,7 +23,7 @@ from dpmf_cli.report.advice import advice
 from dpmf_cli.report.figures.chart import Chart, Line
 from dpmf_cli.report.figures.charts import swept_series
 from dpmf_cli.report.figures.style import Look
-from dpmf_cli.report.html.svg import Drawn
+from dpmf_cli.report.html.page import Drawn
 from dpmf_cli.report.tables.crossings import crossings_table
 from dpmf_cli.report.tables.layout import draw
 from tests.evaluation.made_curves import twin_of

@@ -5,16 +5,15 @@ A chart has lines and levels over an axis. PNG, SVG, PDF and the picture in a pa
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, target_name
 from dpmf_cli.evaluation.curves import Axis, Experiment, Measured, Reference
 from dpmf_cli.evaluation.metrics import Metric
@@ -105,50 +104,38 @@ def limits_around(series: Iterable[Line | Level]) -> tuple[float, float]:
 
 
 def limits_of(metric: Metric, series: Iterable[Line | Level], *, whole: bool = False) -> tuple[float, float]:
-    """Returns the ends of a metric's y axis: those of `rmse_limits`, or if more is better, ends that show all curves.
-
-    Such metrics end at 0, so no curve needs to be cut. A level that is not grey belongs to a curve.
-    """
-    curves, levels = [], []
-    for each in series:
-        if isinstance(each, Line):
-            curves.append(each.y)
-        elif each.look == GREY_LEVEL:
-            levels.append(each.y)
-        else:
-            curves.append(np.array([each.y]))
-    if not metric.larger_is_better:
-        return rmse_limits(curves, levels, whole=whole)
-    shown = np.concatenate([*curves, levels])
-    low, high = float(np.nanmin(shown)), float(np.nanmax(shown))
-    margin = 0.06 * (high - low) or 0.05
-    return low - margin, high + margin
-
-
-def rmse_limits(
-    curves: Sequence[NDArray[np.float64]], baselines: Sequence[float], *, whole: bool = False
-) -> tuple[float, float]:
-    """Returns the ends of the y axis: a little below the best RMSE, and a little above the worst baseline (GA in the
-    papers).
+    """Returns the ends of a metric's y axis: a little below the best RMSE, and a little above the worst baseline (GA
+    in the papers). If more is better, metrics end at 0, no curve needs to be cut, and all are shown.
 
     At small ε a curve may be many times worse than that, and is cut so as not to squash the others. The best point of
     every useful curve stays in sight. With `whole` all of every curve stays in sight, up to twice the worst baseline.
     Without baselines the axis ends at the highest RMSE or at twice the lowest, whichever is less.
-    `curves` are mean RMSEs (E,), not all infinite.
+    A level that is not grey belongs to a curve. At least one curve has a finite mean.
     """
+    curves, baselines = [], []
+    for each in series:
+        if isinstance(each, Level) and each.look == GREY_LEVEL:
+            baselines.append(each.y)
+        else:
+            curves.append(np.atleast_1d(each.y))
+    if metric.larger_is_better:
+        shown = np.concatenate([*curves, baselines])
+        low, high = float(np.nanmin(shown)), float(np.nanmax(shown))
+        margin = 0.06 * (high - low) or 0.05
+        return low - margin, high + margin
     finite = [shown for curve in curves if len(shown := curve[np.isfinite(curve)])]
     best, highest = [float(curve.min()) for curve in finite], [float(curve.max()) for curve in finite]
-    lowest = min([*best, *baselines])
+    low = min([*best, *baselines])
     if not baselines:
-        ceiling = min(max(highest), 2 * lowest)
+        high = min(max(highest), 2 * low)
     elif whole:
         worst = max(baselines)
-        ceiling = max(worst, min(max(highest, default=worst), _IN_SIGHT_LOCAL * worst))
+        high = max(worst, min(max(highest, default=worst), _IN_SIGHT_LOCAL * worst))
     else:
         worst = max(baselines)
-        ceiling = max([worst, *(value for value in best if value <= _IN_SIGHT * worst)])
-    margin = 0.06 * (ceiling - lowest) or 0.05 * ceiling
-    return lowest - margin, ceiling + margin
+        high = max([worst, *(value for value in best if value <= _IN_SIGHT * worst)])
+    margin = 0.06 * (high - low) or 0.05 * high
+    return low - margin, high + margin
 
 
 def epsilon_ticks(low: float, high: float) -> list[float]:
@@ -189,50 +176,30 @@ def is_drawable(curve: Measured) -> bool:
     return is_complete(curve) and bool(np.isfinite(curve.mean()).any())
 
 
-def with_twins(found: Iterable[Measured]) -> Iterator[Measured]:
-    """Yields each measurement, followed by its twin without noise if that was measured."""
-    for measured in found:
-        yield measured
-        if (twin := measured.without_noise()) is not None:
-            yield twin
+def with_twins(found: Iterable[Measured]) -> list[Measured]:
+    """Returns the measurements, each followed by its twin without noise if that was measured."""
+    return [each for one in found for each in (one, one.without_noise()) if each is not None]
 
 
-def guarantees_of(curves: Iterable[Measured]) -> list[Guarantee]:
-    """Returns the guarantees of curves, at any δ, in the order of tables."""
-    found = {curve.guarantee.at_any_delta for curve in curves}
-    return [guarantee for guarantee in GUARANTEES if guarantee in found]
-
-
-def parts_of(experiment: Experiment) -> dict[Guarantee, Experiment]:
+def parts_of(experiment: Experiment) -> dict[Guarantee | None, Experiment]:
     """Returns a part of the experiment for each guarantee: its curves, all baselines, and the guarantee in the title.
 
     An ε that protects one thing says nothing about another thing, and a joint ε does not bound what everybody learns.
     Side by side on an axis such ε would look comparable, and they are not. So no figure has ε of two guarantees. An
-    experiment with one guarantee has itself as its only part.
+    experiment with one guarantee is its own only part, under None. Parts are in the order of tables.
     """
-    guarantees = guarantees_of(experiment.curves)
-    if len(guarantees) == 1:
-        return {guarantees[0]: experiment}
+    found = {curve.guarantee.at_any_delta for curve in experiment.curves}
+    if len(found) <= 1:
+        return {None: experiment}
 
-    def part(guarantee: Guarantee) -> Experiment:
-        return experiment.changed(
-            lambda found: [
-                each for each in found if each.is_baseline or each.guarantee.at_any_delta == guarantee
-            ],
-            title=f"{experiment.title}: {guarantee}",
-        )
+    def of(guarantee: Guarantee, measured: Measured) -> bool:
+        return measured.is_baseline or measured.guarantee.at_any_delta == guarantee
 
-    return {guarantee: part(guarantee) for guarantee in guarantees}
-
-
-def refuse_mixed(curves: Iterable[Measured]) -> None:
-    """Raises `DpmfError` if one figure may not show the curves together, because they have different guarantees."""
-    guarantees = guarantees_of(curves)
-    if len(guarantees) > 1:
-        raise DpmfError(
-            f"one figure cannot show several guarantees ({'; '.join(map(str, guarantees))}): their ε are not "
-            "comparable; draw one figure for each (docs/privacy.md)"
-        )
+    return {
+        each: experiment.changed(partial(filter, partial(of, each)), title=f"{experiment.title}: {each}")
+        for each in GUARANTEES
+        if each in found
+    }
 
 
 def legible(experiment: Experiment) -> Experiment:
@@ -319,38 +286,35 @@ def title_of(experiment: Experiment, curves: Sequence[Measured]) -> str:
     """Says what was measured: the title of a figure."""
     neighbours = dict.fromkeys(curve.neighbours for curve in curves)
     modes = dict.fromkeys(f"{curve.mode} mode" for curve in curves)
-    folds = "1 fold" if experiment.folds == 1 else f"{experiment.folds} folds"
-    runs = "1 run" if experiment.runs == 1 else f"{experiment.runs} runs"
+    folds, runs = (
+        f"{n} {of}{'s' * (n != 1)}" for n, of in ((experiment.folds, "fold"), (experiment.runs, "run"))
+    )
     return ", ".join([experiment.title, *neighbours, *modes, f"{folds} × {runs}"])
 
 
-def meaning_of(curves: Sequence[Measured], axis: Axis) -> list[str]:
-    """Says which δ belong to which curves, which ε the largest θ stands for, and which curves are joint DP."""
-    return lines(
-        "notes/figures", curves=curves, experiment=None, ends=_ends(curves, axis), cut=(), missing=()
-    )
+def notes_of(experiment: Experiment, curves: Sequence[Measured], ceiling: float | None = None) -> list[str]:
+    """Returns the notes below curves; `ceiling` is the upper end of the y axis.
 
-
-def _ends(curves: Sequence[Measured], axis: Axis) -> list[tuple[float, dict[str, list[str]]]]:
-    """Returns each largest θ of a grid, and for which curves it is which ε."""
+    Without one, they only say which δ belong to which curves, which ε the largest θ stands for, and which are joint.
+    """
+    folds, runs, _ = curves[0].rmse.shape
     ends: dict[float, dict[str, list[str]]] = {}
-    for curve in curves if axis == "theta" else ():
+    for curve in curves if experiment.axis == "theta" else ():
         epsilon = significant(float(curve.epsilons[-1]))
-        ends.setdefault(float(curve.along(axis)[-1]), {}).setdefault(epsilon, []).append(curve.label)
-    return sorted(ends.items())
-
-
-def notes_of(experiment: Experiment, chosen: Sequence[Measured], ceiling: float) -> list[str]:
-    """Returns the notes below curves; `ceiling` is the upper end of the y axis."""
-    folds, runs, _ = chosen[0].rmse.shape
+        ends.setdefault(float(curve.along("theta")[-1]), {}).setdefault(epsilon, []).append(curve.label)
     return lines(
         "notes/figures",
-        curves=chosen,
+        curves=curves,
         experiment=experiment,
+        ceiling=ceiling,
         folds=folds,
         runs=runs,
         targets=[target_name(target) for target in crossing_targets(experiment)],
-        ends=_ends(chosen, experiment.axis),
-        cut=[each.label for each in chosen if is_complete(each) and not (each.mean() <= ceiling).all()],
-        missing=[each.label for each in (*chosen, *experiment.baselines) if not is_complete(each)],
+        ends=sorted(ends.items()),
+        cut=[
+            each.label
+            for each in curves
+            if ceiling is not None and is_complete(each) and not (each.mean() <= ceiling).all()
+        ],
+        missing=[each.label for each in (*curves, *experiment.baselines) if not is_complete(each)],
     )

@@ -6,8 +6,9 @@ distribution of errors is Zhang et al.'s figure 3.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +24,13 @@ from dpmf_cli.report.figures.chart import (
     Line,
     at_place,
     is_drawable,
+    legible,
     level_names,
     level_of,
     limits_around,
     limits_of,
-    meaning_of,
     notes_of,
-    refuse_mixed,
+    parts_of,
     sign_of,
     with_twins,
 )
@@ -39,12 +40,58 @@ Band = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 """(E,) each: the mean, and the lower and the upper end of its band."""
 Quantity = Callable[[Measured], Band]
 
-_SWEPT_NOTE = "Bands: 95 % bootstrap interval of the mean. Level: not swept."
-_FRACTION_NOTE = "Bands: ± one standard deviation over folds and runs. Level: not swept."
-_GROWTH_NOTE = "Bands: 95 % bootstrap interval of the mean, paired by fold."
 _MOST_LEVELS = 3
 """If a curve without a sweep has more ε than this, only its largest ε is drawn."""
 _MOST_PANELS = 4
+
+
+def charts_of(experiment: Experiment) -> list[Chart]:
+    """Returns all charts that can be drawn of an experiment; none if no curve is complete.
+
+    If the experiment has several guarantees, each has charts of its own, under the sentence that says what its ε
+    promises.
+    """
+    found: list[Chart] = []
+    for guarantee, part in parts_of(experiment).items():
+        shown = legible(part)
+        figures = figures_of(shown)
+        # A single ε is a point, not a curve: the table has it, and charts of sweeps show it as a level.
+        if all(len(curve.epsilons) == 1 for curve in unswept(shown)):
+            figures.pop("curves", None)
+        figures |= {name: figures.pop(name) for name in ("error_cdf", "growth") if name in figures}
+        charts = [chart for make in figures.values() for chart in make()]
+        if shown is not part:
+            note = f"Shown: {shown.title.removeprefix(part.title + ', ')}; all are in curves.csv."
+            charts = [replace(chart, notes=(note, *chart.notes)) for chart in charts]
+        if guarantee is not None:
+            charts = [
+                replace(
+                    chart,
+                    key=f"{chart.key}-{guarantee.key.replace('_', '-')}",
+                    title=f"{chart.title}: {guarantee}",
+                    heading="" if rank else f"{experiment.title}, {guarantee}: {guarantee.statement}",
+                )
+                for rank, chart in enumerate(charts)
+            ]
+        found += charts
+    return found
+
+
+def figures_of(experiment: Experiment) -> dict[str, Callable[[], list[Chart]]]:
+    """Returns what makes the charts of each figure, by the figure's name. All curves must have one guarantee."""
+    found: dict[str, Callable[[], list[Chart]]] = {}
+    with_errors = has_error_cdf(experiment)
+    if any(map(is_drawable, unswept(experiment))):
+        found["curves"] = lambda: [curves_chart(experiment)]
+        if with_errors:
+            found["error_cdf"] = lambda: [error_chart(experiment)]
+    for parameter in swept_parameters(experiment):
+        found[f"sweep-{parameter}"] = partial(sweep_charts, experiment, parameter)
+        if with_errors:
+            found[f"error_cdf-{parameter}"] = partial(sweep_charts, experiment, parameter, of_errors=True)
+    if growth_lines(experiment):
+        found["growth"] = lambda: [growth_chart(experiment)]
+    return found
 
 
 def unswept(experiment: Experiment) -> list[Measured]:
@@ -88,19 +135,13 @@ def curve_series(
         yield Level(f"{name}, no noise", level_of(twin), Dash.NO_NOISE, look, labelled=False)
 
 
-def is_whole(curves: Sequence[Measured]) -> bool:
-    """Whether all of every curve is in sight: in the local model."""
-    return any(curve.neighbours == Neighbours.LOCAL for curve in curves)
-
-
 def curves_chart(experiment: Experiment) -> Chart:
     """Charts RMSE, or the metric that is shown, over ε or θ, for all curves without a sweep.
 
     Each curve has its 95 % band, each baseline and printed reference is a level, and crossings are marked. What is
-    incomplete is named in the notes. At least one curve must be complete, and all must have one guarantee.
+    incomplete is named in the notes. At least one curve must be complete.
     """
     chosen = unswept(experiment)
-    refuse_mixed(chosen)
     names = level_names(experiment)
     series: list[Line | Level] = [
         Level(names[each.label], level_of(each))
@@ -117,7 +158,8 @@ def curves_chart(experiment: Experiment) -> Chart:
         if is_complete(curve):
             series += curve_series(experiment, curve, curve.label, look)
     complete = [curve for curve in chosen if is_complete(curve)]
-    limits = limits_of(experiment.metric, series, whole=is_whole(complete))
+    whole = any(curve.neighbours == Neighbours.LOCAL for curve in complete)
+    limits = limits_of(experiment.metric, series, whole=whole)
     proved = all(np.allclose(curve.claimed, curve.provable) for curve in complete)
     claim = "claimed and provable" if proved else "as claimed (what is provable differs)"
     return Chart(
@@ -132,49 +174,38 @@ def curves_chart(experiment: Experiment) -> Chart:
     )
 
 
-def sweep_charts(experiment: Experiment, parameter: str) -> list[Chart]:
-    """Charts RMSE, or the metric that is shown, over a swept parameter."""
-    series = swept_series(experiment, parameter, lambda each: (each.mean(), *band(experiment, each)))
-    return [_swept(experiment, parameter, experiment.metric.title, series, _SWEPT_NOTE)]
+def sweep_charts(experiment: Experiment, parameter: str, *, of_errors: bool = False) -> list[Chart]:
+    """Charts RMSE, or the metric that is shown, over a swept parameter.
 
+    With `of_errors` there is a chart for each x, or for some, of the fraction of errors that are at most x.
+    """
+    quantities: dict[str, Quantity] = {
+        experiment.metric.title: lambda each: (each.mean(), *band(experiment, each))
+    }
+    bands = "95 % bootstrap interval of the mean"
+    if of_errors:
+        bands = "± one standard deviation over folds and runs"
 
-def swept_error_charts(experiment: Experiment, parameter: str) -> list[Chart]:
-    """Charts the fraction of errors that are at most x over a swept parameter: a chart for each x, or for some."""
-    limits = experiment.curves[0].limits
-    shown = np.linspace(0, len(limits) - 1, min(len(limits), _MOST_PANELS)).round().astype(int)
+        def fraction(measured: Measured, at: int) -> Band:
+            mean, sd = (moment[:, at] for moment in error_moments(measured))
+            return mean, mean - np.nan_to_num(sd), mean + np.nan_to_num(sd)
 
-    def fraction(measured: Measured, at: int) -> Band:
-        mean, sd = (moment[:, at] for moment in error_moments(measured))
-        return mean, mean - np.nan_to_num(sd), mean + np.nan_to_num(sd)
-
-    def chart(at: int) -> Chart:
-        series = swept_series(experiment, parameter, lambda each: fraction(each, at))
-        return _swept(experiment, parameter, f"errors at most {limits[at]:g}", series, _FRACTION_NOTE)
-
-    return [chart(int(at)) for at in np.unique(shown)]
-
-
-def _swept(
-    experiment: Experiment, parameter: str, quantity: str, series: Sequence[Line | Level], note: str
-) -> Chart:
-    return Chart(
-        key=_key(experiment, parameter, quantity),
-        title=f"{quantity} over {parameter}",
-        x_name=parameter,
-        y_name=quantity,
-        series=series,
-        limits=limits_around(series),
-        notes=(note,),
-    )
-
-
-class _Place(NamedTuple):
-    """What a line or level of a sweep's figure is of: an entry at one ε or θ, which is ∞ without noise."""
-
-    algorithm: str
-    line: str
-    place: float
-    is_swept: bool
+        limits = experiment.curves[0].limits
+        shown = np.linspace(0, len(limits) - 1, min(len(limits), _MOST_PANELS)).round().astype(int)
+        quantities = {f"errors at most {limits[at]:g}": partial(fraction, at=at) for at in np.unique(shown)}
+    return [
+        Chart(
+            key=_key(experiment, parameter, name),
+            title=f"{name} over {parameter}",
+            x_name=parameter,
+            y_name=name,
+            series=series,
+            limits=limits_around(series),
+            notes=(f"Bands: {bands}. Level: not swept.",),
+        )
+        for name, quantity in quantities.items()
+        for series in [swept_series(experiment, parameter, quantity)]
+    ]
 
 
 def swept_series(experiment: Experiment, parameter: str, quantity: Quantity) -> list[Line | Level]:
@@ -184,22 +215,31 @@ def swept_series(experiment: Experiment, parameter: str, quantity: Quantity) -> 
     """
     drawable = [each for each in _drawable(experiment) if each.swept is None or each.swept[0] == parameter]
     swept, level = ([each for each in drawable if bool(each.swept) == is_swept] for is_swept in (True, False))
-    shown, called = _shown_places(experiment, swept), level_names(experiment)
-    found: dict[_Place, tuple[str, Dash, bool]] = {}
-    points = defaultdict[_Place, list[tuple[float, float, float, float]]](list)
+    called = level_names(experiment)
+    # Swept entries are drawn at ε (or θ) from end to end, as many as `MOST_LINES` allows. Each is one that every
+    # value of an entry has; other ε were added where only one value crosses a baseline.
+    values = Counter(_entry(each) for each in swept)
+    times = Counter((_entry(each), float(place)) for each in swept for place in each.along(experiment.axis))
+    places = sorted(
+        {place for (entry, place), n in times.items() if n == values[entry] and np.isfinite(place)}
+    )
+    room = min(max(MOST_LINES // max(len(values), 1), 1), len(places))
+    shown = {places[at] for at in np.linspace(len(places) - 1, 0, room).round().astype(int)}
+    # By what a line or level is of: an entry at one ε or θ, which is ∞ without noise.
+    found: dict[tuple[str, str, float, bool], tuple[str, Dash, bool]] = {}
+    points = defaultdict[tuple[str, str, float, bool], list[tuple[float, float, float, float]]](list)
     for measured in (*swept, *level):
         mean, low, high = quantity(measured)
         grid = measured.along(experiment.axis).tolist()
-        is_grey = not measured.swept and measured.is_baseline
+        (algorithm, line), is_swept = _entry(measured), measured.swept is not None
+        is_grey = not is_swept and measured.is_baseline
         dash = Dash.MEASURED if measured.is_baseline or np.isfinite(grid[0]) else Dash.NO_NOISE
         for at, place in enumerate(grid):
-            key = _Place(*_entry(measured), place, bool(measured.swept))
-            name = called[measured.label] if is_grey else key.line
+            key = algorithm, line, place, is_swept
+            name = called[measured.label] if is_grey else line
             if np.isfinite(place):
-                cut = (
-                    place not in shown if measured.swept else len(grid) > _MOST_LEVELS and at < len(grid) - 1
-                )
-                if cut:
+                is_last = len(grid) <= _MOST_LEVELS or at == len(grid) - 1
+                if not (place in shown if is_swept else is_last):
                     continue
                 name = at_place(name, experiment.axis, place)
             elif dash == Dash.NO_NOISE:
@@ -208,13 +248,13 @@ def swept_series(experiment: Experiment, parameter: str, quantity: Quantity) -> 
             value = measured.swept[1] if measured.swept else np.nan
             points[key].append((value, float(mean[at]), float(low[at]), float(high[at])))
     # A single entry has a colour for each ε; of several entries, each has one colour.
-    alone = len({_entry(each) for each in swept}) == 1
+    alone = len(values) == 1
     apart = [key for key, (_, _, is_grey) in found.items() if not is_grey]
-    look = dict(zip(apart, looks([key.place if alone else key[:2] for key in apart]), strict=True))
+    look = dict(zip(apart, looks([key[2] if alone else key[:2] for key in apart]), strict=True))
     series: list[Line | Level] = []
     for key, (name, dash, _) in found.items():
         value, mean, low, high = np.array(sorted(points[key])).T
-        if key.is_swept:
+        if key[-1]:
             series.append(Line(name, look[key], value, mean, low, high, dash))
         else:
             series.append(Level(name, float(mean[0]), dash, look.get(key, GREY_LEVEL)))
@@ -223,19 +263,6 @@ def swept_series(experiment: Experiment, parameter: str, quantity: Quantity) -> 
 
 def _entry(measured: Measured) -> tuple[str, str]:
     return measured.algorithm, measured.line or measured.algorithm.upper()
-
-
-def _shown_places(experiment: Experiment, swept: Sequence[Measured]) -> set[float]:
-    """Returns the ε (or θ) at which swept entries are drawn: from end to end, as many as `MOST_LINES` allows.
-
-    Each is one that every value of an entry has; other ε were added where only one value crosses a baseline.
-    """
-    values = Counter(_entry(each) for each in swept)
-    points = Counter((_entry(each), float(place)) for each in swept for place in each.along(experiment.axis))
-    places = sorted({place for (key, place), n in points.items() if n == values[key] and np.isfinite(place)})
-    room = max(MOST_LINES // max(len(values), 1), 1)
-    chosen = np.linspace(len(places) - 1, 0, min(room, len(places))).round().astype(int)
-    return {places[at] for at in chosen}
 
 
 def error_moments(measured: Measured) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -284,30 +311,21 @@ def error_chart(experiment: Experiment) -> Chart:
     )
 
 
-class Loss(NamedTuple):
-    """What the noise of a curve costs at each ε: (E,) each, in rating units; NaN where unknown.
+def loss_of(experiment: Experiment, curve: Measured) -> NDArray[np.float64]:
+    """Returns (4, E) what the noise of a curve costs: its RMSE minus its twin's, paired by fold; NaN if unknown.
 
-    sd          over folds and runs
-    low, high   95 % interval of the mean, computed as for a curve
+    The rows are the mean, the standard deviation over folds and runs, and the ends of the 95 % interval of the mean,
+    which is computed as for a curve.
     """
-
-    mean: NDArray[np.float64]
-    sd: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-
-
-def loss_of(experiment: Experiment, curve: Measured) -> Loss:
-    """Returns the RMSE of a curve minus that of its twin, paired by fold."""
     twin, unknown = curve.without_noise(), np.full(len(curve.epsilons), np.nan)
     if twin is None or not is_complete(curve):
-        return Loss(*[unknown] * 4)
+        return np.stack([unknown] * 4)
     loss = curve.rmse - twin.rmse
     loss[:, :, ~np.isfinite(loss).all(axis=(0, 1))] = np.nan
     drawn = replicate_means(loss, rng=curve_stream(experiment, curve), partition=experiment.partition)
     ends = percentile_interval(drawn.curves) if drawn.over != "none" else (unknown, unknown)
     sd = loss.std(axis=(0, 1), ddof=1) if loss[:, :, 0].size > 1 else unknown
-    return Loss(loss.mean(axis=(0, 1)), sd, *ends)
+    return np.stack([loss.mean(axis=(0, 1)), sd, *ends])
 
 
 def growth_lines(experiment: Experiment, places: NDArray[np.float64] | None = None) -> list[Line]:
@@ -322,8 +340,8 @@ def growth_lines(experiment: Experiment, places: NDArray[np.float64] | None = No
     for rank, curve in enumerate(experiment.curves):
         if curve.swept is not None or not stages:
             continue
-        losses = [loss_of(experiment, stage.curves[rank]) for stage in stages]
-        mean, low, high = np.array([[loss.mean, loss.low, loss.high] for loss in losses]).transpose(1, 2, 0)
+        losses = np.array([loss_of(experiment, stage.curves[rank]) for stage in stages])
+        mean, _, low, high = losses.transpose(1, 2, 0)
         grid = curve.along(experiment.axis)
         for at, place in enumerate(grid):
             known = np.isfinite(mean[at])
@@ -337,6 +355,7 @@ def growth_lines(experiment: Experiment, places: NDArray[np.float64] | None = No
 def growth_chart(experiment: Experiment) -> Chart:
     """Charts what privacy costs while ratings accumulate; the experiment must have `growth_lines`."""
     lines = growth_lines(experiment)
+    bands = "Bands: 95 % bootstrap interval of the mean, paired by fold."
     return Chart(
         key=_key(experiment, "growth"),
         title="Loss as ratings accumulate",
@@ -344,5 +363,5 @@ def growth_chart(experiment: Experiment) -> Chart:
         y_name="RMSE − RMSE without noise",
         series=lines,
         limits=limits_around((*lines, Level("", 0.0))),
-        notes=(_GROWTH_NOTE, *meaning_of(experiment.curves, experiment.axis)),
+        notes=(bands, *notes_of(experiment, experiment.curves)),
     )

@@ -1,43 +1,46 @@
-"""All figures of an experiment: their files and how matplotlib draws them, and the charts of its page."""
+"""How matplotlib draws charts: the figures of one experiment, and those of several with a panel for each guarantee.
+
+The latter, all methods by guarantee and the frontier, have a column of panels for each data set and a row for each
+guarantee. No two panels share an axis, because neither an ε nor its cost means the same in two panels.
+"""
 
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from dpmf_cli.evaluation.crossings import is_complete
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.evaluation.crossings import crossing_targets
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.privacy.protection import GUARANTEES
+from dpmf_cli.evaluation.ranking import Frontier, Standing, by_guarantee, standings
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
+from dpmf_cli.report.figures import style
 from dpmf_cli.report.figures.chart import (
     Chart,
     Level,
     Line,
     epsilon_ticks,
     is_drawable,
+    least_loss,
     legible,
+    level_names,
+    level_of,
+    limits_of,
+    lowest,
     parts_of,
     spread,
     title_of,
 )
-from dpmf_cli.report.figures.charts import (
-    curves_chart,
-    error_chart,
-    growth_chart,
-    growth_lines,
-    has_error_cdf,
-    sweep_charts,
-    swept_error_charts,
-    swept_parameters,
-    unswept,
-)
-from dpmf_cli.report.figures.style import DASHES, GREY, GREY_LEVEL, MARKER_SIZE, MARKERS, file_of, new_figure
+from dpmf_cli.report.figures.charts import curve_series, figures_of, growth_lines
+from dpmf_cli.report.tables.layout import epsilon_cell, marks
+from dpmf_cli.report.tables.ranked import found_in, kind, short_label, short_marked
 
 # Points, and how many characters of that size fill a line of the figure.
 _TITLE_SIZE, _TITLE_CHARACTERS = 10.8, 72
@@ -49,111 +52,30 @@ _OFFSET = 0.18
 _COUNT = FuncFormatter(lambda tick, _: f"{tick / 1e6:g} M" if abs(tick) >= 1e6 else f"{tick:,.0f}")
 
 
-Draw = Callable[[str], bytes]
-"""From a format, one of `style.FORMATS`, to the bytes of the file."""
+def drawings(experiment: Experiment) -> dict[str, Callable[[str], bytes]]:
+    """Returns what draws every figure, in one of `style.FORMATS`, by its file's name without the suffix.
 
-
-@dataclass(frozen=True)
-class Shown:
-    """One figure: its charts, and how they are drawn together. Nothing is computed before it is asked for."""
-
-    charts: Callable[[], Sequence[Chart]]
-    figure: Callable[..., Figure]
-
-    def draw(self, form: str) -> bytes:
-        return file_of(lambda: self.figure(*self.charts()), form)
-
-
-def drawings(experiment: Experiment) -> dict[str, Draw]:
-    """Returns every figure by its file's name without the suffix; none if no curve is complete.
-
-    If the experiment has several guarantees, each guarantee has figures of its own: `curves_value`,
-    `curves_value_joint`, `curves_user`, …
+    There is none if no curve is complete. If the experiment has several guarantees, each has figures of its own:
+    `curves_value`, `curves_value_joint`, `curves_user`, …
     """
-    parts = parts_of(experiment)
-    if len(parts) <= 1:
-        return {name: shown.draw for name, shown in _figures(legible(experiment)).items()}
     return {
-        f"{name}_{guarantee.key}": shown.draw
-        for guarantee, part in parts.items()
-        for name, shown in _figures(legible(part)).items()
+        f"{name}_{guarantee.key}" if guarantee else name: partial(_file, shown, name, charts)
+        for guarantee, part in parts_of(experiment).items()
+        for shown in [legible(part)]
+        for name, charts in figures_of(shown).items()
     }
 
 
-def charts_of(experiment: Experiment) -> list[Chart]:
-    """Returns all charts that can be drawn of an experiment; none if no curve is complete.
-
-    If the experiment has several guarantees, each has charts of its own, under the sentence that says what its ε
-    promises.
-    """
-    parts = parts_of(experiment)
-    if len(parts) <= 1:
-        return _charts(experiment)
-    return [
-        replace(
-            chart,
-            key=f"{chart.key}-{guarantee.key.replace('_', '-')}",
-            title=f"{chart.title}: {guarantee}",
-            heading="" if rank else f"{experiment.title}, {guarantee}: {guarantee.statement}",
-        )
-        for guarantee, part in parts.items()
-        for rank, chart in enumerate(_charts(part))
-    ]
-
-
-def never_drawn(experiment: Experiment) -> Iterator[str]:
-    """Yields names of figures that are out of date and will be deleted: an older version or older config drew them.
-
-    They mix kinds of guarantee, do not name their kind, or name a kind that no curve has. A figure that only waits
-    for results is not among them.
-    """
-    complete = experiment.changed(lambda found: map(_filled, found))
-    drawn = drawings(complete)
-    for name in _figures(legible(complete)):
-        names = (name, *(f"{name}_{guarantee.key}" for guarantee in GUARANTEES))
-        yield from (each for each in names if each not in drawn)
-
-
-def _filled(measured: Measured) -> Measured:
-    """Returns a measurement with made-up results where results are missing; use it only for names of figures."""
-    if is_complete(measured):
-        return measured
-    return replace(measured.changed(np.ones_like), missing=0)
-
-
-def _figures(experiment: Experiment) -> dict[str, Shown]:
-    found: dict[str, Shown] = {}
-    level = unswept(experiment)
-    drawable, with_errors = any(map(is_drawable, level)), has_error_cdf(experiment)
-    title = title_of(experiment, level)
-    if drawable:
-        found["curves"] = Shown(lambda: [curves_chart(experiment)], partial(curves_figure, title))
-    if drawable and with_errors:
-        found["error_cdf"] = Shown(lambda: [error_chart(experiment)], partial(error_figure, title))
-    above = title_of(experiment, [each for each in experiment.curves if each.swept])
-    for parameter in swept_parameters(experiment):
-        draw = partial(sweep_figure, above)
-        found[f"sweep-{parameter}"] = Shown(partial(sweep_charts, experiment, parameter), draw)
-        if with_errors:
-            charts = partial(swept_error_charts, experiment, parameter)
-            found[f"error_cdf-{parameter}"] = Shown(charts, draw)
-    if growth_lines(experiment):
-        found["growth"] = Shown(lambda: [growth_chart(experiment)], partial(growth_figure, title, experiment))
-    return found
-
-
-def _charts(whole: Experiment) -> list[Chart]:
-    experiment = legible(whole)
-    figures = _figures(experiment)
-    # A single ε is a point, not a curve: the table has it, and charts of sweeps show it as a level.
-    if all(len(curve.epsilons) == 1 for curve in unswept(experiment)):
-        figures.pop("curves", None)
-    figures |= {name: figures.pop(name) for name in ("error_cdf", "growth") if name in figures}
-    charts = [chart for shown in figures.values() for chart in shown.charts()]
-    if experiment is whole:
-        return charts
-    note = f"Shown: {experiment.title.removeprefix(whole.title + ', ')}; all are in curves.csv."
-    return [replace(chart, notes=(note, *chart.notes)) for chart in charts]
+def _file(experiment: Experiment, name: str, charts: Callable[[], Sequence[Chart]], form: str) -> bytes:
+    kinds: dict[str, Callable[..., Figure]] = {
+        "curves": curves_figure,
+        "error_cdf": error_figure,
+        "growth": partial(growth_figure, experiment),
+    }
+    title = title_of(
+        experiment, [each for each in experiment.curves if bool(each.swept) == (name not in kinds)]
+    )
+    return style.file_of(lambda: kinds.get(name, sweep_figure)(title, *charts()), form)
 
 
 @dataclass(frozen=True)
@@ -166,7 +88,7 @@ class End:
     y: float
 
 
-def draw_chart(axes: Axes, chart: Chart) -> list[End]:
+def draw_chart(axes: Axes, chart: Chart, *, marked_every: int | None = None) -> list[End]:
     """Draws the lines and levels of a chart into axes, and returns their ends, to be labelled.
 
     Over ε or θ the axes have the limits of the chart, and labels say how high levels are, and which lines end above.
@@ -177,19 +99,21 @@ def draw_chart(axes: Axes, chart: Chart) -> list[End]:
     ends = []
     for each in chart.series:
         if isinstance(each, Line):
-            draw_line(axes, each)
+            draw_line(axes, each, marked_every=marked_every)
             above = chart.log and not each.y[-1] <= chart.limits[1]
             ends.append(End(each.name + " ↑" * above, each.look.hue, float(each.x[-1]), float(each.y[-1])))
-        elif each.labelled:
-            ends.append(draw_level(axes, each, over_epsilon=chart.log))
         else:
-            draw_level(axes, each, over_epsilon=chart.log)
+            ends += [draw_level(axes, each, over_epsilon=chart.log)] * each.labelled
+    set_names(axes, chart)
+    edge = axes.get_xlim()[1]
+    axes.set_ylim(axes.get_ylim())  # later drawing, such as labels, must not move the lines
+    return [replace(end, x=edge) if np.isnan(end.x) else end for end in ends]
+
+
+def set_names(axes: Axes, chart: Chart) -> None:
     axes.set_xlabel(chart.x_name)
     axes.set_ylabel(chart.y_name)
     axes.spines[["top", "right"]].set_visible(False)
-    edge = axes.get_xlim()[1]
-    axes.set_ylim(axes.get_ylim())  # later drawing, such as labels, must not move the lines
-    return [End(end.text, end.colour, edge if np.isnan(end.x) else end.x, end.y) for end in ends]
 
 
 def set_scale(axes: Axes, chart: Chart) -> None:
@@ -207,28 +131,28 @@ def set_scale(axes: Axes, chart: Chart) -> None:
 
 def draw_level(axes: Axes, level: Level, *, over_epsilon: bool) -> End:
     """Draws a level, with its marker at both ends if it has one; returns its end, whose x is NaN."""
-    width = 0.7 if over_epsilon and level.look == GREY_LEVEL else 0.8
-    axes.axhline(level.y, color=level.look.hue, linewidth=width, linestyle=DASHES[level.dash], zorder=1)
+    width = 0.7 if over_epsilon and level.look == style.GREY_LEVEL else 0.8
+    axes.axhline(level.y, color=level.look.hue, linewidth=width, linestyle=style.DASHES[level.dash], zorder=1)
     if level.labelled and level.look.marker is not None:
         axes.plot(
-            [0, 1], [level.y] * 2, MARKERS[level.look.marker], color=level.look.hue, clip_on=False,
-            markersize=MARKER_SIZE, transform=axes.get_yaxis_transform(),
+            [0, 1], [level.y] * 2, style.MARKERS[level.look.marker], color=level.look.hue, clip_on=False,
+            markersize=style.MARKER_SIZE, transform=axes.get_yaxis_transform(),
         )  # fmt: skip
     return End(f"{level.name} {level.y:.3f}" if over_epsilon else level.name, level.look.hue, np.nan, level.y)
 
 
-def draw_line(axes: Axes, line: Line, *, marked_every: int | None = None) -> Line2D:
+def draw_line(axes: Axes, line: Line, *, marked_every: int | None = None) -> None:
     """Draws a line with its band and its crossings."""
     colour = line.look.hue
     if line.low is not None and line.high is not None:
         axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
-    (drawn,) = axes.plot(
-        line.x, line.y, color=colour, linestyle=DASHES[line.dash], linewidth=1.0 if colour == GREY else 1.6,
-        marker=MARKERS[line.look.marker or 0], markersize=MARKER_SIZE, markevery=marked_every,
+    axes.plot(
+        line.x, line.y, color=colour, linestyle=style.DASHES[line.dash],
+        linewidth=1.0 if colour == style.GREY else 1.6, marker=style.MARKERS[line.look.marker or 0],
+        markersize=style.MARKER_SIZE, markevery=marked_every,
     )  # fmt: skip
     for x, y in line.marks:
         axes.plot([x], [y], "o", markersize=6, markerfacecolor="white", markeredgecolor=colour, zorder=4)
-    return drawn
 
 
 def set_title(axes: Axes, title: str) -> None:
@@ -276,7 +200,7 @@ def place(
 def curves_figure(title: str, chart: Chart) -> Figure:
     """Draws a chart over ε or θ with its notes. The figure is as tall as its labels and notes need."""
     across, left, top, gap = 7.0, 0.65, 0.4, 0.16
-    figure = new_figure(across, 4.6)
+    figure = style.new_figure(across, 4.6)
     axes = figure.add_axes((0.1, 0.2, 0.7, 0.7))
     ends = draw_chart(axes, chart)
     set_title(axes, title)
@@ -284,7 +208,7 @@ def curves_figure(title: str, chart: Chart) -> Figure:
     notes = [*own, *textwrap.wrap(" ".join(chart.notes[len(own) :]), _NOTE_CHARACTERS)]
     bottom = 0.6 + 0.145 * len(notes)
     figure.text(
-        0.012, 0.012, "\n".join(notes), fontsize=_NOTE_SIZE, color=GREY, va="bottom", parse_math=False
+        0.012, 0.012, "\n".join(notes), fontsize=_NOTE_SIZE, color=style.GREY, va="bottom", parse_math=False
     )
     width = across - left - _OFFSET - label_width(figure, ends) - 0.1
     height = max(4.6 - top - bottom, gap * (len(ends) - 1))
@@ -297,7 +221,7 @@ def sweep_figure(title: str, *charts: Chart) -> Figure:
     """Draws charts over a swept parameter, one above the other."""
     across, tall, left, top, bottom = 7.6, 3.3, 0.75, 0.4, 0.7
     whole = top + len(charts) * (tall + bottom)
-    figure = new_figure(across, whole)
+    figure = style.new_figure(across, whole)
     panels = [figure.add_axes((0.1, 0.1, 0.5, 0.5)) for _ in charts]
     ends = [draw_chart(axes, chart) for axes, chart in zip(panels, charts, strict=True)]
     width = across - left - _OFFSET - max(label_width(figure, each) for each in ends) - 0.1
@@ -305,41 +229,39 @@ def sweep_figure(title: str, *charts: Chart) -> Figure:
         below = whole - top - tall - rank * (tall + bottom)
         place(axes, ends[rank], left, below, width, tall, gap=0.155)
     set_title(panels[0], title)
-    figure.text(0.012, 0.012, charts[0].notes[0], fontsize=_NOTE_SIZE, color=GREY)
+    figure.text(0.012, 0.012, charts[0].notes[0], fontsize=_NOTE_SIZE, color=style.GREY)
     return figure
 
 
 def error_figure(title: str, chart: Chart) -> Figure:
     """Draws a distribution of errors, with a legend that has the lines from top to bottom."""
-    figure = new_figure(7.6, 4.6)
+    figure = style.new_figure(7.6, 4.6)
     axes = figure.add_axes((0.09, 0.15, 0.5, 0.75))
     every = max(1, len(chart.lines[0].x) // 8)
-    drawn = [draw_line(axes, line, marked_every=every) for line in chart.lines]
-    axes.set_xlabel(chart.x_name)
-    axes.set_ylabel(chart.y_name)
-    axes.spines[["top", "right"]].set_visible(False)
-    taken = _legend(figure, drawn, [line.name for line in chart.lines], size=8)
+    draw_chart(axes, chart, marked_every=every)
+    taken = _legend(figure, axes.lines, [line.name for line in chart.lines], size=8)
     axes.set_position((0.09, 0.15, max(0.89 - taken, 0.3), 0.75))
     set_title(axes, title)
     note = "The legend lists the lines from top to bottom, by their average over x."
-    figure.text(0.012, 0.012, note, fontsize=_NOTE_SIZE, color=GREY)
+    figure.text(0.012, 0.012, note, fontsize=_NOTE_SIZE, color=style.GREY)
     return figure
 
 
-def growth_figure(title: str, experiment: Experiment, chart: Chart) -> Figure:
+def growth_figure(experiment: Experiment, title: str, chart: Chart) -> Figure:
     """Draws loss over the number of ratings.
 
     If ratings come by time, it draws loss over days, with the number of ratings on the right.
     """
     left, bottom, tall = 0.1, 0.16, 0.74
-    figure = new_figure(7.0, 4.2)
+    figure = style.new_figure(7.0, 4.2)
     axes = figure.add_axes((left, bottom, 0.5, tall))
     portions = [stage.portion for stage in experiment.growth.stages] if experiment.growth else []
     days = np.array([np.nan if portion.days is None else portion.days for portion in portions])
     by_time = bool(np.isfinite(days).all())
     lines = growth_lines(experiment, days) if by_time else chart.lines
-    drawn = [draw_line(axes, line) for line in lines]
-    axes.axhline(0.0, color=GREY, linewidth=0.7, zorder=1)
+    for line in lines:
+        draw_line(axes, line)
+    axes.axhline(0.0, color=style.GREY, linewidth=0.7, zorder=1)
     axes.set_ylabel("loss: RMSE − RMSE without noise")
     axes.set_xlabel("days since the first rating" if by_time else "ratings")
     axes.xaxis.set_major_formatter(_COUNT)
@@ -349,27 +271,27 @@ def growth_figure(title: str, experiment: Experiment, chart: Chart) -> Figure:
     if by_time:
         right = axes.twinx()
         counts = [portion.ratings for portion in portions]
-        right.plot(days, counts, color=GREY, linewidth=0.7, zorder=1)
+        right.plot(days, counts, color=style.GREY, linewidth=0.7, zorder=1)
         right.set_ylim(0, 1.05 * max(counts))
-        right.set_ylabel("ratings so far (thin, grey)", color=GREY)
-        right.tick_params(axis="y", colors=GREY)
+        right.set_ylabel("ratings so far (thin, grey)", color=style.GREY)
+        right.tick_params(axis="y", colors=style.GREY)
         right.yaxis.set_major_formatter(_COUNT)
         right.spines["top"].set_visible(False)
     set_title(axes, title)
     # The legend follows the right ends of the lines from top to bottom, so that the eye finds them.
     falling = sorted(range(len(lines)), key=lambda rank: -lines[rank].y[-1])
-    taken = _legend(figure, [drawn[rank] for rank in falling], [lines[rank].name for rank in falling])
+    taken = _legend(figure, [axes.lines[rank] for rank in falling], [lines[rank].name for rank in falling])
     # Room for the scale on the right, or a gap without one; beside a long legend the axes stay wide enough to read.
     width = max(1 - left - taken - (0.14 if by_time else 0.02), 0.3)
     for each in figure.axes:
         each.set_position((left, bottom, width, tall))
     notes = chart.notes if experiment.folds > 1 else chart.notes[1:]  # without folds there are no bands
     below = "\n".join(textwrap.wrap(" ".join(notes), _NOTE_CHARACTERS))
-    figure.text(0.012, 0.012, below, fontsize=_NOTE_SIZE, color=GREY)
+    figure.text(0.012, 0.012, below, fontsize=_NOTE_SIZE, color=style.GREY)
     return figure
 
 
-def _legend(figure: Figure, drawn: Sequence[Artist], names: Sequence[str], size: float = _TEXT_SIZE) -> float:
+def _legend(figure: Figure, drawn: Sequence[Line2D], names: Sequence[str], size: float = _TEXT_SIZE) -> float:
     """Writes the names of lines at the right edge, and returns their share of the figure's width."""
     legend = figure.legend(
         drawn, names, loc="center right", bbox_to_anchor=(1.0, 0.53), frameon=False, labelcolor="linecolor",
@@ -378,3 +300,178 @@ def _legend(figure: Figure, drawn: Sequence[Artist], names: Sequence[str], size:
     for text in legend.get_texts():
         text.set_parse_math(False)
     return float(legend.get_window_extent().width / figure.dpi / figure.get_figwidth())
+
+
+_COMBINED_NOTES = (
+    "Each panel has axes of its own: ε of different panels are statements about different things,",
+    "and not comparable. A method has one colour, and each mode its marker. Circles: crossings with the levels.",
+    "‡ joint DP; § (ε, δ)-DP; ∞ no ε can be proved; ↑ above the panel. Intervals: `dpmf combined`.",
+)
+_FRONTIER_NOTES = (
+    "Strong: at each ε the lowest mean RMSE of all methods with at most that provable ε, with its 95 % interval.",
+    "Faint: all methods that keep the guarantee. ‡ joint DP; § (ε, δ)-DP. Panels have axes of their own:",
+    "their ε are not comparable. A benchmark on public ratings: ties by `dpmf frontier`.",
+)
+_FAINT = "#C4C4C4"
+_MOST_LABELS = 22
+"""The height of a panel of the frontier, in labels. The names of stretches are inside the panel."""
+
+# Inches, and points.
+_WIDTH, _LEFT, _TOP, _BOTTOM, _NOTES = 6.2, 0.65, 0.35, 0.5, 0.6
+_LEAST_HEIGHT, _LABEL_GAP, _LABEL_OFFSET = 2.2, 0.115, 0.2
+_PANEL_TITLE_SIZE, _LABEL_SIZE = 9.0, 6.5
+
+Panel = tuple[str, Callable[[Axes], Sequence[End]]]
+"""A title, and what draws into axes and returns the ends of lines, to be labelled beside the axes."""
+
+
+def draw_grid(panels: Mapping[tuple[str, Guarantee], Panel], notes: Sequence[str], labels: int = 0) -> Figure:
+    """Draws the panels, given by (column, row), and `notes` as lines below them.
+
+    Columns are in order of first appearance, and rows in the order of tables. A row has room for that many `labels`,
+    or for those that its panels have.
+    """
+    rows = {row for _, row in panels}
+    columns = list(dict.fromkeys(column for column, _ in panels))
+    figure = style.new_figure(_WIDTH * len(columns), 1.0)
+    drawn: dict[tuple[str, Guarantee], tuple[Axes, Sequence[End]]] = {}
+    heights: dict[Guarantee, float] = {}
+    for row in sorted(rows, key=lambda row: (GUARANTEES.index(row.at_any_delta), row.delta)):
+        for column in columns:
+            if (column, row) in panels:
+                title, draw = panels[column, row]
+                axes = figure.add_axes((0.1, 0.1, 0.5, 0.5))
+                axes.set_title(title, loc="left", parse_math=False, fontsize=_PANEL_TITLE_SIZE)
+                drawn[column, row] = axes, (ends := draw(axes))
+                tall = max(_LEAST_HEIGHT, _LABEL_GAP * (labels or len(ends))) + _TOP + _BOTTOM
+                heights[row] = max(heights.get(row, 0.0), tall)
+    width, bottom = _WIDTH * len(columns), sum(heights.values()) + _NOTES
+    figure.set_size_inches(width, bottom)
+    figure.text(
+        0.1 / width, 0.1 / bottom, "\n".join(notes), fontsize=_NOTE_SIZE, color=style.GREY, va="bottom"
+    )
+    for row, tall in heights.items():
+        bottom -= tall
+        for rank, column in enumerate(columns):
+            if (column, row) in drawn:
+                axes, ends = drawn[column, row]
+                wide = _WIDTH - _LEFT - _LABEL_OFFSET - label_width(figure, ends, _LABEL_SIZE) - 0.1
+                place(
+                    axes, ends, _WIDTH * rank + _LEFT, bottom + _BOTTOM, wide, tall - _TOP - _BOTTOM,
+                    gap=_LABEL_GAP, offset=_LABEL_OFFSET, size=_LABEL_SIZE,
+                )  # fmt: skip
+    return figure
+
+
+def combined_figure(experiments: Sequence[Experiment], form: str = "png") -> bytes:
+    """Draws RMSE over ε of all methods, as PNG, SVG or PDF. Raises `DpmfError` if there is nothing to draw."""
+    return style.file_of(lambda: draw_combined(experiments), form)
+
+
+def draw_combined(experiments: Sequence[Experiment]) -> Figure:
+    """Draws a panel for each data set and guarantee, in whatever style is set. Incomplete curves are not drawn.
+
+    Of a large group it draws the curves with the lowest RMSE, and the panel's title says how many.
+    """
+    found = [each for each in standings(*experiments) if is_drawable(each.curve)]
+    if not found:
+        raise DpmfError("no complete curve to plot; finish the experiments with `dpmf run`")
+    panels: dict[tuple[str, Guarantee], Panel] = {}
+    for (title, guarantee), whole in by_guarantee(found).items():
+        group = lowest(whole, lambda each: least_loss(each.curve))
+        cut = f", {len(group)} of {len(whole):,} curves (lowest RMSE)" if len(group) < len(whole) else ""
+        series: list[Line | Level] = [*_levels_of(group)]
+        # An algorithm keeps its colour in both modes.
+        for each, look in zip(group, style.looks([short_label(each) for each in group]), strict=True):
+            curve, over_epsilon = each.curve, replace(each.experiment, axis="epsilon")
+            published = f", {curve.mode}" if curve.mode == Mode.PUBLISHED else ""
+            name = short_label(each) + marks(joint=curve.joint, delta=curve.delta) + published
+            name += "" if each.provable else " ∞"
+            series += curve_series(over_epsilon, curve, name, look, bands=False)
+        chart = _chart(f"{title}: {guarantee}{cut}", f"ε, {guarantee}; as claimed", group, series)
+        panels[title, guarantee] = chart.title, partial(draw_chart, chart=chart)
+    return draw_grid(panels, _COMBINED_NOTES)
+
+
+def _chart(title: str, x_name: str, group: Sequence[Standing], series: Sequence[Line | Level]) -> Chart:
+    curves = [each.curve for each in group]
+    metric, whole = curves[0].metric, any(curve.neighbours == Neighbours.LOCAL for curve in curves)
+    limits = limits_of(metric, series, whole=whole)
+    return Chart("", title, x_name, metric.title, series, limits, log=True)
+
+
+def _levels_of(group: Sequence[Standing]) -> list[Level]:
+    """Returns the baselines that crossings are with. A baseline that several experiments share comes once."""
+    found: dict[tuple[str, float], Level] = {}
+    for each in group:
+        for target in crossing_targets(each.experiment):
+            if isinstance(target, Measured) and is_drawable(target):
+                level = Level(level_names(each.experiment)[target.label], level_of(target))
+                found.setdefault((target.label, level.y), level)
+    return list(found.values())
+
+
+def frontier_figure(experiments: Sequence[Experiment], form: str = "png") -> bytes:
+    """Draws RMSE over provable ε, with a strong line for the envelope; as PNG, SVG or PDF.
+
+    A row is a guarantee with its δ. Raises `DpmfError` if no complete curve has a provable ε.
+    """
+    found = found_in(experiments)
+    if not found:
+        raise DpmfError("no complete curve with a provable ε to plot; finish the experiments with `dpmf run`")
+    panels = {(each.title, each.guarantee): frontier_panel(each) for each in found}
+    return style.file_of(lambda: draw_grid(panels, _FRONTIER_NOTES, _MOST_LABELS), form)
+
+
+def frontier_panel(frontier: Frontier) -> Panel:
+    """Returns a panel of all members over their provable ε, faint, with the envelope over them, and baselines."""
+    levels = _levels_of(frontier.members)
+    for key in ("ga", "als"):
+        for experiment in (each.experiment for each in frontier.members):
+            baseline = experiment.baseline(key)
+            if baseline and is_drawable(baseline):
+                levels.append(Level(level_names(experiment)[baseline.label], level_of(baseline)))
+                break
+    series: list[Line | Level] = [*levels]
+    for curve in (each.curve for each in frontier.members):
+        known, mean = np.isfinite(curve.provable), curve.mean()
+        y = np.where(np.isfinite(mean), mean, np.nan)
+        series.append(Line(curve.label, style.Look(None, None), curve.provable[known], y[known]))
+    title, x_name = f"{frontier.title}: {frontier.guarantee}", f"provable ε, {kind(frontier.guarantee.delta)}"
+    return title, partial(_draw_frontier, frontier, _chart(title, x_name, frontier.members, series))
+
+
+def _draw_frontier(frontier: Frontier, chart: Chart, axes: Axes) -> list[End]:
+    """Draws the members and the envelope, each stretch of which has its method's colour and marker.
+
+    The legend lists the stretches from left to right, each with the ε at which it leads.
+    """
+    set_scale(axes, chart)
+    axes.set_xlim(axes.get_xlim()[0], min(axes.get_xlim()[1], 1.1 * frontier.leads[-1].epsilon))
+    for line in chart.lines:
+        axes.plot(line.x, line.y, color=_FAINT, linewidth=0.8, zorder=1)
+    stretches = frontier.stretches
+    labels = list(dict.fromkeys(standing.curve.label for standing, _ in stretches))
+    look_of = dict(zip(labels, style.looks(labels), strict=True))
+    top = axes.get_ylim()[1]
+    at = [(lead.epsilon, lead.first.rmse) for lead in frontier.leads]
+    axes.plot(*zip(*at, strict=True), color="black", linewidth=2.4, zorder=2)
+    for standing, leads in stretches:
+        look = look_of[standing.curve.label]
+        for lead in leads:
+            if lead.low is not None and lead.high is not None and lead.first.rmse <= top:
+                axes.vlines(lead.epsilon, lead.low, lead.high, color=look.hue, linewidth=0.9, zorder=2)
+        first, last = epsilon_cell(leads[0].epsilon), epsilon_cell(leads[-1].epsilon)
+        where = first if len(leads) == 1 else f"{first} to {last}"
+        at = [(lead.epsilon, lead.first.rmse) for lead in leads]
+        axes.plot(
+            *zip(*at, strict=True), color=look.hue, linewidth=2.4, marker=style.MARKERS[look.marker or 0],
+            markersize=1.4 * style.MARKER_SIZE, zorder=3, label=f"{where}: {short_marked(leads[0].first)}",
+        )  # fmt: skip
+    legend = axes.legend(
+        loc="best", fontsize=_LABEL_SIZE, framealpha=0.85, edgecolor="none", title="leads at ε"
+    )
+    legend.get_title().set_fontsize(_LABEL_SIZE)
+    set_names(axes, chart)
+    ends = [draw_level(axes, level, over_epsilon=True) for level in chart.levels]
+    return [replace(end, x=axes.get_xlim()[1]) for end in ends]

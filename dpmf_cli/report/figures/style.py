@@ -17,7 +17,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from dpmf_cli.core.errors import DpmfError, did_you_mean
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import write_whole
 from dpmf_cli.core.terminal import printable
 
@@ -97,12 +97,6 @@ def looks(groups: Sequence[Hashable]) -> list[Look]:
     return found
 
 
-def check_form(form: str) -> None:
-    """Raises `DpmfError` for a format that is not in `FORMATS`."""
-    if form not in FORMATS:
-        raise DpmfError(f'unknown figure format "{form}"{did_you_mean(form, FORMATS)}')
-
-
 def figure_form(path: Path) -> str:
     """Returns the format that a file's name asks for. Raises DpmfError for an unknown format."""
     form = path.suffix.removeprefix(".")
@@ -129,11 +123,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def file_of(draw: Callable[[], Figure], form: str) -> bytes:
-    """Draws a figure in the style of all figures, and returns the bytes of its file.
-
-    Raises `DpmfError` for an unknown format.
-    """
-    check_form(form)
+    """Draws a figure in the style of all figures, and returns the bytes of its file, in one of `FORMATS`."""
     with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # a label may have letters that the font lacks
         figure = draw()

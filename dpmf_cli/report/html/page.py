@@ -1,43 +1,180 @@
 """Renders the pages from templates. Each page is one string of HTML that refers to nothing outside itself."""
 
 import base64
+import math
+import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
-from dpmf_cli.core.terminal import printable
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.terminal import printable, say
 from dpmf_cli.datasets import Folders
+from dpmf_cli.evaluation.crossings import Crossing
 from dpmf_cli.evaluation.curves import ERROR_CDF, Experiment, Measured
-from dpmf_cli.evaluation.numbers import duration
+from dpmf_cli.evaluation.numbers import duration, significant
 from dpmf_cli.experiment.results.compare_folders import Compared
-from dpmf_cli.report.figures.drawings import charts_of
-from dpmf_cli.report.html.compared import DIFFERENCES, POINTS, RATIOS, SHARES, Agreement, paper_table
-from dpmf_cli.report.html.overview import NOT_RUN, Verdict, advice_on, overview, view_of
-from dpmf_cli.report.html.svg import Drawn
-from dpmf_cli.report.tables.ranked import differences_table, settings_table
+from dpmf_cli.experiment.results.manifest import MANIFEST
+from dpmf_cli.papers.claims import Claim, PaperFindings, all_papers
+from dpmf_cli.papers.evidence import Evidence
+from dpmf_cli.papers.rules import compute
+from dpmf_cli.papers.verdicts import Word, of_parts
+from dpmf_cli.report.advice import paragraphs
+from dpmf_cli.report.figures.chart import Chart, Line, epsilon_ticks, spread
+from dpmf_cli.report.figures.charts import charts_of
+from dpmf_cli.report.figures.style import GREY_LEVEL
+from dpmf_cli.report.html import views
+from dpmf_cli.report.html.views import ExhibitView, ExperimentView, exhibit_view, view_of
+from dpmf_cli.report.tables.ranked import combined_table, differences_table, settings_table, whole_first
 
-VERDICT_SIGNS: dict[Verdict, str] = {"holds here": "✓", "in part here": "≈", "fails here": "✗", NOT_RUN: "–"}
-"""The sign of each verdict, beside its colour."""
+NOT_RUN = "not run here"
+HERE: dict[Word | None, str] = {
+    "confirmed": "holds here",
+    "in part": "in part here",
+    "refuted": "fails here",
+    None: NOT_RUN,
+}
+"""What one setting says of a claim. A verdict on the paper needs many settings (`papers.verdicts`)."""
 
 
 def experiment_page(folder: Path) -> str:
     """Returns the page of one results folder. Raises DpmfError if the folder has no complete manifest."""
     view = view_of(folder)
-    return render("experiment.html.j2", title=f"dpmf: {view.name}", view=view, advice=advice_on([view]))
+    return render("experiment.html.j2", title=f"dpmf: {view.name}", view=view, advice=_advice_on([view]))
+
+
+def _advice_on(views: Sequence[ExperimentView]) -> list[str]:
+    experiments = [view.collected.experiment for view in views]
+    return paragraphs(experiments, [crossing for view in views for crossing in view.crossings])
+
+
+class ClaimView(NamedTuple):
+    """A claim on one data set, and what the results at hand say of it, which are of one setting.
+
+    on        key of the data set; `ANY` for a theorem
+    measured  the figures behind the verdict; "" if nothing was run
+    by        for each config that measures the claim: (config, name of the experiment at hand that ran it, or "")
+    reduced   whether one of these experiments is a reduction
+    """
+
+    claim: Claim
+    on: str
+    verdict: str
+    measured: str
+    by: Sequence[tuple[str, str]]
+    reduced: bool
+
+
+class PaperView(NamedTuple):
+    """One paper with results. `experiments` are those that no earlier paper on the page has shown."""
+
+    key: str
+    paper: PaperFindings
+    exhibits: Sequence[ExhibitView]
+    claims: Sequence[ClaimView]
+    experiments: Sequence[ExperimentView]
 
 
 def overview_page(folders: Folders, configs: Path) -> str:
     """Returns the page of all results. Raises DpmfError if there are no results."""
-    view = overview(folders, configs)
-    return render("overview.html.j2", title="dpmf: report", view=view)
+    return render("overview.html.j2", title="dpmf: report", view=overview(folders, configs))
+
+
+def overview(folders: Folders, configs: Path) -> dict[str, Any]:
+    """Collects all content of the page from the results folder. Raises DpmfError if there are no results."""
+    views, passed_over = _all_views(folders.results)
+    if not views:
+        raise DpmfError(
+            f"{folders.results}: no results here; run a config first, e.g. dpmf run configs/quickstart.yaml"
+        )
+    # A complete experiment comes before its reductions.
+    found: dict[str, ExperimentView] = {}
+    for view in sorted(views, key=lambda view: view.is_reduced):
+        found.setdefault(view.stands_for, view)
+    by_data: dict[str, dict[str, tuple[Experiment, Sequence[Crossing]]]] = {}
+    for name, view in found.items():
+        experiment = view.collected.experiment
+        by_data.setdefault(experiment.dataset, {})[name] = (experiment, view.crossings)
+
+    papers, not_run, shown, pages = [], [], set[str](), {}
+    for key, paper in all_papers().items():
+        page = configs.parent / paper.page
+        if page.is_file():
+            pages[key] = Path(os.path.relpath(page, folders.results)).as_posix()
+        is_run = any(
+            any(name in found for name in each.configs)
+            or (each.file and (folders.results / each.file).is_file())
+            for each in paper.exhibits
+        )
+        if not is_run:
+            not_run.append((key, paper))
+            continue
+        of_it = [exhibit_view(exhibit, found, folders, configs) for exhibit in paper.exhibits]
+        names = [name for exhibit in of_it for name in exhibit.shown if name not in shown]
+        of_paper = [view for name in dict.fromkeys(names) for view in views if view.name == name]
+        shown.update(names)
+        claims = []
+        for claim in paper.claims:
+            by = [(name, found[name].name if name in found else "") for name in claim.configs]
+            is_reduced = any(found[name].is_reduced for name, ran in by if ran)
+            for data in claim.data:
+                computed = compute(key, claim.id, Evidence(by_data, data))
+                verdict = HERE[of_parts(computed.held) if computed else None]
+                measured, reduced = (computed.measured, is_reduced) if computed else ("", False)
+                claims.append(ClaimView(claim, data, verdict, measured, by, reduced))
+        papers.append(PaperView(key, paper, of_it, claims, of_paper))
+    exhibits = [exhibit for paper in papers for exhibit in paper.exhibits]
+    absent = [each for exhibit in exhibits for each in exhibit.absent]
+    waiting: dict[tuple[str, str], dict[str, None]] = {}
+    for each in absent:
+        if each.waits_for:
+            waiting.setdefault(each.waits_for, {})[each.what] = None
+    own = [view for view in views if view.name not in shown]
+    # Made for the combined table, experiments hold every algorithm on one data set. Without one, all are combined.
+    made_for_it = [view for view in views if view.name.startswith("combined_")]
+    combined, notes = whole_first([view.collected.experiment for view in made_for_it or views])
+    return {
+        "own": own,
+        "advice": _advice_on(own),
+        "papers": papers,
+        "experiments": [*own, *(view for paper in papers for view in paper.experiments)],
+        "not_run": not_run,
+        "pages": pages,
+        "protected": combined_table(combined, notes=notes),
+        "agreement": Counter(row.agreement for exhibit in exhibits for row in exhibit.rows),
+        "verdicts": Counter(claim.verdict for paper in papers for claim in paper.claims),
+        "data_missing": [
+            (title, how, [name for name in names if name != title]) for (title, how), names in waiting.items()
+        ],
+        "not_made": {each.what: each for each in absent if not each.waits_for}.values(),
+        "passed_over": passed_over,
+    }
+
+
+def _all_views(results: Path) -> tuple[list[ExperimentView], list[str]]:
+    """Returns a view of every readable results folder, by name, and why the other folders cannot be read."""
+    views, passed_over = [], []
+    for path in sorted(results.glob(f"*/{MANIFEST}")):
+        say(f"report: {path.parent}")
+        try:
+            views.append(view_of(path.parent))
+        except DpmfError as error:
+            say(f"passed over: {error}")
+            passed_over.append(str(error))
+    return views, passed_over
 
 
 def compare_page(several: Sequence[Compared]) -> str:
@@ -47,18 +184,17 @@ def compare_page(several: Sequence[Compared]) -> str:
     """
     first = several[0]
     names = (first.names[0], *(compared.names[1] for compared in several))
-    charts = (
-        replace(chart, title=f"{each.title}: {chart.title}")
-        for each in _by_method(several, names)
-        for chart in charts_of(each)
-    )
     return render(
         "compare.html.j2",
         title=f"dpmf: {', '.join(names)}",
         names=names,
         data=first.title,
         settings=settings_table(several),
-        charts=[Drawn(chart) for chart in charts],
+        charts=[
+            replace(chart, title=f"{each.title}: {chart.title}")
+            for each in _by_method(several, names)
+            for chart in charts_of(each)
+        ],
         differences=[(compared.names[1], differences_table(compared)) for compared in several],
     )
 
@@ -82,6 +218,7 @@ def _by_method(several: Sequence[Compared], names: Sequence[str]) -> Iterator[Ex
     differ = {each.label_a for of_pair in differences for each in of_pair if not each.same}
     pairs = [{each.label_a: each.label_b for each in of_pair} for of_pair in differences]
     curves = [{curve.label: curve for curve in each.curves} for each in experiments[1:]]
+    whole = replace(first, folds=folds, runs=runs, baselines=baselines, growth=None)
     for at, curve in enumerate(first.curves):
         if curve.swept is None and curve.label in differ:
             found = [
@@ -89,30 +226,17 @@ def _by_method(several: Sequence[Compared], names: Sequence[str]) -> Iterator[Ex
                 for of_run, pair, name in zip(curves, pairs, names[1:], strict=True)
                 if curve.label in pair
             ]
-            yield replace(
-                first,
-                name=f"method-{at}",
-                title=curve.label,
-                folds=folds,
-                runs=runs,
-                curves=(cut(curve, names[0]), *found),
-                baselines=baselines,
-                growth=None,
-            )
+            beside = (cut(curve, names[0]), *found)
+            yield replace(whole, name=f"method-{at}", title=curve.label, curves=beside)
 
 
 def render(template: str, **values: Any) -> str:
     """Renders a template, with the style and the script that all pages share."""
-    page = (
-        _environment()
-        .get_template(template)
-        .render(
-            style=_verbatim("style.css"),
-            script=_verbatim("script.js"),
-            verdict_signs=VERDICT_SIGNS,
-            **values,
-        )
+    folder = resources.files(__package__) / "templates"
+    style, script = (
+        Markup((folder / name).read_text(encoding="utf-8")) for name in ("style.css", "script.js")
     )
+    page = _environment().get_template(template).render(style=style, script=script, **values)
     return printable(page, keep="\n")
 
 
@@ -126,30 +250,129 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals["agreements"] = list(Agreement)
-    environment.globals["bounds"] = (RATIOS, DIFFERENCES, POINTS, SHARES)
+    environment.globals |= {
+        "agreements": list(views.Agreement),
+        "bounds": (views.RATIOS, views.DIFFERENCES, views.POINTS, views.SHARES),
+        "verdict_signs": dict(zip(HERE.values(), "✓≈✗–", strict=True)),
+    }
     environment.filters |= {
         "base64": lambda data: base64.b64encode(data).decode(),
         "blocks": lambda lines: [
             (is_list, list(block)) for is_list, block in groupby(lines, lambda line: line.startswith("- "))
         ],
-        "code": _code,
+        "code": lambda text: Markup(re.sub("`([^`]*)`", r"<code>\1</code>", str(escape(text)))),
+        "drawn": Drawn,
         "duration": duration,
-        "paper_table": paper_table,
-        "unbroken": _unbroken,
+        "paper_table": views.paper_table,
+        "yaml": lambda data: yaml.safe_dump(data, allow_unicode=True, sort_keys=False, width=100),
+        "unbroken": lambda text: re.sub(
+            r"\[[^]]*\]", lambda interval: interval[0].replace(" ", "\N{NO-BREAK SPACE}"), text
+        ),
     }
     return environment
 
 
-def _code(text: str) -> Markup:
-    """Returns escaped text in which `text in backticks` is code."""
-    return Markup(re.sub("`([^`]*)`", r"<code>\1</code>", str(escape(text))))
+_LABEL_GAP, _NAME_GAP = 17.0, 21.0
 
 
-def _unbroken(text: str) -> str:
-    """Returns `text` with no line breaks inside [intervals]."""
-    return re.sub(r"\[[^]]*\]", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
+class Drawn:
+    """A chart in a page: the places of its parts in a picture, which `svg.html.j2` draws, and a table of its values.
+
+    The axes end at `right`; a narrow screen cuts off the labels beyond it.
+    """
+
+    width, left, right, top, longest = 836, 54, 560, 30, 30
+
+    def __init__(self, chart: Chart) -> None:
+        self.chart = chart
+        labels = len(chart.lines) + sum(level.labelled for level in chart.levels)
+        self.height = max(380.0, self.top + 54 + _LABEL_GAP * labels)
+        self.bottom = self.height - 54
+
+    def x(self, value: float) -> float:
+        """Returns the place of a value on the picture's horizontal axis."""
+        first, last = self.chart.places[0], self.chart.places[-1]
+        if self.chart.log:
+            value, first, last = math.log(value), math.log(first), math.log(last)
+        part = (value - first) / (last - first) if last > first else 0.5
+        return self.left + 10 + part * (self.right - self.left - 20)
+
+    def y(self, value: float) -> float:
+        """Returns a place at most one axis height outside the axes, so that no browser draws a line to infinity."""
+        low, high = self.chart.limits
+        part = (value - low) / (high - low)
+        return self.bottom - min(max(part, -1.0), 2.0) * (self.bottom - self.top)
+
+    @property
+    def rows(self) -> Iterator[tuple[str, float, list[tuple[str, str]]]]:
+        """The table: each x, its place in the picture, and for each line (mean, interval) there."""
+        columns = [(line, {x: at for at, x in enumerate(line.x.tolist())}) for line in self.chart.lines]
+        for x in self.chart.places:
+            yield f"{x:g}", round(self.x(x), 1), [_cell(line, at.get(x)) for line, at in columns]
+
+    @property
+    def x_ticks(self) -> Sequence[float]:
+        first, last = self.chart.places[0], self.chart.places[-1]
+        if self.chart.log:
+            ticks = epsilon_ticks(first * 0.999, last * 1.001)
+        else:
+            ticks = _round_ticks(first, last, slack=1e-9)
+        return ticks or self.chart.places
+
+    @property
+    def y_ticks(self) -> list[float]:
+        return _round_ticks(*self.chart.limits)
+
+    def points(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> list[tuple[float, float]]:
+        """Returns the places of the finite ones of a line's values."""
+        return [
+            (self.x(a), self.y(b)) for a, b in zip(x.tolist(), y.tolist(), strict=True) if math.isfinite(b)
+        ]
+
+    @staticmethod
+    def path(points: Sequence[tuple[float, float]]) -> str:
+        return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+
+    @property
+    def level_names(self) -> Iterator[tuple[str, float]]:
+        named = [level for level in self.chart.levels if level.look == GREY_LEVEL]
+        heights = [self.y(level.y) - 5 for level in named]
+        placed = spread(heights, _NAME_GAP, self.top + _NAME_GAP, self.bottom - 5)
+        return zip([level.name for level in named], placed, strict=True)
+
+    @property
+    def labels(self) -> list[dict[str, Any]]:
+        """The name of each level and line: the end to which it is tied, (x, y), and its height, `at`."""
+        found: list[dict[str, Any]] = [
+            {"name": f"{each.name} {each.y:.3f}", "x": self.right, "y": self.y(each.y), "look": each.look}
+            for each in self.chart.levels
+            if each.labelled
+        ]
+        for rank, line in enumerate(self.chart.lines):
+            x, y = [(self.right, self.top), *self.points(line.x, line.y)][-1]
+            finite = line.y[np.isfinite(line.y)]
+            name = line.name + " ↑" * bool(not len(finite) or finite[-1] > self.chart.limits[1])
+            found.append({"name": name, "x": x, "y": y, "look": line.look, "line": rank})
+        targets = [min(max(each["y"], self.top), self.bottom) for each in found]
+        placed = spread(targets, _LABEL_GAP, self.top + 4, self.bottom)
+        return [{**each, "y": y, "at": at} for each, y, at in zip(found, targets, placed, strict=True)]
 
 
-def _verbatim(name: str) -> Markup:
-    return Markup((resources.files(__package__) / "templates" / name).read_text(encoding="utf-8"))
+def _round_ticks(low: float, high: float, slack: float = 0.0) -> list[float]:
+    found = MaxNLocator(6, steps=(1, 2, 5, 10)).tick_values(low, high)
+    return [float(tick) for tick in found if low - slack <= tick <= high + slack]
+
+
+def _cell(line: Line, at: int | None) -> tuple[str, str]:
+    """Returns (mean, interval) of a point; "" for a part that is missing."""
+    if at is None:
+        return "", ""
+    if np.isnan(line.y[at]):
+        return "diverged", ""
+    low, high = (line.y[at] if end is None else end[at] for end in (line.low, line.high))
+    interval = f"[{_short(low)}, {_short(high)}]" if np.isfinite(low) and low != high else ""
+    return _short(line.y[at]), interval
+
+
+def _short(value: float) -> str:
+    return f"{value:.4f}" if abs(value) < 100 else significant(value, 5)

@@ -226,7 +226,7 @@ def learned_nothing_table(experiment: Experiment) -> TextTable | None:
     )
 
 
-def _improvements(experiments: Sequence[Experiment]) -> Iterator[SimpleNamespace]:
+def improvements(experiments: Sequence[Experiment]) -> Iterator[SimpleNamespace]:
     """Yields by how many percent the RMSE of BLP-MoG-MF is lower than another curve's, at each ε that is printed.
 
     lower_percent    None for BLP-MoG-MF itself; `lower_sd` is its standard deviation over folds, None for one fold
@@ -282,7 +282,7 @@ def improvements_table(experiments: Sequence[Experiment]) -> TextTable:
         "", text=lambda each: "†" * each.learned_nothing + "‡" * each.joint
     )
     return tabled(
-        list(_improvements(experiments)),
+        list(improvements(experiments)),
         columns,
         ("method", "rmse", signs, "lower_percent", "printed_percent"),
         title=lambda each: f"{each.experiment}: {each.title}, ε = {each.epsilon:g}",

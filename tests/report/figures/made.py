@@ -8,8 +8,7 @@ from matplotlib.lines import Line2D
 
 from dpmf_cli.evaluation.curves import Axis, Experiment, Growth, Measured, Order, Portion, Stage
 from dpmf_cli.report.figures.chart import MOST_LINES
-from dpmf_cli.report.html.page import _environment
-from dpmf_cli.report.html.svg import Drawn
+from dpmf_cli.report.html.page import Drawn, _environment
 from tests.report.conftest import of_theta
 
 SHARES = (0.2, 0.5, 1.0)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,10 +18,14 @@ from dpmf_cli.report.figures.chart import (
     epsilon_ticks,
     limits_around,
     limits_of,
-    rmse_limits,
     spread,
 )
 from dpmf_cli.report.figures.style import COLOURS, LOOKS, MARKERS, Look, file_of, looks, new_figure
+
+
+def rmse_limits(curves: Sequence[Any], baselines: Sequence[float], *, whole: bool = False) -> Any:
+    lines = [Line("", Look(0, 0), curve, curve) for curve in curves]
+    return limits_of(RMSE, [*lines, *(Level("", level) for level in baselines)], whole=whole)
 
 
 def test_the_axis_ends_a_little_above_the_worst_baseline() -> None:

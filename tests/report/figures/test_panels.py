@@ -4,13 +4,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from matplotlib.figure import Figure
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.evaluation.ranking import by_guarantee, standings
 from dpmf_cli.privacy.protection import Protection
-from dpmf_cli.report.figures.panels import combined_figure, draw_combined, frontier_figure
+from dpmf_cli.report.figures.drawings import combined_figure, draw_combined, frontier_figure
 from tests.report.ranked import provable
 
 Make = Callable[..., Experiment]
@@ -23,15 +21,11 @@ def mixed(made: Make, **options: object) -> Experiment:
     return replace(experiment, curves=tuple(curves))
 
 
-def panels(*experiments: Experiment) -> Figure:
-    return draw_combined(by_guarantee([each for experiment in experiments for each in standings(experiment)]))
-
-
 def test_panels_lie_side_by_side_and_share_nothing(made: Make) -> None:
     experiment = mixed(made)
     longest = replace(experiment.curves[0], label="x", protects=Protection.PERSONALISED, joint=True)
     experiment = replace(experiment, curves=(*experiment.curves, longest))
-    figure = panels(experiment, replace(experiment, title="MovieLens 100K", name="other"))
+    figure = draw_combined([experiment, replace(experiment, title="MovieLens 100K", name="other")])
     boxes = [box for axes in figure.axes if (box := axes.get_tightbbox())]
     assert len(boxes) == len(figure.axes) == 8
     assert not any(a.overlaps(b) for at, a in enumerate(boxes) for b in boxes[:at])
@@ -43,11 +37,8 @@ def test_panels_lie_side_by_side_and_share_nothing(made: Make) -> None:
         assert len(axes.get_shared_y_axes().get_siblings(axes)) == 1
 
 
-def test_nothing_to_draw_and_an_unknown_format_are_told(made: Make) -> None:
+def test_nothing_to_draw_is_told(made: Make) -> None:
     with pytest.raises(DpmfError, match="no complete curve"):
         combined_figure([replace(mixed(made), curves=mixed(made, incomplete="isgd").curves[1:2])])
     with pytest.raises(DpmfError, match="no complete curve with a provable ε"):
         frontier_figure([replace(provable(made), curves=provable(made).curves[3:])])
-    for draw in (frontier_figure, combined_figure):
-        with pytest.raises(DpmfError, match='unknown figure format "pgf"'):
-            draw([provable(made)], "pgf")

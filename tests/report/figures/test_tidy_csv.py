@@ -10,7 +10,7 @@ import pytest
 
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.report.figures.charts import loss_of
-from dpmf_cli.report.figures.tidy_csv import curves_csv
+from dpmf_cli.report.outputs import curves_csv
 from tests.evaluation.made_curves import twin_of
 from tests.report.conftest import of_theta
 
@@ -39,16 +39,15 @@ def test_a_loss_is_paired_by_fold(made: Make) -> None:
     levels = np.linspace(0.8, 1.2, 10)
     paired = replace(curve, twin=twin_of(levels), rmse=levels[:, None, None] + np.full((10, 5, 16), 0.1))
     loss = loss_of(made(1), paired)
-    for figure in (loss.mean, loss.low, loss.high):
-        np.testing.assert_allclose(figure, 0.1)
-    np.testing.assert_allclose(loss.sd, 0.0, atol=1e-12)
+    np.testing.assert_allclose(loss[[0, 2, 3]], 0.1)
+    np.testing.assert_allclose(loss[1], 0.0, atol=1e-12)
 
 
 def test_a_loss_that_is_not_known_is_no_number(made: Make) -> None:
     (curve,) = of_theta(made(1)).curves
     for unknown in (replace(curve, twin=None), replace(curve, missing=1)):
-        assert np.isnan(loss_of(made(1), unknown).mean).all()
+        assert np.isnan(loss_of(made(1), unknown)).all()
     diverged = curve.rmse.copy()
     diverged[2, 1, 3] = np.inf
     loss = loss_of(made(1), replace(curve, rmse=diverged))
-    assert np.flatnonzero(np.isnan(loss.mean)).tolist() == [3]
+    assert np.flatnonzero(np.isnan(loss[0])).tolist() == [3]

@@ -14,9 +14,9 @@ from dpmf_cli.papers.claims import ANY
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.rules import scope
 from dpmf_cli.privacy.protection import Protection
-from dpmf_cli.report.html import overview as module
-from dpmf_cli.report.html.overview import NOT_RUN, overview, view_of
-from dpmf_cli.report.html.page import overview_page
+from dpmf_cli.report.html import page as module
+from dpmf_cli.report.html.page import NOT_RUN, overview, overview_page
+from dpmf_cli.report.html.views import view_of
 
 Found = Callable[..., Path]
 
@@ -77,4 +77,4 @@ def test_no_verdict_is_one_of_the_papers_page(found: Found) -> None:
     assert (view.verdict, view.measured) == (NOT_RUN, "")
     assert ("wang_fig1_ml100k", "wang_fig1_ml100k") in view.by
     proved = claim(found("mcsherry_fig1_ml1m"), "mcsherry2009", "theorem-4")
-    assert (proved.verdict, proved.by) == (NOT_RUN, ())
+    assert (proved.verdict, proved.by) == (NOT_RUN, [])

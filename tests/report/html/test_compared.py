@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.experiment.results.folders import collect_folder
-from dpmf_cli.report.html import overview
-from dpmf_cli.report.html.compared import (
+from dpmf_cli.report.html import views
+from dpmf_cli.report.html.views import (
     POINTS,
     SHARES,
     Agreement,
@@ -54,8 +54,8 @@ def test_only_what_reproduces_a_printed_table_is_held_against_it(
     """Wang and Tang run the same methods on the same data, but what Friedman et al. print is not from their paper."""
     collected = collect_folder(results / "ml100k_bounded")
     made = replace(collected, experiment=replace(collected.experiment, name=name, dataset="ml-100k"))
-    monkeypatch.setattr(overview, "collect_folder", lambda _: made)
-    view = overview.view_of(results / "ml100k_bounded")
+    monkeypatch.setattr(views, "collect_folder", lambda _: made)
+    view = views.view_of(results / "ml100k_bounded")
     for rows in (view.rows, view.baselines):
         printed = [row for row in rows if row.printed != "–"]
         assert bool(printed) == judged

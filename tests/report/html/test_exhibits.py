@@ -15,17 +15,17 @@ from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.papers.claims import Exhibit, paper
 from dpmf_cli.papers.printed import load, printed_reason
 from dpmf_cli.privacy.protection import Protection
-from dpmf_cli.report.html.compared import Agreement, paper_table
-from dpmf_cli.report.html.overview import ExhibitView, Sources, exhibit_view
+from dpmf_cli.report.html.views import Agreement, ExhibitView, paper_table
+from dpmf_cli.report.html.views import exhibit_view as view_of
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 
 
-def sources(
-    tmp_path: Path, found: Any = None, data: Path | None = None, cache: Path | None = None
-) -> Sources:
+def exhibit_view(
+    exhibit: Exhibit, tmp_path: Path, found: Any = None, data: Path | None = None, cache: Path | None = None
+) -> ExhibitView:
     folders = Folders(data or tmp_path, cache or tmp_path, results=tmp_path)
-    return Sources(folders, found or {}, CONFIGS)
+    return view_of(exhibit, found or {}, folders, CONFIGS)
 
 
 def of_paper(key: str, name: str) -> Exhibit:
@@ -36,7 +36,7 @@ def test_statistics_are_counted_where_the_data_are(
     tmp_path: Path, real_data: Path, session_cache: Path
 ) -> None:
     exhibit = of_paper("friedman2016", "Table 2").model_copy(update={"data": ("ml-100k", "netflix")})
-    view = exhibit_view(exhibit, sources(tmp_path, data=real_data, cache=session_cache))
+    view = exhibit_view(exhibit, tmp_path, data=real_data, cache=session_cache)
     here, absent = view.rows[:8], view.rows[8:]
     rows = {row.what: row for row in here}
     assert len(rows) == len(absent) == 8
@@ -49,10 +49,8 @@ def test_statistics_are_counted_where_the_data_are(
 
 def test_noise_is_drawn_where_the_data_are(tmp_path: Path, real_data: Path, session_cache: Path) -> None:
     exhibit = of_paper("neera2020", "Figure 2")
-    assert exhibit_view(exhibit, sources(tmp_path, data=real_data, cache=session_cache)).picture.startswith(
-        b"<?xml"
-    )
-    nowhere = exhibit_view(exhibit, sources(tmp_path))
+    assert exhibit_view(exhibit, tmp_path, data=real_data, cache=session_cache).picture.startswith(b"<?xml")
+    nowhere = exhibit_view(exhibit, tmp_path)
     assert nowhere.picture == b""
     assert nowhere.absent[0].commands == ("dpmf datasets fetch ml-100k",)
 
@@ -61,14 +59,14 @@ def test_noise_is_drawn_where_the_data_are(tmp_path: Path, real_data: Path, sess
 def test_a_table_that_no_command_has_made_is_missing(tmp_path: Path, text: str | None) -> None:
     if text is not None:
         (tmp_path / "neera_table1.csv").write_text(text)
-    view = exhibit_view(of_paper("neera2020", "Table 1"), sources(tmp_path))
+    view = exhibit_view(of_paper("neera2020", "Table 1"), tmp_path)
     assert view.table is None
     assert view.absent[0].commands[0].startswith("dpmf local traffic")
 
 
 def test_a_table_that_another_command_has_made_is_read(tmp_path: Path) -> None:
     (tmp_path / "neera_table1.csv").write_text('group,method,up\n"Made, up",a,1\nMore,b,2\n')
-    view = exhibit_view(of_paper("neera2020", "Table 1"), sources(tmp_path))
+    view = exhibit_view(of_paper("neera2020", "Table 1"), tmp_path)
     assert view.table is not None
     assert view.table.header == ("method", "up")
     assert [(group.title, group.rows) for group in view.table.groups] == [
@@ -89,7 +87,7 @@ def improvements(tmp_path: Path, isgd: float) -> ExhibitView:
     experiment = Experiment("x", "ml-100k", "MovieLens 100K", 2, 10, 1, 1, curves, ())
     view = SimpleNamespace(name="x", collected=SimpleNamespace(experiment=experiment))
     found = {"neera_fig4_ml100k": view}
-    return exhibit_view(of_paper("neera2020", "Section 4.3"), sources(tmp_path, found))
+    return exhibit_view(of_paper("neera2020", "Section 4.3"), tmp_path, found)
 
 
 def test_improvements_stand_beside_the_printed_ones(tmp_path: Path) -> None:
@@ -113,19 +111,19 @@ def test_figures_of_several_experiments_have_a_panel_for_each_protection(
     exhibit = of_paper("wang2017", "Figure 3")
     value = view("wang_fig1_ml1m", "bounded", Protection.VALUE)
     user = view("wang_fig2_ml1m", "user", Protection.USER)
-    one = exhibit_view(exhibit, sources(tmp_path, {value.name: value}))
-    both = exhibit_view(exhibit, sources(tmp_path, {value.name: value, user.name: user}))
+    one = exhibit_view(exhibit, tmp_path, {value.name: value})
+    both = exhibit_view(exhibit, tmp_path, {value.name: value, user.name: user})
     assert [each.picture.count(b'<g id="axes_') for each in (one, both)] == [1, 2]
     assert both.shown == ["wang_fig1_ml1m", "wang_fig2_ml1m"]
     assert [each.what for each in both.absent] == ["wang_fig1_ml100k", "wang_fig2_ml100k"]
-    assert exhibit_view(exhibit, sources(tmp_path)).picture == b""
+    assert exhibit_view(exhibit, tmp_path).picture == b""
     waiting = view("wang_fig1_ml1m", "bounded", Protection.VALUE, missing=1)
-    assert exhibit_view(exhibit, sources(tmp_path, {waiting.name: waiting})).picture == b""
+    assert exhibit_view(exhibit, tmp_path, {waiting.name: waiting}).picture == b""
 
 
 def test_what_was_not_run_names_its_command_and_what_it_waits_for(tmp_path: Path) -> None:
     exhibit = Exhibit(name="x", what="x", configs=("quickstart", "ml10m_bounded", "no_such_config"))
-    ready, waiting, unknown = exhibit_view(exhibit, sources(tmp_path)).absent
+    ready, waiting, unknown = exhibit_view(exhibit, tmp_path).absent
     assert (ready.why, ready.waits_for) == ("not run yet", None)
     assert ready.commands == (f"dpmf run {CONFIGS / 'quickstart.yaml'}",)
     assert waiting.commands == (
@@ -138,14 +136,14 @@ def test_what_was_not_run_names_its_command_and_what_it_waits_for(tmp_path: Path
 
 
 def test_printed_cells_of_absent_data_are_unmet(tmp_path: Path) -> None:
-    view = exhibit_view(of_paper("friedman2016", "Table 5"), sources(tmp_path))
+    view = exhibit_view(of_paper("friedman2016", "Table 5"), tmp_path)
     assert {row.agreement for row in view.rows} == {Agreement.MISSING}
     assert len(view.rows) == 24  # 28 cells less four dashes
-    assert len(exhibit_view(of_paper("friedman2016", "Table 3"), sources(tmp_path)).rows) == 16
-    layout = paper_table(view.rows)
-    assert layout.columns == ["MovieLens 100K", "MovieLens 1M", "MovieLens 10M", "Netflix Prize"]
-    assert [(what, at) for what, at, _ in layout.lines][:3] == [("PGE", "IA"), ("ISGD", "IA"), ("ISGD", "GE")]
-    _, _, cells = layout.lines[2]
+    assert len(exhibit_view(of_paper("friedman2016", "Table 3"), tmp_path).rows) == 16
+    columns, lines = paper_table(view.rows)
+    assert columns == ["MovieLens 100K", "MovieLens 1M", "MovieLens 10M", "Netflix Prize"]
+    assert [(what, at) for what, at, _ in lines][:3] == [("PGE", "IA"), ("ISGD", "IA"), ("ISGD", "GE")]
+    _, _, cells = lines[2]
     assert [cell and cell.printed for cell in cells] == ["12.5", "5.3", None, None]
 
 

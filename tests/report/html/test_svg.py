@@ -9,9 +9,9 @@ import numpy as np
 
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.report.figures.chart import Chart, Level, Line
-from dpmf_cli.report.figures.drawings import charts_of
+from dpmf_cli.report.figures.charts import charts_of
 from dpmf_cli.report.figures.style import Look
-from dpmf_cli.report.html.svg import Drawn
+from dpmf_cli.report.html.page import Drawn
 from tests.report.figures.made import cut, picture
 
 Make = Callable[..., Experiment]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.report.figures.local_noise import noise_figure, noise_samples
+from dpmf_cli.report.figures.papers import noise_figure, noise_samples
 from dpmf_cli.report.tables.layout import terminal
 from dpmf_cli.report.tables.papers import (
     traffic,
