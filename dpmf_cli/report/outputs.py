@@ -5,7 +5,7 @@ from functools import partial
 
 from dpmf_cli.evaluation.crossings import Crossing
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.experiment.results.collect import Collected
+from dpmf_cli.experiment.results.folders import Collected
 from dpmf_cli.experiment.results.manifest import Maker
 from dpmf_cli.report.figures.charts import has_error_cdf, swept_parameters
 from dpmf_cli.report.figures.drawings import drawings, never_drawn

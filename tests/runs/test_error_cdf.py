@@ -7,7 +7,7 @@ from dpmf_cli.datasets import DataIdentity, open_cached
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.results.folders import collect_folder
 from dpmf_cli.experiment.results.task import tasks_of
-from dpmf_cli.experiment.running.cutting import cut_ratings
+from dpmf_cli.experiment.running.batches import cut_ratings
 from tests.runs.tiny import Place
 
 LIMITS = [0.5, 1.0, 2.0, 4.0]

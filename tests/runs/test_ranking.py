@@ -8,7 +8,7 @@ import pytest
 from dpmf_cli.datasets import DataIdentity, open_cached
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.results.task import tasks_of
-from dpmf_cli.experiment.running.cutting import cut_ratings
+from dpmf_cli.experiment.running.batches import cut_ratings
 from tests.runs.tiny import TINY, Place
 
 RANKED = (

@@ -1,7 +1,8 @@
-"""Executes tasks in this process: those that share a fit as one batch, a grid of ε in parts if memory is short.
+"""Executes tasks in this process: cuts their ratings, fits those that share a fit as one batch, and measures them.
 
-A model does not depend on the other ε of the grid, and its noise stream has its own name. So fitting in parts gives
-the same bits.
+A grid of ε is fitted in parts if memory is short.
+A model does not depend on the other ε of the grid, and its noise
+stream has its own name. So fitting in parts gives the same bits.
 """
 
 import contextlib
@@ -13,13 +14,14 @@ import sys
 import time
 import traceback
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
@@ -28,14 +30,26 @@ from dpmf_cli.algorithms.shared.model import Model, RecordCosts
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.core.streams import Seed, Streams, UnaccountedNoiseError
-from dpmf_cli.datasets import DataIdentity, open_cached
+from dpmf_cli.core.streams import Seed, UnaccountedNoiseError, named_generator
+from dpmf_cli.datasets import DataIdentity, Dataset, open_cached
 from dpmf_cli.datasets.stars import Stars
+from dpmf_cli.evaluation.folds import (
+    Order,
+    Portion,
+    assign_folds,
+    assign_latest,
+    first_share,
+    portion,
+    ranked,
+    split,
+    times_of,
+    without_pairs,
+)
 from dpmf_cli.evaluation.metrics import RMSE, error_cdf, errors_of
 from dpmf_cli.evaluation.top_items import top_items
-from dpmf_cli.experiment.results import provenance
+from dpmf_cli.experiment.config import ExperimentConfig
+from dpmf_cli.experiment.results.manifest import cpu
 from dpmf_cli.experiment.results.task import Cut, Outcome, Task, TaskResult
-from dpmf_cli.experiment.running.cutting import cut_ratings
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode
@@ -55,12 +69,75 @@ def memory() -> int:
 
 def room() -> float:
     """Bytes that one fit may hold on this machine, without the ratings."""
-    return room_of(memory(), os.cpu_count() or 1)
+    return MEMORY_SHARE * memory() / (os.cpu_count() or 1)
 
 
-def room_of(memory: float, cores: int) -> float:
-    """Bytes that one fit may hold on a machine with this memory (bytes) and number of cores."""
-    return MEMORY_SHARE * memory / cores
+def cut_ratings(
+    ratings: Ratings, cut: Cut, *, dataset: str, seed: Seed, test: Ratings | None = None
+) -> tuple[Ratings, Ratings]:
+    """(training ratings, test ratings) of the data set with key `dataset`; `test` is the fixed test set, if any."""
+    if test is not None:
+        return without_pairs(ratings, test), test
+    return split(ratings, folds_of(ratings, cut, dataset=dataset, seed=seed), cut.fold)
+
+
+def folds_of(ratings: Ratings, cut: Cut, *, dataset: str, seed: Seed) -> NDArray[np.int16]:
+    """(n_ratings,) the fold of each rating, independent of which fold the cut holds out.
+
+    A rating outside the cut's portion has fold −1. A rating that is never held out has fold `cut.folds`. Raises
+    `DpmfError` if the cut needs an order of time and there is none.
+
+    Folds are the same for every algorithm and run. They are public, also under a secret seed: then each fit draws a
+    seed of its own, but all fits need the same folds, so the folds are drawn from the word `secret` instead. No proof
+    needs hidden folds, because ε is spent on the training ratings as they are.
+    """
+    used = np.full(len(ratings), cut.portion == 1)
+    if cut.portion < 1:
+        used[first_share(arrivals(ratings, cut.order, dataset=dataset, seed=seed), cut.portion)] = True
+    folds = np.full(len(ratings), -1, dtype=np.int16)
+    if cut.test == "recent":
+        times = times_of(ratings, "most recent", "`test: folds`")
+        rng = named_generator(seed, dataset, cut.folds, "recent")
+        folds[used] = assign_latest(ratings.select(used), times[used], cut.folds, rng)
+    else:
+        rng = named_generator(seed, dataset, cut.folds, "folds")
+        folds[used] = assign_folds(len(ratings), cut.folds, rng)[used]
+    return folds
+
+
+def arrivals(ratings: Ratings, order: Order, *, dataset: str, seed: Seed) -> NDArray[np.intp]:
+    """(n_ratings,) the positions of the ratings in an order. The random order depends on the data set and seed."""
+    return ranked(ratings, order, rng=named_generator(seed, dataset, "growth"))
+
+
+def portions_of(config: ExperimentConfig, dataset: Dataset) -> tuple[Portion, ...]:
+    """The portions of a config with growth; none for a config without.
+
+    Raises `DpmfError` if the config needs an order of time and there is none, or if a fold has no training or no test
+    rating.
+    """
+    ratings, identity, found = dataset.ratings, dataset.identity, []
+    growth, recent = config.growth, config.test == "recent"
+    if len(ratings) < config.folds:
+        fewer = f"fewer than the {config.folds} folds asked for"
+        raise DpmfError(f"{identity.title} has {len(ratings)} ratings, {fewer}")
+    if growth is None and not recent:
+        return ()
+    order: Order = growth.order if growth else "timestamp"
+    for share in config.portions:
+        cut = Cut(config.folds, 0, share, order, config.test)
+        try:
+            folds = folds_of(ratings, cut, dataset=identity.stream, seed=config.seed)
+        except DpmfError as error:
+            raise DpmfError(f"{identity.title}: {error}") from None
+        counts = np.bincount(folds[folds >= 0], minlength=config.folds)
+        if not (counts[: config.folds_run].all() and (counts > 0).sum() > 1):
+            fix = "begin `growth.portions` with a larger portion" if growth else "take fewer `folds`"
+            few = f"too few for a test and a training rating in each of {config.folds} folds"
+            what = f"{share:g} of the ratings are {counts.sum()}"
+            raise DpmfError(f"{identity.title}: {what}, {few}; {fix}")
+        found.append(portion(ratings, share, order, np.flatnonzero(folds >= 0)))
+    return tuple(found) if growth else ()
 
 
 def parts(algorithm: Algorithm, shape: Shape, grid: int, within: float) -> list[slice]:
@@ -99,63 +176,52 @@ def joined(results: Sequence[TaskResult]) -> TaskResult:
     return TaskResult(**columns, others=others, ledger=steps, records=costs)
 
 
-@dataclass(frozen=True)
-class _Split:
-    """Training and test ratings in the unit in which a fit uses them.
-
-    unit    the size of that unit, in rating units
-    rated   the test ratings in rating units
-    """
-
-    train: Ratings
-    test: Ratings
-    unit: float
-    rated: Ratings
-
-
 def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskResult]:
     """Fits the algorithms of a batch of tasks (see `together`) on training ratings; measures each on test ratings.
 
     A task's result does not depend on the other tasks of the batch, nor on whether its grid is fitted in parts.
     Ratings in another unit than stars are fitted and predicted in stars; errors are in rating units.
     """
-    split = _Split(train, test, 1.0, test)
+    rated, unit, streams = test, 1.0, tasks[0].streams()
     if tasks[0].data.to_stars:
         stars = Stars(train.scale)
-        split = _Split(stars.of(train), stars.of(test), stars.unit, test)
-    return _execute(tasks, split, tasks[0].streams())
-
-
-def _execute(tasks: Sequence[Task], split: _Split, streams: Streams) -> list[TaskResult]:
-    train = split.train
+        train, test, unit = stars.of(train), stars.of(test), stars.unit
+    cut = [slice(None)]
     if len(tasks) == 1:
-        task = tasks[0]
         shape = Shape(train.n_users, train.n_items, len(train))
-        cut = parts(task.algorithm, shape, len(task.epsilons), room())
-        if len(cut) > 1:
-            pieces = (replace(task, epsilons=task.epsilons[part]) for part in cut)
-            return [joined([_execute([each], split, streams)[0] for each in pieces])]
-    ledgers = [
-        Ledger(task.epsilons, task.algorithm.mode, task.algorithm.spends_delta)
-        if isinstance(task.algorithm, PrivateAlgorithm)
-        else Ledger(task.epsilons, Mode.CORRECTED)
-        for task in tasks
-    ]
-    models = tasks[0].algorithm.fit_together(
-        [task.algorithm for task in tasks],
-        train,
-        [ledger.limit for ledger in ledgers],
-        streams=streams,
-        curators=[Curator(ledger, streams) for ledger in ledgers],
-    )
-    return [_measure(*each, split) for each in zip(tasks, models, ledgers, strict=True)]
+        cut = parts(tasks[0].algorithm, shape, len(tasks[0].epsilons), room())
+    found = []
+    for part in cut:
+        pieces = [replace(task, epsilons=task.epsilons[part]) for task in tasks]
+        ledgers = [
+            Ledger(task.epsilons, task.algorithm.mode, task.algorithm.spends_delta)
+            if isinstance(task.algorithm, PrivateAlgorithm)
+            else Ledger(task.epsilons, Mode.CORRECTED)
+            for task in pieces
+        ]
+        models = tasks[0].algorithm.fit_together(
+            [task.algorithm for task in pieces],
+            train,
+            [ledger.limit for ledger in ledgers],
+            streams=streams,
+            curators=[Curator(ledger, streams) for ledger in ledgers],
+        )
+        fitted = zip(pieces, models, ledgers, strict=True)
+        found.append([_measure(*each, train, test, rated, unit) for each in fitted])
+    return found[0] if len(found) == 1 else [joined([result for (result,) in found])]
 
 
-def _measure(task: Task, model: Model, ledger: Ledger, split: _Split) -> TaskResult:
-    """Measures what a task asks for: the predictions' errors, (E, 2) ranking metrics, (E, X) their distribution."""
+def _measure(
+    task: Task, model: Model, ledger: Ledger, train: Ratings, test: Ratings, rated: Ratings, unit: float
+) -> TaskResult:
+    """Measures what a task asks for: the predictions' errors, (E, 2) ranking metrics, (E, X) their distribution.
+
+    rated   the test ratings in rating units
+    unit    the size of the unit of `train` and `test`, in rating units
+    """
     ranking: tuple[tuple[float, ...], ...] = ()
     if task.ranking is not None:
-        found = top_items(model.predict, split.train, split.rated, task.ranking, lanes=len(task.epsilons))
+        found = top_items(model.predict, train, rated, task.ranking, lanes=len(task.epsilons))
         ranking = tuple(map(tuple, found.tolist()))
     result = TaskResult(
         task.epsilons,
@@ -168,7 +234,6 @@ def _measure(task: Task, model: Model, ledger: Ledger, split: _Split) -> TaskRes
     )
     if task.algorithm.scores_only:
         return result
-    test, unit = split.test, split.unit
     predictions = model.predict(test.users, test.items)
     if task.algorithm.clip_predictions:
         predictions = np.clip(predictions, test.scale.minimum, test.scale.maximum)
@@ -213,7 +278,7 @@ def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:
     first = tasks[0]
     try:
         with _threads(len(sys.modules)).limit(limits=1):
-            train, test = _split(first.data, first.seed, first.cut, cache)
+            train, test = opened_split(first.data, first.seed, first.cut, cache)
             results = execute(tasks, train, test)
     except DpmfError:
         raise
@@ -234,7 +299,7 @@ def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:
         failure = traceback.format_exc()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     seconds = (time.thread_time() - begin) / len(tasks)
-    how = seconds, f"{platform.node()}:{os.getpid()}", provenance.cpu(), peak, failure
+    how = seconds, f"{platform.node()}:{os.getpid()}", cpu(), peak, failure
     return [Outcome(task, result, *how) for task, result in zip(tasks, results, strict=True)]
 
 
@@ -249,12 +314,7 @@ def _threads(modules: int) -> ThreadpoolController:
 
 
 @lru_cache(maxsize=1)
-def _split(data: DataIdentity, seed: Seed, cut: Cut, cache: Path) -> tuple[Ratings, Ratings]:
+def opened_split(data: DataIdentity, seed: Seed, cut: Cut, cache: Path) -> tuple[Ratings, Ratings]:
     """(training ratings, test ratings), cached while a process works on tasks of one cut."""
     test = open_cached(data.test_checksum, cache) if data.test_checksum else None
     return cut_ratings(open_cached(data.checksum, cache), cut, dataset=data.stream, seed=seed, test=test)
-
-
-def forget_split() -> None:
-    """Makes the next task open its ratings again, because the cached ones may be damaged."""
-    _split.cache_clear()

@@ -23,8 +23,7 @@ from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.numbers import signed
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.config.loading import whole_name
-from dpmf_cli.experiment.results.collect import Collected
-from dpmf_cli.experiment.results.folders import collect_folder
+from dpmf_cli.experiment.results.folders import Collected, collect_folder
 from dpmf_cli.experiment.results.manifest import MANIFEST, read_manifest
 from dpmf_cli.papers.claims import Claim, Exhibit, PaperFindings, all_papers
 from dpmf_cli.papers.evidence import Evidence

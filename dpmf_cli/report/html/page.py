@@ -17,7 +17,7 @@ from dpmf_cli.core.terminal import printable
 from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.curves import ERROR_CDF, Experiment, Measured
 from dpmf_cli.evaluation.numbers import duration
-from dpmf_cli.experiment.results.compare_folders import Compared
+from dpmf_cli.experiment.results.folders import Compared
 from dpmf_cli.report.figures.drawings import charts_of
 from dpmf_cli.report.html.compared import DIFFERENCES, POINTS, RATIOS, SHARES, Agreement, paper_table
 from dpmf_cli.report.html.overview import NOT_RUN, Verdict, advice_on, overview, view_of

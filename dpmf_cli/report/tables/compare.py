@@ -9,7 +9,7 @@ from typing import Any
 
 from dpmf_cli.evaluation.numbers import signed
 from dpmf_cli.evaluation.paired_difference import Difference
-from dpmf_cli.experiment.results.compare_folders import Compared
+from dpmf_cli.experiment.results.folders import Compared
 from dpmf_cli.report.tables.layout import (
     DRAWINGS,
     NONE,

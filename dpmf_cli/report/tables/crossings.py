@@ -19,7 +19,7 @@ from dpmf_cli.evaluation.crossings import Crossing, End, LevelAt, Status
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.metrics import BESIDE, RMSE, Metric
 from dpmf_cli.evaluation.numbers import significant
-from dpmf_cli.experiment.config.keys import REFERENCES
+from dpmf_cli.experiment.config.entries import REFERENCES
 from dpmf_cli.report.tables.audits import audited_columns, audited_notes
 from dpmf_cli.report.tables.baselines import baseline_rows, reproduced_cell
 from dpmf_cli.report.tables.layout import (
