@@ -61,10 +61,8 @@ def supervised(work: Callable[[], None]) -> NoReturn:
 
 
 def _open_closed_streams() -> None:
-    """Opens /dev/null for each standard stream that is closed, as after `2>&-`.
-
-    Otherwise the next file that is opened becomes that stream, and messages are written into it.
-    """
+    """Opens /dev/null for each standard stream that is closed, as after `2>&-`. Otherwise the next file that is
+    opened becomes that stream, and messages are written into it."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)

@@ -153,10 +153,7 @@ def shipped_names() -> tuple[str, ...]:
 
 
 def shipped_file(path: Path) -> Path | None:
-    """Returns the shipped config of that name, with or without its suffix.
-
-    Returns None if there is none, or if `path` has a folder before the name.
-    """
+    """Returns the shipped config of that name, with or without its suffix; None for other names, and for a path."""
     name = path.stem if path.suffix in SUFFIXES else path.name
     return FOLDER / f"{name}.yaml" if path == Path(path.name) and name in shipped_names() else None
 
@@ -173,10 +170,8 @@ def means_a_config(path: Path) -> bool:
 
 
 def config_file(path: Path) -> Path:
-    """Returns the config file that a path means: the file, with or without its suffix, else the shipped config.
-
-    Says which one it took if that is not the path as written. Raises DpmfError if there is none.
-    """
+    """Returns the config file that a path means: the file, with or without its suffix, else the shipped config. Says
+    which one it took if that is not the path as written. Raises DpmfError if there is none."""
     if os.path.exists(path) and not os.path.isdir(path):
         return path
     beside = path.with_name(f"{path.name}.yaml") if path.name else path

@@ -100,10 +100,8 @@ def reduced(
     held_out: int | None = None,
     runs: int | None = None,
 ) -> ExperimentConfig:
-    """Returns `config` on another data set (by its key), with fewer folds held out, or with fewer runs.
-
-    Returns `config` itself if nothing changes. Raises `DpmfError` if the changed config is not valid.
-    """
+    """Returns `config` on another data set (by its key), with fewer folds held out, or with fewer runs; `config`
+    itself if nothing changes. Raises `DpmfError` if the changed config is not valid."""
     changes: dict[str, Any] = {}
     marks = [config.name]
     for key, begin, asked, there in (
@@ -270,8 +268,7 @@ def _mistake(document: Document, detail: ErrorDetails, registries: Registries, o
 
 
 def _nested_entries(registry: Registry, location: KeyPath) -> list[str]:
-    """Returns the algorithms, by name, that an entry inside another may be, at `(…, algorithm, key)`. There are none
-    for an entry that is not inside another."""
+    """Returns the algorithms, by name, that an entry inside another may be, at `(…, algorithm, key)`; else none."""
     algorithm, key = (registry.get(str(location[-2])), location[-1]) if len(location) > 1 else (None, "")
     field = algorithm.model_fields.get(str(key)) if algorithm else None
     return [
@@ -325,9 +322,7 @@ def places(
 
 def with_values(config: ExperimentConfig, values: dict[str, Any]) -> tuple[dict[str, Any], set[str]]:
     """Returns (the plain data of a config with these values at their paths, the paths that meant something in it).
-
-    The other parts of a budget share the rest in the same proportions as before. Entries keep their names.
-    """
+    The other parts of a budget share the rest in the same proportions as before. Entries keep their names."""
     data, met = config.resolved(), set[str]()
     for text, value in values.items():
         path = ConfigPath.of(text)

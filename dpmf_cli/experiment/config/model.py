@@ -275,10 +275,8 @@ class ExperimentConfig(StrictModel):
         return (*self.baselines, *self.algorithms)
 
     def grid(self, entry: Algorithm) -> tuple[float, ...]:
-        """Returns the ε that an entry is fitted for, ascending; for a baseline, only ∞.
-
-        They are the config's ε, or the ε that its θ stand for under the entry's own noise, and the `added` ones.
-        """
+        """Returns the ε that an entry is fitted for, ascending: the config's, or those that its θ stand for under the
+        entry's own noise, and the `added` ones; for a baseline, only ∞."""
         if not isinstance(entry, PrivateAlgorithm):
             return (math.inf,)
         own = self.epsilons if self.thetas is None else map(entry.epsilon_of, self.thetas)

@@ -313,9 +313,7 @@ def _incomparable(a: Ran, b: Ran) -> Iterator[str]:
 
 def different_settings(a: ExperimentConfig, b: ExperimentConfig) -> Iterator[Setting]:
     """The settings in which two resolved configs differ, defaults included: `algorithms[PGE].budget.item_averages`.
-
-    Entries are paired as their curves are. For an entry without a counterpart only its name is given.
-    """
+    Entries are paired as their curves are. For an entry without a counterpart only its name is given."""
     plain = a.resolved(), b.resolved()
     for data in plain:
         for key in ("name", "baselines", "algorithms"):

@@ -158,10 +158,8 @@ def git_state() -> dict[str, Any] | None:
 
 
 def refuse_changed_data(folder: Path, config: ExperimentConfig, data: DataIdentity) -> None:
-    """Raises DpmfError if a results folder belongs to the same data set as `config`, but to different ratings.
-
-    A config that asks for another data set than before is another experiment, so it is not refused.
-    """
+    """Raises DpmfError if a results folder belongs to the same data set as `config`, but to different ratings. A
+    config that asks for another data set than before is another experiment, so it is not refused."""
     try:
         manifest = read_manifest(folder)
         before = config_of(manifest["config"])

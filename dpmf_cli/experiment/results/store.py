@@ -39,16 +39,13 @@ FORMAT = 1
 
 _RESULT = TypeAdapter(TaskResult)
 
-
 NAMED = 10
 """The largest number of damaged files that are named one by one."""
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Writes a file so that it exists either completely or not at all: temporary file, fsync, rename.
-
-    Raises DpmfError where the folder cannot be written or the disk is full.
-    """
+    """Writes a file so that it exists either completely or not at all: temporary file, fsync, rename. Raises
+    DpmfError where the folder cannot be written or the disk is full."""
     with errors_named(path):
         write_whole(path, data)
 
@@ -111,10 +108,8 @@ class Store:
     _off: list[tuple[Path, str]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def prepare(self, *folders: Path) -> None:
-        """Prepares the results folder and its `folders` for writing. Removes half-written files of killed runs.
-
-        Raises DpmfError if results could not be kept, before any work is done.
-        """
+        """Prepares the results folder and its `folders` for writing, and removes half-written files of killed runs.
+        Raises DpmfError if results could not be kept, before any work is done."""
         probe = self.root / f"{WRITING}{os.getpid()}"
         write_atomically(probe, b"")
         remove(probe)
@@ -177,10 +172,7 @@ class Store:
         return self.root / _place(*names, task.cut.fold, task.run, task.epsilons)
 
     def paths_of_each(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, list[Path]]]:
-        """Each task with the existing files for its fold and run, of any ε.
-
-        A folder that several tasks share is listed only once.
-        """
+        """Each task with the existing files for its fold and run, of any ε. Lists a folder of several tasks once."""
         listed: dict[Path, dict[str, list[Path]]] = {}
         for task in tasks:
             path = self.path(task)

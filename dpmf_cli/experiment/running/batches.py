@@ -14,7 +14,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -111,11 +111,8 @@ def arrivals(ratings: Ratings, order: Order, *, dataset: str, seed: Seed) -> NDA
 
 
 def portions_of(config: ExperimentConfig, dataset: Dataset) -> tuple[Portion, ...]:
-    """The portions of a config with growth; none for a config without.
-
-    Raises `DpmfError` if the config needs an order of time and there is none, or if a fold has no training or no test
-    rating.
-    """
+    """The portions of a config with growth; none for a config without. Raises `DpmfError` if the config needs an
+    order of time and there is none, or if a fold has no training or no test rating."""
     ratings, identity, found = dataset.ratings, dataset.identity, []
     growth, recent = config.growth, config.test == "recent"
     if len(ratings) < config.folds:
@@ -158,13 +155,12 @@ def cost_in_parts(algorithm: Algorithm, shape: Shape, grid: int, within: float) 
 def joined(results: Sequence[TaskResult]) -> TaskResult:
     """Joins the results for the parts of a grid, in order, into the result for the grid."""
 
-    def strung(parts: Sequence[Any], names: Iterable[str]) -> dict[str, tuple[Any, ...]]:
-        """Attributes that are tuples over ε, concatenated over the parts."""
-        return {name: tuple(value for part in parts for value in getattr(part, name)) for name in names}
+    def strung(parts: Iterable[Iterable[Any]]) -> tuple[Any, ...]:
+        return tuple(chain.from_iterable(parts))
 
-    records = [result.records for result in results if result.records]
-    costs = RecordCosts(**strung(records, [each.name for each in fields(RecordCosts)])) if records else None
-    others = {key: tuple(chain(*(result.others[key] for result in results))) for key in results[0].others}
+    records = [asdict(result.records) for result in results if result.records]
+    costs = {key: strung(each[key] for each in records) for key in (records[0] if records else ())}
+    others = {key: strung(result.others[key] for result in results) for key in results[0].others}
     steps = tuple(
         {
             key: list(chain(*(step[key] for step in parts))) if isinstance(first, list) else first
@@ -172,8 +168,10 @@ def joined(results: Sequence[TaskResult]) -> TaskResult:
         }
         for parts in zip(*(result.ledger for result in results), strict=True)
     )
-    columns = strung(results, ("epsilons", "rmse", "claimed", "provable", "error_cdf", "ranking"))
-    return TaskResult(**columns, others=others, ledger=steps, records=costs)
+    names = ("epsilons", "rmse", "claimed", "provable", "error_cdf", "ranking")
+    columns = {name: strung(getattr(result, name) for result in results) for name in names}
+    of_records = RecordCosts(**costs) if records else None
+    return TaskResult(**columns, others=others, ledger=steps, records=of_records)
 
 
 def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskResult]:
@@ -252,10 +250,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 def together(tasks: Iterable[Task]) -> list[Batch]:
-    """Groups tasks into batches: those whose algorithms share a fit, up to the lanes of one pass; others alone.
-
-    Batches are ordered by their first task.
-    """
+    """Groups tasks into batches, ordered by their first task: those whose algorithms share a fit, up to the lanes of
+    one pass; others alone."""
     batches: list[list[Task]] = []
     last: dict[tuple[Any, ...], list[Task]] = {}
     for task in tasks:

@@ -49,10 +49,7 @@ class Machine:
     start: Cost
 
     def line(self, within: float) -> float:
-        """Extra seconds for a line at a random place among `within` bytes.
-
-        Linear in the logarithm of the bytes between the measured sizes.
-        """
+        """Extra seconds for a line at a random place among `within` bytes, by interpolation in their logarithm."""
         (first, least), most = self.lines[0], self.lines[-1][1]
         if within <= first:
             return least * within / first
@@ -115,12 +112,10 @@ def known(cache: Path, cores: int) -> Machine | None:
         machine = _MACHINE.validate_json(_path(cache, cores).read_bytes())
     except (OSError, ValueError):
         return None
-    sizes, seconds = [size for size, _ in machine.lines], [seconds for _, seconds in machine.lines]
+    sizes = [size for size, _ in machine.lines]
     factors = (machine.kernels, machine.passes, machine.start.seconds, machine.start.bytes, *sizes)
-    if not sizes or not all(map(math.isfinite, (*factors, *seconds))):
-        return None
-    ascending = sizes == sorted(set(sizes))
-    return machine if ascending and min(factors) > 0 and min(seconds) >= 0 else None
+    sound = sizes and sizes == sorted(set(sizes)) and all(0 < each < math.inf for each in factors)
+    return machine if sound and all(0 <= seconds < math.inf for _, seconds in machine.lines) else None
 
 
 def measure(program: str) -> Machine:

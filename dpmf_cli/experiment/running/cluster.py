@@ -325,10 +325,8 @@ class ClusterExecutor:
 
 
 async def _answers(address: str, seconds: float) -> None:
-    """Returns if a scheduler answers. Raises OSError, or whatever Dask raises if the peer is not a scheduler.
-
-    Dask's client itself waits forever for a peer that never answers, or answers in another protocol.
-    """
+    """Returns if a scheduler answers. Raises OSError, or whatever Dask raises if the peer is not a scheduler. Dask's
+    client itself waits forever for a peer that never answers, or answers in another protocol."""
     connection = Security().get_connection_args("client")
     async with rpc(address, timeout=seconds, connection_args=connection) as scheduler:
         await asyncio.wait_for(scheduler.identity(), seconds)

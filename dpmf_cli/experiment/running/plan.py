@@ -164,10 +164,8 @@ class Plan:
 
     @property
     def batches(self) -> list[Batch]:
-        """The tasks that are left, grouped if they share a fit.
-
-        Within a cut the longest batches come first, so that few processes wait for the last batch at the end.
-        """
+        """The tasks that are left, grouped if they share a fit. Within a cut the longest batches come first, so that
+        few processes wait for the last batch at the end."""
         return sorted(
             together(self.left), key=lambda batch: (*place_of_cut(batch[0]), -sum(map(self.cost_of, batch)))
         )
@@ -228,10 +226,8 @@ def plan_for(config: ExperimentConfig, dataset: Dataset, store: Store, machine: 
 
 
 def plan_without_parsing(config: ExperimentConfig, folders: Folders, machine: Machine) -> tuple[Plan, Sizes]:
-    """The plan of a config, from what is known about its data without reading them.
-
-    If the data were never read, no result can exist yet, because its name depends on the data. So all tasks are left.
-    """
+    """The plan of a config, from what is known about its data without reading them. If they were never read, no
+    result can exist yet, because its name depends on the data: all tasks are left."""
     spec, store = config.dataset, Store(folders.results)
     size = sizes(spec, folders)
     try:
@@ -361,8 +357,7 @@ def whole_plan(configs: Iterable[ExperimentConfig], folders: Folders, *, parsing
         ratings = max(ratings, plan.ratings)
         made[config.dataset.key] = plan.made
     most = max((each.bytes for each in made.values()), default=0)
-    making = Cost(sum(each.seconds for each in made.values()), most)
-    return Plan(tuple(entries), ratings, machine, making)
+    return Plan(tuple(entries), ratings, machine, Cost(sum(each.seconds for each in made.values()), most))
 
 
 def run_whole(title: str, plan: Plan, folders: Folders, executor: Executor) -> list[Outcome]:

@@ -245,10 +245,7 @@ def _start(function: Callable[[A], R]) -> tuple[Connection, Popen[bytes]]:
 
 
 def work(descriptor: int) -> None:
-    """Answers each item that comes through a pipe with what a function returns or raises, until the parent ends.
-
-    The first message is the function.
-    """
+    """Answers each item that comes through a pipe, after a function, with what the function returns or raises."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     terminal.guard()
     connection = Connection(descriptor)

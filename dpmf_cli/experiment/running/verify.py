@@ -71,10 +71,8 @@ class Verified:
 
 
 def verify_results(found: Verified, root: Path, folders: Folders) -> None:
-    """Verifies all task files and experiments of a folder of results, and all parsed ratings in the cache.
-
-    Raises DpmfError where there are no results.
-    """
+    """Verifies all task files and experiments of a folder of results, and all parsed ratings in the cache. Raises
+    DpmfError where there are no results."""
     paths, manifests = sorted(root.glob("tasks/*/*/*.json")), sorted(root.glob(f"*/{MANIFEST}"))
     if not paths and not manifests:
         fix = "name a folder of results, the folder of an experiment, or a config"
@@ -86,10 +84,8 @@ def verify_results(found: Verified, root: Path, folders: Folders) -> None:
 
 
 def verify_experiment(found: Verified, folder: Path, folders: Folders, base: Path | None = None) -> None:
-    """Verifies one experiment, its task files and its ratings; `base` is the folder of its config, if known.
-
-    Raises DpmfError where the experiment was never run.
-    """
+    """Verifies one experiment, its task files and its ratings; `base` is the folder of its config, if known. Raises
+    DpmfError where the experiment was never run."""
     if not (folder / MANIFEST).exists():
         raise DpmfError(f"{folder}: no {MANIFEST}, so no results of an experiment; run its config first")
     try:
