@@ -9,7 +9,7 @@ import pytest
 from dpmf_cli.core.compiled import machine_code
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.experiment.running import calibration
-from dpmf_cli.experiment.running.machine import REFERENCE
+from dpmf_cli.experiment.running.calibration import REFERENCE
 from dpmf_cli.testing import make_ratings
 from tests.real_data import FOLDER
 from tests.skips import pytest_make_collect_report, pytest_runtest_makereport

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.experiment.config import ExperimentConfig
-from dpmf_cli.experiment.config.paths import ConfigPath, places
+from dpmf_cli.experiment.config.loading import ConfigPath, places
 from dpmf_cli.papers.claims import PaperFindings
 
 _ABSENT = object()

@@ -11,11 +11,11 @@ from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import Task
-from dpmf_cli.experiment.running.batches import room_of
+from dpmf_cli.experiment.running.batches import MEMORY_SHARE
 from dpmf_cli.experiment.running.plan import Plan, make_plan
 
 REFERENCE_CORES, REFERENCE_MEMORY = 2, 8 << 30
-"""The part of the reference machine (`running/machine.py`) that ARTIFACT.md asks for: cores, and bytes of memory."""
+"""The part of the reference machine (`calibration.REFERENCE`) that ARTIFACT.md asks for: cores, bytes of memory."""
 
 TASK_BYTES, LANE_BYTES, FILES_BYTES, BLOCK = 1_000.0, 400.0, 4e5, 4096
 """Disk space: a result, and each of its ε; the tables and figures of an experiment; the block to which file sizes are
@@ -36,6 +36,6 @@ def reference_plan(config: ExperimentConfig) -> Plan:
     The data of the config must be published or synthetic.
     """
     assert not isinstance(config.dataset, CsvSpec)
-    within = room_of(REFERENCE_MEMORY, REFERENCE_CORES)
+    within = MEMORY_SHARE * REFERENCE_MEMORY / REFERENCE_CORES
     nothing = DataIdentity(config.dataset.key, "", ""), expected(config.dataset), Store(Path(os.devnull))
     return make_plan(config, *nothing, within=within)

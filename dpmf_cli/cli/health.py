@@ -15,7 +15,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
 
 if TYPE_CHECKING:
-    from dpmf_cli.experiment.results.verify import Verified
+    from dpmf_cli.experiment.running.verify import Verified
 
 EXTRAS = {"parquet": "pyarrow", "cluster": "distributed"}
 """The module that each optional part of dpmf brings, by the part's name in `pip install dpmf[NAME]`."""
@@ -69,14 +69,14 @@ def _found() -> dict[str, Any]:
     from dpmf_cli.core.files import cache_folder
     from dpmf_cli.datasets import data_folder
     from dpmf_cli.datasets.located import present_keys
-    from dpmf_cli.experiment.results import provenance
+    from dpmf_cli.experiment.results.manifest import cpu, versions
     from dpmf_cli.experiment.running.batches import memory
 
     cache, kernels = cache_folder(), list(machine_code.inspected())
     counts = Counter(each.condition for each in kernels)
     return {
-        "machine": {"processor": provenance.cpu(), "cores": available_cores(), "memory": memory()},
-        "versions": provenance.versions(),
+        "machine": {"processor": cpu(), "cores": available_cores(), "memory": memory()},
+        "versions": versions(),
         "extras": {extra: find_spec(module) is not None for extra, module in EXTRAS.items()},
         "data": {"folder": str(data_folder()), "present": sorted(present_keys(data_folder()))},
         "cache": {
@@ -132,24 +132,25 @@ def verify(
     """
     from secrets import randbelow
 
-    from dpmf_cli.experiment.results.verify import joined
-    from dpmf_cli.experiment.running import recompute as anew
+    from dpmf_cli.experiment.running import verify as verifying
     from dpmf_cli.releasing.archive import releases_in
     from dpmf_cli.releasing.publishing import verified
 
     releases = [folder for path in of or [Path("released")] for folder in releases_in(path)]
     default = [] if releases and results == Path("results") and not results.exists() else [results]
     others = [path for path in of or default if not releases_in(path)]
-    found = joined([_looked_at(path, results, data) for path in others]) if others else None
-    checks = found.checks if found else []
-    if recompute and found is None:
+    found = verifying.Verified()
+    for path in others:
+        _verify(found, path, results, data)
+    checks = found.checks if others else []
+    if recompute and not others:
         raise DpmfError("--recompute: tasks of results are computed again; name a folder of results")
     if releases or not of:
         checks += [check for check in verified(releases) if check.sound or check.off]
-    if recompute and found:
+    if recompute:
         seed = randbelow(2**32) if seed is None else seed
         say(f"tasks are drawn by --seed {seed}")
-        checks.append(anew.recompute(found.finished(), recompute, seed))
+        checks.append(verifying.recompute(found, recompute, seed))
     for note in dict.fromkeys(note for check in checks for note in check.notes):
         say(note)
     if as_json:
@@ -168,15 +169,16 @@ def verify(
         raise typer.Exit(1)
 
 
-def _looked_at(path: Path, results: Path, data: Path | None) -> "Verified":
+def _verify(found: "Verified", path: Path, results: Path, data: Path | None) -> None:
     """Verifies a folder of results, or one experiment that is named by its config or its results folder."""
     from dpmf_cli.datasets import Folders
     from dpmf_cli.experiment.results.folders import results_folder
     from dpmf_cli.experiment.results.manifest import MANIFEST
-    from dpmf_cli.experiment.results.verify import verify_experiment, verify_results
+    from dpmf_cli.experiment.running.verify import verify_experiment, verify_results
 
     folders = Folders.named(data, results=results)
     folder = path if path == results else results_folder(path, results)
     if folder == path and not os.path.exists(path / MANIFEST):
-        return verify_results(path, folders)
-    return verify_experiment(folder, folders, None if folder == path else path.parent)
+        verify_results(found, path, folders)
+    else:
+        verify_experiment(found, folder, folders, None if folder == path else path.parent)

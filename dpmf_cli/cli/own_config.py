@@ -147,14 +147,14 @@ def fitting(
 
     Raises `DpmfError` if there is none, or if there are too few ratings. The message names the ratings by `what`.
     """
+    from dpmf_cli.algorithms.shared.cost import Shape
     from dpmf_cli.experiment.config.suggested import FEWEST, FOLDS, candidates, grid_with
-    from dpmf_cli.experiment.running.cutting import training_shape
 
     if len(ratings) < FEWEST:
         raise DpmfError(
             f"{what}: {len(ratings)} ratings are too few to tell methods apart; give {FEWEST} or more"
         )
-    shape = training_shape(ratings.n_users, ratings.n_items, len(ratings), 1 / FOLDS)
+    shape = Shape(ratings.n_users, ratings.n_items, round((1 - 1 / FOLDS) * len(ratings)))
     methods = candidates(entries, shape, len(grid_with(epsilon)))
     if not methods.taken:
         raise DpmfError(f"{what}: no method fits this machine: {'; '.join(methods.left_out)}")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dpmf_cli.datasets import Sizes
     from dpmf_cli.experiment.config import ExperimentConfig
     from dpmf_cli.experiment.running.plan import Plan
-    from dpmf_cli.experiment.running.runner import Executor
+    from dpmf_cli.experiment.running.processes import Executor
     from dpmf_cli.studies.experiment import Finished
 
 JobsOption = Annotated[
@@ -72,15 +72,13 @@ def run(
     from dpmf_cli.datasets.located import what_is_missing
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.config.loading import flags, reduced
-    from dpmf_cli.experiment.running.processes import LocalProcesses
+    from dpmf_cli.experiment.running.processes import LocalProcesses, cluster_executor
     from dpmf_cli.studies.experiment import run as run_experiment
 
     executor: Executor
     if scheduler is None:
         executor = LocalProcesses(jobs or available_cores())
     elif jobs is None:
-        from dpmf_cli.experiment.running.cluster import cluster_executor
-
         executor = cluster_executor(scheduler, wait, say)
     else:
         raise DpmfError("-j is for this machine, --scheduler for a cluster's workers: give one of them")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dpmf_cli.evaluation.crossings import Crossing
     from dpmf_cli.evaluation.curves import Experiment
-    from dpmf_cli.experiment.results.collect import Collected
+    from dpmf_cli.experiment.results.folders import Collected
 
 ComparedArgument = Annotated[Path, typer.Argument(help="A config that was run, or its results folder.")]
 
@@ -187,8 +187,7 @@ def compare(
 
     Example: dpmf compare mine.yaml other.yaml third.yaml --page compared.html
     """
-    from dpmf_cli.experiment.results.compare_folders import compare_folders
-    from dpmf_cli.experiment.results.folders import results_folder
+    from dpmf_cli.experiment.results.folders import compare_folders, results_folder
     from dpmf_cli.experiment.results.store import write_atomically
     from dpmf_cli.report.html.page import compare_page
     from dpmf_cli.report.tables.ranked import comparisons_text

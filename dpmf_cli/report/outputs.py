@@ -15,7 +15,7 @@ from dpmf_cli.evaluation.crossings import Crossing, band, is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.metrics import BESIDE
 from dpmf_cli.evaluation.statistics import sd_over_folds, sd_over_runs
-from dpmf_cli.experiment.results.collect import Collected
+from dpmf_cli.experiment.results.folders import Collected
 from dpmf_cli.experiment.results.manifest import Maker
 from dpmf_cli.privacy.protection import GUARANTEES
 from dpmf_cli.report.figures.chart import legible, with_twins

@@ -12,7 +12,7 @@ from dpmf_cli.datasets import Folders, load, look
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.experiment.config import ExperimentConfig
-from dpmf_cli.experiment.results.collect import Collected
+from dpmf_cli.experiment.results.folders import Collected
 from dpmf_cli.experiment.results.manifest import (
     Ran,
     has_tables,
@@ -25,10 +25,10 @@ from dpmf_cli.experiment.results.manifest import (
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import Outcome
 from dpmf_cli.experiment.running import calibration
+from dpmf_cli.experiment.running.calibration import REFERENCE
 from dpmf_cli.experiment.running.cutting import portions_of
-from dpmf_cli.experiment.running.machine import REFERENCE
-from dpmf_cli.experiment.running.processes import LocalProcesses
-from dpmf_cli.experiment.running.runner import Executor, run_rounds
+from dpmf_cli.experiment.running.plan import run_rounds
+from dpmf_cli.experiment.running.processes import Executor, LocalProcesses
 from dpmf_cli.papers.printed_cells import beside_print
 from dpmf_cli.report.outputs import never_made, outputs
 

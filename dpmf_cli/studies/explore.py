@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache as cached
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,13 @@ from dpmf_cli.datasets import Folders, load
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.experiment.config import ExperimentConfig, config_of, load_config
-from dpmf_cli.experiment.config.paths import with_values
-from dpmf_cli.experiment.results.collect import collect
+from dpmf_cli.experiment.config.loading import with_values
+from dpmf_cli.experiment.results.folders import collect
 from dpmf_cli.experiment.results.manifest import Ran
 from dpmf_cli.experiment.results.store import Store, write_atomically
 from dpmf_cli.experiment.running.cutting import portions_of
-from dpmf_cli.experiment.running.plan import Plan
-from dpmf_cli.experiment.running.processes import LocalProcesses
-from dpmf_cli.experiment.running.runner import Datasets, Executor, refuse_failures, run_whole, whole_plan
+from dpmf_cli.experiment.running.plan import Plan, refuse_failures, run_whole, whole_plan
+from dpmf_cli.experiment.running.processes import Executor, LocalProcesses
 from dpmf_cli.papers.claims import PaperFindings, paper
 from dpmf_cli.papers.evidence import Evidence, Found, Proof
 from dpmf_cli.papers.record import (
@@ -246,13 +246,13 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
 def _collected(under: Sequence[Configs], folders: Folders, store: Store) -> Iterator[Experiments]:
     """Yields the measurements under each setting. Shared configs, and ratings, are read once."""
     known: dict[str, Experiment] = {}
-    datasets = Datasets(folders)
+    loaded = cached(load)
     for configs in under:
         experiments = {}
         for name, config in configs.items():
             digest = config.hash
             if digest not in known:
-                dataset = datasets.of(config)
+                dataset = loaded(config.dataset, folders, config.test)
                 ran = Ran(config, dataset.identity, portions_of(config, dataset))
                 known[digest] = collect(ran, store).experiment
             experiments[name] = known[digest]

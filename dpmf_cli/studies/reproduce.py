@@ -21,14 +21,12 @@ from dpmf_cli.evaluation.numbers import duration
 from dpmf_cli.experiment.config import ExperimentConfig, load_config
 from dpmf_cli.experiment.config.documents import FOLDER
 from dpmf_cli.experiment.config.loading import reduced
-from dpmf_cli.experiment.results.manifest import MANIFEST
-from dpmf_cli.experiment.results.provenance import cpu
+from dpmf_cli.experiment.results.manifest import MANIFEST, cpu
 from dpmf_cli.experiment.results.store import write_atomically
 from dpmf_cli.experiment.results.task import Outcome
 from dpmf_cli.experiment.running.batches import MEMORY_SHARE, memory
-from dpmf_cli.experiment.running.plan import Plan
+from dpmf_cli.experiment.running.plan import Plan, refuse_failures, run_whole, whole_plan
 from dpmf_cli.experiment.running.processes import LocalProcesses
-from dpmf_cli.experiment.running.runner import refuse_failures, run_whole, whole_plan
 from dpmf_cli.papers.claims import Output, Part, Table
 from dpmf_cli.report.tables.layout import Group, TextTable
 from dpmf_cli.studies.experiment import run

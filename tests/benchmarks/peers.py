@@ -25,8 +25,8 @@ from dpmf_cli.core.files import write_whole
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
-from dpmf_cli.experiment.results.provenance import cpu
-from dpmf_cli.experiment.running.cutting import fold_assignment, split
+from dpmf_cli.experiment.results.manifest import cpu
+from dpmf_cli.experiment.running.cutting import split
 from tests.benchmarks import contestants as of
 from tests.benchmarks.contestants import Contestant, NotHereError
 from tests.benchmarks.limits import measured
@@ -95,7 +95,7 @@ def page(lenskit: bool) -> str:
     except DpmfError as error:
         sys.exit(f"the benchmark needs ML-1M: {error}")
     load_before = os.getloadavg()[0]
-    train, test = split(data.ratings, fold_assignment("ml-1m", 0, 10, len(data.ratings)), 0)
+    train, test = split(data.ratings, fold_assignment("ml-1m", 0, 10, len(data.ratings), 0)
     _, small = split(data.ratings, (np.arange(len(data.ratings)) >= FEW).astype(np.int16), 0)
     cornac = cache(partial(of.cornac_data, train))
     factorisations = [told(run_race(race)) for race in races(train, test, small, cornac)]

@@ -28,7 +28,7 @@ import yaml
 from pydantic import TypeAdapter
 
 from dpmf_cli.experiment.config import load_config
-from dpmf_cli.experiment.results.provenance import cpu
+from dpmf_cli.experiment.results.manifest import cpu
 
 DPMF = (sys.executable, "-m", "dpmf_cli")
 LOAD = (

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from dpmf_cli.cli import run
 from dpmf_cli.cli.main import app
 from dpmf_cli.evaluation.crossings import find_crossings
-from dpmf_cli.experiment.results.collect import Collected
+from dpmf_cli.experiment.results.folders import Collected
 from dpmf_cli.papers.claims import all_papers
 from dpmf_cli.studies.experiment import Finished
 from tests.command import dpmf, in_process

@@ -16,7 +16,7 @@ from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.results.manifest import read_manifest, write_manifest
 from dpmf_cli.experiment.results.store import encode, sealed, unsealed
 from dpmf_cli.experiment.results.task import Task, TaskResult
-from dpmf_cli.experiment.running import recompute
+from dpmf_cli.experiment.running import verify as verifying
 from dpmf_cli.experiment.running.batches import execute
 from dpmf_cli.studies.experiment import run
 from tests.command import in_process
@@ -324,7 +324,7 @@ def test_only_between_processors_rounding_is_let_be_and_said(verify: Verify) -> 
 
 
 def test_a_computation_that_fails_is_off(verify: Verify, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recompute, "execute", lambda *_: 1 / 0)
+    monkeypatch.setattr(verifying, "execute", lambda *_: 1 / 0)
     code, printed, _ = verify("--recompute", "1")
     assert code == 1
     assert "computing it anew fails: ZeroDivisionError" in printed
@@ -337,7 +337,7 @@ def test_a_seed_draws_the_same_tasks(verify: Verify, monkeypatch: pytest.MonkeyP
         drawn.append(tasks[0].key)
         return execute(tasks, train, test)
 
-    monkeypatch.setattr(recompute, "execute", noted)
+    monkeypatch.setattr(verifying, "execute", noted)
     for seed in ("1", "1", "2"):
         verify("--recompute", "2", "--seed", seed)
     assert drawn[:2] == drawn[2:4]

@@ -138,7 +138,7 @@ class Gaussian(PrivateGlobalEffects):
 def test_each_entry_turns_the_grid_of_theta_into_epsilon_by_its_own_noise(tmp_path: Path) -> None:
     config, gaussian = load(tmp_path, THETAS), Gaussian(algorithm="pge")
     pge, baseline = config.algorithms[0], config.baselines[0]
-    assert (config.axis, config.grid(pge), config.thetas_of(pge)) == ("theta", (0.1, 1, 10), (0.1, 1, 10))
+    assert (config.grid(pge), config.thetas_of(pge)) == ((0.1, 1, 10), (0.1, 1, 10))
     assert config.grid(gaussian) == pytest.approx((0.3, 3, 30))
     assert config.thetas_of(gaussian) == (0.1, 1, 10)
     assert (config.thetas_of(baseline), config.grid(baseline), config.runs_of(baseline)) == (
@@ -147,7 +147,7 @@ def test_each_entry_turns_the_grid_of_theta_into_epsilon_by_its_own_noise(tmp_pa
         1,
     )
     of_epsilon = load(tmp_path, GOOD)
-    assert (of_epsilon.axis, of_epsilon.thetas_of(of_epsilon.algorithms[0])) == ("epsilon", None)
+    assert of_epsilon.thetas_of(of_epsilon.algorithms[0]) is None
     assert of_epsilon.thetas_of(gaussian) == pytest.approx((0.1 / 3, 1 / 3, 10 / 3))
 
 

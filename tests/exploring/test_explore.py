@@ -8,7 +8,7 @@ import pytest
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment.config import ExperimentConfig, config_of
-from dpmf_cli.experiment.config.paths import ConfigPath, with_values
+from dpmf_cli.experiment.config.loading import ConfigPath, with_values
 from dpmf_cli.experiment.running.processes import LocalProcesses
 from dpmf_cli.papers.claims import Claim, PaperFindings
 from dpmf_cli.papers.evidence import Evidence

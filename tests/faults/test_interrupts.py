@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.experiment.running.interrupts import INTERRUPTED
+from dpmf_cli.cli.entry import INTERRUPTED
 from tests.command import environment, session_ended
 from tests.faults.arena import CONFIG, NAME, PATIENCE, Arena, differing, files
 from tests.faults.tally import FULL, Row, Tally, times

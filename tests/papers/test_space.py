@@ -11,7 +11,7 @@ import pytest
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import catalog
 from dpmf_cli.experiment.config import load_config
-from dpmf_cli.experiment.config.paths import ConfigPath, with_values
+from dpmf_cli.experiment.config.loading import ConfigPath, with_values
 from dpmf_cli.papers.claims import paper
 from dpmf_cli.papers.space import Space, Value, explored, halves, space, space_of
 from dpmf_cli.studies.explore import shipped, with_settings

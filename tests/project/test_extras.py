@@ -13,7 +13,7 @@ import pytest
 from dpmf_cli.cli.health import EXTRAS
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets.guess import guess_format
-from dpmf_cli.experiment.running.cluster import cluster_executor
+from dpmf_cli.experiment.running.processes import cluster_executor
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -76,7 +76,6 @@ def test_without_an_extra_the_message_says_how_to_get_it(
     extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, EXTRAS[extra], None)
-    for module in ("executor", "session", "worker"):
-        monkeypatch.delitem(sys.modules, f"dpmf_cli.experiment.running.cluster.{module}", raising=False)
+    monkeypatch.delitem(sys.modules, "dpmf_cli.experiment.running.cluster", raising=False)
     with pytest.raises(DpmfError, match=rf"; install it with: pip install 'dpmf\[{extra}\]'$"):
         USED[extra](tmp_path)

@@ -53,7 +53,7 @@ def test_what_goes_past_is_the_bar_of_progress_a_programs_own_pipe_and_the_last_
         ("core/terminal.py", "unguarded"),
         ("datasets/fetch.py", "unguarded"),
         (OWN_PIPE, "sys.stdout.buffer"),
-        ("experiment/running/interrupts.py", "os.write"),
+        ("cli/entry.py", "os.write"),
     }
 
 

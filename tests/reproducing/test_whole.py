@@ -16,7 +16,7 @@ from dpmf_cli.datasets import Folders
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.experiment.config import ExperimentConfig, load_config
 from dpmf_cli.experiment.results.task import Outcome
-from dpmf_cli.experiment.running.runner import whole_plan
+from dpmf_cli.experiment.running.plan import whole_plan
 from dpmf_cli.papers import claims as known_parts
 from dpmf_cli.papers.claims import AcrossPapers, Output, Part, parts
 from dpmf_cli.studies import reproduce as studied

@@ -11,7 +11,7 @@ import pytest
 from dpmf_cli.algorithms.shared.sample_fits import RecordCosts
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.experiment.config import ExperimentConfig
-from dpmf_cli.experiment.results.collect import Collected, collect
+from dpmf_cli.experiment.results.folders import Collected, collect
 from dpmf_cli.experiment.results.manifest import Ran
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import TWIN_GRID, Task, TaskResult, tasks_of
@@ -34,9 +34,9 @@ CONFIG = ExperimentConfig(
 def fill(store: Store, leave_out: tuple[int, int] | None = None) -> None:
     for entry in CONFIG.entries:
         for task in tasks_of(CONFIG, entry, DATA):
-            if (task.fold, task.run) == leave_out:
+            if (task.cut.fold, task.run) == leave_out:
                 continue
-            rmse = tuple(task.fold + 10 * task.run + 100 * epsilon for epsilon in task.epsilons)
+            rmse = tuple(task.cut.fold + 10 * task.run + 100 * epsilon for epsilon in task.epsilons)
             provable = tuple(2 * epsilon for epsilon in task.epsilons)
             step = {**STEP, "claimed": task.epsilons, "provable": ["inf"] * len(task.epsilons)}
             store.write(task, TaskResult(task.epsilons, rmse, task.epsilons, provable, (step,)))
@@ -97,9 +97,9 @@ def test_a_fit_without_noise_is_the_twin_and_no_point_of_the_curve(store: Store)
     fill(store)
     tasks = [task for entry in config.algorithms for task in tasks_of(config, entry, DATA)]
     twins = [task for task in tasks if task.epsilons == TWIN_GRID]
-    assert [(task.fold, task.run) for task in twins] == [(0, 0), (1, 0)] * 2
+    assert [(task.cut.fold, task.run) for task in twins] == [(0, 0), (1, 0)] * 2
     for task in twins[:3]:
-        write(store, task, TWIN_GRID, task.fold / 10)
+        write(store, task, TWIN_GRID, task.cut.fold / 10)
     found = gather(store, config).experiment
     whole, missing = found.curves
     assert whole.twin is not None
@@ -112,8 +112,8 @@ def test_a_fit_without_noise_is_the_twin_and_no_point_of_the_curve(store: Store)
 
 def test_what_records_spent_is_the_worst_of_all_fits_and_what_was_kept_the_mean(store: Store) -> None:
     for task in TASKS:
-        if (task.fold, task.run) != (1, 1):
-            n = task.fold + 2 * task.run  # 0, 1 and 2
+        if (task.cut.fold, task.run) != (1, 1):
+            n = task.cut.fold + 2 * task.run  # 0, 1 and 2
             columns = [(n + shift, n + shift + 10.0) for shift in (5.0, 0.0, 1.0, 2.0, 3.0)]
             write(store, task, (1.0, 2.0), records=RecordCosts(*columns))
     first, second = gather(store).experiment.curves

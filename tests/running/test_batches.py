@@ -320,13 +320,13 @@ def test_tasks_of_one_cut_follow_each_other_the_longest_first() -> None:
 
 
 def test_a_shared_fit_is_cheaper_in_a_plan_and_what_is_not_shared_is_not() -> None:
-    plan = planned((6000, 4000, 900_000))
+    plan, shape = planned((6000, 4000, 900_000)), Shape(6000, 4000, round(900_000 * (1 - 1 / config().folds)))
     five = next(batch for batch in plan.batches if len(batch) == 5)
-    alone = five[0].algorithm.cost(plan.shapes[1.0], 3).seconds
+    alone = five[0].algorithm.cost(shape, 3).seconds
     assert plan.cost_of(five[0]) < 0.6 * alone
     other = next(t for t in plan.left if re.match("factors", t.algorithm.name))
     measured = TASK_SECONDS + PREDICTION_SECONDS * 3 * 900_000 / config().folds
-    fit = other.algorithm.cost(plan.shapes[1.0], 3).seconds
+    fit = other.algorithm.cost(shape, 3).seconds
     assert plan.cost_of(other) == pytest.approx(fit + measured)
 
 

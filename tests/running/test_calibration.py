@@ -13,7 +13,7 @@ from dpmf_cli.datasets import DataIdentity, Sizes
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.running import calibration
-from dpmf_cli.experiment.running.machine import REFERENCE, Machine
+from dpmf_cli.experiment.running.calibration import REFERENCE, Machine
 from dpmf_cli.experiment.running.plan import Plan, make_plan
 
 PROGRAM = "dpmf_cli.studies.experiment"

@@ -23,20 +23,20 @@ from distributed import KilledWorker
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from dpmf_cli import __version__
+from dpmf_cli.cli.entry import INTERRUPTED
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import cache as kept
-from dpmf_cli.experiment.results import provenance
-from dpmf_cli.experiment.running.cluster import cluster_executor, executor, worker
-from dpmf_cli.experiment.running.cluster.executor import (
+from dpmf_cli.experiment.running import cluster as dask
+from dpmf_cli.experiment.running.cluster import (
     FETCH_SECONDS,
     FRUITLESS,
     TRIES,
     ClusterExecutor,
     ConnectionLostError,
+    RatingsAbsentError,
     Session,
 )
-from dpmf_cli.experiment.running.cluster.worker import RatingsAbsentError
-from dpmf_cli.experiment.running.interrupts import INTERRUPTED
+from dpmf_cli.experiment.running.processes import cluster_executor
 from tests import command
 from tests.dask_cluster import DaskCluster, free_port, until
 from tests.faults.tally import FULL
@@ -160,7 +160,7 @@ def test_a_process_reads_ratings_to_check_them_once(
     monkeypatch.setattr(kept, "intact", intact)
     for _ in range(3):
         with suppress(DpmfError):
-            worker._verify(folder.name, tmp_path / "cache")
+            dask._verify(folder.name, tmp_path / "cache")
     assert read == [folder.name] * 2  # once as damaged, which the worker does not cache
 
 
@@ -235,12 +235,12 @@ def refused(
 def test_a_worker_of_another_version_is_refused_by_name(
     home: Path, cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ours = worker.fingerprint()
+    ours = dask.fingerprint()
     for name, theirs, said in (
         ("dpmf", "0.0.1", f"dpmf {__version__} instead of 0.0.1"),
-        ("dpmf's code", "0123", f"dpmf's code {provenance.code_digest()[:12]} instead of 0123"),
+        ("dpmf's code", "0123", f"""dpmf's code {ours["dpmf's code"]} instead of 0123"""),
     ):
-        monkeypatch.setattr(worker, "fingerprint", lambda name=name, theirs=theirs: {**ours, name: theirs})
+        monkeypatch.setattr(dask, "fingerprint", lambda name=name, theirs=theirs: {**ours, name: theirs})
         (message,) = refused(home, monkeypatch, capsys, "--scheduler", cluster.address)[1:]
         assert message.startswith("dpmf: worker tcp://127.0.0.1:")
         assert f": {said}; " in message
@@ -272,7 +272,7 @@ NO_ADDRESS = [
 def test_what_is_no_address_is_refused_before_dask_is_asked(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "ClusterExecutor", lambda *_: pytest.fail("asked"))
+    monkeypatch.setattr(dask, "ClusterExecutor", lambda *_: pytest.fail("asked"))
     with pytest.raises(DpmfError, match=rf'"{address}" is not the address .* tcp://host:8786'):
         cluster_executor(address, 1, print)
 
@@ -282,7 +282,7 @@ def test_an_address_without_a_scheduler_is_one_message_and_so_are_processes_besi
     home: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     address = address.format(free_port())
-    monkeypatch.setattr(executor, "CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr(dask, "CONNECT_SECONDS", 0.3)
     (message,) = refused(home, monkeypatch, capsys, "--scheduler", address)[1:]
     assert message.startswith(f"dpmf: {address}: no scheduler answers there")
     assert "give one of them" in refused(home, monkeypatch, capsys, "-j", "2", "--scheduler", address)[-1]
@@ -312,7 +312,8 @@ def client() -> Recording:
 @pytest.fixture
 def session(client: Any, monkeypatch: pytest.MonkeyPatch) -> Session:
     monkeypatch.setattr(kept, "packed", lambda checksum, cache: {"users.npy": b"12345"})
-    session = Session(client, {0: (task(),), 1: (task(),)}, Path("cache"), 1.0, lambda message: None)
+    of = ClusterExecutor("tcp://a:1", 1.0, lambda message: None)
+    session = Session(of, client, {0: (task(),), 1: (task(),)}, Path("cache"))
     monkeypatch.setattr(session, "_ended", SimpleNamespace(update=lambda futures: None))
     return session
 
@@ -349,7 +350,7 @@ def test_absent_ratings_are_sent_once_for_all_batches(session: Session, client: 
 def test_what_a_user_has_to_mend_is_not_tried_again_nor_what_was_cancelled(
     session: Session, client: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "LARGEST_DELIVERY", 4)
+    monkeypatch.setattr(dask, "LARGEST_DELIVERY", 4)
     with pytest.raises(DpmfError, match=r"too much to send: set \$DPMF_CACHE, .* to a folder"):
         ended(session, RatingsAbsentError("not there"))
     with pytest.raises(DpmfError, match="other versions"):
@@ -374,8 +375,8 @@ def test_a_result_that_is_there_but_never_comes_is_a_lost_connection(session: Se
 
 def test_a_task_that_ends_leaves_the_others_of_a_worker_with_one_blas_thread() -> None:
     with threadpool_limits(2):
-        worker._one_thread_each.cache_clear()
-        worker._one_thread_each()
+        dask._limit_threads.cache_clear()
+        dask._limit_threads(1)
         with threadpool_limits(1):  # a task's
             pass
         threads = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
@@ -387,9 +388,7 @@ def test_sessions_lost_in_a_row_are_bounded_unless_something_ends_in_them(
     monkeypatch: pytest.MonkeyPatch, each: int
 ) -> None:
     class Losing:
-        processes = 1
-
-        def __init__(self, client: Any, batches: dict[int, Any], *rest: Any) -> None:
+        def __init__(self, of: Any, client: Any, batches: dict[int, Any], *rest: Any) -> None:
             self.numbers = list(batches)[:each]
 
         def outcomes(self) -> Iterator[tuple[int, list[Any]]]:
@@ -398,7 +397,7 @@ def test_sessions_lost_in_a_row_are_bounded_unless_something_ends_in_them(
             raise ConnectionLostError
 
     said: list[str] = []
-    monkeypatch.setattr(executor, "Session", Losing)
+    monkeypatch.setattr(dask, "Session", Losing)
     monkeypatch.setattr(ClusterExecutor, "_connected", lambda self, seconds: nullcontext())
     batches = [(task(),)] * (2 * FRUITLESS)
     outcomes = ClusterExecutor("tcp://a:1", 1.0, said.append)._outcomes(batches, Path("cache"))
@@ -426,7 +425,7 @@ def test_a_peer_that_is_no_scheduler_is_refused(
                     peer.sendall(answer)
                     peer.close()
 
-    monkeypatch.setattr(executor, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(dask, "CONNECT_SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as server:
         Thread(target=serve, daemon=True).start()
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"

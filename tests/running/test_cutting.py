@@ -7,18 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmf_cli.algorithms.shared.cost import Shape
 from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.datasets import Sizes
 from dpmf_cli.evaluation.curves import Order
 from dpmf_cli.experiment.results.task import Cut
-from dpmf_cli.experiment.running.cutting import (
-    arrivals,
-    cut_ratings,
-    first_share,
-    fold_assignment,
-    folds_of,
-    held_out_share,
-    training_shape,
-)
+from dpmf_cli.experiment.running.cutting import arrivals, cut_ratings, first_share, folds_of
+from dpmf_cli.experiment.running.plan import training_sets
 from tests.configs import load
 from tests.conftest import make_ratings
 
@@ -48,7 +43,7 @@ def test_a_random_order_follows_the_seed_alone() -> None:
 @pytest.mark.parametrize("order", ["timestamp", "random"])
 def test_a_cut_of_a_portion_keeps_each_rating_in_its_fold(order: Order) -> None:
     ratings = timed()
-    folds = fold_assignment("data", 3, 4, len(ratings))
+    folds = folds_of(ratings, Cut(4, 0), dataset="data", seed=3)
     first = np.zeros(len(ratings), np.bool_)
     first[first_share(arrivals(ratings, order, dataset="data", seed=3), 0.3)] = True
     for fold in range(4):
@@ -107,19 +102,24 @@ def test_a_rating_is_among_the_latest_held_out_with_probability_one_third() -> N
 
 def test_what_is_held_out_of_the_latest_is_what_a_plan_counts_on(tmp_path: Path) -> None:
     config = load(tmp_path, "dataset: ml-1m\ntest: recent\nepsilons: [1]\nalgorithms: [pge]\n")
-    assert held_out_share(config, 10, 900) == pytest.approx(0.1 / 3)
-    assert held_out_share(config, 10, 50) == pytest.approx(1 / 3)
+    for ratings, held_out in ((900, 0.1 / 3), (50, 1 / 3)):
+        ((shape, asked),) = training_sets(config, Sizes(10, 5, ratings, "counted")).values()
+        assert (asked, shape.ratings) == pytest.approx((ratings * held_out, round(ratings * (1 - held_out))))
 
 
-def test_the_shape_of_a_training_set() -> None:
-    whole = training_shape(100, 50, 1000, 0.1, squares=40_000.0)
+def test_the_shape_of_a_training_set(tmp_path: Path) -> None:
+    sized = Sizes(100, 50, 1000, "counted")
+
+    def shape(growth: str = "", squares: float | None = 40_000.0) -> Shape:
+        text = f"dataset: ml-1m\ntwins: true\nepsilons: [1]\nalgorithms: [pge]\n{growth}"
+        return training_sets(load(tmp_path, text), sized, squares).popitem()[1][0]
+
+    whole = shape()
     assert (whole.users, whole.items, whole.ratings) == (100, 50, 900)
     assert whole.squares == pytest.approx(40_000 * 0.81)
     by_time, sampled = (
-        training_shape(100, 50, 1000, 0.1, squares=40_000.0, portion=0.5, order=order)
-        for order in ("timestamp", "random")
+        shape(f"growth: {{portions: [0.5], order: {order}}}\n") for order in ("timestamp", "random")
     )
     assert (by_time.ratings, sampled.ratings) == (450, 450)
     assert by_time.squares == pytest.approx(2 * sampled.squares)
-    guessed = training_shape(100, 50, 1000, 0.1)
-    assert guessed.squares == pytest.approx(2.5 * 900**2 / 100)
+    assert shape(squares=None).squares == pytest.approx(2.5 * 900**2 / 100)

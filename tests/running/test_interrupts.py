@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dpmf_cli.cli import main as cli
-from dpmf_cli.experiment.running.interrupts import INTERRUPTED
+from dpmf_cli.cli.entry import INTERRUPTED
 
 PATIENCE = 20
 """Seconds allowed on a busy machine for what takes some hundredths of a second; the interrupted work takes a
@@ -27,8 +27,8 @@ def start(work: str, *, ignoring: tuple[signal.Signals, ...] = ()) -> subprocess
             signal.signal(number, signal.SIG_IGN)
 
     code = (
-        "import os, signal, subprocess, sys, time\nfrom dpmf_cli.experiment.running import interrupts\n"
-        f"def work():\n    print(os.getpid(), flush=True)\n    {work}\ninterrupts.supervised(work)"
+        "import os, signal, subprocess, sys, time\nfrom dpmf_cli.cli import entry\n"
+        f"def work():\n    print(os.getpid(), flush=True)\n    {work}\nentry.supervised(work)"
     )
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen([sys.executable, "-c", code], text=True, preexec_fn=dispositions, **pipes)
@@ -82,11 +82,11 @@ def test_no_process_outlives_an_interrupted_command() -> None:
 def test_closed_streams_are_as_dev_null(tmp_path: Path, closed: str) -> None:
     """No file, pipe or process that comes later gets the number of a standard stream."""
     code = (
-        "import os, subprocess, sys\nfrom dpmf_cli.experiment.running import interrupts\ndef work():\n"
+        "import os, subprocess, sys\nfrom dpmf_cli.cli import entry\ndef work():\n"
         "    print('out'); print('err', file=sys.stderr, flush=True); sys.stdin.read()\n"
         "    subprocess.run([sys.executable, '-c', 'import os; list(map(os.fstat, range(3)))'], check=True)\n"
         "    with open('said', 'w') as file: file.write(str(file.fileno() > 2))\n"
-        "interrupts.supervised(work)"
+        "entry.supervised(work)"
     )
     closing = " ".join(f"{number}<&-" for number in closed)
     shell = ["sh", "-c", f'exec "$0" -c "$1" {closing}', sys.executable, code]

@@ -16,12 +16,8 @@ from dpmf_cli.experiment.config import ExperimentConfig, load_config
 from dpmf_cli.experiment.config.documents import FOLDER
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import TaskResult, tasks_of
-from dpmf_cli.experiment.running.machine import REFERENCE
-from dpmf_cli.experiment.running.plan import (
-    make_plan,
-    plan_for,
-    plan_without_parsing,
-)
+from dpmf_cli.experiment.running.calibration import REFERENCE
+from dpmf_cli.experiment.running.plan import make_plan, plan_for, plan_without_parsing, training_sets
 from tests.benchmarks.scale import DPMF, run
 from tests.command import dpmf
 from tests.results.test_collect import CONFIG, DATA, fill
@@ -34,7 +30,7 @@ def test_a_plan_counts_what_is_done(tmp_path: Path) -> None:
     fill(Store(tmp_path), leave_out=(1, 0))
     plan = make_plan(CONFIG, DATA, SIZE, Store(tmp_path))
     assert [(part.total, part.done) for part in plan.entries] == [(2, 1), (4, 3), (4, 3)]
-    assert [(task.fold, task.run) for task in plan.left] == [(1, 0)] * 3
+    assert [(task.cut.fold, task.run) for task in plan.left] == [(1, 0)] * 3
     assert plan.seconds(1) > sum(plan.cost_of(task) for task in plan.left) > 0
     assert plan.peak_bytes(2) > plan.peak_bytes(1) > 1e8
 
@@ -49,8 +45,9 @@ def test_a_plan_of_growth_costs_what_its_portions_cost(tmp_path: Path) -> None:
     small, whole = plan.left[1], plan.left[15]
     assert (small.algorithm, small.epsilons) == (whole.algorithm, whole.epsilons)
     assert plan.cost_of(small) < plan.cost_of(whole)
-    assert plan.shapes[1.0].squares == 3e7 * 0.25
-    assert plan.shapes[0.1].squares == pytest.approx(3e5 * 0.25)
+    sets = training_sets(growth, SIZE, 3e7)
+    assert sets[1.0][0].squares == 3e7 * 0.25
+    assert sets[0.1][0].squares == pytest.approx(3e5 * 0.25)
     costs = sum(part.seconds_left for part in plan.entries)
     assert costs == pytest.approx(sum(plan.cost_of(task) for task in plan.left))
 
@@ -86,8 +83,8 @@ def test_data_that_were_never_read_leave_all_to_do_until_they_are(tmp_path: Path
     after, again = plan_without_parsing(config, folders, REFERENCE)
     assert (len(after.left), after.made.seconds, again) == (8, 0, size)
     assert after == plan_for(config, dataset, store)
-    squares = sum(int(count) ** 2 for count in np.bincount(dataset.ratings.users))
-    assert after.shapes[1.0].squares == pytest.approx(squares * (1 - 1 / config.folds) ** 2)
+    squares = float(sum(int(count) ** 2 for count in np.bincount(dataset.ratings.users)))
+    assert after == make_plan(config, dataset.identity, size, store, squares=squares)
 
 
 def taken(folder: Path) -> int:

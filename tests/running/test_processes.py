@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from dpmf_cli.core import terminal
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import Task
@@ -129,9 +130,10 @@ def told() -> list[object]:
 
 
 @pytest.fixture
-def claims(tmp_path: Path, told: list[object]) -> Make:
-    """Makes claims of batches, which add what they report to `told`."""
-    return lambda batches=ALONE: Claims(Store(tmp_path), batches, told.append, told.append)
+def claims(tmp_path: Path, told: list[object], monkeypatch: pytest.MonkeyPatch) -> Make:
+    """Makes claims of batches, which add what they report to `told`: tasks, and how many are waited for."""
+    monkeypatch.setattr(terminal, "say", lambda line: told.append(int(line.split()[4])))
+    return lambda batches=ALONE: Claims(Store(tmp_path), batches, told.append)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from dpmf_cli.datasets import Dataset, Folders, load
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import Cut, Task, TaskResult
-from dpmf_cli.experiment.running.cutting import arrivals, cut_ratings, fold_assignment, portions_of
+from dpmf_cli.experiment.running.cutting import arrivals, cut_ratings, folds_of, portions_of
 from tests.command import dpmf, here
 from tests.runs.tiny import Place
 
@@ -273,7 +273,7 @@ def test_a_portion_needs_something_to_train_on_and_to_test_in_every_fold_held_ou
         shop.write(SHOP + "held_out: 1\n" + GROWTH.replace("0.3", "0.02") + f"seed: {seed}\n", "x")
         dataset = loaded(shop)
         first = arrivals(dataset.ratings, "random", dataset=OWN, seed=seed)[:2]
-        folds = fold_assignment(OWN, seed, 3, 120)[first].tolist()
+        folds = folds_of(dataset.ratings, Cut(3, 0), dataset=OWN, seed=seed)[first].tolist()
         possible = folds.count(0) == 1
         outcomes.add(tuple(folds.count(fold) for fold in range(3)))
         try:

@@ -11,7 +11,7 @@ import signal
 
 import pytest
 
-from dpmf_cli.experiment.running.interrupts import INTERRUPTED
+from dpmf_cli.cli.entry import INTERRUPTED
 from tests.command import ended, fork, session_ended, start, wait_for_tasks, workers
 from tests.runs.tiny import TASKS, Place
 

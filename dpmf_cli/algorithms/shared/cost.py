@@ -42,10 +42,10 @@ class Shape:
 class Cost:
     """The cost of one fit: bytes besides the ratings themselves, and the components of its time.
 
-    `machine.Machine.seconds` adds up the components. The sum differs between machines, and for data that no longer
-    fit a cache.
+    `calibration.Machine.seconds` adds up the components. The sum differs between machines, and for data that no
+    longer fit a cache.
 
-    seconds   of one core of `machine.REFERENCE`, with all data in the cache
+    seconds   of one core of `calibration.REFERENCE`, with all data in the cache
     far       (count, bytes) each: the number of cache lines fetched from random places within so many bytes
     """
 

@@ -43,20 +43,17 @@ class Place:
 
 @dataclass
 class Document:
-    """A parsed YAML file: plain data, and the place of each key and each value."""
+    """A parsed YAML file: plain data, and (the place of the key, the place of the value) of each part of them."""
 
     path: Path
     data: Any
-    keys: dict[KeyPath, Place] = field(default_factory=dict)
-    values: dict[KeyPath, Place] = field(default_factory=dict)
+    places: dict[KeyPath, tuple[Place, Place]] = field(default_factory=dict)
 
     def place_of(self, path: KeyPath, *, key: bool) -> Place:
         """Returns the place of the key or value at `path`, or of the nearest enclosing one in the file."""
         for length in range(len(path), 0, -1):
-            prefix = path[:length]
-            at = (self.keys if key else self.values).get(prefix) or self.values.get(prefix)
-            if at:
-                return at
+            if path[:length] in self.places:
+                return self.places[path[:length]][0 if key else 1]
         return Place(self.path, 1, 1)
 
 
@@ -85,34 +82,32 @@ def read(path: Path) -> Document:
         raise DpmfError(f"{path}: cannot be read: {error.strerror or error}; name a config") from None
     try:
         loader = _Loader(text)
-    except yaml.reader.ReaderError as error:
-        line, column = _place_in(text[: error.position])
-        raise DpmfError(f"{path}:{line}:{column}: not valid YAML: {error.reason}") from None
-    try:
         node = loader.get_single_node()
         document = Document(path, None)
         if node is None:
             raise DpmfError(f"{path}:1:1: the file is empty; it needs at least `dataset` and `algorithms`")
-        document.data = _build(loader, node, (), document)
+        document.data = _build(loader, node, (), document, None)
+    except yaml.reader.ReaderError as error:
+        line, column = _place_in(text[: error.position])
+        raise DpmfError(f"{path}:{line}:{column}: not valid YAML: {error.reason}") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         at = f"{mark.line + 1}:{mark.column + 1}" if mark else "1:1"
         raise DpmfError(f"{path}:{at}: not valid YAML: {error.problem}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise DpmfError(f"{path}:1:1: not valid YAML: {error}") from None
-    finally:
-        loader.dispose()
     if not isinstance(document.data, dict):
         raise DpmfError(f"{path}:1:1: a config is a mapping of keys to values")
     return document
 
 
-def _build(loader: _Loader, node: yaml.Node, path: KeyPath, document: Document) -> Any:
+def _build(loader: _Loader, node: yaml.Node, path: KeyPath, document: Document, key_at: Place | None) -> Any:
     """Returns the plain data of a node, and notes its places. Follows aliases within limits: nested aliases can blow
     a few bytes up to gigabytes, and an alias inside its own anchor never ends."""
-    if len(path) > MAXIMUM_DEPTH or len(document.values) > MAXIMUM_VALUES:
+    if len(path) > MAXIMUM_DEPTH or len(document.places) > MAXIMUM_VALUES:
         raise DpmfError(f"{_place_of(document.path, node)}: too large or nested too deep for a config")
-    here = document.values[path] = _place_of(document.path, node)
+    here = _place_of(document.path, node)
+    document.places[path] = key_at or here, here
     if isinstance(node, yaml.CollectionNode) and node.tag not in PLAIN_COLLECTIONS:
         raise DpmfError(f"{here}: not valid YAML here: the tag {node.tag} is not plain data")
     if isinstance(node, yaml.MappingNode):
@@ -124,11 +119,10 @@ def _build(loader: _Loader, node: yaml.Node, path: KeyPath, document: Document) 
                 raise DpmfError(f"{at}: key {key!r} is not a word; put it in quotes")
             if key in mapping:
                 raise DpmfError(f'{at}: duplicate key "{key}"; keep one of the two')
-            document.keys[(*path, key)] = at
-            mapping[key] = _build(loader, value_node, (*path, key), document)
+            mapping[key] = _build(loader, value_node, (*path, key), document, at)
         return mapping
     if isinstance(node, yaml.SequenceNode):
-        return [_build(loader, child, (*path, index), document) for index, child in enumerate(node.value)]
+        return [_build(loader, child, (*path, at), document, None) for at, child in enumerate(node.value)]
     value = loader.construct_object(node)
     if isinstance(value, int) and abs(value) > MAXIMUM_NUMBER:
         raise DpmfError(f"{here}: the number is too large for a config")
@@ -159,10 +153,7 @@ def shipped_names() -> tuple[str, ...]:
 
 
 def shipped_file(path: Path) -> Path | None:
-    """Returns the shipped config of that name, with or without its suffix.
-
-    Returns None if there is none, or if `path` has a folder before the name.
-    """
+    """Returns the shipped config of that name, with or without its suffix; None for other names, and for a path."""
     name = path.stem if path.suffix in SUFFIXES else path.name
     return FOLDER / f"{name}.yaml" if path == Path(path.name) and name in shipped_names() else None
 
@@ -179,10 +170,8 @@ def means_a_config(path: Path) -> bool:
 
 
 def config_file(path: Path) -> Path:
-    """Returns the config file that a path means: the file, with or without its suffix, else the shipped config.
-
-    Says which one it took if that is not the path as written. Raises DpmfError if there is none.
-    """
+    """Returns the config file that a path means: the file, with or without its suffix, else the shipped config. Says
+    which one it took if that is not the path as written. Raises DpmfError if there is none."""
     if os.path.exists(path) and not os.path.isdir(path):
         return path
     beside = path.with_name(f"{path.name}.yaml") if path.name else path
@@ -195,11 +184,8 @@ def config_file(path: Path) -> Path:
     raise DpmfError(f"{path}: no such file{near_names(path)}")
 
 
-@cache
-def _tell(message: str) -> None:
-    """Says a message once in a process, however often a config is read."""
-    say(message)
-
+_tell = cache(say)
+"""Says a message once in a process, however often a config is read."""
 
 EXTENDS = "extends"
 MOST_FILES = 8
@@ -234,24 +220,17 @@ def _whole(document: Document, chain: tuple[Path, ...]) -> Document:
     if len(chain) == MOST_FILES:
         many = f"more than {MOST_FILES} files in one chain"
         raise DpmfError(f"{place}: {EXTENDS}: {many}; copy one into another")
-    return _on_top(document, _whole(read(path), (*chain, path.resolve())))
-
-
-def _on_top(own: Document, base: Document) -> Document:
-    """Returns what a file says itself, on top of what it extends. The base's name is not inherited: it names
-    a results folder."""
-    base.data.pop("name", None)
-    relative_to(own.path.parent, base)
+    base = _whole(read(path), (*chain, path.resolve()))
+    base.data.pop("name", None)  # it names a results folder
+    relative_to(document.path.parent, base)
     replaced: set[KeyPath] = set()
-    data = _merged(own.data, base.data, (), replaced)
+    data = _merged(document.data, base.data, (), replaced)
     kept = {
-        path for path in base.values if not any(path[:length] in replaced for length in range(len(path) + 1))
+        at: places
+        for at, places in base.places.items()
+        if not any(at[:length] in replaced for length in range(len(at) + 1))
     }
-    keys, values = (
-        {**{path: place for path, place in theirs.items() if path in kept}, **ours}
-        for theirs, ours in ((base.keys, own.keys), (base.values, own.values))
-    )
-    return Document(own.path, data, keys, values)
+    return Document(document.path, data, {**kept, **document.places})
 
 
 def _merged(

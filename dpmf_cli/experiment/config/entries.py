@@ -1,18 +1,130 @@
-"""The entries of a config: which there may be, and how one written entry becomes several before validation."""
+"""What the keys of a config may hold: printed errors, grids and seeds, and entries.
+
+One written entry becomes several before validation.
+"""
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
-from dpmf_cli.algorithms.shared.budget import ON_OWN_RATINGS, Fractions
+from dpmf_cli.algorithms.shared.budget import ON_OWN_RATINGS, Budget, Fractions
 from dpmf_cli.core.strict_model import StrictModel, tagged
+from dpmf_cli.datasets.spec import PRIZE_DATASET
+from dpmf_cli.evaluation.curves import Order
+
+
+@dataclass(frozen=True)
+class PrintedReference:
+    """Errors of a recommender that no experiment here runs.
+
+    title     the start of its figures' names
+    note      whose recommender it is
+    rmse      by test set ("probe", "quiz"), or by what was run
+    dataset   how the keys of its data sets begin
+    ratings   what messages call them
+    """
+
+    title: str
+    note: str
+    rmse: dict[str, float]
+    dataset: str
+    ratings: str
+
+
+REFERENCES = {
+    "cinematch": PrintedReference(
+        "Cinematch",
+        "Netflix's own recommender, as printed by McSherry and Mironov; not measured",
+        {"probe": 0.9474, "quiz": 0.9514},
+        PRIZE_DATASET,
+        "Netflix",
+    ),
+    "chien2021": PrintedReference(
+        "Public DPAM",
+        "as the public code of Chien et al. (2021) reports, on another split; not measured",
+        {"without noise": 0.7772, "at ε = 1": 0.8991},
+        "ml-10m",
+        "ML-10M",
+    ),
+}
+"""What `references` may name. Netflix published Cinematch's errors, which McSherry and Mironov draw in figure 1.
+Those of Chien et al. are on a random 80/10/10 split: alternating least squares; DPAM at ε = 1, δ = 1e-5 for users."""
+
+
+class GeometricGrid(StrictModel):
+    """`count` values of ε (or θ) from `first` to `last`, equally spaced in its log, rounded to three digits."""
+
+    first: Budget
+    last: Budget
+    count: int = Field(ge=2, le=1000)
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Self:
+        if not self.first < self.last:
+            what = f"`first` ({self.first:g}) is not below `last` ({self.last:g})"
+            raise PydanticCustomError("grid", "{what}; swap them, a grid ascends", {"what": what})
+        return self
+
+    @property
+    def values(self) -> list[float]:
+        step = (self.last / self.first) ** (1 / (self.count - 1))
+        return [float(f"{self.first * step**k:.3g}") for k in range(self.count)]
+
+
+Grid = Annotated[
+    list[Budget],
+    Field(min_length=1, max_length=1000),
+    BeforeValidator(
+        lambda value: GeometricGrid.model_validate(value).values if isinstance(value, dict) else value,
+        json_schema_input_type=list[Budget] | GeometricGrid,
+    ),
+]
+
+
+class GrowthKeys(StrictModel):
+    """The same experiment on growing portions of the ratings: McSherry and Mironov 2009, figure 2."""
+
+    portions: list[Annotated[float, Field(gt=0, le=1)]] = Field(
+        min_length=1, max_length=100, description="ascending fractions of the ratings; 1 is all of them"
+    )
+    order: Order = Field(description="which ratings come first: the oldest, or a random sample")
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Self:
+        if sorted(set(self.portions)) != self.portions:
+            raise PydanticCustomError("grid", "the portions must ascend without repetition")
+        return self
+
+
+def _refuse_other_words(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return validate(value)
+    except ValidationError:
+        raise PydanticCustomError(
+            "seed", "a seed is a whole number from 0 to 2⁶³ − 1, or the word `secret`"
+        ) from None
+
+
+SeedKey = Annotated[
+    Annotated[int, Field(ge=0, lt=2**63)] | Literal["secret"], WrapValidator(_refuse_other_words)
+]
+
 
 Registry = Mapping[str, type[Any]]
 """Algorithms, by their keys in a config."""
@@ -41,7 +153,7 @@ def written_out(entry: Any, experiment: dict[str, Any], registry: Registry) -> l
     `mode`, and of these one for each value of its sweep."""
     entry = with_inherited(entry, experiment, registry)
     known = entry_class(entry, registry)
-    return [each for one in _combinations(entry, registry) for each in expand_sweep(one, known)]
+    return [each for one in _combinations(entry, known) for each in expand_sweep(one, known)]
 
 
 def with_inherited(entry: Any, experiment: dict[str, Any], registry: Registry) -> Any:
@@ -75,40 +187,29 @@ def on_own_ratings(entry: dict[str, Any], known: type[Any]) -> dict[str, Any]:
     return {"effects": dict(ON_OWN_RATINGS)} if ruled else {}
 
 
-def one_of(values: Any) -> Any:
-    """Returns the first value if a key lists several, else its only value."""
-    return values[0] if _is_list_of_choices(values) else values
-
-
-def _combinations(entry: Any, registry: Registry) -> list[Any]:
+def _combinations(entry: Any, known: type[Algorithm] | None) -> list[Any]:
     """Turns an entry with lists of `neighbours` or `mode` into one for each combination, labelled by what differs."""
-    known = entry_class(entry, registry)
     if known is None:
         return [entry]
     of_entry = [key for key in LISTED if key in known.model_fields]
-    lists = {key: entry[key] for key in of_entry if _is_list_of_choices(entry.get(key))}
+    lists = {key: entry[key] for key in of_entry if is_list_of_choices(entry.get(key))}
     entries = [{**entry, **dict(zip(lists, choice, strict=True))} for choice in product(*lists.values())]
     differing = [key for key, values in lists.items() if len(values) > 1]
     if differing:
         for each in entries:
-            name = each.get("label") or _default_name(each, known)
+            try:
+                name = each.get("label") or known.model_validate({**each, "sweep": None}).default_name
+            except ValidationError:  # refused later
+                name = known.title
             if isinstance(name, str):
                 each["label"] = ", ".join((name, *(each[key] for key in differing)))
     return entries
 
 
-def _is_list_of_choices(value: Any) -> bool:
+def is_list_of_choices(value: Any) -> bool:
     """Whether a value is a list of different words. The entry's own validation refuses other lists."""
     words = isinstance(value, list) and bool(value) and all(isinstance(each, str) for each in value)
     return words and len(set(value)) == len(value)
-
-
-def _default_name(entry: dict[str, Any], known: type[Algorithm]) -> str:
-    """Returns the name of an entry without a `label`. An invalid entry, refused later, has the algorithm's title."""
-    try:
-        return known.model_validate({**entry, "sweep": None}).default_name
-    except ValidationError:
-        return known.title
 
 
 def expand_sweep(entry: Any, known: type[Algorithm] | None) -> list[Any]:

@@ -1,22 +1,32 @@
-"""Reads configs from files and manifests, with their plugins; reduces them; makes the schema for editors.
+"""Reads configs, from files and manifests, with a message for each mistake; changes them; makes their schema.
 
 A config that the command line reduces gets a name that says what was changed: `friedman_fig3a` on ML-100K, with one
 fold and one run, becomes `friedman_fig3a.ml-100k.held-out-1.runs-1`. So nobody takes its figures for those of the
 complete experiment, and that experiment's folder does not change.
+
+A path names a key of a config: `config.folds`, `isgd|psgd.effects.beta_m`, `psgd[q_max 1].item_norm`, `*.factors`.
+The part before the first dot names algorithms by their keys; a label in brackets means only the entry of that name.
+`*` means every entry that has the key, and `config` the config itself. A path never means an entry that ignores
+the key.
 """
 
+import json
 import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
-from dpmf_cli.algorithms.plugins import plugin, plugin_names
+from dpmf_cli.algorithms.plugins import available, plugin, plugin_names
 from dpmf_cli.algorithms.shared.base import Algorithm
-from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.experiment.config.documents import Document, read_whole
-from dpmf_cli.experiment.config.keys import ExperimentKeys
-from dpmf_cli.experiment.config.mistakes import mistakes
+from dpmf_cli.core.errors import DpmfError, did_you_mean
+from dpmf_cli.core.strict_model import NEIGHBOURS_HIDE, tagged
+from dpmf_cli.core.terminal import printable
+from dpmf_cli.experiment.config.documents import Document, KeyPath, read_whole
+from dpmf_cli.experiment.config.entries import INHERITED, LISTED, Registry, with_parameter, written_out
 from dpmf_cli.experiment.config.model import ExperimentConfig
 
 MARK = "."
@@ -51,13 +61,29 @@ def validated(document: Document) -> ExperimentConfig:
     """Validates a config that was read. Raises DpmfError as `load_config` does."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", document.path.stem).strip("-.")
     document.data.setdefault("name", stem or "experiment")
-    model = ExperimentConfig.knowing(_named_plugins(document))
+    plugins = []
+    for index, name in enumerate(plugin_names(document.data)):
+        try:
+            plugins.append(plugin(name))
+        except DpmfError as error:
+            place = document.place_of(("plugins", index), key=False)
+            raise DpmfError(f"{place}: plugins[{index}]: {error}") from None
+    model = ExperimentConfig.knowing(plugins)
     try:
         return model.model_validate(document.data)
     except ValidationError as error:
-        registries = {"baselines": model.known_baselines, "algorithms": model.known_private}
+        of: Origins = {
+            key: [
+                at
+                for at, entry in enumerate(document.data[key])
+                for _ in written_out(entry, document.data, registry)
+            ]
+            for key, registry in model.known.items()
+            if isinstance(document.data.get(key), list)
+        }
         details = error.errors(include_url=False)
-        raise DpmfError("\n".join(mistakes(document, details, registries))) from None
+        found = dict.fromkeys(_mistake(document, detail, model.known, of) for detail in details)
+        raise DpmfError("\n".join(found)) from None
 
 
 def config_of(data: dict[str, Any]) -> ExperimentConfig:
@@ -67,18 +93,6 @@ def config_of(data: dict[str, Any]) -> ExperimentConfig:
     return ExperimentConfig.knowing([plugin(name) for name in names]).model_validate(data)
 
 
-def _named_plugins(document: Document) -> list[type[Algorithm]]:
-    """Returns the plugins that a file names. The model refuses values that are no names at all."""
-    found = []
-    for index, name in enumerate(plugin_names(document.data)):
-        try:
-            found.append(plugin(name))
-        except DpmfError as error:
-            place = document.place_of(("plugins", index), key=False)
-            raise DpmfError(f"{place}: plugins[{index}]: {error}") from None
-    return found
-
-
 def reduced(
     config: ExperimentConfig,
     *,
@@ -86,10 +100,8 @@ def reduced(
     held_out: int | None = None,
     runs: int | None = None,
 ) -> ExperimentConfig:
-    """Returns `config` on another data set (by its key), with fewer folds held out, or with fewer runs.
-
-    Returns `config` itself if nothing changes. Raises `DpmfError` if the changed config is not valid.
-    """
+    """Returns `config` on another data set (by its key), with fewer folds held out, or with fewer runs; `config`
+    itself if nothing changes. Raises `DpmfError` if the changed config is not valid."""
     changes: dict[str, Any] = {}
     marks = [config.name]
     for key, begin, asked, there in (
@@ -116,7 +128,7 @@ def flags(dataset: str | None, held_out: int | None, runs: int | None) -> list[s
     return [word for flag, value in asked if value is not None for word in (flag, str(value))]
 
 
-def file_schema(model: type[ExperimentKeys]) -> dict[str, Any]:
+def file_schema(model: type[ExperimentConfig]) -> dict[str, Any]:
     """Returns the schema of a file with these keys. It accepts more than the model: a file that extends another may
     leave out what it inherits, or remove it with null, and an entry may get its keys from `parameters`."""
     schema = model.model_json_schema()
@@ -124,12 +136,199 @@ def file_schema(model: type[ExperimentKeys]) -> dict[str, Any]:
         if "required" in part:
             part["required"] = [key for key in part["required"] if key == "algorithm"]
     needed = [key for key in schema.pop("required") if key != "name"]
-    properties = {key: _or_null(value) for key, value in schema["properties"].items()}
+    properties = {}
+    for key, value in schema["properties"].items():
+        said = {word: value.pop(word) for word in ("title", "description", "default") if word in value}
+        properties[key] = {**said, "anyOf": [*value.get("anyOf", [value]), {"type": "null"}]}
     return {**schema, "properties": properties, "anyOf": [{"required": needed}, {"required": ["extends"]}]}
 
 
-def _or_null(value: dict[str, Any]) -> dict[str, Any]:
-    said: dict[str, Any] = {
-        key: value.pop(key) for key in ("title", "description", "default") if key in value
-    }
-    return {**said, "anyOf": [*value.get("anyOf", [value]), {"type": "null"}]}
+Registries = Mapping[str, Registry]
+"""The algorithms of each key that lists entries."""
+
+Origins = Mapping[str | int, list[int]]
+"""By key: for each validated entry, the index of the entry in the file that it was written out from."""
+
+
+def path_in_file(document: Document, location: KeyPath) -> KeyPath:
+    """Returns `location` without the steps that are pydantic's own (the tags of unions) or not in the file."""
+    path: KeyPath = ()
+    for step in location:
+        if (*path, step) in document.places:
+            path = (*path, step)
+    return path
+
+
+def _in_parameters(document: Document, location: KeyPath) -> KeyPath:
+    """Returns where an entry's value at `location` was written: there, in the entry's sweep, or in `parameters`."""
+    (key, index), within = location[:2], location[2:]
+    entry = tagged(document.data[key][index])
+    if not isinstance(entry, dict):
+        return location
+    swept = entry.get("sweep")
+    written = path_in_file(document, location)
+    for name in map(str, swept if isinstance(swept, dict) else ()):
+        whole = name.split(".")
+        if (written == (key, index) and whole[0] in within) or within[-len(whole) :] == tuple(whole):
+            return (key, index, "sweep", name)
+    if written != (key, index):
+        return location
+    shared = ("parameters", str(entry.get("algorithm")))
+    found = path_in_file(document, (*shared, *within))
+    return (*shared, *within) if len(found) > len(shared) else location
+
+
+LONGEST_SHOWN = 100
+
+_SHAPES = (
+    "list_type",
+    "dict_type",
+    "model_type",
+    "model_attributes_type",
+    "string_pattern_mismatch",
+    "string_type",
+    "string_too_short",
+)
+"""The types of mistakes that are mended by writing a value in another way."""
+
+_WRITTEN = {
+    "algorithms": "write a list: `algorithms: [pge, {algorithm: isgd, factors: 3}]`",
+    "baselines": "write a list: `baselines: [ga, ia]`",
+    "epsilons": "write a list: `epsilons: [0.3, 1, 3]`",
+    "thetas": "write a list: `thetas: [0.3, 1, 3]`",
+    "scale": "write `scale: {minimum: 1, maximum: 5, step: 1}`",
+    "columns": "write `columns: {user: customer, item: sku, rating: stars}`",
+    "path": "name a file of ratings, relative to the config: `path: ratings.csv`",
+    "kind": "`kind: csv` is a file of your own, Parquet too; `kind: catalog` is a data set that dpmf knows",
+    "separator": 'write one character in quotes, like `separator: "\\t"` for a tab',
+    "name": "use letters, digits, `.`, `_` and `-`, and begin with a letter or digit",
+    "neighbours": NEIGHBOURS_HIDE,
+}
+"""How a key is written."""
+
+
+def _mistake(document: Document, detail: ErrorDetails, registries: Registries, of: Origins) -> str:
+    context = detail.get("ctx", {})
+    kind, message, given = detail["type"], detail["msg"], detail["input"]
+    about_key = kind == "unknown_key"
+    location = (*detail["loc"], *context.get("path", ()), *((context["key"],) if about_key else ()))
+    match written := location:  # a step into an entry
+        case (several, int(at), *within) if several in of:
+            written = _in_parameters(document, (several, of[several][at], *within))
+    for at, step in enumerate(
+        written
+    ):  # the entry may have inherited the wrong value from the experiment's own key
+        inherited = at > 0 and step in INHERITED and (step,) in document.places
+        if inherited and (*path_in_file(document, written[:at]), step) not in document.places:
+            written = written[at:]
+            break
+    path = path_in_file(document, written)
+    if kind == "missing":
+        key = str(location[-1])
+        fix = _WRITTEN.get(key, "give it here")
+        if len(location) == 1:
+            fix = "give it here, or in a file that this one `extends`"
+        message = f'the key "{key}" is missing; {fix}'
+    elif kind in ("union_tag_invalid", "union_tag_not_found"):
+        registry = registries.get(str(detail["loc"][0]), {})
+        tag = str(context.get("tag", ""))
+        hint = did_you_mean(tag, registry)
+        if isinstance(given, dict) and (named := given.keys() & registry.keys()):
+            hint = f", as in `- {{algorithm: {min(named)}, …}}`, with the parameters in the same braces"
+        if tag in available():
+            hint = f"; it is a plugin; name it: `plugins: [{tag}]`"
+        if nested := _nested_entries(registry, detail["loc"]):
+            where = path[-1]
+            path = path_in_file(document, (*path, "algorithm"))
+            message = f'"{tag}" cannot be the {where} here; ' if tag else f"name the {where}'s `algorithm`; "
+            message += f"it is one of {', '.join(nested)}"
+            if tag in registry and registry[tag].joint is True:
+                message += f" ({tag} puts a user's own clean ratings into the user's predictions)"
+        elif "dataset" in path:
+            path = path_in_file(document, (*path, "kind"))
+            message = (f'unknown kind "{tag}"; ' if tag else "name the `kind`; ") + _WRITTEN["kind"]
+        else:
+            path = path_in_file(document, (*path, "algorithm"))
+            message = f'unknown algorithm "{tag}"{hint}' if tag else f"name an `algorithm`{hint}"
+    elif kind == "value_error" or isinstance(given, str | int | float | bool):
+        listed = document.data
+        for step in path:
+            listed = listed[step]
+        if path[-1:] and path[-1] in LISTED and isinstance(listed, list) and given in listed:
+            path = (*path, listed.index(given))
+        not_this = f"{_uncapitalised(message)}, not {_shown(given)}"
+        message = str(context["error"]) if kind == "value_error" else not_this
+    key = next((step for step in reversed(path) if isinstance(step, str)), "")
+    if kind in (*_SHAPES, "enum") and key in _WRITTEN:
+        what = f"cannot be {_shown(given)}" if kind in _SHAPES else message
+        message = f"{what}; {_WRITTEN[key]}"
+    place = document.place_of(path, key=about_key)
+    where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+    return printable(f"{place}: {where + ': ' if where else ''}{_uncapitalised(message)}")
+
+
+def _nested_entries(registry: Registry, location: KeyPath) -> list[str]:
+    """Returns the algorithms, by name, that an entry inside another may be, at `(…, algorithm, key)`; else none."""
+    algorithm, key = (registry.get(str(location[-2])), location[-1]) if len(location) > 1 else (None, "")
+    field = algorithm.model_fields.get(str(key)) if algorithm else None
+    return [
+        get_args(each.model_fields["algorithm"].annotation)[0]
+        for each in get_args(field and field.annotation)
+    ]
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+
+
+def _uncapitalised(message: str) -> str:
+    return message[:1].lower() + message[1:] if message[1:2].islower() else message
+
+
+_PATH = re.compile(r"(?P<algorithms>[^.\[]+)(\[(?P<label>.+)\])?\.(?P<keys>.+)")
+
+
+@dataclass(frozen=True)
+class ConfigPath:
+    """A parsed path. `keys` are the keys behind the first dot, joined by dots."""
+
+    algorithms: frozenset[str]
+    label: str | None
+    keys: str
+
+    @classmethod
+    def of(cls, text: str) -> "ConfigPath":
+        """Parses a path. Raises ValueError for a text that is no path."""
+        parsed = _PATH.fullmatch(text)
+        if parsed is None:
+            raise ValueError(f'"{text}" is no path; write ALGORITHM.KEY or config.KEY')
+        return cls(frozenset(parsed["algorithms"].split("|")), parsed["label"], parsed["keys"])
+
+
+def places(
+    config: ExperimentConfig, data: dict[str, Any], path: ConfigPath
+) -> Iterator[tuple[Algorithm | None, dict[str, Any]]]:
+    """Yields what a path means: each entry with its part of the config's plain data, or None with all of it."""
+    if path.algorithms == {"config"}:
+        yield None, data
+        return
+    for entry, holder in zip(config.entries, [*data["baselines"], *data["algorithms"]], strict=True):
+        named = entry.algorithm in path.algorithms
+        named |= "*" in path.algorithms and path.keys.partition(".")[0] in type(entry).model_fields
+        if named and path.label in (None, entry.name) and path.keys not in entry.ignored:
+            yield entry, holder
+
+
+def with_values(config: ExperimentConfig, values: dict[str, Any]) -> tuple[dict[str, Any], set[str]]:
+    """Returns (the plain data of a config with these values at their paths, the paths that meant something in it).
+    The other parts of a budget share the rest in the same proportions as before. Entries keep their names."""
+    data, met = config.resolved(), set[str]()
+    for text, value in values.items():
+        path = ConfigPath.of(text)
+        for entry, holder in places(config, data, path):
+            if entry and entry.swept is None:
+                holder["label"] = entry.name
+            holder.update(with_parameter(dict(holder), path.keys, value, type(entry) if entry else None))
+            met.add(text)
+    return data, met

@@ -1,24 +1,41 @@
-"""The complete model of a config: its keys, the algorithms that it may name, and which contradictions it refuses."""
+"""The model of a config: its keys, what follows from their values, and which contradictions it refuses."""
 
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import GenericAlias
-from typing import Any, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import create_model, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
+from dpmf_cli.algorithms.plugins import PluginName
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
-from dpmf_cli.algorithms.shared.base import Algorithm
-from dpmf_cli.algorithms.shared.budget import ON_OWN_RATINGS
+from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm, refuse_list
+from dpmf_cli.algorithms.shared.budget import ON_OWN_RATINGS, Delta, EffectsParameters
 from dpmf_cli.core.errors import did_you_mean
-from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, CsvSpec
+from dpmf_cli.core.strict_model import StrictModel, later
+from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, CsvSpec, DatasetSpec, TestSet
+from dpmf_cli.evaluation.metrics import RMSE, Metric, TopItems
 from dpmf_cli.experiment.config.documents import KeyPath
-from dpmf_cli.experiment.config.entries import BASELINES_OF_OWN, LISTED, entry_of, is_own, one_of, written_out
-from dpmf_cli.experiment.config.keys import REFERENCES, ExperimentKeys
+from dpmf_cli.experiment.config.entries import (
+    BASELINES_OF_OWN,
+    LISTED,
+    REFERENCES,
+    BaselineEntry,
+    Grid,
+    GrowthKeys,
+    PrivateEntry,
+    Registry,
+    SeedKey,
+    entry_of,
+    is_list_of_choices,
+    is_own,
+    written_out,
+)
 from dpmf_cli.privacy.accounting import LEAST_EPSILON
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 MOST_TASKS = 1_000_000
 """Most tasks of one config. More would be an oversight: looking up their names alone would take over an hour."""
@@ -33,11 +50,269 @@ _RESERVED = {
 """What a folder of results holds besides the folders of experiments."""
 
 
-def contradictions(config: ExperimentKeys) -> Iterator[tuple[KeyPath, str]]:
+class ExperimentConfig(StrictModel):
+    """One experiment: private algorithms over a grid of ε or θ, and baselines, on the folds of one data set."""
+
+    known: ClassVar[Mapping[str, Registry]] = {"baselines": BASELINES, "algorithms": PRIVATE}
+
+    extends: None = Field(
+        None,
+        exclude=True,
+        json_schema_extra={"type": "string"},
+        description="path of another config, relative to this one. This config inherits its keys, except `name`: a "
+        "mapping is merged key by key, any other value replaces the inherited one, and null removes it",
+    )
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80, description="name of the folder in results/"
+    )
+    dataset: DatasetSpec
+    test: TestSet = Field(
+        "folds",
+        description="what is predicted: `folds`, held out of all ratings; `recent`, folds of each user's nine latest "
+        "ratings only, while the others are trained on (McSherry and Mironov 2009, figure 2); or a test set of the "
+        "Netflix Prize",
+    )
+    folds: int = Field(
+        10,
+        ge=1,
+        le=1000,
+        description="k of the k-fold cross-validation. With `test: recent`, each of the latest ratings is in a fold "
+        "with probability 1/k, and the default is 3. With a test set of the Netflix Prize, it is 1",
+    )
+    held_out: int | None = Field(
+        None, ge=1, description="hold out only this many folds, the first ones, to save time"
+    )
+    runs: int = Field(5, ge=1, le=10_000, description="repetitions of each fold, each with fresh noise")
+    seed: SeedKey = Field(
+        2016,
+        description="all randomness follows from the seed. `secret` draws a seed for each fit and writes it nowhere; "
+        "a release needs that, since a printed seed gives all noise away",
+    )
+    neighbours: Annotated[
+        Neighbours, BeforeValidator(refuse_list, json_schema_input_type=Neighbours | list[Neighbours])
+    ] = Field(
+        Neighbours.BOUNDED,
+        description="the neighbours of algorithms that do not set it themselves; a list makes one entry for each. "
+        "Without this key, each algorithm has its own default, which `dpmf plan` prints",
+    )
+    mode: Annotated[Mode, BeforeValidator(refuse_list, json_schema_input_type=Mode | list[Mode])] = Field(
+        Mode.PUBLISHED,
+        description="the mode of algorithms that do not set it themselves; a list makes one entry for each. Without "
+        "this key, each algorithm has its own default, which `dpmf plan` prints",
+    )
+    epsilons: Grid | None = Field(
+        None, description="total ε: a list, or {first, last, count} for equal steps in log ε"
+    )
+    thetas: Grid | None = Field(
+        None,
+        description="instead of `epsilons`: McSherry and Mironov's θ, the sum of the θ_i, where the noise of "
+        "measurement i has the scale Δ_i/θ_i",
+    )
+    delta: Delta = Field(1e-6, description="δ of (ε, δ)-DP, where an algorithm's noise is Gaussian")
+    effects: EffectsParameters = EffectsParameters()
+    plugins: list[PluginName] = Field(
+        [],
+        max_length=100,
+        description="names of algorithms from outside dpmf: from an installed package, or from `--plugin FILE`",
+    )
+    baselines: list[BaselineEntry] = Field(
+        ["ga", "ia", "ge"],  # type: ignore[list-item]
+        description="names of algorithms, or mappings with parameters",
+    )
+    algorithms: list[PrivateEntry] = Field(
+        min_length=1, description="names of private algorithms, or mappings with parameters"
+    )
+    parameters: dict[str, dict[str, Any]] = Field(
+        {},
+        exclude=True,
+        description="defaults for the entries of an algorithm, by its name: `{isgd: {factors: 3}}`. They do not "
+        "apply to a `base`, which is inside another entry",
+    )
+    twins: bool = Field(False, description="also fit every algorithm without noise, once for each fold")
+    references: list[Literal["cinematch", "chien2021"]] = Field(
+        [],
+        description="printed errors to compare the curves with: Cinematch's on Netflix, or DPAM's on ML-10M",
+    )
+    crossings: list[Literal[tuple(BASELINES)]] = Field(  # type: ignore[valid-type]
+        ["ia", "ge"], min_length=1, description="the baselines that crossings are measured against"
+    )
+    refine: bool | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="add ε to a curve's grid where it crosses a baseline, until interpolation between grid points "
+        "moves the crossing by less than its interval; by default only for data sets of your own (`kind: csv`)",
+    )
+    growth: GrowthKeys | None = Field(None, description="run everything on growing portions of the ratings")
+    error_cdf: list[Annotated[float, Field(gt=0)]] | None = Field(
+        None,
+        min_length=1,
+        max_length=1000,
+        description="measure the distribution of absolute errors: the fraction of errors that are at most each of "
+        "these ascending limits, in rating units",
+    )
+    ranking: TopItems | None = later(
+        None,
+        description="measure the nDCG and recall of each user's top items, out of all items that the user did not "
+        "rate in training",
+    )
+    metric: str = later(
+        RMSE.key,
+        description="what curves, tables and crossings show: `rmse`, or a metric of `ranking`, e.g. `ndcg@10`",
+    )
+
+    _added: Mapping[str, tuple[float, ...]] = PrivateAttr(default_factory=dict)
+
+    @classmethod
+    def knowing(cls, plugins: Sequence[type[Algorithm]]) -> type["ExperimentConfig"]:
+        """Returns the model of a config whose entries may name these plugins, too."""
+        if not plugins:
+            return cls
+        known = {
+            key: {
+                **registry,
+                **{each.key(): each for each in plugins if each.private == (key == "algorithms")},
+            }
+            for key, registry in cls.known.items()
+        }
+        entries: dict[str, Any] = {
+            key: (GenericAlias(list, (entry_of(registry),)), cls.model_fields[key])
+            for key, registry in known.items()
+        }
+        model = create_model(cls.__name__, __base__=cls, __doc__=cls.__doc__, **entries)
+        model.known = known
+        return model
+
+    @model_validator(mode="before")
+    @classmethod
+    def _write_out(cls, data: Any) -> Any:
+        """Expands the entries of a config, with what they inherit."""
+        if not isinstance(data, dict):
+            return data
+        test = data.get("test", "folds")
+        folds = {} if test == "folds" else {"folds": 3 if test == "recent" else 1}
+        own = is_own(data.get("dataset"))
+        baselines = BASELINES_OF_OWN if own else cls.model_fields["baselines"].default
+        data = {"baselines": baselines, **folds, **data}
+        for key, registry in cls.known.items():
+            if isinstance(data.get(key), list):
+                data[key] = [each for entry in data[key] for each in written_out(entry, data, registry)]
+        return {**data, **{key: data[key][0] for key in LISTED if is_list_of_choices(data.get(key))}}
+
+    @model_validator(mode="after")
+    def _hold_together(self) -> Self:
+        for path, message in contradictions(self):
+            raise PydanticCustomError("contradiction", "{message}", {"message": message, "path": path})
+        return self
+
+    @property
+    def added(self) -> dict[str, tuple[float, ...]]:
+        """The ε that were added to each entry's grid, by the entry's name."""
+        return dict(self._added)
+
+    def with_added(self, added: Mapping[str, Sequence[float]]) -> Self:
+        """Returns the config with these ε added to the grids of its entries, by their names."""
+        more = self.model_copy()
+        more._added = {
+            name: tuple(sorted({*self._added.get(name, ()), *added.get(name, ())}))
+            for name in {**self._added, **added}
+        }
+        return more
+
+    @property
+    def refines(self) -> bool:
+        """Whether ε are added where a curve crosses a baseline."""
+        if self.refine is None:
+            return isinstance(self.dataset, CsvSpec) and self.growth is None
+        return self.refine
+
+    @property
+    def folds_run(self) -> int:
+        """How many of the folds are held out, one after the other."""
+        return self.held_out or self.folds
+
+    @property
+    def portions(self) -> tuple[float, ...]:
+        """The portions of the ratings that everything is run on, ascending."""
+        return tuple(self.growth.portions) if self.growth else (1.0,)
+
+    @property
+    def has_guessed_scale(self) -> bool:
+        """Whether the scale is a function of the user's ratings, so that no ε covers what it shows of them."""
+        return isinstance(self.dataset, CsvSpec) and self.dataset.scale.guessed
+
+    @property
+    def left_to_defaults(self) -> list[str]:
+        """Says which neighbours and mode methods have by default, where the config states none."""
+        left = dict[str, str]()
+        for entry in self.algorithms:
+            unset = [key for key in LISTED if key not in entry.model_fields_set]
+            left[entry.name] = ", ".join(f"{key}: {getattr(entry, key).value}" for key in unset)
+        said = [f"{name} ({keys})" for name, keys in left.items() if keys]
+        lines = [f"not stated, so the method's default holds: {', '.join(said)}"] if said else []
+        published = [name for name, keys in left.items() if Mode.PUBLISHED.value in keys]
+        if published and isinstance(self.dataset, CsvSpec):
+            lines.append(
+                f"warning: {', '.join(published)}: as published, with a claimed ε that may not hold; write `mode: "
+                "corrected` for an ε that can be proved, or `mode: published` if that is what you want"
+            )
+        return lines
+
+    @property
+    def limits(self) -> tuple[float, ...]:
+        """The limits of the distribution of errors, ascending. Empty if it was not asked for."""
+        return tuple(self.error_cdf or ())
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics that can be shown."""
+        return (RMSE, *(self.ranking.metrics if self.ranking else ()))
+
+    @property
+    def entries(self) -> tuple[Algorithm, ...]:
+        """Baselines, then algorithms."""
+        return (*self.baselines, *self.algorithms)
+
+    def grid(self, entry: Algorithm) -> tuple[float, ...]:
+        """Returns the ε that an entry is fitted for, ascending: the config's, or those that its θ stand for under the
+        entry's own noise, and the `added` ones; for a baseline, only ∞."""
+        if not isinstance(entry, PrivateAlgorithm):
+            return (math.inf,)
+        own = self.epsilons if self.thetas is None else map(entry.epsilon_of, self.thetas)
+        return tuple(sorted((*(own or ()), *self._added.get(entry.name, ()))))
+
+    def thetas_of(self, entry: Algorithm) -> tuple[float, ...] | None:
+        """Returns the θ of each ε of an entry's grid. None for a baseline, and for a grid of ε with the same θ."""
+        if not isinstance(entry, PrivateAlgorithm):
+            return None
+        if self.thetas is not None:
+            return tuple(sorted((*self.thetas, *map(entry.theta_of, self._added.get(entry.name, ())))))
+        grid = self.grid(entry)
+        thetas = tuple(entry.theta_of(epsilon) for epsilon in grid)
+        return None if thetas == grid else thetas
+
+    def runs_of(self, entry: Algorithm) -> int:
+        return self.runs if entry.stochastic else 1
+
+    def resolved(self) -> dict[str, Any]:
+        """The config with every default filled in, as plain data."""
+        return self.model_dump(mode="json")
+
+    @property
+    def plugin_sources(self) -> dict[str, dict[str, str]]:
+        """Where the code of each plugin comes from, by the plugin's name."""
+        return {entry.key(): entry.plugin for entry in self.entries if entry.plugin}
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the resolved config, and of its plugins."""
+        content = {**self.resolved(), **({"sources": self.plugin_sources} if self.plugins else {})}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def contradictions(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
     """Yields what contradicts something else: the path of the key to change, and why. Each rests on those before."""
     yield from _of_grid(config)
-    yield from _of_folds(config)
-    yield from _of_growth(config)
+    yield from _of_cuts(config)
     for index, private in enumerate(config.algorithms if config.twins else ()):
         if private.why_no_twin:
             yield ("algorithms", index), private.why_no_twin
@@ -62,13 +337,13 @@ def contradictions(config: ExperimentKeys) -> Iterator[tuple[KeyPath, str]]:
             yield ("algorithms", index, "effects"), f"{private.algorithm} {why}"
 
 
-def _entries(config: ExperimentKeys) -> Iterator[tuple[str, int, Algorithm]]:
+def _entries(config: ExperimentConfig) -> Iterator[tuple[str, int, Algorithm]]:
     for key in ("baselines", "algorithms"):
         for index, entry in enumerate(getattr(config, key)):
             yield key, index, entry
 
 
-def _of_grid(config: ExperimentKeys) -> Iterator[tuple[KeyPath, str]]:
+def _of_grid(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
     if config.epsilons is None and config.thetas is None:
         yield (), "the grid is missing; give `epsilons` or `thetas`"
     if config.epsilons is not None and config.thetas is not None:
@@ -88,7 +363,7 @@ def _of_grid(config: ExperimentKeys) -> Iterator[tuple[KeyPath, str]]:
             yield ("thetas",), f"{entry.name} {needs} {found}"
 
 
-def _of_folds(config: ExperimentKeys) -> Iterator[tuple[KeyPath, str]]:
+def _of_cuts(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
     data, fixed = config.dataset, config.test not in ("folds", "recent")
     if fixed:
         if not (isinstance(data, CatalogSpec) and data.name == PRIZE_DATASET):
@@ -109,9 +384,6 @@ def _of_folds(config: ExperimentKeys) -> Iterator[tuple[KeyPath, str]]:
     if config.held_out is not None and config.held_out > config.folds:
         plural = "s" if config.folds > 1 else ""
         yield ("held_out",), f"only {config.folds} fold{plural} can be held out"
-
-
-def _of_growth(config: ExperimentKeys) -> Iterator[tuple[KeyPath, str]]:
     if config.growth is None:
         return
     if config.refine:
@@ -124,7 +396,7 @@ def _of_growth(config: ExperimentKeys) -> Iterator[tuple[KeyPath, str]]:
         yield ("growth", "order"), f"{config.dataset.key} has no time stamps; use `order: random`"
 
 
-def _of_what_is_shown(config: ExperimentKeys) -> Iterator[tuple[KeyPath, str]]:
+def _of_what_is_shown(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
     known = [metric.key for metric in config.metrics]
     if config.metric not in known:
         fix = did_you_mean(config.metric, known) if config.ranking else "; ask for it by `ranking`"
@@ -150,7 +422,7 @@ def _of_what_is_shown(config: ExperimentKeys) -> Iterator[tuple[KeyPath, str]]:
             yield ("crossings", index), f"{key} stands there twice; keep one"
 
 
-def _of_names(config: ExperimentKeys) -> Iterator[tuple[KeyPath, str]]:
+def _of_names(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
     if config.name in _RESERVED:
         yield ("name",), f"results/{config.name} is {_RESERVED[config.name]}; choose another name"
     names: set[str] = set()
@@ -158,66 +430,10 @@ def _of_names(config: ExperimentKeys) -> Iterator[tuple[KeyPath, str]]:
         if entry.name in names:
             yield (key, index), f'two curves are named "{entry.name}"; give one of them another `label`'
         names.add(entry.name)
-    known = [*config.known_baselines, *config.known_private]
+    known = [name for registry in config.known.values() for name in registry]
     for name, given in config.parameters.items():
         if name not in known:
             yield ("parameters", name), f'unknown algorithm "{name}"{did_you_mean(name, known)}'
         if "algorithm" in given:
             why = "the key above already names the algorithm; remove `algorithm`"
             yield ("parameters", name, "algorithm"), why
-
-
-class ExperimentConfig(ExperimentKeys):
-    """One experiment: private algorithms over a grid of ε or θ, and baselines, on the folds of one data set."""
-
-    @classmethod
-    def knowing(cls, plugins: Sequence[type[Algorithm]]) -> type["ExperimentConfig"]:
-        """Returns the model of a config whose entries may name these plugins, too."""
-        if not plugins:
-            return cls
-        baselines = {**BASELINES, **{each.key(): each for each in plugins if not each.private}}
-        private = {**PRIVATE, **{each.key(): each for each in plugins if each.private}}
-        entries: dict[str, Any] = {
-            "baselines": (GenericAlias(list, (entry_of(baselines),)), cls.model_fields["baselines"]),
-            "algorithms": (GenericAlias(list, (entry_of(private),)), cls.model_fields["algorithms"]),
-        }
-        model = create_model(cls.__name__, __base__=cls, __doc__=cls.__doc__, **entries)
-        model.known_baselines, model.known_private = baselines, private
-        return model
-
-    @model_validator(mode="before")
-    @classmethod
-    def _write_out(cls, data: Any) -> Any:
-        """Expands the entries of a config, with what they inherit."""
-        if not isinstance(data, dict):
-            return data
-        test = data.get("test", "folds")
-        folds = {} if test == "folds" else {"folds": 3 if test == "recent" else 1}
-        own = is_own(data.get("dataset"))
-        baselines = BASELINES_OF_OWN if own else cls.model_fields["baselines"].default
-        data = {"baselines": baselines, **folds, **data}
-        for key, registry in (("baselines", cls.known_baselines), ("algorithms", cls.known_private)):
-            if isinstance(data.get(key), list):
-                data[key] = [each for entry in data[key] for each in written_out(entry, data, registry)]
-        return {**data, **{key: one_of(data[key]) for key in LISTED if key in data}}
-
-    @model_validator(mode="after")
-    def _hold_together(self) -> Self:
-        for path, message in contradictions(self):
-            raise PydanticCustomError("contradiction", "{message}", {"message": message, "path": path})
-        return self
-
-    def resolved(self) -> dict[str, Any]:
-        """The config with every default filled in, as plain data."""
-        return self.model_dump(mode="json")
-
-    @property
-    def plugin_sources(self) -> dict[str, dict[str, str]]:
-        """Where the code of each plugin comes from, by the plugin's name."""
-        return {entry.key(): entry.plugin for entry in self.entries if entry.plugin}
-
-    @property
-    def hash(self) -> str:
-        """SHA-256 of the resolved config, and of its plugins."""
-        content = {**self.resolved(), **({"sources": self.plugin_sources} if self.plugins else {})}
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

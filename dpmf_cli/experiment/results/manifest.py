@@ -12,17 +12,22 @@ import contextlib
 import fcntl
 import hashlib
 import json
-import math
 import os
+import platform
+import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
+import dpmf_cli
+from dpmf_cli import __version__
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import make_folder, read_file, remove, sweep
 from dpmf_cli.core.ratings import Ratings
@@ -30,11 +35,22 @@ from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.evaluation.curves import Portion
 from dpmf_cli.experiment.config import ExperimentConfig, config_of
-from dpmf_cli.experiment.results import provenance
 from dpmf_cli.experiment.results.store import encode, errors_named, sealed, write_atomically
 from dpmf_cli.experiment.results.task import Outcome
 
 MANIFEST = "manifest.json"
+PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "pandas", "pydantic")
+_DAMAGED = "damaged, or of another version of dpmf; run the config again"
+
+
+class _Known(BaseModel):
+    """What dpmf itself reads of a manifest. `added` has, by an entry's name, the ε that a run added to its grid."""
+
+    config: dict[str, Any]
+    config_sha256: str
+    dataset: DataIdentity
+    added: dict[str, tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...]] = {}
+    files: dict[str, str | None] = {}  # older manifests have none
 
 
 def write_manifest(folder: Path, body: dict[str, Any]) -> None:
@@ -50,30 +66,24 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         body = json.loads(read_file(path))
         digest = body.pop("sha256", None)  # older ones have none
         sound = digest in (None, hashlib.sha256(encode(body)).hexdigest())
-        sound = sound and isinstance(body["config"], dict) and isinstance(body["config_sha256"], str)
-        of = body["dataset"]
-        known = (of["key"], of["title"], of["checksum"], of.setdefault("test_checksum", ""))
-        sound = sound and all(isinstance(text, str) for text in known)
-        _added(body)
-        for name, digest in body.get("files", {}).items():  # older ones have none
-            sound = sound and Path(name).name == name not in ("", "..") and isinstance(digest, str | None)
-        if not sound:
+        body["dataset"].setdefault("test_checksum", "")
+        names = _Known.model_validate(body).files
+        if not (sound and all(Path(name).name == name not in ("", "..") for name in names)):
             raise ValueError
     except OSError as error:
         why = f"cannot be read: {error.strerror}"
         raise DpmfError(f"{path}: {why}; run the experiment's config first") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise DpmfError(f"{path}: damaged, or of another version of dpmf; run the config again") from None
+        raise DpmfError(f"{path}: {_DAMAGED}") from None
     whole: dict[str, Any] = body
     return whole
 
 
 def has_tables(folder: Path) -> bool:
     """Whether a run has ended in a results folder, so that it has tables (of whichever config)."""
-    try:
+    with contextlib.suppress(DpmfError):
         return has_ended(read_manifest(folder))
-    except DpmfError:
-        return False
+    return False
 
 
 def has_ended(manifest: dict[str, Any]) -> bool:
@@ -89,54 +99,67 @@ class Ran:
     data: DataIdentity
     portions: tuple[Portion, ...] = ()
 
-    def with_added(self, added: Mapping[str, Sequence[float]]) -> "Ran":
-        """The same with more ε, as in `ExperimentConfig.with_added`."""
-        return replace(self, config=self.config.with_added(added))
-
 
 def what_ran(folder: Path, warn: Callable[[str], None] = say) -> Ran:
     """What was run, from a folder's manifest. Raises DpmfError if this version of dpmf cannot understand it."""
     manifest = read_manifest(folder)
     try:
-        config = config_of(manifest["config"]).with_added(_added(manifest))
+        head = _Known.model_validate(manifest)
+        config = config_of(head.config).with_added(head.added)
         portions = tuple(Portion(**each) for each in manifest.get("portions", ()))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         what = f"not a config of this version of dpmf ({'.'.join(map(str, first['loc']))}: {first['msg']})"
         raise DpmfError(f"{folder / MANIFEST}: {what}; run the config again") from None
     except TypeError:
-        what = "damaged, or of another version of dpmf"
-        raise DpmfError(f"{folder / MANIFEST}: {what}; run the config again") from None
+        raise DpmfError(f"{folder / MANIFEST}: {_DAMAGED}") from None
     except DpmfError as error:
         raise DpmfError(f"{folder}: {error}") from None
     if manifest.get("plugins", {}) != config.plugin_sources:
         fix = "`dpmf run` the config again to compute anew what depends on the plugin"
         warn(f"{folder}: a plugin has changed since these results were made; {fix}")
-    return Ran(config, _data(manifest), portions)
+    return Ran(config, head.dataset, portions)
 
 
-def _data(manifest: dict[str, Any]) -> DataIdentity:
-    """The data that the tables beside a manifest were computed from."""
-    data, names = manifest["dataset"], [each.name for each in fields(DataIdentity)]
-    return DataIdentity(**{name: data[name] for name in names if name in data})
+def versions() -> dict[str, str]:
+    """The versions of dpmf, of Python and of the packages that can change a number."""
+    return {
+        "dpmf": __version__,
+        "python": platform.python_version(),
+        **{package: metadata.version(package) for package in PACKAGES},
+    }
 
 
-def _added(manifest: dict[str, Any]) -> dict[str, tuple[float, ...]]:
-    """For each name of an entry, the ε that a run added to the grid of its config.
+@lru_cache(maxsize=1)
+def cpu() -> str:
+    """The processor's name."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
-    Raises ValueError for a number that is not a positive finite ε. A value of another form raises other errors.
-    """
-    added = {name: tuple(map(float, epsilons)) for name, epsilons in manifest.get("added", {}).items()}
-    if not all(0 < epsilon < math.inf for epsilons in added.values() for epsilon in epsilons):
-        raise ValueError
-    return added
+
+def git_state() -> dict[str, Any] | None:
+    """The commit that dpmf runs from, and whether the checkout differs from that commit; None outside a checkout."""
+    folder = Path(dpmf_cli.__file__).resolve().parent
+    if not (folder.parent / ".git").exists():
+        return None  # git would ask a repository around an environment, which may name programs for it to run
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(folder), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", "__init__.py")  # else the checkout is another project's
+        return {"commit": git("rev-parse", "HEAD"), "modified": bool(git("status", "--porcelain", "--", "."))}
+    except (OSError, subprocess.SubprocessError):
+        return None
 
 
 def refuse_changed_data(folder: Path, config: ExperimentConfig, data: DataIdentity) -> None:
-    """Raises DpmfError if a results folder belongs to the same data set as `config`, but to different ratings.
-
-    A config that asks for another data set than before is another experiment, so it is not refused.
-    """
+    """Raises DpmfError if a results folder belongs to the same data set as `config`, but to different ratings. A
+    config that asks for another data set than before is another experiment, so it is not refused."""
     try:
         manifest = read_manifest(folder)
         before = config_of(manifest["config"])
@@ -144,7 +167,7 @@ def refuse_changed_data(folder: Path, config: ExperimentConfig, data: DataIdenti
         return
     if not has_ended(manifest):
         return
-    theirs = _data(manifest)
+    theirs = _Known.model_validate(manifest).dataset
     if (before.dataset, before.test) != (config.dataset, config.test) or theirs.checksums == data.checksums:
         return
     what, was, now = ("ratings", theirs.checksum, data.checksum)
@@ -172,18 +195,27 @@ def manifest_of_run(
 
     seconds  duration of the run, by the clock
     """
-    before = _before(folder)
-    theirs = (before["config_sha256"], _data(before).checksums) if before else None
+    before: dict[str, Any] = {}
+    if (folder / MANIFEST).exists():
+        try:
+            before = read_manifest(folder)
+        except DpmfError:
+            say(f"{folder / MANIFEST}: damaged, or of another version of dpmf; it is written anew")
+    head = _Known.model_validate(before) if before else None
+    theirs = (head.config_sha256, head.dataset.checksums) if head else None
     ours = ran.config.hash, ran.data.checksums
-    ended = theirs == ours and has_ended(before) and _added(before) == ran.config.added
-    if ended and not outcomes:
+    if not outcomes and head and theirs == ours and has_ended(before) and head.added == ran.config.added:
         return before
     if theirs is not None and theirs != ours:
         what = "another data set" if theirs[1] != ours[1] else "another form of this config"
         kept = "its tables are replaced; finished tasks are kept and can be reused"
         say(f"{folder}/ held results of {what}: {kept}")
-    spent = before.get("spent", {}) if theirs == ours else {}
-    config = ran.config
+    config, spent = ran.config, before.get("spent", {}) if theirs == ours else {}
+    by_algorithm, peaks = defaultdict[str, float](float), defaultdict[str, int](int)
+    for outcome in outcomes:
+        by_algorithm[outcome.task.algorithm.name] += outcome.seconds
+        peaks[outcome.process] = max(peaks[outcome.process], outcome.peak_bytes)
+    cpu_seconds = spent.get("cpu_seconds", 0.0) + sum(by_algorithm.values())
     data = {key: value for key, value in asdict(ran.data).items() if key != "own" or value}
     return {
         "command": command,
@@ -200,35 +232,10 @@ def manifest_of_run(
         "portions": [asdict(each) for each in ran.portions],
         **({"added": config.added} if config.added else {}),
         **({"plugins": config.plugin_sources} if config.plugins else {}),
-        "git": provenance.git_state(),
-        "versions": provenance.versions(),
-        "cpu": provenance.cpu(),
+        "git": git_state(),
+        "versions": versions(),
+        "cpu": cpu(),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        **_how_it_went(outcomes, seconds, processes, spent),
-    }
-
-
-def _before(folder: Path) -> dict[str, Any]:
-    """The existing manifest; {} where there is none, or where it cannot be read, which is reported."""
-    if not (folder / MANIFEST).exists():
-        return {}
-    try:
-        return read_manifest(folder)
-    except DpmfError:
-        say(f"{folder / MANIFEST}: damaged, or of another version of dpmf; it is written anew")
-        return {}
-
-
-def _how_it_went(
-    outcomes: Sequence[Outcome], seconds: float, processes: int, before: dict[str, Any]
-) -> dict[str, Any]:
-    """What this run computed, how long it took, and its failures. `before` holds what earlier runs had `spent`."""
-    by_algorithm, peaks = defaultdict[str, float](float), defaultdict[str, int](int)
-    for outcome in outcomes:
-        by_algorithm[outcome.task.algorithm.name] += outcome.seconds
-        peaks[outcome.process] = max(peaks[outcome.process], outcome.peak_bytes)
-    cpu = before.get("cpu_seconds", 0.0) + sum(by_algorithm.values())
-    return {
         "last_run": {
             "tasks": len(outcomes),
             "failed": sum(outcome.failure is not None for outcome in outcomes),
@@ -240,16 +247,16 @@ def _how_it_went(
         },
         # The total of all runs of this config that ended: what its results took, however often it was resumed.
         "spent": {
-            "tasks": before.get("tasks", 0) + sum(outcome.failure is None for outcome in outcomes),
-            "wall_seconds": round(before.get("wall_seconds", 0.0) + seconds, 3),
+            "tasks": spent.get("tasks", 0) + sum(outcome.failure is None for outcome in outcomes),
+            "wall_seconds": round(spent.get("wall_seconds", 0.0) + seconds, 3),
             # Older runs did not measure it.
-            **({"cpu_seconds": round(cpu, 3)} if not before or "cpu_seconds" in before else {}),
+            **({"cpu_seconds": round(cpu_seconds, 3)} if not spent or "cpu_seconds" in spent else {}),
         },
         "failures": [
             {
                 "algorithm": outcome.task.algorithm.name,
                 "portion": outcome.task.cut.portion,
-                "fold": outcome.task.fold,
+                "fold": outcome.task.cut.fold,
                 "run": outcome.task.run,
                 "traceback": outcome.failure,
             }

@@ -39,16 +39,13 @@ FORMAT = 1
 
 _RESULT = TypeAdapter(TaskResult)
 
-
 NAMED = 10
 """The largest number of damaged files that are named one by one."""
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Writes a file so that it exists either completely or not at all: temporary file, fsync, rename.
-
-    Raises DpmfError where the folder cannot be written or the disk is full.
-    """
+    """Writes a file so that it exists either completely or not at all: temporary file, fsync, rename. Raises
+    DpmfError where the folder cannot be written or the disk is full."""
     with errors_named(path):
         write_whole(path, data)
 
@@ -111,10 +108,8 @@ class Store:
     _off: list[tuple[Path, str]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def prepare(self, *folders: Path) -> None:
-        """Prepares the results folder and its `folders` for writing. Removes half-written files of killed runs.
-
-        Raises DpmfError if results could not be kept, before any work is done.
-        """
+        """Prepares the results folder and its `folders` for writing, and removes half-written files of killed runs.
+        Raises DpmfError if results could not be kept, before any work is done."""
         probe = self.root / f"{WRITING}{os.getpid()}"
         write_atomically(probe, b"")
         remove(probe)
@@ -130,18 +125,27 @@ class Store:
             fix = "remove the link, or name the folder where the results belong with --results"
             raise DpmfError(f"{folder}: leads out of {self.root}/, to {place}; {fix}")
 
-    def read(self, task: Task) -> dict[float, TaskResult]:
-        """The known results for the task's fold and run: for each ε with a result, the result of its fit."""
-        return next(known for _, known in self.read_each([task]))
-
     def read_each(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, dict[float, TaskResult]]]:
         """Each task with its known results."""
         try:
             for task, paths in self.paths_of_each(tasks):
                 known: dict[float, TaskResult] = {}
                 for path in paths:
-                    result = self._read_file(path, task)
-                    if result is not None:
+                    try:
+                        result = read_result(path, self.root, type(task.algorithm))
+                    except FileNotFoundError:  # another run has set the file aside in the meantime
+                        continue
+                    except OSError as error:
+                        what = f"{path}: cannot be read: {error.strerror or error}"
+                        fix = "make it readable, or delete it and run its config again"
+                        raise DpmfError(f"{what}; {fix}") from None
+                    except DamagedError as error:
+                        # At once: a run at the same time may soon write a sound one in its place.
+                        if self.set_aside:
+                            with contextlib.suppress(FileNotFoundError):  # another run was faster
+                                os.replace(path, path.with_suffix(".damaged"))
+                        self._off.append((path, str(error)))
+                    else:
                         known.update(dict.fromkeys(result.epsilons, result))
                 yield task, known
         finally:
@@ -165,13 +169,10 @@ class Store:
 
     def path(self, task: Task) -> Path:
         names = task.data.key, task.algorithm.algorithm, task.settings_hash
-        return self.root / _place(*names, task.fold, task.run, task.epsilons)
+        return self.root / _place(*names, task.cut.fold, task.run, task.epsilons)
 
     def paths_of_each(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, list[Path]]]:
-        """Each task with the existing files for its fold and run, of any ε.
-
-        A folder that several tasks share is listed only once.
-        """
+        """Each task with the existing files for its fold and run, of any ε. Lists a folder of several tasks once."""
         listed: dict[Path, dict[str, list[Path]]] = {}
         for task in tasks:
             path = self.path(task)
@@ -179,25 +180,6 @@ class Store:
                 files = sorted(path.parent.glob("*.json"), key=attrgetter("name"))
                 listed = {path.parent: {stem: list(group) for stem, group in groupby(files, _stem)}}
             yield task, listed[path.parent].get(_stem(path), [])
-
-    def _read_file(self, path: Path, task: Task) -> TaskResult | None:
-        try:
-            return read_result(path, self.root, type(task.algorithm))
-        except FileNotFoundError:  # another run has set the file aside in the meantime
-            return None
-        except OSError as error:
-            what = f"{path}: cannot be read: {error.strerror or error}"
-            raise DpmfError(f"{what}; make it readable, or delete it and run its config again") from None
-        except DamagedError as error:
-            self._damaged(path, str(error))
-            return None
-
-    def _damaged(self, path: Path, why: str) -> None:
-        """Sets a damaged file aside at once: a run at the same time may soon write a sound one in its place."""
-        if self.set_aside:
-            with contextlib.suppress(FileNotFoundError):  # another run was faster
-                os.replace(path, path.with_suffix(".damaged"))
-        self._off.append((path, why))
 
     def _end_with_damaged(self) -> None:
         """Warns of each damaged file that was found, or of many in one line."""
@@ -219,20 +201,18 @@ class Store:
 
 def content(task: Task, result: TaskResult) -> bytes:
     """The content of a task's file."""
+    always = ("rmse", "ledger")
+    measured = {key: value for key, value in vars(result).items() if value or key in always}
+    others = measured.pop("others", {})
+    if result.records:
+        measured["records"] = asdict(result.records)
     body = {
         "format": FORMAT,
         "settings": task.settings,
-        "fold": task.fold,
+        "fold": task.cut.fold,
         "run": task.run,
-        "epsilons": result.epsilons,
-        "rmse": result.rmse,
-        "claimed": result.claimed,
-        "provable": result.provable,
-        "ledger": result.ledger,
-        **({"error_cdf": result.error_cdf} if result.error_cdf else {}),
-        **({"records": asdict(result.records)} if result.records else {}),
-        **result.others,
-        **({"ranking": result.ranking} if result.ranking else {}),
+        **measured,
+        **others,
     }
     return encode(sealed(body))
 
@@ -273,11 +253,13 @@ def read_result(path: Path, root: Path, algorithm: type[Algorithm] | None = None
         head = {key: body.pop(key) for key in ("format", "settings", "fold", "run")}
         if any(type(head[key]) is not int for key in ("format", "fold", "run")):
             raise TypeError
-        if root / place_of({**head, **body}) != path:
+        settings = head["settings"]
+        names = settings["dataset"], settings["algorithm"]["algorithm"], hash_of(settings)
+        if root / _place(*names, head["fold"], head["run"], body["epsilons"]) != path:
             raise DamagedError("it belongs to another task")
         others = {metric.key: body.pop(metric.key) for metric in BESIDE if metric.key in body}
         result = _RESULT.validate_python({**body, "others": others})
-        _check_columns(result, head["settings"], algorithm)
+        _check_columns(result, settings, algorithm)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(each) for each in first["loc"] if each != "others")
@@ -304,16 +286,6 @@ def _check_columns(result: TaskResult, settings: dict[str, Any], algorithm: type
         raise DamagedError("error_cdf: not the fractions that its settings ask for")
     if bool(result.ranking) != ("ranking" in settings):
         raise DamagedError("ranking: not what its settings ask for")
-
-
-def place_of(body: dict[str, Any]) -> Path:
-    """The path, in a results folder, of a task's file with that content.
-
-    Raises KeyError or TypeError for the content of any other file.
-    """
-    settings = body["settings"]
-    names = settings["dataset"], settings["algorithm"]["algorithm"], hash_of(settings)
-    return _place(*names, body["fold"], body["run"], body["epsilons"])
 
 
 def _place(

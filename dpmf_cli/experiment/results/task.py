@@ -43,16 +43,6 @@ class Cut:
     order: Order = "timestamp"
     test: TestSet = "folds"
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What the results of all folds have in common.
-
-        Leaves out settings that do not affect the cut: all ratings are the same in any order.
-        """
-        growth = {"portion": self.portion, "order": self.order} if self.portion < 1 else {}
-        test = {"test": self.test} if self.test != "folds" else {}
-        return {"folds": self.folds, **growth, **test}
-
 
 @dataclass(frozen=True)
 class Task:
@@ -72,19 +62,21 @@ class Task:
     experiment: str = ""
     ranking: TopItems | None = None
 
-    @property
-    def fold(self) -> int:
-        return self.cut.fold
-
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """What the results of all folds, runs and ε of this algorithm have in common."""
+        """What the results of all folds, runs and ε of this algorithm have in common.
+
+        Leaves out settings that do not affect the cut: all ratings are the same in any order.
+        """
+        cut = self.cut
         return {
             "dataset": self.data.key,
             "checksum": self.data.checksum,
             "seed": self.seed,
             "algorithm": self.algorithm.parameters(),
-            **self.cut.settings,
+            "folds": cut.folds,
+            **({"portion": cut.portion, "order": cut.order} if cut.portion < 1 else {}),
+            **({"test": cut.test} if cut.test != "folds" else {}),
             **({"unit": "stars"} if self.data.to_stars else {}),
             **({"streams": OWN} if self.data.own else {}),
             **({"test_checksum": self.data.test_checksum} if self.data.test_checksum else {}),
@@ -100,12 +92,12 @@ class Task:
     @cached_property
     def key(self) -> tuple[str, int, int, tuple[float, ...]]:
         """What distinguishes the results of this task from those of other tasks."""
-        return self.settings_hash, self.fold, self.run, self.epsilons
+        return self.settings_hash, self.cut.fold, self.run, self.epsilons
 
     def streams(self) -> Streams:
         """The random generators of one fit. If the seed is secret, each call returns new ones."""
         seed = drawn_seed(self.seed)
-        return Streams(seed, self.data.stream, self.algorithm.algorithm, self.fold, self.run)
+        return Streams(seed, self.data.stream, self.algorithm.algorithm, self.cut.fold, self.run)
 
 
 Number = Annotated[

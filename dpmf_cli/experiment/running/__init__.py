@@ -1,1 +1,1 @@
-"""How an experiment is run: its plan, its tasks, processes and interrupts."""
+"""How an experiment is run: its plan, its tasks and processes, and what verifies it."""

@@ -1,7 +1,8 @@
-"""Executes tasks in this process: those that share a fit as one batch, a grid of ε in parts if memory is short.
+"""Executes tasks in this process: cuts their ratings, fits those that share a fit as one batch, and measures them.
 
-A model does not depend on the other ε of the grid, and its noise stream has its own name. So fitting in parts gives
-the same bits.
+A grid of ε is fitted in parts if memory is short.
+A model does not depend on the other ε of the grid, and its noise
+stream has its own name. So fitting in parts gives the same bits.
 """
 
 import contextlib
@@ -13,7 +14,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -28,11 +29,11 @@ from dpmf_cli.algorithms.shared.sample_fits import RecordCosts
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.core.streams import Seed, Streams, UnaccountedNoiseError
+from dpmf_cli.core.streams import Seed, UnaccountedNoiseError
 from dpmf_cli.datasets import DataIdentity, open_cached
 from dpmf_cli.datasets.canonical import Stars
 from dpmf_cli.evaluation.metrics import RMSE, error_cdf, errors_of, top_items
-from dpmf_cli.experiment.results import provenance
+from dpmf_cli.experiment.results.manifest import cpu
 from dpmf_cli.experiment.results.task import Cut, Outcome, Task, TaskResult
 from dpmf_cli.experiment.running.cutting import cut_ratings
 from dpmf_cli.privacy.curator import Curator
@@ -54,12 +55,7 @@ def memory() -> int:
 
 def room() -> float:
     """Bytes that one fit may hold on this machine, without the ratings."""
-    return room_of(memory(), os.cpu_count() or 1)
-
-
-def room_of(memory: float, cores: int) -> float:
-    """Bytes that one fit may hold on a machine with this memory (bytes) and number of cores."""
-    return MEMORY_SHARE * memory / cores
+    return MEMORY_SHARE * memory() / (os.cpu_count() or 1)
 
 
 def parts(algorithm: Algorithm, shape: Shape, grid: int, within: float) -> list[slice]:
@@ -80,13 +76,12 @@ def cost_in_parts(algorithm: Algorithm, shape: Shape, grid: int, within: float) 
 def joined(results: Sequence[TaskResult]) -> TaskResult:
     """Joins the results for the parts of a grid, in order, into the result for the grid."""
 
-    def strung(parts: Sequence[Any], names: Iterable[str]) -> dict[str, tuple[Any, ...]]:
-        """Attributes that are tuples over ε, concatenated over the parts."""
-        return {name: tuple(value for part in parts for value in getattr(part, name)) for name in names}
+    def strung(parts: Iterable[Iterable[Any]]) -> tuple[Any, ...]:
+        return tuple(chain.from_iterable(parts))
 
-    records = [result.records for result in results if result.records]
-    costs = RecordCosts(**strung(records, [each.name for each in fields(RecordCosts)])) if records else None
-    others = {key: tuple(chain(*(result.others[key] for result in results))) for key in results[0].others}
+    records = [asdict(result.records) for result in results if result.records]
+    costs = {key: strung(each[key] for each in records) for key in (records[0] if records else ())}
+    others = {key: strung(result.others[key] for result in results) for key in results[0].others}
     steps = tuple(
         {
             key: list(chain(*(step[key] for step in parts))) if isinstance(first, list) else first
@@ -94,22 +89,10 @@ def joined(results: Sequence[TaskResult]) -> TaskResult:
         }
         for parts in zip(*(result.ledger for result in results), strict=True)
     )
-    columns = strung(results, ("epsilons", "rmse", "claimed", "provable", "error_cdf", "ranking"))
-    return TaskResult(**columns, others=others, ledger=steps, records=costs)
-
-
-@dataclass(frozen=True)
-class _Split:
-    """Training and test ratings in the unit in which a fit uses them.
-
-    unit    the size of that unit, in rating units
-    rated   the test ratings in rating units
-    """
-
-    train: Ratings
-    test: Ratings
-    unit: float
-    rated: Ratings
+    names = ("epsilons", "rmse", "claimed", "provable", "error_cdf", "ranking")
+    columns = {name: strung(getattr(result, name) for result in results) for name in names}
+    of_records = RecordCosts(**costs) if records else None
+    return TaskResult(**columns, others=others, ledger=steps, records=of_records)
 
 
 def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskResult]:
@@ -118,43 +101,46 @@ def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskRe
     A task's result does not depend on the other tasks of the batch, nor on whether its grid is fitted in parts.
     Ratings in another unit than stars are fitted and predicted in stars; errors are in rating units.
     """
-    split = _Split(train, test, 1.0, test)
+    rated, unit, streams = test, 1.0, tasks[0].streams()
     if tasks[0].data.to_stars:
         stars = Stars(train.scale)
-        split = _Split(stars.of(train), stars.of(test), stars.unit, test)
-    return _execute(tasks, split, tasks[0].streams())
-
-
-def _execute(tasks: Sequence[Task], split: _Split, streams: Streams) -> list[TaskResult]:
-    train = split.train
+        train, test, unit = stars.of(train), stars.of(test), stars.unit
+    cut = [slice(None)]
     if len(tasks) == 1:
-        task = tasks[0]
         shape = Shape(train.n_users, train.n_items, len(train))
-        cut = parts(task.algorithm, shape, len(task.epsilons), room())
-        if len(cut) > 1:
-            pieces = (replace(task, epsilons=task.epsilons[part]) for part in cut)
-            return [joined([_execute([each], split, streams)[0] for each in pieces])]
-    ledgers = [
-        Ledger(task.epsilons, task.algorithm.mode, task.algorithm.spends_delta)
-        if isinstance(task.algorithm, PrivateAlgorithm)
-        else Ledger(task.epsilons, Mode.CORRECTED)
-        for task in tasks
-    ]
-    models = tasks[0].algorithm.fit_together(
-        [task.algorithm for task in tasks],
-        train,
-        [ledger.limit for ledger in ledgers],
-        streams=streams,
-        curators=[Curator(ledger, streams) for ledger in ledgers],
-    )
-    return [_measure(*each, split) for each in zip(tasks, models, ledgers, strict=True)]
+        cut = parts(tasks[0].algorithm, shape, len(tasks[0].epsilons), room())
+    found = []
+    for part in cut:
+        pieces = [replace(task, epsilons=task.epsilons[part]) for task in tasks]
+        ledgers = [
+            Ledger(task.epsilons, task.algorithm.mode, task.algorithm.spends_delta)
+            if isinstance(task.algorithm, PrivateAlgorithm)
+            else Ledger(task.epsilons, Mode.CORRECTED)
+            for task in pieces
+        ]
+        models = tasks[0].algorithm.fit_together(
+            [task.algorithm for task in pieces],
+            train,
+            [ledger.limit for ledger in ledgers],
+            streams=streams,
+            curators=[Curator(ledger, streams) for ledger in ledgers],
+        )
+        fitted = zip(pieces, models, ledgers, strict=True)
+        found.append([_measure(*each, train, test, rated, unit) for each in fitted])
+    return found[0] if len(found) == 1 else [joined([result for (result,) in found])]
 
 
-def _measure(task: Task, model: Model, ledger: Ledger, split: _Split) -> TaskResult:
-    """Measures what a task asks for: the predictions' errors, (E, 2) ranking metrics, (E, X) their distribution."""
+def _measure(
+    task: Task, model: Model, ledger: Ledger, train: Ratings, test: Ratings, rated: Ratings, unit: float
+) -> TaskResult:
+    """Measures what a task asks for: the predictions' errors, (E, 2) ranking metrics, (E, X) their distribution.
+
+    rated   the test ratings in rating units
+    unit    the size of the unit of `train` and `test`, in rating units
+    """
     ranking: tuple[tuple[float, ...], ...] = ()
     if task.ranking is not None:
-        found = top_items(model.predict, split.train, split.rated, task.ranking, lanes=len(task.epsilons))
+        found = top_items(model.predict, train, rated, task.ranking, lanes=len(task.epsilons))
         ranking = tuple(map(tuple, found.tolist()))
     result = TaskResult(
         task.epsilons,
@@ -167,7 +153,6 @@ def _measure(task: Task, model: Model, ledger: Ledger, split: _Split) -> TaskRes
     )
     if task.algorithm.scores_only:
         return result
-    test, unit = split.test, split.unit
     predictions = model.predict(test.users, test.items)
     if task.algorithm.clip_predictions:
         predictions = np.clip(predictions, test.scale.minimum, test.scale.maximum)
@@ -186,10 +171,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 def together(tasks: Iterable[Task]) -> list[Batch]:
-    """Groups tasks into batches: those whose algorithms share a fit, up to the lanes of one pass; others alone.
-
-    Batches are ordered by their first task.
-    """
+    """Groups tasks into batches, ordered by their first task: those whose algorithms share a fit, up to the lanes of
+    one pass; others alone."""
     batches: list[list[Task]] = []
     last: dict[tuple[Any, ...], list[Task]] = {}
     for task in tasks:
@@ -212,7 +195,7 @@ def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:
     first = tasks[0]
     try:
         with _threads(len(sys.modules)).limit(limits=1):
-            train, test = _split(first.data, first.seed, first.cut, cache)
+            train, test = opened_split(first.data, first.seed, first.cut, cache)
             results = execute(tasks, train, test)
     except DpmfError:
         raise
@@ -233,7 +216,7 @@ def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:
         failure = traceback.format_exc()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     seconds = (time.thread_time() - begin) / len(tasks)
-    how = seconds, f"{platform.node()}:{os.getpid()}", provenance.cpu(), peak, failure
+    how = seconds, f"{platform.node()}:{os.getpid()}", cpu(), peak, failure
     return [Outcome(task, result, *how) for task, result in zip(tasks, results, strict=True)]
 
 
@@ -248,12 +231,7 @@ def _threads(modules: int) -> ThreadpoolController:
 
 
 @lru_cache(maxsize=1)
-def _split(data: DataIdentity, seed: Seed, cut: Cut, cache: Path) -> tuple[Ratings, Ratings]:
+def opened_split(data: DataIdentity, seed: Seed, cut: Cut, cache: Path) -> tuple[Ratings, Ratings]:
     """(training ratings, test ratings), cached while a process works on tasks of one cut."""
     test = open_cached(data.test_checksum, cache) if data.test_checksum else None
     return cut_ratings(open_cached(data.checksum, cache), cut, dataset=data.stream, seed=seed, test=test)
-
-
-def forget_split() -> None:
-    """Makes the next task open its ratings again, because the cached ones may be damaged."""
-    _split.cache_clear()

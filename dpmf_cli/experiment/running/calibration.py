@@ -1,4 +1,4 @@
-"""Calibration: how fast this machine is, measured in a few seconds and kept in the cache folder.
+"""How fast a machine is: the few numbers that the cost of a fit depends on, measured and kept in the cache folder.
 
 Every figure is the smallest of several short measurements of CPU time. Other work on the machine can only make a
 measurement longer.
@@ -11,26 +11,67 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from dpmf_cli import __version__
 from dpmf_cli.algorithms.shared.cost import Cost
 from dpmf_cli.core.children import python
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets.cache import write_text
-from dpmf_cli.experiment.results import provenance
-from dpmf_cli.experiment.running.machine import REFERENCE, Machine
+from dpmf_cli.experiment.results.manifest import cpu
 from dpmf_cli.kernels.factors import factor_model
 from dpmf_cli.kernels.sgd import Sgd, Visits, descend_perturbed
 from dpmf_cli.privacy.noise import LaneNoise
 
+
+@dataclass(frozen=True)
+class Machine:
+    """The speed of a machine.
+
+    kernels   time of compiled kernels, divided by their time on the reference machine, for data that are near
+    passes    the same ratio for NumPy's passes over arrays, its draws, and Python itself
+    lines     (bytes, seconds) ascending: extra time to get one cache line at a random place among so many bytes,
+              compared with a line that is near. Kernels prefetch their lines, so this is a throughput, not a latency
+    start     CPU seconds and resident bytes of a process that has imported what a run needs. How many of the
+              libraries' own pages Linux counts depends on how they came into its cache: 88 MB after a restart,
+              163 MB after an installation
+    """
+
+    kernels: float
+    passes: float
+    lines: tuple[tuple[float, float], ...]
+    start: Cost
+
+    def line(self, within: float) -> float:
+        """Extra seconds for a line at a random place among `within` bytes, by interpolation in their logarithm."""
+        (first, least), most = self.lines[0], self.lines[-1][1]
+        if within <= first:
+            return least * within / first
+        for (low, fast), (high, slow) in pairwise(self.lines):
+            if within <= high:
+                return fast + (slow - fast) * math.log(within / low) / math.log(high / low)
+        return most
+
+    def seconds(self, cost: Cost) -> float:
+        """Seconds that a cost takes on one core of this machine."""
+        return self.kernels * cost.seconds + sum(count * self.line(within) for count, within in cost.far)
+
+
+REFERENCE = Machine(
+    1.0, 1.0, ((1 << 20, 5e-11), (1 << 23, 5e-10), (1 << 26, 5e-9), (1 << 28, 7e-9)), Cost(1.2, 191e6)
+)
+"""A virtual Intel Xeon (Emerald Rapids) of 2025, on which the constants of the algorithms' `cost` were measured."""
+
 REFERENCE_VISIT, REFERENCE_DRAW = 1.4e-8, 4.5e-9
 """Seconds on the reference machine: one visit of SGD with d = 5 and 16 lanes, all data near; one float32 draw."""
 
+_MACHINE = TypeAdapter(Machine)
 _FACTORS, _VISITS, _REPETITIONS = 5, 400_000, 5
 _LINES = _FACTORS + 1
 _NEAR_ROWS = 256
@@ -68,21 +109,13 @@ def calibrated(cache: Path, cores: int, program: str, say: Callable[[str], None]
 def known(cache: Path, cores: int) -> Machine | None:
     """The kept measurement of this machine; None where there is none, or where it makes no sense."""
     try:
-        kept: dict[str, Any] = json.loads(_path(cache, cores).read_text())
-        lines = tuple((float(size), float(seconds)) for size, seconds in kept["lines"])
-        start = Cost(float(kept["start"]["seconds"]), float(kept["start"]["bytes"]))
-        machine = Machine(float(kept["kernels"]), float(kept["passes"]), lines, start)
-    except (OSError, ValueError, KeyError, TypeError):
+        machine = _MACHINE.validate_json(_path(cache, cores).read_bytes())
+    except (OSError, ValueError):
         return None
-    return machine if _makes_sense(machine) else None
-
-
-def _makes_sense(machine: Machine) -> bool:
-    sizes, seconds = [size for size, _ in machine.lines], [seconds for _, seconds in machine.lines]
+    sizes = [size for size, _ in machine.lines]
     factors = (machine.kernels, machine.passes, machine.start.seconds, machine.start.bytes, *sizes)
-    if not all(map(math.isfinite, (*factors, *seconds))):
-        return False
-    return min(factors) > 0 and bool(sizes) and min(seconds) >= 0 and sizes == sorted(set(sizes))
+    sound = sizes and sizes == sorted(set(sizes)) and all(0 < each < math.inf for each in factors)
+    return machine if sound and all(0 <= seconds < math.inf for _, seconds in machine.lines) else None
 
 
 def measure(program: str) -> Machine:
@@ -135,7 +168,7 @@ def _best(call: Callable[[], object]) -> float:
 
 
 def _identity(cores: int) -> dict[str, Any]:
-    return {"cpu": provenance.cpu(), "cores": cores, "dpmf": __version__}
+    return {"cpu": cpu(), "cores": cores, "dpmf": __version__}
 
 
 def _path(cache: Path, cores: int) -> Path:

@@ -3,12 +3,9 @@
 McSherry and Mironov (2009, figure 2) measure how the cost of privacy changes as ratings accumulate.
 """
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.shared.cost import Shape
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, in_ratings
 from dpmf_cli.core.streams import Seed, named_generator
@@ -16,9 +13,6 @@ from dpmf_cli.datasets import Dataset
 from dpmf_cli.evaluation.curves import Order, Portion
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.task import Cut
-
-PRIZE_SHARE = 0.015
-"""Fraction of the Netflix Prize's ratings in one of its test sets."""
 
 
 def cut_ratings(
@@ -156,35 +150,3 @@ def portions_of(config: ExperimentConfig, dataset: Dataset) -> tuple[Portion, ..
             raise DpmfError(f"{identity.title}: {what}, {few}; {fix}")
         found.append(portion(ratings, share, order, np.flatnonzero(folds >= 0)))
     return tuple(found) if growth else ()
-
-
-def held_out_share(config: ExperimentConfig, users: int, ratings: int) -> float:
-    """The fraction of the ratings that is held out at a time, for these numbers of users and ratings."""
-    if config.folds == 1:
-        return PRIZE_SHARE
-    latest = min(1.0, LATEST * users / ratings) if config.test == "recent" else 1.0
-    return latest / config.folds
-
-
-def training_shape(
-    users: int,
-    items: int,
-    ratings: int,
-    held_out: float,
-    *,
-    squares: float | None = None,
-    portion: float = 1.0,
-    order: Order = "timestamp",
-) -> Shape:
-    """The size of a training set: a portion of the ratings without the share `held_out`.
-
-    `squares` is Σ c_u² over the users, c_u being the number of ratings of one; None where it is not counted. It falls
-    with the square of the share of each user's ratings that is kept. A portion in the order of time keeps or drops
-    all ratings of a user, so there it falls in proportion.
-    """
-    part = 1 - held_out
-    size = Shape(users, items, round(part * portion * ratings))
-    if squares is None:
-        return size
-    kept = portion if order == "timestamp" else portion**2
-    return replace(size, squares=squares * part**2 * kept)

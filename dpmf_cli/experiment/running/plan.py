@@ -1,30 +1,44 @@
-"""The plan: the tasks of a config, which of them are done or left, and what those that are left will cost.
+"""The plan: the tasks of a config, those that are done or left, and what those that are left will cost; and its run.
 
 Costs are estimated from constants measured on the reference machine.
+
+A run has tasks executed here or elsewhere, stores each result as it comes, and reports progress. An experiment is run
+round by round: each round adds the ε that refine the crossings. Several experiments are run as one.
 """
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cache as cached
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.cost import NOTHING, Cost, Shape
+from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.datasets import DataIdentity, Dataset, Folders, Sizes, known, sizes
+from dpmf_cli.core.terminal import Progress, say
+from dpmf_cli.datasets import DataIdentity, Dataset, Folders, Sizes, known, load, sizes
 from dpmf_cli.datasets.spec import SyntheticSpec
-from dpmf_cli.evaluation.curves import Order
+from dpmf_cli.evaluation.crossings import MOST_ROUNDS, epsilons_to_add
 from dpmf_cli.evaluation.metrics import users_at_once
 from dpmf_cli.experiment.config import ExperimentConfig
+from dpmf_cli.experiment.results.folders import Collected, collect
+from dpmf_cli.experiment.results.manifest import Ran
 from dpmf_cli.experiment.results.store import Store
-from dpmf_cli.experiment.results.task import Task, tasks_of
+from dpmf_cli.experiment.results.task import Outcome, Task, tasks_of
+from dpmf_cli.experiment.running import calibration
 from dpmf_cli.experiment.running.batches import Batch, cost_in_parts, room, together
-from dpmf_cli.experiment.running.cutting import held_out_share, training_shape
-from dpmf_cli.experiment.running.machine import REFERENCE, Machine
+from dpmf_cli.experiment.running.calibration import REFERENCE, Machine
+from dpmf_cli.experiment.running.cutting import LATEST
+from dpmf_cli.experiment.running.processes import Claims, Executor
 
+PRIZE_SHARE = 0.015
+"""Fraction of the Netflix Prize's ratings in one of its test sets."""
 PROCESS_BYTES = 49e6
 """Resident memory of a process that has run kernels and drawn figures, beside its imports and the ratings."""
 FIGURES_SECONDS, KERNEL_SECONDS = 0.4, 0.1
@@ -55,22 +69,39 @@ def place_of_cut(task: Task) -> tuple[Any, ...]:
     return task.data.key, cut.portion, cut.fold, cut.folds, cut.order, cut.test, str(task.seed)
 
 
-def costs_of(
-    tasks: Iterable[Task],
-    shapes: dict[float, Shape],
-    asked: dict[float, float],
-    machine: Machine,
-    within: float,
-) -> dict[Any, Cost]:
-    """The cost of each task on a machine, by `Task.key`.
+def training_sets(
+    config: ExperimentConfig, size: Sizes, squares: float | None = None
+) -> dict[float, tuple[Shape, float]]:
+    """By the portion of the ratings: the size of the training set, and the number of ratings that are held out.
 
-    The time is an equal part of the fit that the task shares, and its own predictions of the ratings `asked` for (by
-    portion). The memory is that of the fit or of the predictions, whichever is larger. Ranking metrics add to both. A
+    `squares` is Σ c_u² over the users, c_u being the number of ratings of one; None where it is not counted. It falls
+    with the square of the share of each user's ratings that is kept. A portion in the order of time keeps or drops
+    all ratings of a user, so there it falls in proportion.
+    """
+    latest = min(1.0, LATEST * size.users / size.ratings) if config.test == "recent" else 1.0
+    held_out = PRIZE_SHARE if config.folds == 1 else latest / config.folds
+    sampled, found = config.growth is not None and config.growth.order == "random", {}
+    for portion in config.portions:
+        shape = Shape(size.users, size.items, round((1 - held_out) * portion * size.ratings))
+        if squares is not None:
+            kept = (1 - held_out) ** 2 * (portion**2 if sampled else portion)
+            shape = replace(shape, squares=squares * kept)
+        found[portion] = shape, portion * size.ratings * held_out
+    return found
+
+
+def costs_of(
+    tasks: Iterable[Task], sets: dict[float, tuple[Shape, float]], machine: Machine, within: float
+) -> dict[Any, Cost]:
+    """The cost of each task on a machine, by `Task.key`, with these `training_sets`.
+
+    The time is an equal part of the fit that the task shares, and its own predictions of the held-out ratings. The
+    memory is that of the fit or of the predictions, whichever is larger. Ranking metrics add to both. A
     fit may hold `within` bytes; a larger grid is cut into parts.
     """
     costs = {}
     for batch in together(in_order(tasks)):
-        shape, predicted = shapes[batch[0].cut.portion], asked[batch[0].cut.portion]
+        shape, predicted = sets[batch[0].cut.portion]
         lanes = sum(len(task.epsilons) for task in batch)
         whole = cost_in_parts(batch[0].algorithm, shape, lanes, within)
         fit = machine.seconds(whole) / len(batch)
@@ -78,25 +109,18 @@ def costs_of(
             grid = len(task.epsilons)
             measured = machine.passes * (TASK_SECONDS + PREDICTION_SECONDS * predicted * grid)
             held = 8.0 * grid * (predicted + shape.users + shape.items)
-            ranked = _ranking_cost(task, shape, predicted, machine)
-            costs[task.key] = Cost(fit + measured + ranked.seconds, max(whole.bytes, held) + ranked.bytes)
+            cost = Cost(fit + measured, max(whole.bytes, held))
+            if (
+                task.ranking is not None
+            ):  # all items are predicted and ordered for each user with a held-out rating
+                users = min(float(shape.users), predicted)
+                at_once, pairs = users_at_once(shape.items, grid), users * shape.items
+                found = task.algorithm.predictions_cost(shape, grid, pairs, math.ceil(users / at_once))
+                ordering = machine.passes * RANKED_SECONDS * pairs * grid
+                block = RANKED_BYTES * grid * shape.items * min(at_once, users)
+                cost += Cost(machine.seconds(found) + ordering, block + found.bytes)
+            costs[task.key] = cost
     return costs
-
-
-def _ranking_cost(task: Task, shape: Shape, predicted: float, machine: Machine) -> Cost:
-    """The cost of a task's ranking metrics: predicting and ordering all items for each user with a held-out rating.
-
-    `predicted` is the number of held-out ratings.
-    """
-    if task.ranking is None:
-        return NOTHING
-    grid, users = len(task.epsilons), min(float(shape.users), predicted)
-    at_once = users_at_once(shape.items, grid)
-    pairs = users * shape.items
-    found = task.algorithm.predictions_cost(shape, grid, pairs, math.ceil(users / at_once))
-    ordering = machine.passes * RANKED_SECONDS * pairs * grid
-    block = RANKED_BYTES * grid * shape.items * min(at_once, users)
-    return Cost(machine.seconds(found) + ordering, block + found.bytes)
 
 
 @dataclass(frozen=True)
@@ -110,7 +134,6 @@ class EntryPlan:
 
     experiment: str
     entry: Algorithm
-    grid: tuple[float, ...]
     total: int
     left: tuple[Task, ...]
     refined: tuple[Task, ...]
@@ -127,15 +150,10 @@ class EntryPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run of a config would do.
-
-    shapes  shape of the training set, by the portion of the ratings
-    made    cost of first generating synthetic ratings
-    """
+    """What a run of a config would do. `made` is the cost of first generating synthetic ratings."""
 
     entries: tuple[EntryPlan, ...]
     ratings: int
-    shapes: dict[float, Shape]
     machine: Machine = REFERENCE
     made: Cost = NOTHING
 
@@ -146,10 +164,8 @@ class Plan:
 
     @property
     def batches(self) -> list[Batch]:
-        """The tasks that are left, grouped if they share a fit.
-
-        Within a cut the longest batches come first, so that few processes wait for the last batch at the end.
-        """
+        """The tasks that are left, grouped if they share a fit. Within a cut the longest batches come first, so that
+        few processes wait for the last batch at the end."""
         return sorted(
             together(self.left), key=lambda batch: (*place_of_cut(batch[0]), -sum(map(self.cost_of, batch)))
         )
@@ -210,10 +226,8 @@ def plan_for(config: ExperimentConfig, dataset: Dataset, store: Store, machine: 
 
 
 def plan_without_parsing(config: ExperimentConfig, folders: Folders, machine: Machine) -> tuple[Plan, Sizes]:
-    """The plan of a config, from what is known about its data without reading them.
-
-    If the data were never read, no result can exist yet, because its name depends on the data. So all tasks are left.
-    """
+    """The plan of a config, from what is known about its data without reading them. If they were never read, no
+    result can exist yet, because its name depends on the data: all tasks are left."""
     spec, store = config.dataset, Store(folders.results)
     size = sizes(spec, folders)
     try:
@@ -240,27 +254,125 @@ def make_plan(
     squares   Σ c_u² over the users, c_u being the number of ratings of one; None where it is not counted
     within    bytes that one fit may hold; None for the limit on this machine
     """
-    held_out = held_out_share(config, size.users, size.ratings)
-    order: Order = config.growth.order if config.growth else "timestamp"
-    shapes = {
-        portion: training_shape(
-            size.users, size.items, size.ratings, held_out, squares=squares, portion=portion, order=order
-        )
-        for portion in config.portions
-    }
     found = []
     for entry in config.entries:
         tasks = list(tasks_of(config, entry, data))
         left = tuple(store.left(tasks) if data.checksum else tasks)
         whole = {task.key for task in tasks}
         refined = tuple(task for task in left if task.key not in whole)
-        found.append((entry, config.grid(entry), len(tasks), left, refined))
-    asked = {portion: portion * size.ratings * held_out for portion in config.portions}
+        found.append((entry, len(tasks), left, refined))
     within = room() if within is None else within
-    costs = costs_of((task for *_, left, _ in found for task in left), shapes, asked, machine, within)
-    entries = (EntryPlan(config.name, *each, tuple(costs[task.key] for task in each[3])) for each in found)
+    sets = training_sets(config, size, squares)
+    costs = costs_of((task for *_, left, _ in found for task in left), sets, machine, within)
+    entries = (EntryPlan(config.name, *each, tuple(costs[task.key] for task in each[2])) for each in found)
     made = NOTHING
     if not data.checksum and isinstance(config.dataset, SyntheticSpec):
         seconds = machine.passes * MADE_SECONDS * size.ratings
         made = Cost(seconds, MAKING_BYTES + MADE_BYTES * size.ratings)
-    return Plan(tuple(entries), size.ratings, shapes, machine, made)
+    return Plan(tuple(entries), size.ratings, machine, made)
+
+
+def run_plan(title: str, plan: Plan, store: Store, cache: Path, executor: Executor) -> list[Outcome]:
+    """Has the tasks that are left executed, stores their results, and returns their outcomes without the results.
+
+    If a task raises, that is recorded and the other tasks go on. Tasks that another run finishes in the meantime are
+    not computed. Raises DpmfError where results cannot be kept; finished tasks stay finished.
+    """
+    ended: list[Outcome] = []
+    if not plan.batches:
+        return ended
+
+    progress = Progress(title, len(plan.left), sum(map(plan.cost_of, plan.left)))
+
+    def finished(task: Task) -> None:
+        progress.finished(task.algorithm.name, plan.cost_of(task))
+
+    with (
+        progress,
+        Claims(store, plan.batches, finished) as claims,
+        closing(executor.outcomes(claims, cache)) as found,
+    ):
+        for outcomes in found:
+            for outcome in outcomes:
+                if outcome.result is not None:
+                    store.write(outcome.task, outcome.result)
+                finished(outcome.task)
+            claims.release(outcome.task for outcome in outcomes)
+            # Results are in the store now, so a long run need not hold them in memory.
+            ended += (replace(outcome, result=None) for outcome in outcomes)
+    return ended
+
+
+def run_rounds(
+    ran: Ran, dataset: Dataset, store: Store, cache: Path, executor: Executor, machine: Machine
+) -> tuple[Ran, Collected, list[Outcome]]:
+    """Returns what was run, with the added ε; the collected results; and the outcome of each task without its result.
+
+    The ε that a round adds depend only on the results of earlier rounds. So a run that continues after an interrupt,
+    or in other processes, adds the same ε. Raises DpmfError as `run_plan` does.
+    """
+    name, outcomes = ran.config.name, list[Outcome]()
+    for number in range(MOST_ROUNDS + 1):
+        plan = plan_for(ran.config, dataset, store, machine)
+        if plan.left or not number:
+            say(f"{name}: {'refining crossings' if number else ran.data.title}, {plan.summary}")
+        outcomes += run_plan(name, plan, store, cache, executor)
+        collected = collect(ran, store)
+        if not ran.config.refines or number == MOST_ROUNDS or any(each.failure for each in outcomes):
+            break
+        added = epsilons_to_add(collected.shown)
+        if not added:
+            break
+        ran = replace(ran, config=ran.config.with_added(added))
+    return ran, collected, outcomes
+
+
+def whole_plan(configs: Iterable[ExperimentConfig], folders: Folders, *, parsing: bool = True) -> Plan:
+    """The plan of what is left of all configs, on any data sets. Configs that share an ε of a task compute it once.
+
+    parsing  whether to read, or generate, data that were never read. If False, all tasks on such data are left
+    Raises DpmfError where data are missing.
+    """
+    machine = calibration.known(folders.cache, available_cores()) or REFERENCE
+    store, loaded = Store(folders.results), cached(load)
+    seen: dict[tuple[str, int, int], set[float]] = {}
+    entries, ratings, made = list[EntryPlan](), 0, dict[str, Cost]()
+    for config in configs:
+        if parsing:
+            plan = plan_for(config, loaded(config.dataset, folders, config.test), store, machine)
+        else:
+            plan, _ = plan_without_parsing(config, folders, machine)
+        for part in plan.entries:  # without the ε that earlier entries have
+            left, costs = list[Task](), list[Cost]()
+            for task, cost in zip(part.left, part.costs, strict=True):
+                there = seen.setdefault(task.key[:3], set())
+                epsilons = tuple(epsilon for epsilon in task.epsilons if epsilon not in there)
+                if epsilons:
+                    there.update(epsilons)
+                    left.append(replace(task, epsilons=epsilons))
+                    costs.append(cost)
+            total, here = part.total - len(part.left) + len(left), {task.key[:3] for task in left}
+            refined = tuple(task for task in part.refined if task.key[:3] in here)
+            entries.append(replace(part, total=total, left=tuple(left), refined=refined, costs=tuple(costs)))
+        ratings = max(ratings, plan.ratings)
+        made[config.dataset.key] = plan.made
+    most = max((each.bytes for each in made.values()), default=0)
+    return Plan(tuple(entries), ratings, machine, Cost(sum(each.seconds for each in made.values()), most))
+
+
+def run_whole(title: str, plan: Plan, folders: Folders, executor: Executor) -> list[Outcome]:
+    """Runs a plan with a progress bar of that title, stores the results, and returns the outcome of each task."""
+    store = Store(folders.results, warn=say, set_aside=True)
+    store.prepare()
+    return run_plan(title, plan, store, folders.cache, executor)
+
+
+def refuse_failures(ended: Iterable[Outcome]) -> None:
+    """Raises DpmfError, with the first failure, if any task failed."""
+    failures = [outcome for outcome in ended if outcome.failure]
+    if failures:
+        first = failures[0]
+        raise DpmfError(
+            f"{len(failures)} tasks failed; run the same command to try them again. The first failure, of "
+            f"{first.task.algorithm.name}:\n{first.failure}"
+        )

@@ -23,16 +23,20 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from subprocess import DEVNULL, Popen
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, Union
+from urllib.parse import urlsplit
 
 from dpmf_cli.core import terminal
 from dpmf_cli.core.children import python
 from dpmf_cli.core.compiled import machine_code
-from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError, without_extra
 from dpmf_cli.core.files import open_for_locks
 from dpmf_cli.experiment.results.store import Store, errors_named
 from dpmf_cli.experiment.results.task import Outcome, Task
 from dpmf_cli.experiment.running.batches import Batch, run_batch
+
+if TYPE_CHECKING:
+    from dpmf_cli.experiment.running.cluster import ClusterExecutor
 
 POLL_SECONDS = 0.5
 """Seconds between two looks at whether other runs have finished, or given up, the tasks that this run waits for."""
@@ -48,20 +52,11 @@ class Claims:
     The iterator returns None while other runs work on all remaining batches: ask again after `POLL_SECONDS`.
 
     elsewhere  called with each task that another run has finished in the meantime
-    waiting    called once, with the number of remaining tasks, when all of them are claimed by other runs
     """
 
-    def __init__(
-        self,
-        store: Store,
-        batches: Sequence[Batch],
-        elsewhere: Callable[[Task], None],
-        waiting: Callable[[int], None],
-    ) -> None:
-        self._store, self._left = store, deque(batches)
-        self._elsewhere, self._waiting = elsewhere, waiting
-        self._waited = False
-        self._file = -1
+    def __init__(self, store: Store, batches: Sequence[Batch], elsewhere: Callable[[Task], None]) -> None:
+        self._store, self._left, self._elsewhere = store, deque(batches), elsewhere
+        self._waited, self._file = False, -1
 
     def __len__(self) -> int:
         return len(self._left)
@@ -73,13 +68,19 @@ class Claims:
                 if not self._claimed(batch):
                     self._left.append(batch)
                     continue
-                left = self._unfinished(batch)
-                if left:
-                    yield left
+                # Another run may have finished some of its tasks since the plan was made.
+                known = self._store
+                done = [task for task in batch if known.path(task).exists() and not known.missing(task)]
+                self.release(done)
+                for task in done:
+                    self._elsewhere(task)
+                if unfinished := tuple(task for task in batch if task not in done):
+                    yield unfinished
             if self._left:
                 if not self._waited:
                     self._waited = True
-                    self._waiting(sum(map(len, self._left)))
+                    left = sum(map(len, self._left))
+                    terminal.say(f"another run computes the {left} tasks that are left: waiting for that run")
                 yield None
 
     def release(self, tasks: Iterable[Task]) -> None:
@@ -98,14 +99,6 @@ class Claims:
             except OSError:
                 return True  # a file system without locks
         return True
-
-    def _unfinished(self, batch: Batch) -> Batch:
-        """The batch without the tasks that another run has finished since the plan was made."""
-        done = [task for task in batch if self._store.path(task).exists() and not self._store.missing(task)]
-        self.release(done)
-        for task in done:
-            self._elsewhere(task)
-        return tuple(task for task in batch if task not in done)
 
     def _place(self, task: Task) -> int:
         name = self._store.path(task).relative_to(self._store.root)
@@ -149,7 +142,36 @@ class LocalProcesses:
     processes: int
 
     def outcomes(self, batches: Claims, cache: Path) -> Generator[list[Outcome]]:
+        """The outcomes of each batch, in the order in which batches end. The data are in `cache` on this machine.
+
+        Raises DpmfError for errors that a user can mend. When the caller stops iterating, unfinished batches are
+        stopped.
+        """
         yield from each_of(partial(run_batch, cache=cache), batches, min(self.processes, len(batches)))
+
+
+Executor: TypeAlias = Union[LocalProcesses, "ClusterExecutor"]
+"""Where batches of tasks are executed."""
+
+
+def cluster_executor(address: str, wait: float, say: Callable[[str], None]) -> "ClusterExecutor":
+    """The executor for a scheduler's address. Raises DpmfError if it is not an address, or without the extra."""
+    try:
+        parts = urlsplit(address)
+        named = parts.scheme in ("tcp", "tls") and parts.hostname and parts.port
+    except ValueError:
+        named = None
+    if not named or address.partition("://")[2] != parts.netloc:
+        raise DpmfError(
+            f'--scheduler: "{address}" is not the address of a scheduler; name it as tcp://host:8786'
+        )
+    try:
+        from dpmf_cli.experiment.running.cluster import ClusterExecutor
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("dask", "distributed"):
+            raise
+        raise without_extra(f"--scheduler: {error}", "cluster") from None
+    return ClusterExecutor(address, wait, say)
 
 
 def each_of(function: Callable[[A], R], items: Iterable[A | None], processes: int) -> Generator[R]:
@@ -223,10 +245,7 @@ def _start(function: Callable[[A], R]) -> tuple[Connection, Popen[bytes]]:
 
 
 def work(descriptor: int) -> None:
-    """Answers each item that comes through a pipe with what a function returns or raises, until the parent ends.
-
-    The first message is the function.
-    """
+    """Answers each item that comes through a pipe, after a function, with what the function returns or raises."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     terminal.guard()
     connection = Connection(descriptor)

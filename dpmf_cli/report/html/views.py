@@ -20,8 +20,7 @@ from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
 from dpmf_cli.evaluation.numbers import signed
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.config.loading import whole_name
-from dpmf_cli.experiment.results.collect import Collected
-from dpmf_cli.experiment.results.folders import collect_folder
+from dpmf_cli.experiment.results.folders import Collected, collect_folder
 from dpmf_cli.experiment.results.manifest import read_manifest
 from dpmf_cli.papers.claims import Exhibit
 from dpmf_cli.papers.printed import CROSSING_TABLES, printed_crossings, printed_reason

@@ -23,7 +23,7 @@ from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.metrics import BESIDE, RMSE, Metric
 from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.evaluation.statistics import sd_over_folds
-from dpmf_cli.experiment.config.keys import REFERENCES
+from dpmf_cli.experiment.config.entries import REFERENCES
 from dpmf_cli.papers.claims import is_held_against_tables
 from dpmf_cli.papers.printed import printed_baseline
 from dpmf_cli.report.tables.layout import (

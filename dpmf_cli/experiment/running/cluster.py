@@ -1,27 +1,112 @@
-"""Executes batches on a Dask cluster, whose scheduler may be lost and come back: one session for each connection."""
+"""Executes batches on the workers of a Dask cluster, whose scheduler may be lost and come back.
+
+`execute_batch` and `Delivery` run on a worker; a `Session` is one connection to the scheduler. Everything here needs
+the extra `dpmf[cluster]`.
+"""
 
 import asyncio
+import functools
+import hashlib
 import logging
+import os
 import pickle
+import platform
 import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from importlib import metadata
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
-from distributed import Client, Future, KilledWorker, Security, as_completed
+from distributed import Client, Future, KilledWorker, Security, Worker, as_completed, get_worker
 from distributed.core import rpc
+from distributed.diagnostics.plugin import WorkerPlugin
+from threadpoolctl import threadpool_limits
 
+import dpmf_cli
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import cache as kept
-from dpmf_cli.experiment.results import provenance
-from dpmf_cli.experiment.results.task import Outcome
-from dpmf_cli.experiment.running.batches import Batch
-from dpmf_cli.experiment.running.cluster import worker
+from dpmf_cli.datasets import cache_folder
+from dpmf_cli.experiment.results.manifest import cpu, versions
+from dpmf_cli.experiment.results.task import Outcome, Task
+from dpmf_cli.experiment.running.batches import Batch, opened_split, run_batch
 from dpmf_cli.experiment.running.processes import Claims, in_rounds
+
+_CACHE = Lock()
+"""Held while ratings are checked or replaced, so that no thread discards ratings that were just delivered."""
+
+_limit_threads = functools.cache(threadpool_limits)
+"""Limits the threads of BLAS permanently. `run_batch` also sets and resets them. In a worker with several threads, a
+task that ends must not reset them for the other tasks."""
+
+
+class RatingsAbsentError(DpmfError):
+    """The worker's cache does not hold the ratings that a task needs, or held damaged ones."""
+
+
+@functools.lru_cache(maxsize=1)
+def fingerprint() -> dict[str, str]:
+    """Everything that must be the same here and on a worker; otherwise results could depend on where a task ran."""
+    root, code = Path(dpmf_cli.__file__).resolve().parent, hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        content = path.read_bytes()
+        code.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode() + content)
+    return {
+        **versions(),
+        "distributed": metadata.version("distributed"),
+        "dpmf's code": code.hexdigest()[:12],
+    }
+
+
+def execute_batch(batch: bytes, *, expected: Mapping[str, str]) -> list[Outcome]:
+    """The outcomes of a pickled batch, computed on a worker for a client with the fingerprint `expected`.
+
+    Raises DpmfError if the worker has other versions, RatingsAbsentError if it lacks the data. Versions are checked
+    before the batch is unpickled, because it may not fit the classes of another version.
+    """
+    me = f"worker {get_worker().address} on {platform.node()}, process {os.getpid()}"
+    ours = fingerprint()
+    names = [name for name in {**expected, **ours} if expected.get(name) != ours.get(name)]
+    if names:
+        differing = ", ".join(f"{name} {ours.get(name)} instead of {expected.get(name)}" for name in names)
+        why = "its results could differ from this machine's: install the same versions on the worker"
+        raise DpmfError(f"{me}: {differing}; {why}")
+    tasks: tuple[Task, ...] = pickle.loads(batch)
+    cache = cache_folder()
+    for checksum in tasks[0].data.checksums:
+        try:
+            with _CACHE:
+                kept.open_ratings(checksum, cache)
+                _verify(checksum, cache)
+        except DpmfError as error:
+            raise RatingsAbsentError(f"{me}: {error}") from None
+    _limit_threads(1)
+    return run_batch(tasks, cache)
+
+
+class Delivery(WorkerPlugin):
+    """Puts ratings into the cache of every worker that is present or joins later, once."""
+
+    def __init__(self, name: str, checksum: str, files: Mapping[str, bytes]) -> None:
+        self.name, self._checksum, self._files = name, checksum, files
+
+    def setup(self, worker: Worker) -> None:
+        files, self._files = self._files, {}
+        with _CACHE:
+            kept.unpack(self._checksum, files, cache_folder())
+
+
+@functools.cache
+def _verify(checksum: str, cache: Path) -> None:
+    """Raises DpmfError for damaged ratings, which are then discarded. Reads intact ratings only once."""
+    if not kept.intact(checksum, kept.open_ratings(checksum, cache), cache):
+        opened_split.cache_clear()
+        raise DpmfError(f"the ratings {checksum} in {cache} were damaged")
+
 
 POLL_SECONDS, WATCH_SECONDS = 0.05, 2.0
 FETCH_SECONDS = 60.0
@@ -37,21 +122,12 @@ class ConnectionLostError(Exception):
 
 
 class Session:
-    """Batches on the workers of one scheduler, until all are done or the connection is lost.
-
-    wait   seconds to wait while there is no worker
-    say    called with messages for the user
-    """
+    """Batches on the workers of one scheduler, until all are done or the connection is lost."""
 
     def __init__(
-        self,
-        client: Client,
-        batches: Mapping[int, Batch],
-        cache: Path,
-        wait: float,
-        say: Callable[[str], None],
+        self, of: "ClusterExecutor", client: Client, batches: Mapping[int, Batch], cache: Path
     ) -> None:
-        self._client, self._batches, self._cache, self._wait, self._say = client, batches, cache, wait, say
+        self._of, self._client, self._batches, self._cache = of, client, batches, cache
         # No other session may have the same keys: results of a lost session may still be on the scheduler.
         self._name = f"dpmf-{uuid.uuid4().hex[:12]}"
         self._running: dict[str, tuple[int, Future[Any]]] = {}
@@ -60,7 +136,6 @@ class Session:
         self._tries: Counter[int] = Counter()
         self._delivered: list[str] = []
         self._alone_since: float | None = None
-        self.processes = 0
 
     def outcomes(self) -> Iterator[tuple[int, list[Outcome]]]:
         """The number of each batch that ends, with its outcomes. Raises ConnectionLostError, and DpmfError."""
@@ -90,9 +165,7 @@ class Session:
         keys = [f"{self._name}-{number}-{self._tries[number]}" for number in numbers]
         payloads = [pickle.dumps(self._batches[number]) for number in numbers]
         with self._connection():
-            futures = self._client.map(
-                worker.execute_batch, payloads, key=keys, pure=False, expected=worker.fingerprint()
-            )
+            futures = self._client.map(execute_batch, payloads, key=keys, pure=False, expected=fingerprint())
         self._running.update(zip(keys, zip(numbers, futures, strict=True), strict=True))
         self._ended.update(futures)
 
@@ -107,7 +180,7 @@ class Session:
         if isinstance(error, KilledWorker):
             why = f"{error}\n\nIts workers were killed each time, perhaps out of memory; see their logs."
             return [Outcome(task, None, 0.0, "", "", 0, why) for task in self._batches[number]]
-        absent = isinstance(error, worker.RatingsAbsentError)
+        absent = isinstance(error, RatingsAbsentError)
         self._tries[number] += 1
         if isinstance(error, DpmfError) and not (absent and self._tries[number] < TRIES):
             raise error
@@ -132,11 +205,11 @@ class Session:
                 fix = "set $DPMF_CACHE, here and for the workers, to a folder that all machines share"
                 much = f"{size / 1e9:.1f} GB are too much to send"
                 raise DpmfError(f"a worker lacks the ratings, and {much}: {fix}")
-            self._say(f"a worker lacks the ratings: sending {size / 1e6:.1f} MB to each worker, once")
+            self._of.say(f"a worker lacks the ratings: sending {size / 1e6:.1f} MB to each worker, once")
             self._delivered.append(name)
             with self._connection():
                 try:
-                    self._client.register_plugin(worker.Delivery(name, checksum, files))
+                    self._client.register_plugin(Delivery(name, checksum, files))
                 except (OSError, DpmfError):
                     raise
                 except Exception as error:
@@ -150,19 +223,19 @@ class Session:
             raise ConnectionLostError
 
     def _watch_scheduler(self, now: float) -> None:
-        """Notices a lost scheduler, and reports that there is no worker. Raises DpmfError if none comes in time."""
+        """Notices a lost scheduler, and reports that there is no  Raises DpmfError if none comes in time."""
         with self._connection():
             present = sum(self._client.nthreads().values())
-        self.processes = max(self.processes, present)
+        self._of.processes = max(self._of.processes, present)
         if present:
             self._alone_since = None
             return
         if self._alone_since is None:
             self._alone_since = now
-            self._say(f"the scheduler has no workers: waiting up to {self._wait:.0f} s for one")
-        if now - self._alone_since >= self._wait:
+            self._of.say(f"the scheduler has no workers: waiting up to {self._of.wait:.0f} s for one")
+        if now - self._alone_since >= self._of.wait:
             fix = "start some (`dask worker` with the scheduler's address), or wait longer with --wait"
-            raise DpmfError(f"no worker came within {self._wait:.0f} s; {fix}")
+            raise DpmfError(f"no worker came within {self._of.wait:.0f} s; {fix}")
 
     @contextmanager
     def _connection(self) -> Generator[None]:
@@ -199,9 +272,8 @@ class ClusterExecutor:
     """
 
     def __init__(self, address: str, wait: float, say: Callable[[str], None]) -> None:
-        self.address, self.wait, self.processes = address, wait, 0
-        self._say = say
-        self._cpus = {provenance.cpu(), ""}
+        self.address, self.wait, self.say, self.processes = address, wait, say, 0
+        self._cpus = {cpu(), ""}
         # Dask's client and its event loop log lost connections with tracebacks. This class reports them in one line.
         for name in ("distributed", "distributed.client", "tornado.application", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -216,16 +288,14 @@ class ClusterExecutor:
         while left:
             try:
                 with self._connected(seconds) as client:
-                    session = Session(client, left, cache, self.wait, self._say)
-                    for number, outcomes in session.outcomes():
+                    for number, outcomes in Session(self, client, left, cache).outcomes():
                         del left[number]
                         fruitless = 0
-                        self.processes = max(self.processes, session.processes)
-                        for cpu in {outcome.cpu for outcome in outcomes} - self._cpus:
-                            self._cpus.add(cpu)
-                            which = f"some workers have another processor than this machine ({cpu})"
+                        for other in {outcome.cpu for outcome in outcomes} - self._cpus:
+                            self._cpus.add(other)
+                            which = f"some workers have another processor than this machine ({other})"
                             differ = "their RMSEs may differ from this machine's by rounding, about 1e-6"
-                            self._say(f"{which}: {differ}")
+                            self.say(f"{which}: {differ}")
                         yield outcomes
             except ConnectionLostError:
                 fruitless += 1
@@ -234,7 +304,7 @@ class ClusterExecutor:
                     raise DpmfError(f"{self.address}: {often}; {KEPT}") from None
                 waiting = f"waiting up to {self.wait:.0f} s for it to return"
                 again = f"{len(left)} of {len(batches)} fits are then submitted again"
-                self._say(f"the connection to {self.address} was lost: {waiting}; {again}")
+                self.say(f"the connection to {self.address} was lost: {waiting}; {again}")
                 seconds = max(self.wait, CONNECT_SECONDS)
 
     @contextmanager
@@ -255,10 +325,8 @@ class ClusterExecutor:
 
 
 async def _answers(address: str, seconds: float) -> None:
-    """Returns if a scheduler answers. Raises OSError, or whatever Dask raises if the peer is not a scheduler.
-
-    Dask's client itself waits forever for a peer that never answers, or answers in another protocol.
-    """
+    """Returns if a scheduler answers. Raises OSError, or whatever Dask raises if the peer is not a scheduler. Dask's
+    client itself waits forever for a peer that never answers, or answers in another protocol."""
     connection = Security().get_connection_args("client")
     async with rpc(address, timeout=seconds, connection_args=connection) as scheduler:
         await asyncio.wait_for(scheduler.identity(), seconds)
