@@ -95,7 +95,7 @@ def page(lenskit: bool) -> str:
     except DpmfError as error:
         sys.exit(f"the benchmark needs ML-1M: {error}")
     load_before = os.getloadavg()[0]
-    train, test = split(data.ratings, fold_assignment("ml-1m", 0, 10, len(data.ratings), 0)
+    train, test = split(data.ratings, fold_assignment("ml-1m", 0, 10, len(data.ratings)), 0)
     _, small = split(data.ratings, (np.arange(len(data.ratings)) >= FEW).astype(np.int16), 0)
     cornac = cache(partial(of.cornac_data, train))
     factorisations = [told(run_race(race)) for race in races(train, test, small, cornac)]
