@@ -75,11 +75,8 @@ def test_ratings_without_the_pairs_of_others() -> None:
 DAY = 86_400
 
 
-def timed(times: np.ndarray | None = None) -> Ratings:
-    ratings = make_ratings()
-    if times is None:
-        times = np.random.default_rng(1).integers(10, 40, len(ratings)) * DAY
-    return replace(ratings, columns={"timestamp": times})
+def timed(times: np.ndarray) -> Ratings:
+    return replace(make_ratings(), columns={"timestamp": times})
 
 
 def test_time_is_the_order_and_ties_keep_their_place() -> None:
