@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.evaluation.curves import Order
+from dpmf_cli.evaluation.folds import Order, first_share
 from dpmf_cli.experiment.results.task import Cut
 from dpmf_cli.experiment.running.cutting import (
     arrivals,
     cut_ratings,
-    first_share,
     fold_assignment,
     folds_of,
     held_out_share,

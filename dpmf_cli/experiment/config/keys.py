@@ -23,7 +23,8 @@ from dpmf_cli.algorithms.shared.budget import Budget, Delta
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.core.strict_model import StrictModel, later
 from dpmf_cli.datasets.spec import PRIZE_DATASET, CsvSpec, DatasetSpec, TestSet
-from dpmf_cli.evaluation.curves import Axis, Order
+from dpmf_cli.evaluation.curves import Axis
+from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.evaluation.metrics import RMSE, Metric, TopItems
 from dpmf_cli.experiment.config.entries import LISTED, BaselineEntry, PrivateEntry, Registry
 from dpmf_cli.privacy.neighbours import Mode, Neighbours

@@ -16,7 +16,7 @@ from dpmf_cli.algorithms.shared.cost import NOTHING, Cost, Shape
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import DataIdentity, Dataset, Folders, Sizes, known, sizes
 from dpmf_cli.datasets.spec import SyntheticSpec
-from dpmf_cli.evaluation.curves import Order
+from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.evaluation.metrics import users_at_once
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.store import Store

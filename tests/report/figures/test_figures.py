@@ -12,7 +12,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.evaluation.curves import Experiment, Order
+from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.figures.chart import MOST_LINES, title_of
 from dpmf_cli.report.figures.charts import curves_chart, growth_chart, growth_lines
