@@ -1,1 +1,1 @@
-"""Errors, curves and crossings: what is measured, and with what uncertainty."""
+"""Folds, errors, curves and crossings: what is measured, and with what uncertainty."""

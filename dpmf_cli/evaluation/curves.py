@@ -9,15 +9,13 @@ from numpy.typing import NDArray
 
 from dpmf_cli.core.errors import DpmfError, did_you_mean
 from dpmf_cli.core.streams import OWN, Seed
+from dpmf_cli.evaluation.folds import Order, Portion
 from dpmf_cli.evaluation.metrics import RMSE, Metric
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
 
 Axis = Literal["epsilon", "theta"]
 """The quantity that the grid of an experiment varies: the total ε, or McSherry and Mironov's θ."""
-
-Order = Literal["timestamp", "random"]
-"""The order of the ratings: the oldest first, or random."""
 
 Cubes = Mapping[str, NDArray[np.float64]]
 """What was measured, by name: (folds, runs, E) each, NaN where there is no result. `ERROR_CDF` has a further axis."""
@@ -183,20 +181,6 @@ class Reference:
     name: str
     rmse: float
     comparable: bool
-
-
-@dataclass(frozen=True)
-class Portion:
-    """The first part of the ratings: its share and its numbers of ratings and users.
-
-    share   fraction of all ratings, in (0, 1]
-    days    days from the first of all ratings to the last of the portion; None where the order is random
-    """
-
-    share: float
-    ratings: int
-    users: int
-    days: float | None
 
 
 @dataclass(frozen=True)

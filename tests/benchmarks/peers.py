@@ -25,8 +25,9 @@ from dpmf_cli.core.files import write_whole
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
+from dpmf_cli.evaluation.folds import split
 from dpmf_cli.experiment.results.manifest import cpu
-from dpmf_cli.experiment.running.cutting import split
+from dpmf_cli.experiment.running.cutting import fold_assignment
 from tests.benchmarks import contestants as of
 from tests.benchmarks.contestants import Contestant, NotHereError
 from tests.benchmarks.limits import measured

@@ -9,35 +9,27 @@ from hypothesis import strategies as st
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, in_ratings
-from dpmf_cli.experiment.results.task import Cut
-from dpmf_cli.experiment.running.cutting import (
-    arrivals,
-    cut_ratings,
-    first_share,
-    fold_assignment,
-    portion,
-    split,
-)
+from dpmf_cli.evaluation.folds import assign_folds, first_share, portion, ranked, split, without_pairs
 from tests.conftest import make_ratings
 
 
 @given(st.integers(2, 12), st.integers(12, 200), st.integers(0, 100))
 def test_folds_partition_the_ratings_evenly(folds: int, count: int, seed: int) -> None:
-    counts = np.bincount(fold_assignment("data", seed, folds, count), minlength=folds)
+    counts = np.bincount(assign_folds(count, folds, np.random.default_rng(seed)), minlength=folds)
     assert counts.sum() == count
     assert np.ptp(counts) <= 1
 
 
 def test_folds_are_random() -> None:
     """Ratings are ordered by user, so folds that followed their order would not be random samples."""
-    one, other = (fold_assignment("data", seed, 10, 1000) for seed in (0, 1))
+    one, other = (assign_folds(1000, 10, np.random.default_rng(seed)) for seed in (0, 1))
     assert 50 < (one == other).sum() < 200
     assert 50 < (one == np.arange(1000) % 10).sum() < 200
 
 
 def test_no_test_rating_is_trained_on_and_none_is_lost() -> None:
     ratings = make_ratings()
-    assignment = fold_assignment("data", 0, 5, len(ratings))
+    assignment = assign_folds(len(ratings), 5, np.random.default_rng(0))
     seen = []
     for fold in range(5):
         train, test = split(ratings, assignment, fold)
@@ -51,7 +43,7 @@ def test_no_test_rating_is_trained_on_and_none_is_lost() -> None:
 
 def test_ratings_in_neither_set() -> None:
     ratings = make_ratings()
-    assignment = fold_assignment("data", 0, 5, len(ratings))
+    assignment = assign_folds(len(ratings), 5, np.random.default_rng(0))
     assignment[::3] = -1
     train, test = split(ratings, assignment, 2)
     assert len(train) + len(test) == (assignment >= 0).sum()
@@ -64,8 +56,9 @@ def test_ratings_without_the_pairs_of_others() -> None:
     last = np.array([ratings.n_users - 1], np.int32), np.array([ratings.n_items - 1], np.int32)
     stranger = replace(listed, users=last[0], items=last[1], values=listed.values[:1])
     assert in_ratings(ratings, listed).tolist() == [at % 7 == 0 for at in range(len(ratings))]
-    rest = cut_ratings(ratings, Cut(1, 0, test="probe"), dataset="data", seed=0, test=listed)[0]
+    rest = without_pairs(ratings, listed)
     assert not in_ratings(rest, listed).any()
+    assert len(rest) + len(listed) == len(ratings)
     assert (rest.n_users, rest.n_items) == (ratings.n_users, ratings.n_items)
     few = ratings.select(ratings.users < last[0])
     assert not in_ratings(few, stranger).any()
@@ -85,7 +78,7 @@ def timed(times: np.ndarray | None = None) -> Ratings:
 def test_time_is_the_order_and_ties_keep_their_place() -> None:
     times = np.zeros(len(make_ratings()), np.int32)
     times[:4] = [30, 10, 20, 10]
-    order = arrivals(timed(times), "timestamp", dataset="data", seed=0)
+    order = ranked(timed(times), "timestamp", rng=np.random.default_rng(0))
     assert order[-4:].tolist() == [1, 3, 2, 0]
     assert order[:-4].tolist() == list(range(4, len(times)))
 
@@ -94,7 +87,7 @@ def test_what_a_portion_holds_by_hand() -> None:
     times = np.full(len(make_ratings()), 100 * DAY)
     times[:3] = [5 * DAY, 6.5 * DAY, 7 * DAY]
     ratings = timed(times)
-    first = first_share(arrivals(ratings, "timestamp", dataset="data", seed=0), 3 / len(times))
+    first = first_share(ranked(ratings, "timestamp", rng=np.random.default_rng(0)), 3 / len(times))
     found = portion(ratings, 3 / len(times), "timestamp", first)
     assert (found.ratings, found.users, found.days) == (3, len(set(ratings.users[:3].tolist())), 2.0)
     assert portion(ratings, 0.5, "random", first).days is None
@@ -106,4 +99,4 @@ def test_ratings_of_no_time_or_of_one_have_no_first(times: int | None) -> None:
     if times is not None:
         ratings = timed(np.full(len(ratings), times))
     with pytest.raises(DpmfError, match="so no first ones; use `order: random`"):
-        arrivals(ratings, "timestamp", dataset="data", seed=0)
+        ranked(ratings, "timestamp", rng=np.random.default_rng(0))

@@ -8,7 +8,8 @@ from functools import cache
 import numpy as np
 
 from dpmf_cli.core.streams import named_generator
-from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Portion, Stage
+from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Stage
+from dpmf_cli.evaluation.folds import Portion
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence, Proof
 
 GRIDS = {

@@ -10,9 +10,9 @@ import pytest
 from dpmf_cli.algorithms.shared.cost import Shape
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.datasets import Sizes
-from dpmf_cli.evaluation.curves import Order
+from dpmf_cli.evaluation.folds import Order, first_share
 from dpmf_cli.experiment.results.task import Cut
-from dpmf_cli.experiment.running.cutting import arrivals, cut_ratings, first_share, folds_of
+from dpmf_cli.experiment.running.cutting import arrivals, cut_ratings, folds_of
 from dpmf_cli.experiment.running.plan import training_sets
 from tests.configs import load
 from tests.conftest import make_ratings

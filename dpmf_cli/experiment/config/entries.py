@@ -26,7 +26,7 @@ from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.shared.budget import ON_OWN_RATINGS, Budget, Fractions
 from dpmf_cli.core.strict_model import StrictModel, tagged
 from dpmf_cli.datasets.spec import PRIZE_DATASET
-from dpmf_cli.evaluation.curves import Order
+from dpmf_cli.evaluation.folds import Order
 
 
 @dataclass(frozen=True)

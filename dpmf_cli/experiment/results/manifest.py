@@ -33,7 +33,7 @@ from dpmf_cli.core.files import make_folder, read_file, remove, sweep
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import DataIdentity
-from dpmf_cli.evaluation.curves import Portion
+from dpmf_cli.evaluation.folds import Portion
 from dpmf_cli.experiment.config import ExperimentConfig, config_of
 from dpmf_cli.experiment.results.store import encode, errors_named, sealed, write_atomically
 from dpmf_cli.experiment.results.task import Outcome

@@ -15,7 +15,7 @@ from dpmf_cli.algorithms.shared.sample_fits import RecordCosts
 from dpmf_cli.core.streams import OWN, SECRET, Seed, Streams, drawn_seed
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.datasets.spec import TestSet
-from dpmf_cli.evaluation.curves import Order
+from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.evaluation.metrics import TopItems
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.privacy.neighbours import Neighbours

@@ -25,6 +25,7 @@ from dpmf_cli.core.terminal import Progress, say
 from dpmf_cli.datasets import DataIdentity, Dataset, Folders, Sizes, known, load, sizes
 from dpmf_cli.datasets.spec import SyntheticSpec
 from dpmf_cli.evaluation.crossings import MOST_ROUNDS, epsilons_to_add
+from dpmf_cli.evaluation.folds import LATEST
 from dpmf_cli.evaluation.metrics import users_at_once
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.folders import Collected, collect
@@ -34,7 +35,6 @@ from dpmf_cli.experiment.results.task import Outcome, Task, tasks_of
 from dpmf_cli.experiment.running import calibration
 from dpmf_cli.experiment.running.batches import Batch, cost_in_parts, room, together
 from dpmf_cli.experiment.running.calibration import REFERENCE, Machine
-from dpmf_cli.experiment.running.cutting import LATEST
 from dpmf_cli.experiment.running.processes import Claims, Executor
 
 PRIZE_SHARE = 0.015

@@ -160,8 +160,12 @@ def audited_cell(audited: Audited | None) -> str:
 def audited_columns(audit: Callable[[Any], Audited | None]) -> Iterator[TableColumn[Any]]:
     """Yields the columns of an audited lower bound on ε, which `audit` finds for a row."""
     gaussian: TableColumn[LowerBound] = TableColumn("gaussian", lambda bound: _known(bound.gaussian))
-    epsilon = next(names("epsilon")).at(lambda row: _bound(audit(row)), "audited")
-    yield replace(epsilon, text=lambda row: audited_cell(audit(row)), align="r")
+    yield TableColumn(
+        "audited",
+        lambda row: (bound := _bound(audit(row))) and bound.epsilon,
+        lambda row: audited_cell(audit(row)),
+        align="r",
+    )
     for column in (*names("ceiling trials confidence"), gaussian):
         yield column.at(lambda row: _bound(audit(row)), f"audited_{column.name}")
 

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from matplotlib.lines import Line2D
 
-from dpmf_cli.evaluation.curves import Axis, Experiment, Growth, Measured, Order, Portion, Stage
+from dpmf_cli.evaluation.curves import Axis, Experiment, Growth, Measured, Stage
+from dpmf_cli.evaluation.folds import Order, Portion
 from dpmf_cli.report.figures.chart import MOST_LINES
 from dpmf_cli.report.html.page import Drawn, _environment
 from tests.report.conftest import of_theta

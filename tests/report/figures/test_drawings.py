@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 from dpmf_cli.cli.main import app
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders
-from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Portion, Stage
+from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Stage
+from dpmf_cli.evaluation.folds import Portion
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.folders import collect_folder
 from dpmf_cli.experiment.results.manifest import read_manifest, write_files

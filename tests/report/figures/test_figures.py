@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from dpmf_cli.evaluation.curves import Experiment, Order
+from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.figures.chart import MOST_LINES, title_of
 from dpmf_cli.report.figures.charts import charts_of, curves_chart, growth_chart, growth_lines

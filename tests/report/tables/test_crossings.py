@@ -44,7 +44,8 @@ def test_the_command_sets_print_beside_what_reproduces_a_table(
 
 def test_latex_has_only_letters_that_it_prints(made: Make) -> None:
     crossings = [*find_crossings(of_theta(made(3))), *find_crossings(made(2))]
-    drawn = draw(crossings_table(with_printed_cells(crossings)), "latex") + draw(
+    drawn = draw(crossings_table(with_printed_cells(crossings), {}), "latex") + draw(
         baselines_table(baseline_rows(made())), "latex"
     )
+    assert " & provable & audited \\\\\n" in drawn
     assert {letter for letter in drawn if ord(letter) > 127} <= set("–é…")
