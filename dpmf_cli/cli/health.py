@@ -5,7 +5,7 @@ import os
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,9 +13,6 @@ from dpmf_cli.cli.options import DataOption, PluginOption, ResultsOption
 from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
-
-if TYPE_CHECKING:
-    from dpmf_cli.experiment.results.verify import Verified
 
 EXTRAS = {"parquet": "pyarrow", "cluster": "distributed"}
 """The module that each optional part of dpmf brings, by the part's name in `pip install dpmf[NAME]`."""
@@ -132,7 +129,10 @@ def verify(
     """
     from secrets import randbelow
 
-    from dpmf_cli.experiment.results.verify import joined
+    from dpmf_cli.datasets import Folders
+    from dpmf_cli.experiment.results.folders import results_folder
+    from dpmf_cli.experiment.results.manifest import MANIFEST
+    from dpmf_cli.experiment.results.verify import joined, verify_experiment, verify_results
     from dpmf_cli.experiment.running import recompute as anew
     from dpmf_cli.releasing.archive import releases_in
     from dpmf_cli.releasing.publishing import verified
@@ -140,7 +140,14 @@ def verify(
     releases = [folder for path in of or [Path("released")] for folder in releases_in(path)]
     default = [] if releases and results == Path("results") and not results.exists() else [results]
     others = [path for path in of or default if not releases_in(path)]
-    found = joined([_looked_at(path, results, data) for path in others]) if others else None
+    folders, looked_at = Folders.named(data, results=results), []
+    for path in others:
+        folder = path if path == results else results_folder(path, results)
+        if folder == path and not os.path.exists(path / MANIFEST):
+            looked_at.append(verify_results(path, folders))
+        else:
+            looked_at.append(verify_experiment(folder, folders, None if folder == path else path.parent))
+    found = joined(looked_at) if others else None
     checks = found.checks if found else []
     if recompute and found is None:
         raise DpmfError("--recompute: tasks of results are computed again; name a folder of results")
@@ -166,17 +173,3 @@ def verify(
             print(f"{each.path}: {each.what}; {each.fix}")
     if any(check.off for check in checks):
         raise typer.Exit(1)
-
-
-def _looked_at(path: Path, results: Path, data: Path | None) -> "Verified":
-    """Verifies a folder of results, or one experiment that is named by its config or its results folder."""
-    from dpmf_cli.datasets import Folders
-    from dpmf_cli.experiment.results.folders import results_folder
-    from dpmf_cli.experiment.results.manifest import MANIFEST
-    from dpmf_cli.experiment.results.verify import verify_experiment, verify_results
-
-    folders = Folders.named(data, results=results)
-    folder = path if path == results else results_folder(path, results)
-    if folder == path and not os.path.exists(path / MANIFEST):
-        return verify_results(path, folders)
-    return verify_experiment(folder, folders, None if folder == path else path.parent)
