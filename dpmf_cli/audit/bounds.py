@@ -198,22 +198,18 @@ def _best(
     if not all(len(side) and np.isfinite(side).all() for side in values):
         raise ValueError("both sides need values, all of them finite")
     thresholds = np.unique(np.concatenate(values))
-    (low, high), (other_low, other_high) = (
-        _ends(len(side) - np.searchsorted(side, thresholds), len(side)) for side in values
-    )
+    ends = []
+    for side in values:  # each different count is computed once
+        counts, position = np.unique(len(side) - np.searchsorted(side, thresholds), return_inverse=True)
+        lows, highs = clopper_pearson(counts, len(side), (1 + TRAINING_CONFIDENCE) / 2)
+        ends.append((lows[position], highs[position]))
+    (low, high), (other_low, other_high) = ends
     events = [(True, True), (True, False), (False, True), (False, False)]  # above, numerator here
     tops = np.stack([low, other_low, 1 - high, 1 - other_high])  # a complement's ends are mirrored
     bottoms = np.stack([other_high, high, 1 - other_low, 1 - low])
     scores = score(tops, bottoms)
     which, where = np.unravel_index(int(np.argmax(scores)), scores.shape)
     return float(scores[which, where]), Event(float(thresholds[where]), *events[which])
-
-
-def _ends(successes: Counted, trials: int) -> tuple[Floats, Floats]:
-    """Returns (K,) lower and (K,) upper ends of Clopper and Pearson; each different count is computed once."""
-    counts, position = np.unique(successes, return_inverse=True)
-    lows, highs = clopper_pearson(counts, trials, (1 + TRAINING_CONFIDENCE) / 2)
-    return lows[position], highs[position]
 
 
 def chance_of_guesses(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
@@ -312,7 +308,10 @@ def bit_event(here: ArrayLike, there: ArrayLike, delta: float) -> BitEvent:
     score of all candidates wins.
     """
     ours, theirs = (np.asarray(values, dtype=np.float64).ravel() for values in (here, there))
-    shift = min(_lowest_used_bit(ours), _lowest_used_bit(theirs))
+    used = [  # the mantissa bits that are 1 in any float, and the highest one
+        int(np.bitwise_or.reduce(_bits_of(values)[0])) | 2 ** (MANTISSA - 1) for values in (ours, theirs)
+    ]
+    shift = min((bits & -bits).bit_length() - 1 for bits in used)
     score = partial(_epsilons, delta=delta)
     best_score, event = _best(_unit_exponent(ours[1::2]), _unit_exponent(theirs[1::2]), score)
     best = BitEvent(**vars(event), bits=0, shift=0, odds=np.empty(0))
@@ -344,10 +343,3 @@ def _unit_exponent(values: ArrayLike) -> Counted:
     significand = np.where(exponent > 0, mantissa | 2**MANTISSA, mantissa)
     _, zeros = np.frexp((significand & -significand).astype(np.float64))  # one more than its trailing zeros
     return np.where(significand == 0, UNIT_OF_ZERO, np.maximum(exponent, 1) - 1024 - MANTISSA + zeros)
-
-
-def _lowest_used_bit(values: Floats) -> int:
-    """Returns the lowest mantissa bit that is 1 in any of the floats; if all are powers of two, the highest bit."""
-    mantissa, _ = _bits_of(values)
-    used: int = int(np.bitwise_or.reduce(mantissa)) | 2 ** (MANTISSA - 1)
-    return (used & -used).bit_length() - 1

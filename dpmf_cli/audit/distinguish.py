@@ -84,11 +84,6 @@ class _Watched:
     positions: NDArray[np.intp]
     moves: Floats
 
-    @classmethod
-    def of(cls, place: Place, moves: Floats) -> "_Watched":
-        chosen = np.argsort(-np.abs(moves), kind="stable")[:NUMBERS]
-        return cls(place, chosen, moves[chosen])
-
     def numbers(self, seen: Mapping[Place, Seen]) -> Floats:
         """Returns (d,) the published numbers; zeros if nothing was published there."""
         at = seen.get(self.place)
@@ -141,8 +136,18 @@ def distinguish(
     """
     moved = [(place, moves) for place, moves in (directions or {}).items() if moves.any()]
     moved.sort(key=lambda each: -float(np.abs(each[1]).max()))
-    watched = [_Watched.of(*each) for each in moved[:RELEASES]]
-    users, items = _statistics(algorithm, pair)
+    watched = []
+    for place, moves in moved[:RELEASES]:
+        most = np.argsort(-np.abs(moves), kind="stable")[:NUMBERS]
+        watched.append(_Watched(place, most, moves[most]))
+    users, items = covered(algorithm, pair)
+    own = [ratings.items[ratings.users == pair.changed] for ratings in (pair.here, pair.there)]
+    last = np.lexsort((items, users, ~np.isin(items, np.concatenate(own)), users != pair.changed))
+    spread = last[:: max(1, len(last) // PREDICTIONS)][: PREDICTIONS // 2]
+    chosen = np.unique(
+        np.append(last[: PREDICTIONS // 2], spread)
+    )  # most of the user who differs, and of the items
+    users, items = users[chosen], items[chosen]
     averaged = np.arange(0, pair.here.n_users, max(1, pair.here.n_users // AVERAGED), dtype=np.int32)
     averaged = averaged[averaged != pair.changed]
     n_means = min(pair.here.n_items, 6)
@@ -220,16 +225,6 @@ def distinguish(
     return tested(one, other, 2 * trials, bounds.SURE)
 
 
-def _statistics(algorithm: PrivateAlgorithm, pair: Pair) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Returns the predictions to try as statistics, first those of the user who differs and of that user's items."""
-    users, items = covered(algorithm, pair)
-    own = [ratings.items[ratings.users == pair.changed] for ratings in (pair.here, pair.there)]
-    last = np.lexsort((items, users, ~np.isin(items, np.concatenate(own)), users != pair.changed))
-    chosen = last[:: max(1, len(last) // PREDICTIONS)][: PREDICTIONS // 2]
-    chosen = np.unique(np.concatenate([last[: PREDICTIONS // 2], chosen]))
-    return users[chosen], items[chosen]
-
-
 OBSERVERS = 20
 """The number of users without canaries whose predictions are used if privacy does not cover a canary's own user."""
 
@@ -256,8 +251,13 @@ def one_run(
         more = ratings.n_users + ratings.n_items
         ratings = Ratings(ratings.users, ratings.items, ratings.values, more, ratings.n_items, scale)
     else:
-        users = _users_without(ratings, rng)
-        items, users = items[users >= 0], users[users >= 0]  # an item that all users have rated has no canary
+        first = min(OBSERVERS, ratings.n_users // 2)  # the first users observe
+        rated = set(zip(ratings.users.tolist(), ratings.items.tolist(), strict=True))
+        without = [
+            [u for u in range(first, ratings.n_users) if (u, item) not in rated] for item in items.tolist()
+        ]
+        users = np.array([rng.choice(free) for free in without if free], np.int32)
+        items = items[[bool(free) for free in without]]  # an item that all users have rated has no canary
     n_items, averages = len(items), averages[items]
     others = np.setdiff1d(np.arange(ratings.n_users), users)[:OBSERVERS].astype(np.int32)
     if n_items < 2 or not len(others):
@@ -292,20 +292,6 @@ def one_run(
     return LowerBound(statistic, lower, ceiling, 1, confidence)
 
 
-def _users_without(ratings: Ratings, rng: np.random.Generator) -> NDArray[np.int32]:
-    """Returns (n_items,) a user who has not rated the item, for each item; −1 if there is none.
-
-    The first users are left out, since they observe.
-    """
-    first = min(OBSERVERS, ratings.n_users // 2)
-    rated = set(zip(ratings.users.tolist(), ratings.items.tolist(), strict=True))
-    users = np.zeros(ratings.n_items, np.int32)
-    for item in range(ratings.n_items):
-        free = [u for u in range(first, ratings.n_users) if (u, item) not in rated]
-        users[item] = rng.choice(free) if free else -1
-    return users
-
-
 SIZES = 2000
 """The number of draws that choose a threshold."""
 
@@ -333,34 +319,23 @@ def low_bits(
     """Yields a test for each step of a fit whose noisy numbers are published and move between neighbours."""
     delta = algorithm.spends_delta
     for release, clean in _widest_moves(*both_sides(algorithm, pair, epsilon)):
-        allowed = _allowed(release, abs(clean[1] - clean[0]), delta)
-        found = _tested(release, clean, allowed, delta, draws, confidence)
-        if found.epsilon > allowed:  # this is one of many tests, so a finding must show again, more surely
-            found = _tested(release, clean, allowed, delta, 2 * draws, bounds.SURE, "again")
-        yield found
-
-
-def _tested(
-    release: Release,
-    clean: tuple[float, float],
-    allowed: float,
-    delta: float,
-    draws: int,
-    confidence: float,
-    time: str = "",
-) -> BitTest:
-    step, half = release.entry.step, draws // 2
-    rng = named_generator("audit", "bits", step, time)
-    ours, theirs = (release.again(number, draws, rng) for number in clean)
-    events: tuple[bounds.Event, ...] = (
-        bounds.bit_event(ours[:half:2], theirs[:half:2], delta),
-        bounds.best_threshold(ours[: 2 * SIZES : 2], theirs[: 2 * SIZES : 2], delta),
-    )
-    event = max(events, key=lambda each: each.training_score(ours[1:half:2], theirs[1:half:2], delta))
-    counts = event.counts(ours[half:], theirs[half:])
-    most = bounds.always_against_never(draws - half, draws - half)
-    epsilon, ceiling = (bounds.epsilon_of_event(each, delta, confidence) for each in (counts, most))
-    return BitTest(step, epsilon, allowed, ceiling, draws, confidence, str(event))
+        step, allowed = release.entry.step, _allowed(release, abs(clean[1] - clean[0]), delta)
+        # This is one of many tests, so a finding must show again, more surely.
+        for time, count, sure in (("", draws, confidence), ("again", 2 * draws, bounds.SURE)):
+            half, rng = count // 2, named_generator("audit", "bits", step, time)
+            ours, theirs = (release.again(number, count, rng) for number in clean)
+            events: tuple[bounds.Event, ...] = (
+                bounds.bit_event(ours[:half:2], theirs[:half:2], delta),
+                bounds.best_threshold(ours[: 2 * SIZES : 2], theirs[: 2 * SIZES : 2], delta),
+            )
+            scores = [each.training_score(ours[1:half:2], theirs[1:half:2], delta) for each in events]
+            event = events[int(np.argmax(scores))]
+            counts = event.counts(ours[half:], theirs[half:])
+            most = bounds.always_against_never(count - half, count - half)
+            found, ceiling = (bounds.epsilon_of_event(each, delta, sure) for each in (counts, most))
+            if found <= allowed:
+                break
+        yield BitTest(step, found, allowed, ceiling, count, sure, str(event))
 
 
 def _widest_moves(here: Side, there: Side) -> Iterator[tuple[Release, tuple[float, float]]]:

@@ -90,20 +90,23 @@ class KnownFlaw:
 
     def shown_by(self, audits: Sequence[Audited]) -> Finding | None:
         """Returns the worst finding that shows the flaw; None if there is none."""
-        found = (each for audited in audits if audited.label == self.entry for each in self._found(audited))
+        found = []
+        for audited in (each for each in audits if each.label == self.entry):
+            moved = (
+                each for each in audited.steps if each.step.startswith(self.step) and each.of_sensitivity > 0
+            )
+            if self.flaw is None and (step := next(moved, None)):
+                size = step.of_sensitivity
+                found.append(Finding(PAID, step.step, size, pairs=audited.pairs, against=CLAIMED))
+                continue
+            found += [
+                each
+                for each in audited.found
+                if each.flaw == self.flaw
+                and each.step.startswith(self.step)
+                and each.said.startswith(self.said)
+            ]
         return max(found, key=lambda each: -1.0 if math.isnan(each.size) else each.size, default=None)
-
-    def _found(self, audited: Audited) -> Iterator[Finding]:
-        if self.flaw is None:
-            for step in audited.steps:
-                if step.step.startswith(self.step) and step.of_sensitivity > 0:
-                    size = step.of_sensitivity
-                    yield Finding(PAID, step.step, size, pairs=audited.pairs, against=CLAIMED)
-                    return
-        for each in audited.found:
-            said = each.step.startswith(self.step) and each.said.startswith(self.said)
-            if each.flaw == self.flaw and said:
-                yield each
 
 
 PAID = "moves; size is in units of what corrected mode pays for this"

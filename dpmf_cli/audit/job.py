@@ -179,6 +179,23 @@ def audit(job: Job) -> Audited:
         canary = one_run(algorithm, job.ratings, **at)
         if canary.epsilon > settings.epsilon:  # a finding must show again
             canary = one_run(algorithm, job.ratings, settings.epsilon, confidence=SURE, run=1)
+    told_apart = []
+    for tried, by in ((bound, "trials"), (canary, "canaries in one run")):
+        if tried is not None and tried.epsilon > settings.epsilon:
+            refutes = PROVABLE if tried.epsilon > provable * settings.epsilon else CLAIMED
+            size, said = tried.epsilon / settings.epsilon, tried.statistic
+            told_apart.append(
+                Finding(f"told apart by {by}", "", size, "", settings.epsilon, said, against=refutes)
+            )
+    told_apart += [
+        Finding(
+            *("told apart by low bits", test.step, test.epsilon / test.allowed, "", settings.epsilon),
+            test.event,
+            against=against,
+        )
+        for test in bits
+        if test.epsilon > test.allowed
+    ]
     shown = flawed or costliest
     return Audited(
         label=algorithm.name,
@@ -198,7 +215,7 @@ def audit(job: Job) -> Audited:
                 Finding(flaw, step, pairs=pairs, said=said, against=against)
                 for flaw, step, pairs, said in _of_all_pairs(samples, alike, watch, count)
             ),
-            *_of_bounds(bound, canary, bits, provable, settings.epsilon),
+            *told_apart,
         ),
         worst_pair="" if shown is None else pair_csv(shown),
         bound=bound,
@@ -274,26 +291,6 @@ def _of_all_pairs(
             yield Flaw.STEPS, step, times, f"{NOISE_OF} {other}, on {times} of {pairs} pairs"
     for flaw, step, said in itertools.chain(watch.found(), watch.far_draws()):
         yield flaw, step, pairs, said
-
-
-def _of_bounds(
-    bound: LowerBound | None,
-    canary: LowerBound | None,
-    bits: tuple[BitTest, ...],
-    provable: float,
-    epsilon: float,
-) -> Iterator[Finding]:
-    """Yields the statements that lower bounds refute."""
-    for tried, name in ((bound, "trials"), (canary, "canaries in one run")):
-        if tried is not None and tried.epsilon > epsilon:
-            against = PROVABLE if tried.epsilon > provable * epsilon else CLAIMED
-            size, said = tried.epsilon / epsilon, tried.statistic
-            yield Finding(f"told apart by {name}", "", size, "", epsilon, said, against=against)
-    against = CLAIMED if math.isinf(provable) else PROVABLE
-    for test in bits:
-        if test.epsilon > test.allowed:
-            size = test.epsilon / test.allowed
-            yield Finding("told apart by low bits", test.step, size, "", epsilon, test.event, against=against)
 
 
 @cache

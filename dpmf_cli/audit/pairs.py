@@ -284,8 +284,13 @@ class KeptPair:
 
 def pair_csv(kept: KeptPair) -> str:
     """Returns the text of a pair; if one side lacks a rating, its field is empty."""
-    pair = kept.pair
-    here, there, scale = _value_column(pair.here), _value_column(pair.there), pair.here.scale
+    pair, scale = kept.pair, kept.pair.here.scale
+    here, there = (
+        dict(
+            zip(zip(side.users.tolist(), side.items.tolist(), strict=True), side.values.tolist(), strict=True)
+        )
+        for side in (pair.here, pair.there)
+    )
     ends = " ".join(f"{number:g}" for number in (scale.minimum, scale.maximum, scale.step))
     how = f"{kept.neighbours}, epsilon {kept.epsilon!r}, run {kept.run}"
     shape = f"users {pair.here.n_users}, items {pair.here.n_items}"
@@ -336,9 +341,3 @@ def read_pair(path: Path) -> KeptPair:
 
     here, there = map(ratings_of, sides)
     return KeptPair(Pair(path.name, here, there, changed), neighbours, epsilon, int(head[3]))
-
-
-def _value_column(ratings: Ratings) -> dict[tuple[int, int], float]:
-    """Returns the value of each (user, item)."""
-    places = zip(ratings.users.tolist(), ratings.items.tolist(), strict=True)
-    return dict(zip(places, ratings.values.tolist(), strict=True))

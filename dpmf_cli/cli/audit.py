@@ -87,6 +87,8 @@ def audit(
     """
     from dpmf_cli.audit.entries import KNOWN, jobs_of
     from dpmf_cli.audit.job import FOLDER, Settings, keep_for_experiment, outcomes_of
+    from dpmf_cli.audit.judge import Flaw, replay
+    from dpmf_cli.audit.pairs import read_pair
     from dpmf_cli.datasets import Folders
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.results.manifest import add_file
@@ -116,8 +118,23 @@ def audit(
         folders = Folders.named(data, base=config.parent, results=results)
         wanted = _of_config(loaded, settings, folders)
     if pair is not None:
-        _replay_one(wanted, pair)
-        return
+        kept_pair = read_pair(pair)
+        fitting = [job.algorithm for job in wanted if job.algorithm.neighbours is kept_pair.neighbours]
+        if not fitting:
+            raise DpmfError(
+                f"{pair}: the pair has {kept_pair.neighbours} neighbours, and no audited algorithm has them; name "
+                "another pair"
+            )
+        refuted = False
+        for fitted in fitting:
+            seen = replay(fitted, kept_pair.pair, kept_pair.epsilon, kept_pair.run)
+            print(f"{fitted.name}, ε = {kept_pair.epsilon:g}: costs {seen.loss:.4g} times the claimed ε")
+            for step in seen.steps.values():
+                print(f"  {step.step}: moves by {step.of_sensitivity:.4g} times its sensitivity")
+            for finding in seen.findings:
+                refuted |= finding.flaw != Flaw.CLAIM
+                print(f"  {finding.flaw}: {finding.step} {finding.size:.4g} {finding.said}".rstrip())
+        raise typer.Exit(refuted)
     if trials and trials < LEAST_TRIALS:
         raise DpmfError(
             f"--trials {trials}: too few to show anything; give {LEAST_TRIALS} or more fits on each side"
@@ -190,27 +207,3 @@ def _of_config(loaded: "ExperimentConfig", settings: "Settings", folders: "Folde
             own = replace(settings, epsilons=some)
             made.append(Job(piece, own, pairs, ratings if settings.canaries else None))
     return made
-
-
-def _replay_one(wanted: list["Job"], path: Path) -> None:
-    """Prints what one pair shows about each algorithm that has the pair's neighbours."""
-    from dpmf_cli.audit.judge import Flaw, replay
-    from dpmf_cli.audit.pairs import read_pair
-
-    kept = read_pair(path)
-    fitting = [job.algorithm for job in wanted if job.algorithm.neighbours is kept.neighbours]
-    if not fitting:
-        raise DpmfError(
-            f"{path}: the pair has {kept.neighbours} neighbours, and no audited algorithm has them; name another pair"
-        )
-    refuted = False
-    for algorithm in fitting:
-        seen = replay(algorithm, kept.pair, kept.epsilon, kept.run)
-        print(f"{algorithm.name}, ε = {kept.epsilon:g}: costs {seen.loss:.4g} times the claimed ε")
-        for step in seen.steps.values():
-            print(f"  {step.step}: moves by {step.of_sensitivity:.4g} times its sensitivity")
-        for finding in seen.findings:
-            refuted |= finding.flaw != Flaw.CLAIM
-            print(f"  {finding.flaw}: {finding.step} {finding.size:.4g} {finding.said}".rstrip())
-    if refuted:
-        raise typer.Exit(1)

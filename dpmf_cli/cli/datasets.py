@@ -94,13 +94,33 @@ def info(
 
     Example: dpmf datasets info ml-100k
     """
-    from dpmf_cli.datasets import catalog
+    from dpmf_cli.datasets import catalog, located
 
     entries = [catalog.entry(key) for key in keys]
-    if not as_json:
-        return "\n".join([_info(entry, data) for entry in entries])
     content = [_counts(entry, data) for entry in entries]
-    return json.dumps(content if len(content) > 1 else content[0], indent=2) + "\n"
+    if as_json:
+        return json.dumps(content if len(content) > 1 else content[0], indent=2) + "\n"
+    texts = []
+    for entry, known in zip(entries, content, strict=True):
+        scale, counted, printed = entry.scale, known["counted"], known["printed"]
+        grid = f" in steps of {scale.step:g}" if scale.step else ""
+        rows: list[tuple[str, ...]] = [("", "counted", "Friedman et al. 2016, table 2")]
+        for name in ("users", "items", "ratings", "density", "mean", "variance", "per_user", "per_item"):
+            cells = (_number(values.get(name) if values else None) for values in (counted, printed))
+            rows.append((name.replace("_", " "), *cells))
+        if counted is None:
+            print(f"\nNot in {_folder(data)}: {located.how_to_get(entry)}", file=sys.stderr)
+        lines = [
+            f"{entry.title}\nscale {scale.minimum:g} to {scale.maximum:g}{grid}\n",
+            _in_columns(rows),
+            *([""] * bool(known["seen"])),
+            *known["seen"],
+            f"\nLicence: {entry.licence.summary}\n         {entry.licence.url}",
+            f"Citation: {entry.citation}\nHome: {entry.homepage}",
+            *(f"File: {printable(place)}" for place in _places(known)),
+        ]
+        texts.append("\n".join(lines) + "\n")
+    return "\n".join(texts)
 
 
 def _counts(entry: "CatalogEntry", data: Path | None) -> dict[str, Any]:
@@ -131,31 +151,6 @@ def _counts(entry: "CatalogEntry", data: Path | None) -> dict[str, Any]:
         "homepage": entry.homepage,
         **_files(entry, _folder(data)),
     }
-
-
-def _info(entry: "CatalogEntry", data: Path | None) -> str:
-    from dpmf_cli.datasets import located
-
-    known, scale = _counts(entry, data), entry.scale
-    grid = f" in steps of {scale.step:g}" if scale.step else ""
-    rows: list[tuple[str, ...]] = [("", "counted", "Friedman et al. 2016, table 2")]
-    for name in ("users", "items", "ratings", "density", "mean", "variance", "per_user", "per_item"):
-        cells = (
-            _number(values.get(name) if values else None) for values in (known["counted"], known["printed"])
-        )
-        rows.append((name.replace("_", " "), *cells))
-    if known["counted"] is None:
-        print(f"\nNot in {_folder(data)}: {located.how_to_get(entry)}", file=sys.stderr)
-    lines = [
-        f"{entry.title}\nscale {scale.minimum:g} to {scale.maximum:g}{grid}\n",
-        _in_columns(rows),
-        *([""] * bool(known["seen"])),
-        *known["seen"],
-        f"\nLicence: {entry.licence.summary}\n         {entry.licence.url}",
-        f"Citation: {entry.citation}\nHome: {entry.homepage}",
-        *(f"File: {printable(place)}" for place in _places(known)),
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def _number(value: float | None) -> str:

@@ -5,7 +5,7 @@ import os
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,9 +13,6 @@ from dpmf_cli.cli.options import DataOption, PluginOption, ResultsOption
 from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
-
-if TYPE_CHECKING:
-    from dpmf_cli.experiment.running.verify import Verified
 
 EXTRAS = {"parquet": "pyarrow", "cluster": "distributed"}
 """The module that each optional part of dpmf brings, by the part's name in `pip install dpmf[NAME]`."""
@@ -132,6 +129,9 @@ def verify(
     """
     from secrets import randbelow
 
+    from dpmf_cli.datasets import Folders
+    from dpmf_cli.experiment.results.folders import results_folder
+    from dpmf_cli.experiment.results.manifest import MANIFEST
     from dpmf_cli.experiment.running import verify as verifying
     from dpmf_cli.releasing.archive import releases_in
     from dpmf_cli.releasing.publishing import verified
@@ -139,9 +139,14 @@ def verify(
     releases = [folder for path in of or [Path("released")] for folder in releases_in(path)]
     default = [] if releases and results == Path("results") and not results.exists() else [results]
     others = [path for path in of or default if not releases_in(path)]
-    found = verifying.Verified()
+    found, folders = verifying.Verified(), Folders.named(data, results=results)
     for path in others:
-        _verify(found, path, results, data)
+        folder = path if path == results else results_folder(path, results)
+        if folder == path and not os.path.exists(path / MANIFEST):
+            verifying.verify_results(found, path, folders)
+        else:
+            beside = None if folder == path else path.parent
+            verifying.verify_experiment(found, folder, folders, beside)
     checks = found.checks if others else []
     if recompute and not others:
         raise DpmfError("--recompute: tasks of results are computed again; name a folder of results")
@@ -167,18 +172,3 @@ def verify(
             print(f"{each.path}: {each.what}; {each.fix}")
     if any(check.off for check in checks):
         raise typer.Exit(1)
-
-
-def _verify(found: "Verified", path: Path, results: Path, data: Path | None) -> None:
-    """Verifies a folder of results, or one experiment that is named by its config or its results folder."""
-    from dpmf_cli.datasets import Folders
-    from dpmf_cli.experiment.results.folders import results_folder
-    from dpmf_cli.experiment.results.manifest import MANIFEST
-    from dpmf_cli.experiment.running.verify import verify_experiment, verify_results
-
-    folders = Folders.named(data, results=results)
-    folder = path if path == results else results_folder(path, results)
-    if folder == path and not os.path.exists(path / MANIFEST):
-        verify_results(found, path, folders)
-    else:
-        verify_experiment(found, folder, folders, None if folder == path else path.parent)

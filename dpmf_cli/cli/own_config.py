@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from dpmf_cli.core.ratings import Ratings
     from dpmf_cli.datasets import Folders
     from dpmf_cli.datasets.guess import Guess
-    from dpmf_cli.experiment.config import ExperimentConfig
     from dpmf_cli.experiment.config.suggested import Candidates
     from dpmf_cli.privacy.neighbours import Neighbours
-    from dpmf_cli.privacy.protection import Guarantee
 
 PROTECTS = {"value": "bounded", "presence": "unbounded", "user": "user", "local": "local"}
 """The neighbours that each value of --protects stands for."""
@@ -94,6 +92,7 @@ def write_own_config(
     from pydantic import ValidationError
 
     from dpmf_cli.datasets import Folders, load, look
+    from dpmf_cli.datasets.guess import guess_format
     from dpmf_cli.datasets.spec import CsvSpec
     from dpmf_cli.experiment.config.suggested import FOLDS, GUESSED, RUNS, config_text, name_of, provable
 
@@ -102,7 +101,28 @@ def write_own_config(
     config = to or Path(f"{stem}-{protects}.yaml")
     if config.exists() and ratings.exists() and config.samefile(ratings):
         raise DpmfError(f"--to {config}: this is the file of ratings; name another file")
-    dataset = {"kind": "csv", "name": name_of(stem), **_dataset(ratings, config, said)}
+    if said.decimal not in (None, ".", ","):
+        raise DpmfError(f"--decimal {said.decimal}: choose one of . and ,")
+    roles = ("user", "item", "rating", "timestamp")
+    columns = {role: name for role in roles if (name := getattr(said, role)) is not None}
+    guess = guess_format(ratings, said.separator, said.header, said.decimal, **columns)
+    for each in guess.words:
+        say(f"{ratings}: {each}")
+    say(f"{ratings}: if a guess is wrong, correct it with its option: {', '.join(GUESSES)}")
+    wanted = roles if said.timestamp is not None else roles[:3]
+    if absent := [role for role in wanted if role not in guess.columns]:
+        options = " ".join(f"--{role} COLUMN" for role in absent)
+        raise DpmfError(f"{ratings}: no column looks like the {' or the '.join(absent)}; add {options}")
+    low, high, step = _scale(said.scale, ratings, guess)
+    dataset: dict[str, Any] = {
+        "kind": "csv",
+        "name": name_of(stem),
+        "path": os.path.relpath(ratings, config.parent),
+        **guess.keys,
+        "columns": {role: guess.columns[role] for role in wanted},
+        "scale": {"minimum": low, "maximum": high, "step": step}
+        | ({"guessed": True} if said.scale is None else {}),
+    }
     try:
         spec = CsvSpec(**{**dataset, "path": str(ratings), "duplicates": "last"})
         whole = load(spec, Folders.named())
@@ -178,32 +198,6 @@ def write_config(config: Path, text: str, methods: "Candidates", *, force: bool)
     say(f"wrote {config}: {count} method{'s' * (count > 1)} whose ε can be proved")
     for each in methods.left_out:
         say(f"left out: {each}")
-
-
-def _dataset(ratings: Path, config: Path, said: Said) -> dict[str, Any]:
-    """Returns the keys of `dataset:` without its kind and name, as said or guessed. Says every guess."""
-    from dpmf_cli.datasets.guess import guess_format
-
-    if said.decimal not in (None, ".", ","):
-        raise DpmfError(f"--decimal {said.decimal}: choose one of . and ,")
-    roles = ("user", "item", "rating", "timestamp")
-    columns = {role: name for role in roles if (name := getattr(said, role)) is not None}
-    guess = guess_format(ratings, said.separator, said.header, said.decimal, **columns)
-    for each in guess.words:
-        say(f"{ratings}: {each}")
-    say(f"{ratings}: if a guess is wrong, correct it with its option: {', '.join(GUESSES)}")
-    wanted = roles if said.timestamp is not None else roles[:3]
-    if absent := [role for role in wanted if role not in guess.columns]:
-        options = " ".join(f"--{role} COLUMN" for role in absent)
-        raise DpmfError(f"{ratings}: no column looks like the {' or the '.join(absent)}; add {options}")
-    low, high, step = _scale(said.scale, ratings, guess)
-    return {
-        "path": os.path.relpath(ratings, config.parent),
-        **guess.keys,
-        "columns": {role: guess.columns[role] for role in wanted},
-        "scale": {"minimum": low, "maximum": high, "step": step}
-        | ({"guessed": True} if said.scale is None else {}),
-    }
 
 
 def _scale(text: str | None, ratings: Path, guess: "Guess") -> tuple[float, float, float]:
@@ -382,10 +376,12 @@ def recommend(
     Example: dpmf recommend my.yaml --protects value --epsilon 1
     """
     from dpmf_cli.datasets import Folders, load
-    from dpmf_cli.experiment.config.suggested import Candidates, config_text
+    from dpmf_cli.experiment.config.documents import means_a_config, read_whole, relative_to
+    from dpmf_cli.experiment.config.loading import validated
+    from dpmf_cli.experiment.config.suggested import FOLDS, RUNS, Candidates, config_text, grid_with, provable
     from dpmf_cli.privacy.accounting import LEAST_DELTA, MOST_DELTA
     from dpmf_cli.privacy.protection import Guarantee, protection_of
-    from dpmf_cli.report.leaders import chosen_in_words, shipped
+    from dpmf_cli.report.leaders import chosen_in_words, options_of, shipped
     from dpmf_cli.report.words import wrapped
 
     neighbours = asked_for(protects, epsilon)
@@ -396,14 +392,41 @@ def recommend(
     wanted = Guarantee(protection_of(neighbours), towards == "others", delta)
     leaders = shipped()
     ranking = None if by_errors else leaders.ranking(wanted)
+    kept = {
+        key: Guarantee(wanted.protects, entry.joint, entry.spends_delta)
+        for key, entry in (() if ranking else provable(neighbours))
+    }
     written: list[Any] = (
         [leaders.methods[each.method] for each in ranking.nearest(epsilon).methods]
         if ranking
-        else _keeping(wanted, neighbours)
+        else [  # a method with a δ suits every guarantee with δ > 0
+            key
+            for key, each in kept.items()
+            if each.joint <= wanted.joint and (each.delta == 0 or wanted.delta > 0)
+        ]
     )
+    if not written:
+        raise DpmfError(
+            f"dpmf has no method with a provable ε for these options; {options_of(kept.values())}"
+        )
     stem = config.stem.removesuffix(f"-{protects}")
     target = to or config.with_name(f"{stem}-{protects}-recommended.yaml")
-    keys, valid = _with_methods(config, target, written, neighbours, delta, epsilon)
+    if not means_a_config(config):
+        raise DpmfError(
+            f"{config}: not a config (.yaml); `dpmf advise` takes a file of ratings, and writes a config"
+        )
+    document = read_whole(config)
+    relative_to(target.parent, document)
+    taken = {key: value for key, value in document.data.items() if key not in NOT_TAKEN}
+    keys = {"folds": FOLDS, "runs": RUNS, **taken, **({"delta": delta} if delta else {})}
+    document.data = {
+        **keys,
+        "epsilons": list(grid_with(epsilon)),
+        "neighbours": neighbours.value,
+        "mode": "corrected",
+        "algorithms": written,
+    }
+    valid = validated(document)
     folders = Folders.named(data, base=target.parent, results=results)
     ratings = load(valid.dataset, folders, valid.test).ratings
     methods = fitting(zip(written, valid.algorithms, strict=True), ratings, epsilon, str(config))
@@ -425,59 +448,3 @@ def recommend(
         paragraphs = chosen_in_words(ranking, epsilon, chosen["label"], chosen)
         before = "".join(map(wrapped, [*paragraphs, f"The config to use: {target}."])).lstrip("\n") + "\n"
     print_answer(target, folders, jobs, epsilon, by_errors=by_errors, before=before)
-
-
-def _keeping(wanted: "Guarantee", neighbours: "Neighbours") -> list[str]:
-    """Returns the keys of all methods whose every ε is provable for a guarantee.
-
-    A method with a δ suits every guarantee with δ > 0.
-    """
-    from dpmf_cli.experiment.config.suggested import provable
-    from dpmf_cli.privacy.protection import Guarantee
-    from dpmf_cli.report.leaders import options_of
-
-    kept = {
-        key: Guarantee(wanted.protects, entry.joint, entry.spends_delta)
-        for key, entry in provable(neighbours)
-    }
-    found = [
-        key
-        for key, each in kept.items()
-        if each.joint <= wanted.joint and (each.delta == 0 or wanted.delta > 0)
-    ]
-    if not found:
-        raise DpmfError(
-            f"dpmf has no method with a provable ε for these options; {options_of(kept.values())}"
-        )
-    return found
-
-
-def _with_methods(
-    config: Path, target: Path, written: list[Any], neighbours: "Neighbours", delta: float, epsilon: float
-) -> "tuple[dict[str, Any], ExperimentConfig]":
-    """Returns (keys that `target` takes from the user's config, the complete config with these methods).
-
-    Raises `DpmfError` for a mistake in the user's config, with its place.
-    """
-    from dpmf_cli.experiment.config.documents import means_a_config, read_whole, relative_to
-    from dpmf_cli.experiment.config.loading import validated
-    from dpmf_cli.experiment.config.suggested import FOLDS, RUNS, grid_with
-
-    if not means_a_config(config):
-        raise DpmfError(
-            f"{config}: not a config (.yaml); `dpmf advise` takes a file of ratings, and writes a config"
-        )
-    document = read_whole(config)
-    relative_to(target.parent, document)
-    keys = {"folds": FOLDS, "runs": RUNS} | {
-        key: value for key, value in document.data.items() if key not in NOT_TAKEN
-    }
-    keys |= {"delta": delta} if delta else {}
-    document.data = {
-        **keys,
-        "epsilons": list(grid_with(epsilon)),
-        "neighbours": neighbours.value,
-        "mode": "corrected",
-        "algorithms": written,
-    }
-    return keys, validated(document)

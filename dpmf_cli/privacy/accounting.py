@@ -29,7 +29,6 @@ step moves by 2c as well.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -100,8 +99,8 @@ FINER, SETTLED = 4, 2e-3
 Rounding adds a term of second order in the interval. So at the end a fifteenth of the last fall is left."""
 
 
-LEAST_DELTA = 1e-12
-"""The least δ that can be certified.
+LEAST_CERTIFIED_DELTA = 1e-12
+"""The least δ that can be certified for steps on samples.
 
 Below it, the mass that double precision and truncated tails lose of a distribution is no longer small beside δ."""
 
@@ -179,12 +178,14 @@ def composed_epsilons(
     steps: tuple[SampledSteps, ...], mu: NDArray[np.float64], delta: float, neighbours: Neighbours
 ) -> NDArray[np.float64]:
     """Returns (E,) the ε of sampled steps composed with Gaussian steps on all users, whose total Δ/σ is `mu` (E,)."""
-
-    def of_lane(lane: int) -> float:
-        each = tuple((float(step.multiplier[lane]), step.rate, step.repetitions) for step in steps)
-        return _composed_epsilon(each, float(mu[lane]), delta, neighbours)
-
-    return np.array([of_lane(lane) for lane in range(len(mu))])
+    lanes = (
+        tuple((float(step.multiplier[lane]), step.rate, step.repetitions) for step in steps)
+        for lane in range(len(mu))
+    )
+    found = (
+        _composed_epsilon(each, float(of), delta, neighbours) for each, of in zip(lanes, mu, strict=True)
+    )
+    return np.array(list(found))
 
 
 @lru_cache(maxsize=65536)
@@ -197,7 +198,7 @@ def _composed_epsilon(
     shows. The first interval suits the ε without sampling, which may be a thousand times the result.
     """
     times = moves(neighbours)
-    if math.isinf(mu) or delta < LEAST_DELTA or any(multiplier == 0 for multiplier, _, _ in steps):
+    if math.isinf(mu) or delta < LEAST_CERTIFIED_DELTA or any(multiplier == 0 for multiplier, _, _ in steps):
         return math.inf
     unsampled = math.sqrt(mu**2 + sum(count * (times / multiplier) ** 2 for multiplier, _, count in steps))
     interval = max(COARSE, FINER * epsilon_of_mu(unsampled, delta) / CELLS)
@@ -245,7 +246,7 @@ def noise_multipliers(
     the accountant certifies it, and it is at most `EXCESS` above the least that the accountant certifies.
 
     beside  (E,) Δ/σ of other Gaussian steps that the (ε, δ) covers too
-    raises  ValueError if those steps use up ε, or if δ is below `LEAST_DELTA` and the rate is below 1
+    raises  ValueError if those steps use up ε, or if δ is below `LEAST_CERTIFIED_DELTA` and the rate is below 1
     """
     _refuse_rate(rate)
     others = np.zeros_like(epsilons) if beside is None else beside
@@ -257,6 +258,12 @@ def noise_multipliers(
 def _noise_multiplier(
     epsilon: float, delta: float, rate: float, steps: int, neighbours: Neighbours, beside: float
 ) -> float:
+    """Returns a multiplier at most `EXCESS` above the least, never below it.
+
+    If the least is not above `LEAST_MULTIPLIER`, as where hardly any user is ever sampled, it is below 3 times that.
+    """
+    from scipy.optimize import brentq
+
     if math.isinf(epsilon):
         return 0.0
     left = mu_of_epsilon(epsilon, delta) ** 2 - beside**2
@@ -266,7 +273,7 @@ def _noise_multiplier(
     if rate == 1:
         return unsampled
 
-    if delta < LEAST_DELTA:
+    if delta < LEAST_CERTIFIED_DELTA:
         raise ValueError(f"no sampled step can be certified at δ = {delta:g}")
 
     def excess(multiplier: float) -> float:
@@ -274,18 +281,7 @@ def _noise_multiplier(
         spent = _composed_epsilon(((multiplier, rate, steps),), beside, delta, neighbours)
         return math.log(max(spent / epsilon, 1e-9))
 
-    return _least_root(excess, unsampled, floor=min(LEAST_MULTIPLIER, unsampled / 10))
-
-
-def _least_root(excess: Callable[[float], float], start: float, floor: float) -> float:
-    """Returns the root of the falling function `excess`: a multiplier at most `EXCESS` above it, never below it.
-
-    If the root is not above `floor`, as where hardly any user is ever sampled, the result is
-    below 3·`floor`.
-    """
-    from scipy.optimize import brentq
-
-    enough = start
+    enough, floor = unsampled, min(LEAST_MULTIPLIER, unsampled / 10)
     while excess(enough) > 0:  # where sampling gains next to nothing, because of the accountant's rounding
         enough *= 1 + EXCESS
     scant = enough / 3

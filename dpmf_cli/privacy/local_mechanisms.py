@@ -54,38 +54,31 @@ class Mechanism(StrEnum):
     DUCHI = "duchi"
 
 
-class Randomiser(ABC):
-    """Perturbs a number on a device before it is sent, and decodes the message.
+class LocalMechanism(ABC):
+    """Perturbs a number on a device, as a rule one rating, before it is sent, and decodes the message.
 
     title     its name in ledgers and tables
+    source    the publication that it is from
     uniforms  the number of draws from U(0, 1) that one message takes
+    unbiased  whether the mean of a decoded message is the value itself
+    payload   the NumPy type of the data that are sent beside the item's id
     """
 
     title: ClassVar[str]
+    source: ClassVar[str]
+    unbiased: ClassVar[bool] = True
 
     @property
     def uniforms(self) -> int:
         return 1
 
-    @abstractmethod
-    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
-        """Returns (n, E) decoded messages for values (n, …) in [0, 1], uniforms (n, `uniforms`) and each ε (E,)."""
-
-
-class LocalMechanism(Randomiser):
-    """A randomiser of one rating.
-
-    source    the publication that it is from
-    unbiased  whether the mean of a decoded message is the value itself
-    payload   the NumPy type of the data that are sent beside the item's id
-    """
-
-    source: ClassVar[str]
-    unbiased: ClassVar[bool] = True
-
     @property
     def payload(self) -> str:
         return "<f4"
+
+    @abstractmethod
+    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
+        """Returns (n, E) decoded messages for values (n, …) in [0, 1], uniforms (n, `uniforms`) and each ε (E,)."""
 
     def expected(self, values: Values, epsilons: Values) -> Values:
         """Returns (n, E) means of the decoded messages."""
@@ -258,7 +251,7 @@ class Piecewise(LocalMechanism):
 
 
 @dataclass(frozen=True)
-class Sign(Randomiser):
+class Sign(LocalMechanism):
     """One sign for a number v in [0, 1]: + with probability ½ + ½·t·tanh(ε/2), where t = 2v − 1.
 
     It is decoded as t* = ± 1/tanh(ε/2), whose mean is t. As for all mechanisms here, the number moves by 1 at most
@@ -266,12 +259,17 @@ class Sign(Randomiser):
     """
 
     title: ClassVar[str] = "Duchi et al."
+    unbiased: ClassVar[bool] = False
 
     def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
         """Returns (n, E) decoded messages for numbers (n,) or (n, E), uniforms (n, 1) and each ε (E,)."""
         certainty = np.tanh(epsilons / 2)
         values = values if values.ndim == 2 else values[:, None]
         return np.where(uniforms < 0.5 + (values - 0.5) * certainty, 1.0, -1.0) / certainty
+
+    def expected(self, values: Values, epsilons: Values) -> Values:
+        """Returns t."""
+        return 2 * super().expected(values, epsilons) - 1
 
 
 @dataclass(frozen=True)

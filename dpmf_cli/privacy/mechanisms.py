@@ -25,7 +25,7 @@ from dpmf_cli.privacy.accounting import SampledSteps, amplified, moves
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Entry
-from dpmf_cli.privacy.local_mechanisms import Randomiser
+from dpmf_cli.privacy.local_mechanisms import LocalMechanism
 from dpmf_cli.privacy.noise import (
     DeviceNoise,
     KeyedNoise,
@@ -225,11 +225,12 @@ def redrawn_k_norm(
     """
     entry, scale = _spend(step, "K-norm, redrawn", 2, sensitivity, epsilon, curator, calibrated_to)
     draws = count()
-    return lambda use: curator.release(
-        entry,
-        LaneNoise.drawn(unit_k_norm, shape, curator.noise_again(f"{step} {use}"), scale),
-        next(draws),
-    )
+
+    def drawn(use: str) -> Release:
+        unit = unit_k_norm(shape, curator.noise_again(f"{step} {use}"))
+        return curator.release(entry, LaneNoise(unit, scale, unit_k_norm), next(draws))
+
+    return drawn
 
 
 def without_noise(
@@ -247,7 +248,7 @@ def without_noise(
 
 def on_devices(
     step: str,
-    randomiser: Randomiser,
+    randomiser: LocalMechanism,
     *,
     repetitions: int = 1,
     sensitivity: Sensitivity,
@@ -315,7 +316,7 @@ def _repeated(
 ) -> Iterator[Release]:
     """Yields the draws of a step; each is drawn when it is asked for."""
     rng = curator.noise(entry.step)
-    noises = (LaneNoise.drawn(law, shape, rng, scale, rounded=rounded) for _ in range(repetitions))
+    noises = (LaneNoise(law(shape, rng), scale, law, rounded) for _ in range(repetitions))
     return curator.releases(entry, noises)
 
 
@@ -325,7 +326,7 @@ def _drawn(
     """Returns the noise of a step that has one draw."""
     if later:
         return LaterNoise(law, shape, curator.noise_later(stream), scale)
-    return LaneNoise.drawn(law, shape, curator.noise(stream), scale)
+    return LaneNoise(law(shape, curator.noise(stream)), scale, law)
 
 
 def _refuse_norm(step: str, mechanism: str, norm: float, sensitivity: Sensitivity) -> None:

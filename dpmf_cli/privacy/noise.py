@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.privacy.grid import FINEST, grid_of, on_grid
-from dpmf_cli.privacy.local_mechanisms import Randomiser
+from dpmf_cli.privacy.local_mechanisms import LocalMechanism
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -120,19 +120,8 @@ Scales = NDArray[np.float64]
 """(E,) the scale of noise for each ε, in units of the measurement; 0 where ε = inf."""
 
 
-class ScaledNoise:
-    """Noise of a `scale` for each ε, whose sums are on a grid."""
-
-    scale: Scales
-
-    @property
-    def grid(self) -> NDArray[np.float64]:
-        """(E,) the power of two, for each ε, whose multiples the released numbers are: `privacy.grid`."""
-        return grid_of(self.scale)
-
-
 @dataclass(frozen=True)
-class LaneNoise(ScaledNoise):
+class LaneNoise:
     """Noise for a complete ε grid: element k for ε number e is unit[k]·scale[e].
 
     unit     (...) float64, one draw of the unit distribution per measured number
@@ -145,21 +134,9 @@ class LaneNoise(ScaledNoise):
     law: Law = silence
     rounded: bool = True
 
-    @classmethod
-    def drawn(
-        cls,
-        law: Law,
-        shape: tuple[int, ...],
-        rng: np.random.Generator,
-        scale: Scales,
-        *,
-        rounded: bool = True,
-    ) -> Self:
-        """Returns one draw of `law` for numbers of `shape`."""
-        return cls(law(shape, rng), scale, law, rounded)
-
     @property
     def grid(self) -> NDArray[np.float64]:
+        """(E,) the power of two, for each ε, whose multiples the released numbers are: `privacy.grid`."""
         return grid_of(self.scale) if self.rounded else np.full_like(self.scale, FINEST)
 
     def added_to(self, values: ArrayLike) -> NDArray[np.float64]:
@@ -188,7 +165,7 @@ class LaneNoise(ScaledNoise):
 
 
 @dataclass(frozen=True)
-class LaterNoise(ScaledNoise):
+class LaterNoise:
     """The noise of `LaneNoise`, for kernels only, with a unit that is not kept.
 
     The unit is drawn for each group of models that asks for it, and is the same each time: `again` gives the step's
@@ -202,11 +179,11 @@ class LaterNoise(ScaledNoise):
 
     def of_models(self, lanes: slice) -> LaneNoise:
         """Returns the noise of the models `lanes`, drawn."""
-        return LaneNoise.drawn(self.law, self.shape, self.again(), self.scale[lanes])
+        return LaneNoise(self.law(self.shape, self.again()), self.scale[lanes], self.law)
 
 
 @dataclass(frozen=True)
-class KeyedNoise(ScaledNoise):
+class KeyedNoise:
     """Laplace noise for more numbers than can be kept.
 
     Number c has the unit noise that `unit_of_cells` computes from (key, c), whenever it is asked for. `key` is the
@@ -215,6 +192,10 @@ class KeyedNoise(ScaledNoise):
 
     key: int
     scale: Scales
+
+    @property
+    def grid(self) -> NDArray[np.float64]:
+        return grid_of(self.scale)
 
     def of_models(self, lanes: slice) -> Self:
         """Returns the noise of the models `lanes`, from the same unit draw."""
@@ -237,7 +218,7 @@ class DeviceNoise:
     """
 
     rng: np.random.Generator
-    randomiser: Randomiser
+    randomiser: LocalMechanism
     epsilons: NDArray[np.float64]
 
     def perturbed(self, numbers: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -90,8 +90,12 @@ def posterior_sampling(
         epsilon / (4 * bound), 1.0
     )  # at ε = 4B "identical to the non-private sampling" (section 4.3)
     rng = curator.noise(step)
-    deviations = (np.where(np.isinf(epsilon), 0.0, schedule.deviation(t + 1)) for t in range(schedule.steps))
-    noises = (LaneNoise.drawn(unit_normal, shape, rng, deviation) for deviation in deviations)
+    noises = (
+        LaneNoise(
+            unit_normal(shape, rng), np.where(np.isinf(epsilon), 0.0, schedule.deviation(t + 1)), unit_normal
+        )
+        for t in range(schedule.steps)
+    )
     return (
         LangevinStep(schedule.rate(t) / 2 * power, release)
         for t, release in enumerate(curator.releases(entry, noises), start=1)

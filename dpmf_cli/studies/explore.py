@@ -163,6 +163,10 @@ class Exploration:
     def paper(self) -> PaperFindings:
         return paper(self.key)
 
+    @property
+    def every_config(self) -> Iterator[ExperimentConfig]:
+        return (config for under in self.configs.values() for each in under for config in each.values())
+
 
 def exploration(key: str, data: str, configs: Path, count: int | None = None) -> Exploration:
     """Returns what exploring a paper would run: `count` settings, or as many as its space says."""
@@ -178,8 +182,7 @@ def exploration(key: str, data: str, configs: Path, count: int | None = None) ->
 
 def plan_of(of: Exploration, folders: Folders, *, parsing: bool = True) -> Plan:
     """Plans what is left to run. A fit that several settings share runs once."""
-    configs = (config for under in of.configs.values() for each in under for config in each.values())
-    return whole_plan({config.hash: config for config in configs}.values(), folders, parsing=parsing)
+    return whole_plan({config.hash: config for config in of.every_config}.values(), folders, parsing=parsing)
 
 
 def explore(of: Exploration, folders: Folders, executor: Executor) -> Explored:
@@ -204,7 +207,16 @@ def recorded(of: Exploration, folders: Folders, processes: int, folder: Path) ->
 
 
 def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
-    experiments = {data: list(_collected(under, folders, store)) for data, under in of.configs.items()}
+    known, loaded = dict[str, Experiment](), cached(load)  # shared configs, and ratings, are read once
+    for config in of.every_config:
+        if config.hash not in known:
+            dataset = loaded(config.dataset, folders, config.test)
+            ran = Ran(config, dataset.identity, portions_of(config, dataset))
+            known[config.hash] = collect(ran, store).experiment
+    experiments = {
+        data: [{name: known[config.hash] for name, config in each.items()} for each in under]
+        for data, under in of.configs.items()
+    }
     config = next(iter(of.configs[of.data][0].values()))
     data = load(config.dataset, folders, config.test).identity
     tried, printed, figures = [], dict[str, Printed](), dict[str, set[str]]()
@@ -241,22 +253,6 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
         fixed=tuple(claim for claim, seen in figures.items() if len(seen) == 1 and len(tried) > 1),
         chosen=chosen,
     )
-
-
-def _collected(under: Sequence[Configs], folders: Folders, store: Store) -> Iterator[Experiments]:
-    """Yields the measurements under each setting. Shared configs, and ratings, are read once."""
-    known: dict[str, Experiment] = {}
-    loaded = cached(load)
-    for configs in under:
-        experiments = {}
-        for name, config in configs.items():
-            digest = config.hash
-            if digest not in known:
-                dataset = loaded(config.dataset, folders, config.test)
-                ran = Ran(config, dataset.identity, portions_of(config, dataset))
-                known[digest] = collect(ran, store).experiment
-            experiments[name] = known[digest]
-        yield experiments
 
 
 def _found(under: Mapping[str, Experiments], half: int | None = None) -> Found:

@@ -262,7 +262,7 @@ def own_noise(noise: Callable[[Fit, Shape, Numbers], LaneNoise]) -> Callable[...
 
 
 def drawn(fit: Fit, shape: Shape, scale: Numbers, law: Law = unit_laplace) -> LaneNoise:
-    return LaneNoise.drawn(law, shape, fit.curator.noise("user sums"), scale)
+    return LaneNoise(law(shape, fit.curator.noise("user sums")), scale, law)
 
 
 class NotOnAGrid(LaneNoise):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from dpmf_cli.audit.accountant import OnSamples, Spent, on_a_sample
+from dpmf_cli.audit.judge import OnSamples, Spent, on_a_sample
 from dpmf_cli.privacy.accounting import _composed_epsilon, amplified, epsilon_of_mu
 from dpmf_cli.privacy.neighbours import Neighbours
 

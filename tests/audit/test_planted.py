@@ -93,7 +93,7 @@ def forgotten(self: Fit, average: Numbers) -> Numbers:
 def twice_the_rounds(self: Fit) -> Iterator[Release]:
     first = next(iter(Fit.rounds(self)))
     rng, shape = self.curator.noise("descent"), (self.train.n_items,)
-    noises = (LaneNoise.drawn(unit_laplace, shape, rng, first.scale) for _ in range(2 * ROUNDS))
+    noises = (LaneNoise(unit_laplace(shape, rng), first.scale, unit_laplace) for _ in range(2 * ROUNDS))
     return self.curator.releases(first.entry, noises)
 
 
@@ -327,7 +327,9 @@ def test_low_bits_of_a_law_that_does_not_round() -> None:
     """A replay sees numbers that are off the grid. The low bits of a single sum tell an extreme value from the
     other."""
     off_grid = own_noise(
-        lambda fit, shape, scale: NotOnAGrid.drawn(unit_laplace, shape, fit.curator.noise("user sums"), scale)
+        lambda fit, shape, scale: NotOnAGrid(
+            unit_laplace(shape, fit.curator.noise("user sums")), scale, unit_laplace
+        )
     )
     mistaken, right = (Toy(fits=fit, neighbours=BOUNDED) for fit in (fit_with(release=off_grid), OWN_NOISE))
     assert {(each.flaw, each.step) for each in findings(mistaken)} == {(Flaw.GRID, "user sums")}
@@ -357,7 +359,7 @@ def test_a_draw_that_serves_two_steps_shows_over_many_pairs() -> None:
     """One has a single number, of the size of the other's first, and of its sign every other time: no chance."""
 
     def again(fit: Fit, shape: tuple[int, ...], scale: Numbers) -> LaneNoise:
-        return LaneNoise.drawn(unit_laplace, shape, fit.curator.noise_again("all ratings"), scale)
+        return LaneNoise(unit_laplace(shape, fit.curator.noise_again("all ratings")), scale, unit_laplace)
 
     one_stream_for_two = fit_with(release=own_noise(again))
     (found,) = audit(Job(Toy(fits=one_stream_for_two, neighbours=BOUNDED), Settings())).refuted

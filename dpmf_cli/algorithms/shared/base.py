@@ -19,7 +19,7 @@ from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.core.terminal import printable
-from dpmf_cli.privacy.accounting import LEAST_DELTA
+from dpmf_cli.privacy.accounting import LEAST_CERTIFIED_DELTA
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
@@ -414,9 +414,11 @@ class PrivateAlgorithm(Algorithm):
 
     def refuse_a_delta_beyond_the_accountant(self, sampling_rate: float) -> None:
         """Raises PydanticCustomError if δ is too small to certify for sampled Gaussian steps; δ = 0 is pure ε-DP."""
-        if sampling_rate < 1 and 0 < self.spends_delta < LEAST_DELTA:
+        if sampling_rate < 1 and 0 < self.spends_delta < LEAST_CERTIFIED_DELTA:
             message = "with a sampling_rate below 1 no δ below {least} can be certified"
-            raise PydanticCustomError("least_delta", message, {"least": LEAST_DELTA, "path": ("delta",)})
+            raise PydanticCustomError(
+                "least_delta", message, {"least": LEAST_CERTIFIED_DELTA, "path": ("delta",)}
+            )
 
     def pieces(self, grid: Sequence[float]) -> Iterator[tuple[Self, tuple[float, ...]]]:
         if self.by_epsilon is None:
