@@ -326,7 +326,6 @@ class Difference:
     a, b        the two RMSE, rating units; inf where a model diverged
     difference  None where `a` or `b` is infinite
     low, high   ends of the 95 % interval of `difference`; None where there is none
-    over        what the interval is resampled over
     same        whether A and B agree to the bit in every pair, so no setting in which they differ has an effect
     provable_a, provable_b  the ε that can be proved for what was run, inf where none can
     """

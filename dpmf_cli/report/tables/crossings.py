@@ -92,11 +92,7 @@ SHOWN = ("label", "baseline", "printed", "reproduced", "ratio", "theta", "claime
 
 
 def crossings_table(crossings: Sequence[Crossing], audits: Audits | None = None) -> TextTable:
-    """Returns printed and reproduced crossings: a row per algorithm and baseline.
-
-    Rows are grouped by dataset, neighbours and mode, and also by experiment if there are several. With `audits`, a
-    column shows what audits found.
-    """
+    """Returns printed and reproduced crossings: a row per algorithm and baseline, with what `audits` found."""
     several = len({crossing.experiment for crossing in crossings if crossing.experiment}) > 1
 
     def title(crossing: Crossing) -> str:

@@ -103,10 +103,7 @@ def _of_curve(curve: Measured, steps: Sequence[Mapping[str, Any]], audited: Audi
 
 
 def records_table(curves: Sequence[Measured]) -> TextTable:
-    """Returns, per personalised curve and ε of its grid, the fraction of records sampled and what they spend.
-
-    Floats for programs are by `repr`, and absent ones are empty.
-    """
+    """Returns, per personalised curve and ε of its grid, the fraction of records sampled and what they spend."""
     rows = [
         {"label": curve.label, "epsilon": epsilon, **dict(zip(OVER_RECORDS, columns, strict=True))}
         for curve in curves

@@ -125,10 +125,7 @@ def _of_bar(bar: Bar) -> Iterator[TableColumn[Any]]:
 
 
 def short_label(standing: Standing) -> str:
-    """Returns the curve's label without the words of the heading and of the column of modes.
-
-    `ISGD, bounded, published` becomes `ISGD`.
-    """
+    """Returns the label without what other columns and the heading say: `ISGD` for `ISGD, bounded, published`."""
     curve, label = standing.curve, standing.curve.label
     for word in (curve.mode, curve.neighbours, "personalised"):
         label = label.removesuffix(f", {word}") or label
@@ -156,10 +153,7 @@ def found_in(experiments: Sequence[Experiment]) -> list[Frontier]:
 def frontier_table(
     experiments: Sequence[Experiment], found: Sequence[Frontier] | None = None, notes: Sequence[str] = ()
 ) -> TextTable:
-    """Returns a row for each ε, by data set and guarantee; all frontiers, or those `found`.
-
-    `notes` are the caller's lines below, for people.
-    """
+    """Returns a row for each ε, by data set and guarantee; all frontiers, or `found`. `notes` are for people."""
 
     def title(lead: Lead) -> tuple[str, str]:
         what = f"{lead.first.experiment.title}: {lead.guarantee}, {kind(lead.guarantee.delta)}"
