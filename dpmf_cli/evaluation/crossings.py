@@ -245,8 +245,8 @@ def is_complete(measured: Measured) -> bool:
 
 def curve_stream(experiment: Experiment, curve: Measured) -> np.random.Generator:
     """The random stream of one curve's bootstrap. The curve's crossings and its band come from the same draws."""
-    name = (experiment.stream, curve.neighbours, curve.mode, curve.label)
-    return named_generator(experiment.seed, "bootstrap", *name)
+    of = experiment.stream, curve.neighbours, curve.mode, curve.label
+    return named_generator(experiment.seed, "bootstrap", *of)
 
 
 def _outside(crossing: float) -> Status | None:

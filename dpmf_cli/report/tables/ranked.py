@@ -98,16 +98,13 @@ def combined_table(
     ]
     bars = (f"{each}_{name}" for each in BARS for name in ("epsilon", "claimed", "provable"))
     shown = ("rank", "rank_pure", "label", "source", "mode", *bars, "best_rmse", "experiment")
-    deltas = [
-        {each.curve.delta for each in group if each.curve.delta and each.provable}
-        for group in by_guarantee(rows).values()
-    ]
+    groups = by_guarantee(row for row in rows if row.curve.delta and row.provable).values()
     said = lines(
         "notes/combined",
         standings=rows,
         crossings=[crossing for row in rows for crossing in row.crossings.values()],
         bar=bar,
-        several_deltas=any(len(each) > 1 for each in deltas),
+        several_deltas=any(len({row.curve.delta for row in group}) > 1 for group in groups),
         modest=MODEST,
         experiments=experiments,
         level=_level,
