@@ -92,9 +92,7 @@ class Crossing:
     over        what the interval is resampled over: "folds", or "runs" where there is one fold
     coarse      whether interpolation may move the crossing by more than its interval; only where the experiment
                 refines its crossings
-    grid_low, grid_high   smallest and largest ε of the grid
     experiment  name of the experiment; empty where none was run
-    metric      the metric of the curve and the baseline
     """
 
     dataset: str
@@ -168,10 +166,7 @@ def target_name(target: Measured | Reference) -> str:
 def measure_crossing(
     experiment: Experiment, curve: Measured, target: Measured | Reference, *, replicates: int = REPLICATES
 ) -> Crossing:
-    """The crossing of `curve` with `target`, both of `experiment`; a baseline's runs are averaged within a fold.
-
-    Raises `ValueError` as `differences_between` does.
-    """
+    """The crossing of `curve` with `target`, both of `experiment`. Raises `ValueError` as `differences_between`."""
     epsilons, (folds, runs, _) = curve.epsilons, curve.values.shape
     of_curve = ("neighbours", "mode", "algorithm", "label", "delta", "joint", "metric")
     cell = Crossing(
@@ -223,8 +218,8 @@ def differences_between(
 ) -> Replicates | None:
     """How much worse `curve` is than `target`, by fold; None where a task of either has no result.
 
-    Raises `ValueError` for a grid that is not positive, finite and ascending, or if curve and baseline have different
-    numbers of folds.
+    A baseline's runs are averaged within a fold. Raises `ValueError` for a grid that is not positive, finite and
+    ascending, or if curve and baseline have different numbers of folds.
     """
     epsilons, folds = curve.epsilons, len(curve.values)
     if not (np.isfinite(epsilons).all() and (epsilons > 0).all() and (np.diff(epsilons) > 0).all()):
@@ -250,8 +245,8 @@ def is_complete(measured: Measured) -> bool:
 
 def curve_stream(experiment: Experiment, curve: Measured) -> np.random.Generator:
     """The random stream of one curve's bootstrap. The curve's crossings and its band come from the same draws."""
-    name = (experiment.stream, curve.neighbours, curve.mode, curve.label)
-    return named_generator(experiment.seed, "bootstrap", *name)
+    of = experiment.stream, curve.neighbours, curve.mode, curve.label
+    return named_generator(experiment.seed, "bootstrap", *of)
 
 
 def _outside(crossing: float) -> Status | None:

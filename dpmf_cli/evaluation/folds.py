@@ -58,8 +58,6 @@ def without_pairs(ratings: Ratings, others: Ratings) -> Ratings:
 Order = Literal["timestamp", "random"]
 """The order of the ratings: the oldest first, or random."""
 
-_DAY = 86_400.0
-
 
 @dataclass(frozen=True)
 class Portion:
@@ -108,5 +106,5 @@ def portion(ratings: Ratings, share: float, order: Order, positions: NDArray[np.
     days = None
     if order == "timestamp":
         times = ratings.columns["timestamp"]
-        days = (float(times[positions].max()) - float(times.min())) / _DAY
+        days = (float(times[positions].max()) - float(times.min())) / 86_400.0
     return Portion(share, len(positions), len(np.unique(ratings.users[positions])), days)

@@ -190,7 +190,6 @@ class Lead:
 
     order      all methods that have an error at this ε, the lowest error first
     low, high  95 % interval of the leader's mean RMSE; None where there is none
-    over       what the interval is resampled over
     tied       other methods that the leader is not certainly better than: the interval of the difference, paired by
                fold and run, contains 0. A method that shares only one fold and one run with the leader has no such
                interval, and is not listed
@@ -326,7 +325,6 @@ class Difference:
     a, b        the two RMSE, rating units; inf where a model diverged
     difference  None where `a` or `b` is infinite
     low, high   ends of the 95 % interval of `difference`; None where there is none
-    over        what the interval is resampled over
     same        whether A and B agree to the bit in every pair, so no setting in which they differ has an effect
     provable_a, provable_b  the ε that can be proved for what was run, inf where none can
     """

@@ -92,11 +92,7 @@ SHOWN = ("label", "baseline", "printed", "reproduced", "ratio", "theta", "claime
 
 
 def crossings_table(crossings: Sequence[Crossing], audits: Audits | None = None) -> TextTable:
-    """Returns printed and reproduced crossings: a row per algorithm and baseline.
-
-    Rows are grouped by dataset, neighbours and mode, and also by experiment if there are several. With `audits`, a
-    column shows what audits found.
-    """
+    """Returns printed and reproduced crossings: a row per algorithm and baseline, with what `audits` found."""
     several = len({crossing.experiment for crossing in crossings if crossing.experiment}) > 1
 
     def title(crossing: Crossing) -> str:
@@ -158,16 +154,12 @@ def levels_table(levels: Sequence[LevelAt], at: float) -> TextTable:
         *names("partial", "experiment"),
     ]
     shown = ("label", metric.key, *(each.key for each in BESIDE), "claimed", "provable")
-    return tabled(
-        levels, columns, shown, title=title, notes=lines("notes/levels", levels=levels, metric=metric)
-    )
+    notes = lines("notes/levels", levels=levels, metric=metric)
+    return tabled(levels, columns, shown, title=title, notes=notes)
 
 
 #: What tables and figures call a baseline whose key says too little.
 NAMES = {"als": "Clean MF (ALS)", "mf_sgd": "Clean MF (SGD)", "popularity": "Popularity"}
-
-#: The baselines in table 3's order, registry keys.
-_TABLE3 = ("ga", "ia", "ge", "als")
 
 
 @dataclass(frozen=True)
@@ -225,7 +217,7 @@ def baseline_rows(experiment: Experiment) -> list[BaselineRow]:
         name = baseline.label if of_key[key] > 1 else NAMES.get(key, key.upper())
         return error_row(experiment, baseline, name, printed)
 
-    order = {key: place for place, key in enumerate(_TABLE3)}
+    order = {"ga": 0, "ia": 1, "ge": 2, "als": 3}
     return [row(b) for b in sorted(experiment.baselines, key=lambda b: order.get(b.algorithm, len(order)))]
 
 

@@ -121,10 +121,7 @@ def _printable(table: TextTable) -> TextTable:
 
 
 def first_rows(table: TextTable, most: int, everything: str) -> TextTable:
-    """Returns the table with at most `most` rows.
-
-    If rows are left out, a note says how many, and that all are in `everything`.
-    """
+    """Returns the table with at most `most` rows, and a note on how many of `everything` are left out."""
     rows, room = sum(len(group.rows) for group in table.groups), most
     if rows <= most:
         return table

@@ -34,7 +34,6 @@ from dpmf_cli.report.words import lines
 Ledgers = Mapping[str, Sequence[Mapping[str, Any]]]
 """The steps of each curve's ledger, by its label, as plain data."""
 
-PER_EPSILON = ("claimed", "provable", "mu")
 FIELDS = "label epsilon step mechanism neighbours norm sensitivity calibrated_to claimed provable mu source"
 
 
@@ -44,7 +43,7 @@ def ledger_csv(ledgers: Ledgers) -> str:
     rows = [
         {
             **step,
-            **{key: step[key][at] for key in PER_EPSILON if key in step},
+            **{key: step[key][at] for key in ("claimed", "provable", "mu") if key in step},
             "label": label,
             "epsilon": epsilon,
         }
@@ -103,10 +102,7 @@ def _of_curve(curve: Measured, steps: Sequence[Mapping[str, Any]], audited: Audi
 
 
 def records_table(curves: Sequence[Measured]) -> TextTable:
-    """Returns, per personalised curve and ε of its grid, the fraction of records sampled and what they spend.
-
-    Floats for programs are by `repr`, and absent ones are empty.
-    """
+    """Returns, per personalised curve and ε of its grid, the fraction of records sampled and what they spend."""
     rows = [
         {"label": curve.label, "epsilon": epsilon, **dict(zip(OVER_RECORDS, columns, strict=True))}
         for curve in curves

@@ -84,10 +84,7 @@ def _moved(by: Sequence[tuple[str, float]]) -> str:
 
 
 def cells_text(found: Explored) -> TextTable:
-    """Returns a row for each printed cell: the values reached, and how many are within the cell's tolerance.
-
-    Each row also has the value in the setting that is nearest to print, and the choices that move the cell most.
-    """
+    """Returns a row for each printed cell: the values reached, the nearest to print, and what moves the cell most."""
     best = nearest(found)
     choices = best and zip(found.values(best.setting).items(), best.setting, strict=True)
 
@@ -202,10 +199,7 @@ def mean_of_messages(experiment: Experiment) -> Measured | None:
 
 
 def learned_nothing_table(experiment: Experiment) -> TextTable | None:
-    """Returns the ε at which each curve of the local model is worse than predicting the mean of the perturbed values.
-
-    Returns None if the experiment does not have that mean.
-    """
+    """Returns the ε at which local curves are worse than the mean of the perturbed values; None without that mean."""
     floor = mean_of_messages(experiment)
     if floor is None:
         return None

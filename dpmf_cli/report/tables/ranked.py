@@ -98,16 +98,13 @@ def combined_table(
     ]
     bars = (f"{each}_{name}" for each in BARS for name in ("epsilon", "claimed", "provable"))
     shown = ("rank", "rank_pure", "label", "source", "mode", *bars, "best_rmse", "experiment")
-    deltas = [
-        {each.curve.delta for each in group if each.curve.delta and each.provable}
-        for group in by_guarantee(rows).values()
-    ]
+    groups = by_guarantee(row for row in rows if row.curve.delta and row.provable).values()
     said = lines(
         "notes/combined",
         standings=rows,
         crossings=[crossing for row in rows for crossing in row.crossings.values()],
         bar=bar,
-        several_deltas=any(len(each) > 1 for each in deltas),
+        several_deltas=any(len({row.curve.delta for row in group}) > 1 for group in groups),
         modest=MODEST,
         experiments=experiments,
         level=_level,
@@ -125,10 +122,7 @@ def _of_bar(bar: Bar) -> Iterator[TableColumn[Any]]:
 
 
 def short_label(standing: Standing) -> str:
-    """Returns the curve's label without the words of the heading and of the column of modes.
-
-    `ISGD, bounded, published` becomes `ISGD`.
-    """
+    """Returns the label without what other columns and the heading say: `ISGD` for `ISGD, bounded, published`."""
     curve, label = standing.curve, standing.curve.label
     for word in (curve.mode, curve.neighbours, "personalised"):
         label = label.removesuffix(f", {word}") or label
@@ -156,10 +150,7 @@ def found_in(experiments: Sequence[Experiment]) -> list[Frontier]:
 def frontier_table(
     experiments: Sequence[Experiment], found: Sequence[Frontier] | None = None, notes: Sequence[str] = ()
 ) -> TextTable:
-    """Returns a row for each ε, by data set and guarantee; all frontiers, or those `found`.
-
-    `notes` are the caller's lines below, for people.
-    """
+    """Returns a row for each ε, by data set and guarantee; all frontiers, or `found`. `notes` are for people."""
 
     def title(lead: Lead) -> tuple[str, str]:
         what = f"{lead.first.experiment.title}: {lead.guarantee}, {kind(lead.guarantee.delta)}"
