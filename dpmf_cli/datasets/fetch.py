@@ -148,9 +148,8 @@ def from_mirror(mirror: Mirror, folder: Path) -> Path:
     for member in archives.members(_release(mirror, folder), Wanted((mirror.filename,))):
         with place.open("wb") as file:
             shutil.copyfileobj(member.stream, file)
-        with place.open("rb") as kept:
-            if located.digest(kept, mirror.digest.partition(":")[0]) == mirror.digest:
-                return place
+        if located.file_digest(place, None, mirror.digest.partition(":")[0]) == mirror.digest:
+            return place
     raise MirrorError(f"the release has no {mirror.filename} with the right checksum")
 
 

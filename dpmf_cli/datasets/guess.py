@@ -378,7 +378,6 @@ def _ratings(path: Path, layout: Layout, at: int) -> NDArray[np.float64]:
             frame = pd.read_csv(
                 stream,
                 sep=layout.separator,
-                header=None,
                 names=list(range(len(layout.columns))),
                 usecols=[at],
                 skiprows=int(layout.header),

@@ -81,7 +81,6 @@ def _frame(body: bytes, separator: bytes) -> Any:
                 dtype=_TYPES,
                 index_col=False,
                 na_filter=False,
-                engine="c",
                 low_memory=False,
             )
         return frame if body.count(separator) == (len(_TYPES) - 1) * len(frame) else None
@@ -276,7 +275,6 @@ def _block(text: bytes, n_fields: int) -> NDArray[np.int32] | None:
                 dtype=np.int64,
                 index_col=False,
                 na_filter=False,
-                engine="c",
                 low_memory=False,
             )
     except (ValueError, OverflowError):
