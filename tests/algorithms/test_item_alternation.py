@@ -9,11 +9,11 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.field.chien2021 import (
+    ItemAlternation,
     PrivateAlternatingLeastSquares,
     PrivateAlternatingMinimization,
 )
 from dpmf_cli.algorithms.shared.factorization import at_most, initial_factors
-from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Ledger

@@ -5,8 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.neera2020 import pg_mf
-from dpmf_cli.algorithms.neera2020.pg_mf import DevicesOfOneReport, PrivateGradientMF, move_items_by
+from dpmf_cli.algorithms.neera2020 import local_factorization
+from dpmf_cli.algorithms.neera2020.local_factorization import (
+    DevicesOfOneReport,
+    PrivateGradientMF,
+    move_items_by,
+)
 from dpmf_cli.algorithms.shared.factorization import initial_factors
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.factors import FactorModel, factor_model
@@ -110,7 +114,7 @@ def test_the_step_on_items_sees_no_users_factors(monkeypatch: pytest.MonkeyPatch
     def watched(reports: PerturbedSigns, items: FactorModel, *more: Any) -> None:
         seen.append([group.users.size for group in items.groups])
 
-    monkeypatch.setattr(pg_mf, "move_items_by", watched)
+    monkeypatch.setattr(local_factorization, "move_items_by", watched)
     fit(method_of(factors=3, iterations=2), RATINGS, np.geomspace(0.1, 10, 20).tolist())
     assert seen == [[0, 0], [0, 0]]
 

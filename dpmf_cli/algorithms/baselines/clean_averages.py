@@ -12,18 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, averages_of_the_rated, bounded_effects
 from dpmf_cli.algorithms.shared.base import Algorithm
-from dpmf_cli.algorithms.shared.cost import (
-    NOTHING,
-    Cost,
-    Shape,
-    choice_of_averages,
-    effects_cost,
-    met_cost,
-    neighbourhood_cost,
-    pairs_cost,
-)
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.effects import EffectsParameters, Part
 from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.algorithms.shared.neighbourhood import (
@@ -145,8 +137,8 @@ class AveragesBaseline(Algorithm):
         return tuned_averages(train, self.effects, self.tunes) if tuned else self.effects
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        chosen = choice_of_averages(shape) if getattr(self, "tuned", False) else NOTHING
-        return effects_cost(shape, grid) + chosen
+        chosen = costs.choice_of_averages(shape) if getattr(self, "tuned", False) else costs.NOTHING
+        return costs.effects_cost(shape, grid) + chosen
 
 
 class GlobalAverage(AveragesBaseline):
@@ -221,7 +213,7 @@ class Popularity(Algorithm):
         return EffectsModel(counts, np.zeros((train.n_users, len(epsilons))))
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        return effects_cost(shape, grid)
+        return costs.effects_cost(shape, grid)
 
 
 class NeighbourhoodBaseline(AveragesBaseline):
@@ -238,10 +230,10 @@ class NeighbourhoodBaseline(AveragesBaseline):
         return neighbourhood_model(train, most_co_rated(train, self.k), similarity, averages)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        return effects_cost(shape, grid) + neighbourhood_cost(shape, 1, self.k, steps=0)
+        return costs.effects_cost(shape, grid) + costs.neighbourhood_cost(shape, 1, self.k, steps=0)
 
     def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
-        return pairs_cost(grid, pairs) + met_cost(shape, grid, pairs, self.k)
+        return costs.pairs_cost(grid, pairs) + costs.met_cost(shape, grid, pairs, self.k)
 
 
 @dataclass(frozen=True)
@@ -297,7 +289,9 @@ class CorrelationKNN(NeighbourhoodBaseline):
         if self.between == "users":
             shape = Shape(shape.items, shape.users, shape.ratings)
         products = Cost(3 * shape.squares * 4e-9 + shape.items**2 * 1e-7, shape.squares / 4 * 12.0)
-        return effects_cost(shape, grid) + products + neighbourhood_cost(shape, 1, self.k, steps=0)
+        return (
+            costs.effects_cost(shape, grid) + products + costs.neighbourhood_cost(shape, 1, self.k, steps=0)
+        )
 
 
 def over_co_raters(
@@ -416,4 +410,6 @@ class ProbabilisticNeighbourhood(NeighbourhoodBaseline):
         return model
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        return effects_cost(shape, grid) + neighbourhood_cost(shape, 1, self.k, steps=self.iterations)
+        return costs.effects_cost(shape, grid) + costs.neighbourhood_cost(
+            shape, 1, self.k, steps=self.iterations
+        )

@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.budget import Budget
-from dpmf_cli.algorithms.shared.model import Model
+from dpmf_cli.algorithms.shared.model import Model, RecordCosts
 from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
@@ -190,10 +190,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ModelColumns:
-    """A part of the models that were fitted together."""
+    """A part of the models that were fitted together, and what it cost the records, if they have an ε each."""
 
     model: Model
     columns: slice
+    record_costs: RecordCosts | None = None
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
         return self.model.predict(users, items)[:, self.columns]

@@ -9,15 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from dpmf_cli.algorithms.shared.averages import Effects, OwnMeansAlgorithm
-from dpmf_cli.algorithms.shared.base import (
-    IN_CORRECTED_MODE,
-    SAMPLED,
-    ByMode,
-    Choices,
-    Paper,
-    Variants,
-    Where,
-)
+from dpmf_cli.algorithms.shared.base import IN_CORRECTED_MODE, SAMPLED, ByMode, Choices, Paper, Variants
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, CLIPPED_VISIT, LINE, Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.effects import EffectsParameters, Part
@@ -52,12 +44,12 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
     items. Each refuses parameters that only the other uses.
     """
 
-    title: ClassVar[str] = "DPPS-MF"
-    paper: ClassVar[Paper] = Paper.WANG
-    revision: ClassVar[int] = 2
-    joint: ClassVar[bool | Where] = IN_CORRECTED_MODE
+    title = "DPPS-MF"
+    paper = Paper.WANG
+    revision = 2
+    joint = IN_CORRECTED_MODE
     small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4, "iterations": 5}
-    by_rating: ClassVar[bool] = True
+    by_rating = True
     only: ClassVar[ByMode] = {
         Mode.PUBLISHED: ("regularization", "initial_rate", "decay", "temperature", "most_ratings"),
         Mode.CORRECTED: (

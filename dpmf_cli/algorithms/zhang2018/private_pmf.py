@@ -1,7 +1,7 @@
 """DP-PMF, and personalised privacy around any method that hides presence. Zhang, Liu, Chen and Zhong 2018."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
@@ -11,10 +11,12 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.beyond.perturbed_factorizations import PrivateBatchGradientDescent
-from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
-from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
-from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
-from dpmf_cli.algorithms.friedman2016.psgd import PrivateSGD
+from dpmf_cli.algorithms.friedman2016.matrix_factorization import (
+    InputPerturbationSGD,
+    PrivateALS,
+    PrivateGlobalEffects,
+    PrivateSGD,
+)
 from dpmf_cli.algorithms.shared.base import (
     IN_PUBLISHED_MODE,
     ByMode,
@@ -296,17 +298,6 @@ record's ε would hold only against everybody else. `psgd` has no corrected mode
 """
 
 
-@dataclass(frozen=True)
-class PersonalModel:
-    """The base's model, and what it cost the records."""
-
-    model: Model
-    record_costs: RecordCosts
-
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
-        return self.model.predict(users, items)
-
-
 class Personalized(AroundABase, PrivateAlgorithm):
     """PDP by sampling. Zhang et al. 2018, definition 5, algorithm 1, theorem 6; Jorgensen et al. 2015.
 
@@ -400,7 +391,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
     def changes(self) -> int:
         return RECORDS_APART[self.neighbours]
 
-    def accounted(self, draw: Draw, model: ModelColumns, account: Ledger, ledger: Ledger) -> PersonalModel:
+    def accounted(self, draw: Draw, model: ModelColumns, account: Ledger, ledger: Ledger) -> Model:
         columns = model.columns
         for step in account.entries:
             provable = self.changes * step.provable[columns]
@@ -418,8 +409,8 @@ class Personalized(AroundABase, PrivateAlgorithm):
             spent = of_a_record(draw.probability, ledger.provable / self.changes)
             records = np.quantile(spent, (0, 0.5, 1), axis=0, method="nearest")
             kept = draw.kept.mean(axis=0)
-        columns_of_costs = (draw.thresholds, kept, *records)
-        return PersonalModel(model, RecordCosts(*(tuple(column.tolist()) for column in columns_of_costs)))
+        costs = (tuple(column.tolist()) for column in (draw.thresholds, kept, *records))
+        return replace(model, record_costs=RecordCosts(*costs))
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         together = grid if self.base.shares_lanes else 1
