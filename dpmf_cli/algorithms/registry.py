@@ -14,7 +14,7 @@ from dpmf_cli.algorithms.friedman2016 import matrix_factorization, pknn
 from dpmf_cli.algorithms.mcsherry2009 import covariance_methods
 from dpmf_cli.algorithms.neera2020 import local_factorization
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
-from dpmf_cli.algorithms.wang2017 import dpps_mf, pnbm
+from dpmf_cli.algorithms.wang2017 import descent_and_sampling
 from dpmf_cli.algorithms.zhang2018 import private_pmf
 
 
@@ -60,10 +60,10 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
     comparisons.LocalMatrixFactorization,
     comparisons.LocalMean,
     comparisons.LocalMeans,
-    pnbm.PrivatePNBM,
-    pnbm.PosteriorPNBM,
+    descent_and_sampling.PrivatePNBM,
+    descent_and_sampling.PosteriorPNBM,
     comparisons.PrivateConstantNeighbourhood,
-    dpps_mf.PosteriorSamplingMF,
+    descent_and_sampling.PosteriorSamplingMF,
     learned_features.OwnRegression,
     chien2021.PrivateAlternatingLeastSquares,
     chien2021.PrivateAlternatingMinimization,

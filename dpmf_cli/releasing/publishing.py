@@ -33,7 +33,7 @@ from dpmf_cli.datasets.stars import Stars, in_stars
 from dpmf_cli.experiment.config.entries import on_own_ratings
 from dpmf_cli.privacy.accounting import LEAST_EPSILON, MOST_EPSILON
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.ledger import TOLERANCE, Ledger
 from dpmf_cli.privacy.neighbours import HIDE_IDS
 from dpmf_cli.releasing import account, archive
 from dpmf_cli.releasing.archive import NO_USERS, DataStatement, Lists, Statement, statement_of
@@ -222,7 +222,8 @@ MODEL = "model."
 def refuse(statement: Statement, *, unprovable: bool, ids_are_public: bool) -> None:
     """Raises DpmfError for an ε that is not proved and for ids that the ε hides, unless the caller allows them."""
     privacy = statement.privacy
-    if not (privacy.proved or unprovable):
+    is_proved = privacy.provable is not None and privacy.provable <= privacy.epsilon * (1 + TOLERANCE)
+    if not (is_proved or unprovable):
         proved = "no ε" if privacy.provable is None else f"ε = {privacy.provable:g}"
         raise DpmfError(
             f"{statement.name}: ε = {privacy.epsilon:g} is asked for, but {proved} can be proved; release a method "

@@ -4,7 +4,7 @@ import csv
 import io
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -81,30 +81,26 @@ def within(
     """
     if users is None and items is None:
         return ratings, user_ids, item_ids
-    moved = []
-    for what, own, listed in (("user", user_ids, users), ("item", item_ids, items)):
+    ids, moved = [], []
+    for what, own, listed, rows in (
+        ("user", user_ids, users, ratings.users),
+        ("item", item_ids, items, ratings.items),
+    ):
         found = np.arange(len(own)) if listed is None else places(listed, own)
         if (found < 0).any():
             missing = own[int(np.argmin(found))]
             raise DpmfError(
                 f"the {what} {missing} has ratings, but is not in the list of {what}s; list all of them"
             )
-        moved.append(found.astype(np.int32))
-    user_ids, item_ids = (
-        own if listed is None else listed for own, listed in ((user_ids, users), (item_ids, items))
+        ids.append(own if listed is None else listed)
+        moved.append(found.astype(np.int32)[rows])
+    order = np.lexsort(moved[::-1])
+    of_users, of_items = (each[order] for each in moved)
+    columns = {name: column[order] for name, column in ratings.columns.items()}
+    placed = Ratings(
+        of_users, of_items, ratings.values[order], len(ids[0]), len(ids[1]), ratings.scale, columns
     )
-    of_users, of_items = moved[0][ratings.users], moved[1][ratings.items]
-    order = np.lexsort((of_items, of_users))
-    placed = replace(
-        ratings,
-        users=of_users[order],
-        items=of_items[order],
-        values=ratings.values[order],
-        n_users=len(user_ids),
-        n_items=len(item_ids),
-        columns={name: column[order] for name, column in ratings.columns.items()},
-    )
-    return placed, user_ids, item_ids
+    return placed, ids[0], ids[1]
 
 
 KINDS: dict[str, Any] = {

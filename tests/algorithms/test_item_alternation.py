@@ -188,7 +188,7 @@ def test_dpam_descends_slower_for_more_users_and_for_more_noise() -> None:
 
 def test_blocks_of_items_are_solved_as_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     found, _ = predicted(dpals("corrected"), 30.0)
-    monkeypatch.setattr("dpmf_cli.algorithms.field.chien2021.HELD", 40)
+    monkeypatch.setattr("dpmf_cli.kernels.normal_equations.HELD", 40)
     assert np.array_equal(predicted(dpals("corrected"), 30.0)[0], found)
 
 

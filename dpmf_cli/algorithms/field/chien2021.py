@@ -5,10 +5,10 @@ Chien et al. 2021, with the weights of Krichene et al. 2023.
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import StrEnum
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import origin_of_sums
 from dpmf_cli.algorithms.shared.base import SAMPLED, ByMode, Choices, Paper, PrivateAlgorithm, in_both_modes
 from dpmf_cli.algorithms.shared.budget import Delta, Fractions
-from dpmf_cli.algorithms.shared.cost import Cost, Shape, fetched, gram_entries
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.effects import EffectsParameters, stabilised
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, initial_factors
 from dpmf_cli.algorithms.shared.model import Arrays
@@ -29,10 +29,10 @@ from dpmf_cli.algorithms.shared.theta import (
     rates_under,
 )
 from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
-from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels import normal_equations as equations
-from dpmf_cli.kernels.als import RowProblem, SideRatings, by_item, by_user, solve_rows
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_rows
 from dpmf_cli.kernels.clipped_gradients import descend_items
 from dpmf_cli.kernels.factors import FactorModel, factor_model, set_items
 from dpmf_cli.privacy import sensitivity
@@ -59,23 +59,8 @@ class Selection(StrEnum):
     WEIGHTED = "weighted"
 
 
-class Begun(NamedTuple):
-    """The state after the first measurements, from which all steps continue.
-
-    model     start factors and averages
-    parts     what users add to items
-    by_user   all ratings by user
-    centre    (E,) m
-    counts    (n_items, E) n̂, at least 1
-    measurer  the source of noise
-    """
-
-    model: FactorModel
-    parts: equations.UserParts
-    by_user: SideRatings
-    centre: NDArray[np.float64]
-    counts: NDArray[np.float64]
-    measurer: Measurer
+Learning = Callable[[int, FactorModel, equations.UserParts], None]
+"""Moves the items of a model in round t = 1, 2, …, by what users add to them."""
 
 
 class ItemAlternation(PrivateAlgorithm):
@@ -136,44 +121,40 @@ class ItemAlternation(PrivateAlgorithm):
         """A user's own ridge regression on Q."""
         return RowProblem(self.user_ridge, math.inf, per_rating=False)
 
-    def begin(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> Begun:
-        """Measures what is measured once, and draws the start factors."""
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
         measurer = Measurer(self.accounting, self.measurements, epsilons, curator)
         kept = at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
         centre = self.measured_centre(kept, measurer)
-        counts = measurer.noise(
-            "counts", "item counts", (train.n_items,), sensitivity.sampled_counts(self.most_ratings)
-        ).added_to(kept.item_counts)
-        counts = np.maximum(counts, 1)
-        parts = self.parts(train, kept, counts)
+        moves = sensitivity.sampled_counts(self.most_ratings)
+        of_counts = measurer.noise("counts", "item counts", (train.n_items,), moves)
+        counts = np.maximum(of_counts.added_to(kept.item_counts), 1)
+        learned = kept if self.selection is Selection.UNIFORM else train
+        weights = self.weights(learned, counts)
+        parts = equations.UserParts(learned, by_item(learned), weights, self.residuals)
         users, items = initial_factors(train, self.initial_factors, self.factors, streams)
         model = factor_model(users, items, self.own_means(train, centre), np.tile(centre, (train.n_items, 1)))
-        return Begun(model, parts, by_user(train), centre, counts, measurer)
+        ratings_by_user, learn_items = by_user(train), self.learning(train, counts, measurer, streams)
+        for t in range(1, self.iterations + 1):
+            solve_rows(model, ratings_by_user, self.of_a_user)
+            equations.shorten_users(model, self.user_norm)
+            learn_items(t, model, parts)
+        return OwnFactors(self, model.without_users(), {"overall": centre}, train)
 
-    def parts(self, train: Ratings, kept: Ratings, counts: NDArray[np.float64]) -> equations.UserParts:
-        """What users add to items: from the ratings `kept`, or from all ratings, weighted by noisy counts."""
-        learned = kept if self.selection is Selection.UNIFORM else train
-        return equations.UserParts(
-            learned, by_item(learned), self.weights(learned, counts), self.residuals(train.scale)
-        )
+    @property
+    def measurements(self) -> Mapping[str, int]:
+        """The number of noise draws of each measurement of the budget."""
+        return {"centre": 2, "counts": 1}
 
     @property
     @abstractmethod
-    def measurements(self) -> Mapping[str, int]:
-        """The number of noise draws of each measurement of the budget."""
-
-    @abstractmethod
-    def residuals(self, scale: Scale) -> equations.Residuals:
+    def residuals(self) -> equations.Residuals:
         """The residuals from which items learn, and how they are clipped."""
 
-    def step_users(self, begun: Begun) -> None:
-        """p_u ← the user's own regression on Q, shortened to Γ."""
-        solve_rows(begun.model, begun.by_user, self.of_a_user)
-        equations.shorten_users(begun.model, self.user_norm)
-
-    def end(self, begun: Begun, train: Ratings) -> OwnFactors:
-        """The model that is released: Q and m."""
-        return OwnFactors(self, begun.model.without_users(), {"overall": begun.centre}, train)
+    @abstractmethod
+    def learning(
+        self, train: Ratings, counts: NDArray[np.float64], measurer: Measurer, streams: Streams
+    ) -> Learning:
+        """How the items learn; `counts` (n_items, E) are n̂, at least 1."""
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
         """Adds each user's own mean and p_u to Q."""
@@ -182,27 +163,23 @@ class ItemAlternation(PrivateAlgorithm):
         return model
 
     def measured_centre(self, kept: Ratings, measurer: Measurer) -> NDArray[np.float64]:
-        """(E,) m: the noisy sum of ratings divided by their noisy number, clamped to the scale."""
-        origin, scale = origin_of_sums(self.mode, kept.scale), kept.scale
-        (of_total, total_as), (of_number, number_as) = self.centre_moves(scale)
-        total = (kept.values.astype(np.float64) - origin).sum()
-        noisy = measurer.noise("centre", "global sum", (), of_total, total_as).added_to(total)
-        count = measurer.noise("centre", "global count", (), of_number, number_as).added_to(len(kept))
-        return np.clip(origin + noisy / np.maximum(count, 1), scale.minimum, scale.maximum)
+        """(E,) m: the noisy sum of ratings divided by their noisy number, clamped to the scale.
 
-    def centre_moves(self, scale: Scale) -> list[tuple[Sensitivity, Sensitivity | None]]:
-        """Sensitivities of the global sum and of the number of its ratings, and those to which a paper scales the
-        noise instead: published mode scales it to √k·r_max, and to 1."""
-        k, origin = self.most_ratings, origin_of_sums(self.mode, scale)
+        Published mode scales the noise of the sum to √k·r_max, and that of the number to 1.
+        """
+        k, scale, origin = self.most_ratings, kept.scale, origin_of_sums(self.mode, kept.scale)
         largest = max(abs(scale.minimum - origin), abs(scale.maximum - origin))
-        as_published, published = sensitivity.published_sampled_total, self.mode is Mode.PUBLISHED
-        return [
-            (
-                sensitivity.sampled_total(k, largest),
-                as_published(math.sqrt(k) * largest) if published else None,
-            ),
-            (sensitivity.sampled_total(k, 1.0), as_published(1.0) if published else None),
-        ]
+
+        def noisy(step: str, clean: float, largest: float, published: float) -> NDArray[np.float64]:
+            scaled_to = sensitivity.published_sampled_total(published)
+            used = scaled_to if self.mode is Mode.PUBLISHED else None
+            moves = sensitivity.sampled_total(k, largest)
+            return measurer.noise("centre", step, (), moves, used).added_to(clean)
+
+        total = (kept.values.astype(np.float64) - origin).sum()
+        total = noisy("global sum", total, largest, math.sqrt(k) * largest)
+        count = noisy("global count", len(kept), 1.0, 1.0)
+        return np.clip(origin + total / np.maximum(count, 1), scale.minimum, scale.maximum)
 
     def own_means(self, own: Ratings, centre: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n_users, E) r̄_u = Σ_i (r_ui − m)/(c_u + β_u), or 0 if users are not centred. Not released."""
@@ -229,13 +206,8 @@ class ItemAlternation(PrivateAlgorithm):
     def users_cost(self, shape: Shape, grid: int, times: int) -> Cost:
         """The cost of solving users `times` times and of holding factors, weights, and the ratings by item."""
         parts, d, n_groups = padded_grid(grid) / 16, self.factors, len(groups(grid))
-        solved = (
-            times
-            * parts
-            * (shape.ratings + costs.ROW_IN_RATINGS * shape.users)
-            * costs.gram_entries(d)
-            * costs.SOLVED_ENTRY
-        )
+        rows_solved = shape.ratings + costs.ROW_IN_RATINGS * shape.users
+        solved = times * parts * rows_solved * costs.gram_entries(d) * costs.SOLVED_ENTRY
         rows = shape.rows * (d + 5) * costs.LINE * n_groups
         far = (costs.fetched(shape.items, d, times * shape.ratings * n_groups),)
         return Cost(solved + 2e-7 * shape.ratings, rows + 60.0 * shape.ratings, far)
@@ -285,52 +257,48 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
 
     @property
     def measurements(self) -> Mapping[str, int]:
-        return {"centre": 2, "counts": 1, "grams": self.iterations, "right_sides": self.iterations}
+        return {**super().measurements, "grams": self.iterations, "right_sides": self.iterations}
 
-    def residuals(self, scale: Scale) -> equations.Residuals:
+    @property
+    def residuals(self) -> equations.Residuals:
         return equations.Residuals(self.rating_clip) if self.mode is Mode.CORRECTED else equations.Residuals()
 
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
-        begun = self.begin(train, epsilons, streams, curator)
-        for t in range(1, self.iterations + 1):
-            self.step_users(begun)
-            self.step_items(begun, t, train)
-        return self.end(begun, train)
-
-    def step_items(self, begun: Begun, t: int, train: Ratings) -> None:
-        """Q ← the solutions of noisy normal equations, blocks of items one after the other."""
+    def learning(
+        self, train: Ratings, counts: NDArray[np.float64], measurer: Measurer, streams: Streams
+    ) -> Learning:
         k, d, norm = self.most_ratings, self.factors, self.user_norm
-        entries, noise = d * (d + 1) // 2, begun.measurer.noise
-        of_grams = noise("grams", f"grams {t}", (train.n_items, entries), sensitivity.item_grams(k, norm))
-        of_sides = noise("right_sides", f"right sides {t}", (train.n_items, d), *self.side_moves(train.scale))
+        side_moves: tuple[Sensitivity, ...] = (sensitivity.item_right_sides(k, norm, self.rating_clip),)
+        if self.mode is Mode.PUBLISHED:
+            true = sensitivity.centred_right_sides(k, norm, train.scale)
+            side_moves = true, sensitivity.published_right_sides(k, norm)
+        entries, noise = d * (d + 1) // 2, measurer.noise
         # f_i, with mean 1 over the ratings as counted with noise
-        powers = (begun.counts + 1) ** self.frequency_exponent
-        ridge = self.item_ridge * (powers * (begun.counts.sum(axis=0) / (begun.counts * powers).sum(axis=0)))
-        ridge += self.noise_ridge * np.sqrt(d) * of_grams.scale
-        at_once = max(1, equations.HELD // (entries * ridge.shape[1]))
-        for first in range(0, train.n_items, at_once):
-            items = slice(first, min(first + at_once, train.n_items))
-            grams, sides = equations.item_equations(begun.model, begun.parts, items)
-            (now_grams, of_grams), (now_sides, of_sides) = (
-                each.split(len(grams)) for each in (of_grams, of_sides)
-            )
-            grams, sides = now_grams.added_to(equations.isometric(grams, d)), now_sides.added_to(sides)
-            set_items(begun.model, items, solved(equations.whole(grams, d), sides, ridge[items]))
+        powers = (counts + 1) ** self.frequency_exponent
+        by_count = self.item_ridge * (powers * (counts.sum(axis=0) / (counts * powers).sum(axis=0)))
+        at_once = max(1, equations.HELD // (entries * by_count.shape[1]))
 
-    def side_moves(self, scale: Scale) -> tuple[Sensitivity, ...]:
-        """Returns how far right-hand sides move and, if published, how far their noise assumes that they move."""
-        k, norm = self.most_ratings, self.user_norm
-        if self.mode is Mode.CORRECTED:
-            return (sensitivity.item_right_sides(k, norm, self.rating_clip),)
-        return sensitivity.centred_right_sides(k, norm, scale), sensitivity.published_right_sides(k, norm)
+        def solve_items(t: int, model: FactorModel, parts: equations.UserParts) -> None:
+            """Q ← the solutions of noisy normal equations, blocks of items one after the other."""
+            of_grams = noise("grams", f"grams {t}", (train.n_items, entries), sensitivity.item_grams(k, norm))
+            of_sides = noise("right_sides", f"right sides {t}", (train.n_items, d), *side_moves)
+            ridge = by_count + self.noise_ridge * np.sqrt(d) * of_grams.scale
+            for first in range(0, train.n_items, at_once):
+                items = slice(first, min(first + at_once, train.n_items))
+                grams, sides = equations.item_equations(model, parts, items)
+                now_grams, of_grams = of_grams.split(len(grams))
+                now_sides, of_sides = of_sides.split(len(grams))
+                grams, sides = now_grams.added_to(equations.isometric(grams, d)), now_sides.added_to(sides)
+                set_items(model, items, solved(equations.whole(grams, d), sides, ridge[items]))
+
+        return solve_items
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         times, parts, d = self.iterations, padded_grid(grid) / 16, self.factors
-        summed = times * parts * shape.ratings * gram_entries(d) * ITEM_ENTRY
-        solved = times * grid * shape.items * (d**3 * EIGEN_ENTRY + gram_entries(d) * EQUATION_ENTRY)
-        held = 24.0 * shape.items * gram_entries(d) + 48.0 * equations.HELD
-        far = (fetched(shape.users, d, times * shape.ratings * len(groups(grid))),)
-        return self.users_cost(shape, grid, times + 1) + Cost(summed + solved, held, far)
+        summed = times * parts * shape.ratings * costs.gram_entries(d) * ITEM_ENTRY
+        solutions = times * grid * shape.items * (d**3 * EIGEN_ENTRY + costs.gram_entries(d) * EQUATION_ENTRY)
+        held = 24.0 * shape.items * costs.gram_entries(d) + 48.0 * equations.HELD
+        far = (costs.fetched(shape.users, d, times * shape.ratings * len(groups(grid))),)
+        return self.users_cost(shape, grid, times + 1) + Cost(summed + solutions, held, far)
 
 
 def solved(
@@ -408,30 +376,29 @@ class PrivateAlternatingMinimization(ItemAlternation):
         return self
 
     @property
-    def measurements(self) -> Mapping[str, int]:
-        return {"centre": 2, "counts": 1}
-
-    def residuals(self, scale: Scale) -> equations.Residuals:
+    def residuals(self) -> equations.Residuals:
         return equations.Residuals(after_factors=True, vector=self.clip)
 
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
-        begun = self.begin(train, epsilons, streams, curator)
-        shape, steps = (train.n_items, self.factors), self.iterations * self.steps
-        beside = math.hypot(self.budget.centre, self.budget.counts)
-        gradients, multiplier = certified_gradients(self, shape, self.clip, steps, beside, epsilons, curator)
+    def learning(
+        self, train: Ratings, counts: NDArray[np.float64], measurer: Measurer, streams: Streams
+    ) -> Learning:
+        steps, beside = self.iterations * self.steps, math.hypot(self.budget.centre, self.budget.counts)
+        shape, of_whom = (train.n_items, self.factors), (measurer.epsilons, measurer.curator)
+        gradients, multiplier = certified_gradients(self, shape, self.clip, steps, beside, *of_whom)
         rng, rates = streams.generator("samples of users"), self.rates(multiplier, train.n_users)
-        for _ in range(self.iterations):
-            self.step_users(begun)
+
+        def descend(t: int, model: FactorModel, parts: equations.UserParts) -> None:
             for _ in range(self.steps):
-                parts = begun.parts
+                sampled = parts
                 if self.sampling_rate < 1:
                     chosen = rng.random((train.n_users, 1)) < self.sampling_rate
                     weights = replace(parts.weights, users=parts.weights.users * chosen)
-                    parts = replace(parts, weights=weights)
-                _, sides = equations.item_equations(begun.model, parts, slice(None), with_gram=False)
+                    sampled = replace(parts, weights=weights)
+                _, sides = equations.item_equations(model, sampled, slice(None), with_gram=False)
                 noisy = next(gradients).added_to(sides)
-                descend_items(begun.model, noisy / self.sampling_rate, rates, self.item_ridge)
-        return self.end(begun, train)
+                descend_items(model, noisy / self.sampling_rate, rates, self.item_ridge)
+
+        return descend
 
     def rates(self, multiplier: Epsilons, n_users: int) -> Epsilons:
         """(E,) η, lowered for more users than `FEW`, whose gradients add up, and for noise that would add up."""
@@ -443,5 +410,5 @@ class PrivateAlternatingMinimization(ItemAlternation):
         summed = steps * parts * shape.ratings * 6 * d * ITEM_ENTRY
         noise = steps * grid * shape.items * d * EQUATION_ENTRY
         held = 48.0 * shape.items * d * padded_grid(grid)
-        far = (fetched(shape.users, d, steps * shape.ratings * len(groups(grid))),)
+        far = (costs.fetched(shape.users, d, steps * shape.ratings * len(groups(grid))),)
         return self.users_cost(shape, grid, self.iterations + 1) + Cost(summed + noise, held, far)

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, averages_of, side_by_side
-from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants, Where, in_both_modes
+from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Where, by_mode, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.private_factorization import (
@@ -186,7 +186,7 @@ class InputPerturbationSGD(PrivateFactorization):
         return costs.factors_cost(shape, grid, self.factors, seconds=seconds, held=held) + fetches
 
 
-VISIT = 4.5e-9
+NOISY_VISIT = 4.5e-9
 """Seconds per rating, latent factor and group of 16 lanes, with the projection of two rows."""
 
 
@@ -303,7 +303,7 @@ class PrivateSGD(TwoSidedFactorization):
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         passes = self.epochs * len(groups(grid))
-        seconds = shape.ratings * (passes * self.factors * VISIT + 3e-8)
+        seconds = shape.ratings * (passes * self.factors * NOISY_VISIT + 3e-8)
         fetches = costs.sgd_fetches(shape, self.factors, epochs=passes, by_user=self.order == "user_major")
         if self.neighbours is Neighbours.BOUNDED:  # two draws of noise are held at once, and the signs of one
             seconds, held = seconds + 1e-8 * self.epochs * shape.ratings, 25.0 * shape.ratings
@@ -378,12 +378,9 @@ class PrivateALS(PrivateLeastSquares):
         moves = sensitivity.constrained_ridge_row_unbounded
         return RowMoves(moves(self.ridge, *self.norms(side), self.bound(scale)))
 
-    variants: ClassVar[Variants] = {
-        (Neighbours.BOUNDED, Mode.PUBLISHED): as_listed,
-        (Neighbours.BOUNDED, Mode.CORRECTED): theorem_6,
-        (Neighbours.UNBOUNDED, Mode.PUBLISHED): table_1,
-        (Neighbours.UNBOUNDED, Mode.CORRECTED): constrained,
-    }
+    variants = by_mode(Neighbours.BOUNDED, published=as_listed, corrected=theorem_6) | by_mode(
+        Neighbours.UNBOUNDED, published=table_1, corrected=constrained
+    )
 
     @property
     def is_constrained(self) -> bool:

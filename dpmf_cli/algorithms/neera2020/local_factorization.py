@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, by_mode, in_both_modes
 from dpmf_cli.algorithms.shared.cost import LINE, SOLVED_ENTRY, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.factorization import (
     InitialFactors,
     OwnFactors,
+    descend_in_order,
     initial_factors,
-    visiting_order,
 )
 from dpmf_cli.algorithms.shared.local_model import LocalFactorization, LocalModel
 from dpmf_cli.algorithms.shared.model import Arrays
@@ -29,7 +29,6 @@ from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors, us
 from dpmf_cli.kernels.mixture import LEAST_VARIANCE, Mixture, SideMessages
 from dpmf_cli.kernels.releasing import project_side
 from dpmf_cli.kernels.reports import coordinate_gradients, sums_of_reports
-from dpmf_cli.kernels.sgd import Sgd, descend_values
 from dpmf_cli.kernels.sums import RatingsByRow
 from dpmf_cli.privacy import local
 from dpmf_cli.privacy.curator import Curator
@@ -66,14 +65,7 @@ class LocalSGD(LocalFactorization):
     order: Literal["user_major", "shuffled"] = "user_major"
 
     def factorise(self, model: FactorModel, received: PerturbedRatings, streams: Streams) -> None:
-        descend_values(
-            model,
-            received.users,
-            received.items,
-            visiting_order(received, self.order, streams.generator("order of visits")),
-            received.values,
-            Sgd(self.learning_rate, self.regularization, epochs=self.epochs),
-        )
+        descend_in_order(model, received, received.values, self, streams)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         visits = self.epochs * shape.ratings * len(groups(grid))
@@ -407,21 +399,19 @@ class PrivateGradientMF(PrivateAlgorithm):
         on_devices = OwnFactors(self, items, {"mean": mean}, train)
         return LocalModel(on_devices, train.scale, *known, mean, traffic)
 
-    def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        model = items.with_users(np.tile(beside["mean"], (own.n_users, 1)))
-        solve_own_factors(model, own, self.regularization)
-        return model
-
     def devices(self, train: Ratings, streams: Streams) -> Devices:
         coordinates = streams.generator("coordinates")
         made: Devices = self.variant(train, self.factors, self.gradient_bound, coordinates)
         return made
 
-    variants: ClassVar[Variants] = {
-        (Neighbours.LOCAL, Mode.PUBLISHED): Devices,
-        (Neighbours.LOCAL, Mode.CORRECTED): DevicesOfOneReport,
-        **in_both_modes(Neighbours.USER, run=DevicesOfWholeUsers),
-    }
+    def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
+        model = items.with_users(np.tile(beside["mean"], (own.n_users, 1)))
+        solve_own_factors(model, own, self.regularization)
+        return model
+
+    variants = by_mode(Neighbours.LOCAL, published=Devices, corrected=DevicesOfOneReport) | in_both_modes(
+        Neighbours.USER, run=DevicesOfWholeUsers
+    )
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         of_each = self.neighbours is Neighbours.LOCAL and self.mode is Mode.PUBLISHED

@@ -23,8 +23,8 @@ from dpmf_cli.algorithms.shared.base import (
     Choices,
     Paper,
     PrivateAlgorithm,
-    Variants,
     Where,
+    by_mode,
     in_both_modes,
 )
 from dpmf_cli.algorithms.shared.cost import LINE, PERTURBED_ENTRY, Cost, Shape, gram_entries
@@ -264,12 +264,7 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
         drawn = draw(sensitivity=moves, epsilon=count * each - determinants.claimed, rounded=False)
         return (release.paid_for_volume(determinants) for release in drawn)
 
-    variants: ClassVar[Variants] = {
-        (Neighbours.BOUNDED, Mode.PUBLISHED): published,
-        (Neighbours.BOUNDED, Mode.CORRECTED): corrected,
-        (Neighbours.UNBOUNDED, Mode.PUBLISHED): published,
-        (Neighbours.UNBOUNDED, Mode.CORRECTED): corrected,
-    }
+    variants = by_mode(Neighbours.BOUNDED, Neighbours.UNBOUNDED, published=published, corrected=corrected)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         d, parts = self.factors, len(groups(grid))

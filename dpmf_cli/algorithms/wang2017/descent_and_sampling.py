@@ -1,4 +1,4 @@
-"""DPSGD-PNBM and DPPS-PNBM: similarities of items, descended or sampled with noise. Wang and Tang 2017."""
+"""DPSGD-PNBM, DPPS-PNBM and DPPS-MF: noisy gradient descent, and sampling from a posterior. Wang and Tang 2017."""
 
 import math
 from abc import abstractmethod
@@ -8,14 +8,32 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from dpmf_cli.algorithms.shared.base import SAMPLED, ByMode, Choices, Paper, Variants, in_mode
-from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
-from dpmf_cli.algorithms.shared.factorization import at_most
+from dpmf_cli.algorithms.shared.averages import Effects, OwnMeansAlgorithm
+from dpmf_cli.algorithms.shared.base import (
+    IN_CORRECTED_MODE,
+    SAMPLED,
+    ByMode,
+    Choices,
+    Paper,
+    Variants,
+    by_mode,
+    in_mode,
+)
+from dpmf_cli.algorithms.shared.budget import Fractions, ItemAveragesBudget
+from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, CLIPPED_VISIT, LINE, Cost, Shape, effects_cost
+from dpmf_cli.algorithms.shared.effects import EffectsParameters, Part
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, initial_factors
+from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.neighbourhood import CERTIFIED, PrivateNeighbourhood, error_bound
-from dpmf_cli.algorithms.shared.theta import NoiseKind, certified_gradients
+from dpmf_cli.algorithms.shared.theta import NoiseKind, certified_gradients, rates_under
+from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import later
+from dpmf_cli.kernels.als import RowProblem, by_user, solve_rows
+from dpmf_cli.kernels.clipped_gradients import clipped_item_gradients, descend_items
+from dpmf_cli.kernels.factors import FactorModel, factor_model
+from dpmf_cli.kernels.gradients import Descent, step_noisy, sum_gradients, visits_of_all
 from dpmf_cli.kernels.similarities import NeighbourhoodModel
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.privacy import sensitivity
@@ -38,7 +56,7 @@ class LearningBudget(ItemAveragesBudget):
 
 
 class LearnedNeighbourhood(PrivateNeighbourhood):
-    """Similarities S that K noisy steps learn, starting from s_ij = s₀: as published, or `certified`."""
+    """Similarities S that K noisy steps learn, starting from s_ij = s₀: as published, or `corrected`."""
 
     only: ClassVar[ByMode] = {Mode.CORRECTED: ("clip", "budget", "noise", "typical_count")}
     by_rating = True
@@ -90,7 +108,7 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
     def steps_of_learning(self) -> int:
         return self.iterations
 
-    def certified(
+    def corrected(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> NeighbourhoodModel:
         """Starts from noisy averages r̄ and S = s₀. Then, for t = 1 … K:
@@ -100,7 +118,7 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
             S ← S − η_t·(Σ_u g_u + noise_t + λS)
 
         The bound is c/√c_u in the L2 norm for Gaussian noise, and c/c_u in the L1 norm for Laplace noise. c is in
-        units of 1/s₀. `rates` sets η_t.
+        units of 1/s₀. Each method sets its own η_t.
 
         The value of one rating enters the errors of all ratings of its user, so the user's complete gradient is
         clipped: every term is in a different row of S, hence ‖g_u‖ ≤ c. For the same reason a sample of ratings would
@@ -162,7 +180,10 @@ class PrivatePNBM(LearnedNeighbourhood):
     """S ← S − η·(Σ e·∂r̂/∂S + noise + λS), K times.
 
     Published, Laplace noise is scaled to one coordinate of the gradient of one rating. Corrected, each user's
-    complete gradient is clipped, and averages are noisy.
+    complete gradient is clipped, averages are noisy, and the rate is η, or less where the noise of all K steps
+    together would have a standard deviation of more than `step_noise`·s₀ in a similarity:
+
+        η_t = min(η, step_noise·s₀/(σ·√K)),   σ: the deviation of the noise of one coordinate, public
     """
 
     title = "DPSGD-PNBM"
@@ -231,23 +252,13 @@ class PrivatePNBM(LearnedNeighbourhood):
             gradients.inside(descend_noisy_similarities, model, learned, step, everywhere=False)
         return model
 
-    def corrected(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> NeighbourhoodModel:
-        """`LearnedNeighbourhood.certified` with the rate η, or less where the noise of all K steps together would
-        have a standard deviation of more than `step_noise`·s₀ in a similarity.
-
-            η_t = min(η, step_noise·s₀/(σ·√K)),   σ: the deviation of the noise of one coordinate, public
-        """
-        return self.certified(train, epsilons, streams=streams, curator=curator)
-
     def rates(self, t: int, deviation: Epsilons) -> Epsilons:
         whole = np.maximum(deviation * np.sqrt(self.iterations), 1e-300)
         return np.asarray(np.minimum(self.learning_rate, self.step_noise * self.initial_similarity / whole))
 
     variants: ClassVar[Variants] = {
         (Neighbours.BOUNDED, Mode.PUBLISHED): published,
-        **in_mode(Mode.CORRECTED, *CERTIFIED, run=corrected),
+        **in_mode(Mode.CORRECTED, *CERTIFIED, run=LearnedNeighbourhood.corrected),
     }
 
 
@@ -256,8 +267,11 @@ class PosteriorPNBM(LearnedNeighbourhood):
 
         S ← S − (η_t/2)·s·∇U + N(0, ρη_t),   η_t = η₁·t^−ξ,   K times
 
-    The method protects users. Published, s tempers the posterior as theorem 2 asks for. Corrected, an accountant
-    certifies s for this noise and for clipped gradients of users, and averages are noisy.
+    The method protects users. Published, s tempers the posterior as theorem 2 asks for. Corrected, it is noisy
+    gradient descent, and no posterior is sampled: averages are noisy, users' gradients are clipped to a norm c, and
+    the drift is as much of that of SGLD as an accountant certifies for its noise:
+
+        (η_t/2)·s = √(ρη_t)/σ, s ≤ 1,   σ: the deviation of the noise of one coordinate of the gradient, public
     """
 
     title = "DPPS-PNBM"
@@ -318,23 +332,182 @@ class PosteriorPNBM(LearnedNeighbourhood):
             langevin.noise.in_units_of(rates).inside(descend_noisy_similarities, model, learned, step)
         return model
 
-    def corrected(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> NeighbourhoodModel:
-        """`LearnedNeighbourhood.certified` with the noise of SGLD, and as much of its drift as that noise certifies
-        for users of norm c:
-
-            (η_t/2)·s = √(ρη_t)/σ, s ≤ 1,   σ: the deviation of the noise of one coordinate of the gradient, public
-
-        It is noisy gradient descent, and no posterior is sampled.
-        """
-        return self.certified(train, epsilons, streams=streams, curator=curator)
-
     def rates(self, t: int, deviation: Epsilons) -> Epsilons:
         schedule = self.schedule
         return np.minimum(schedule.rate(t) / 2, schedule.deviation(t) / np.maximum(deviation, 1e-300))
 
-    variants: ClassVar[Variants] = {
-        (Neighbours.USER, Mode.PUBLISHED): published,
-        (Neighbours.USER, Mode.CORRECTED): corrected,
+    variants = by_mode(Neighbours.USER, published=published, corrected=LearnedNeighbourhood.corrected)
+
+
+class GradientsBudget(Fractions):
+    """Fractions of θ: for both global averages, the item averages, and the gradients."""
+
+    global_averages: float = Field(0.02, gt=0, lt=1)
+    item_averages: float = Field(0.7, gt=0, lt=1)
+    gradients: float = Field(0.28, gt=0, lt=1)
+
+
+class PosteriorSamplingMF(OwnMeansAlgorithm):
+    """Matrix factorisation with privacy for users.
+
+    These are two algorithms: published mode samples from a posterior, corrected mode descends noisy gradients of the
+    items. Each refuses parameters that only the other uses.
+    """
+
+    title = "DPPS-MF"
+    about = (
+        "DPPS-MF: matrix factorisation by posterior sampling. Liu, Wang and Smola 2015, as Wang and Tang 2017 "
+        "run it."
+    )
+    paper = Paper.WANG
+    revision = 2
+    joint = IN_CORRECTED_MODE
+    small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4, "iterations": 5}
+    by_rating = True
+    only: ClassVar[ByMode] = {
+        Mode.PUBLISHED: ("regularization", "initial_rate", "decay", "temperature", "most_ratings"),
+        Mode.CORRECTED: (
+            "learning_rate",
+            "clip",
+            "sampling_rate",
+            "user_ridge",
+            "item_ridge",
+            "spread",
+            "budget",
+            "typical_count",
+        ),
     }
+
+    algorithm: Literal["dpps_mf"]
+    neighbours: Neighbours = Neighbours.USER
+    noise: Literal[NoiseKind.GAUSSIAN] = NoiseKind.GAUSSIAN
+    factors: int = Field(10, ge=1, le=64, description="d: 10, 15, 20 in section 5.1")
+    iterations: int = Field(50, ge=1, le=100_000, description="K; not in the paper")
+    initial_factors: InitialFactors = InitialFactors()
+    regularization: float = Field(0.05, ge=0, description="λ, published: 0.02, 0.05, 0.1, 0.2 in section 5.1")
+    initial_rate: float = Field(
+        8e-6, gt=0, description="η₁, published: 2e-9, 2e-8, 8e-7, 8e-6 in section 5.1"
+    )
+    decay: float = Field(0.3, ge=0, le=1, description="ξ, published: 0.3 in section 5.1")
+    temperature: float = Field(
+        1e-4, gt=0, le=1, description="ρ, published: 1e-4, 6e-4, 4e-3, 3e-2 in section 5.1"
+    )
+    most_ratings: int = Field(200, ge=1, description="τ, published, section 4.3")
+    learning_rate: float = Field(0.02, gt=0, description="η, corrected")
+    clip: float = Field(
+        1.0, ge=1e-6, le=1e6, description="C, corrected: the most that a user adds to a gradient, in L2 norm"
+    )
+    sampling_rate: float = Field(
+        1.0, gt=0, le=1, description="γ, corrected: the fraction of the users in a step"
+    )
+    user_ridge: float = Field(
+        20.0,
+        ge=0.01,
+        le=1e6,
+        description="w_P, corrected: the ridge of a user's own regression; with less, users with few ratings "
+        "cannot be solved",
+    )
+    item_ridge: float = Field(3.0, ge=0, description="w_Q, corrected; η·w_Q is 1 at most")
+    spread: float = Field(
+        0.2,
+        gt=0,
+        description="corrected: the largest standard deviation that noise may have in a coordinate of Q",
+    )
+    effects: EffectsParameters = EffectsParameters(beta_m=30, beta_u=20)
+    budget: GradientsBudget = GradientsBudget()
+
+    @classmethod
+    def choices(cls, mode: Mode) -> Choices:
+        return (*super().choices(mode), SAMPLED)
+
+    @model_validator(mode="after")
+    def _refuse_what_cannot_be_certified(self) -> Self:
+        self.refuse_a_delta_beyond_the_accountant(self.sampling_rate)
+        if self.mode is Mode.CORRECTED:
+            self.refuse_steps_that_diverge(self.learning_rate, "item_ridge")
+        return self
+
+    @property
+    def charges_averages(self) -> bool:
+        return self.mode is Mode.CORRECTED
+
+    def published(
+        self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator
+    ) -> FactorModel:
+        """E(P, Q) = ½Σ(r_ui − r̄_i − p_u·q_i)² + λ/2·(‖P‖² + ‖Q‖²), and for K steps, s = min(ε/4B, 1),
+
+            (P, Q) ← (P, Q) − (η_t/2)·s·∇E + N(0, ρ·η_t),    η_t = η₁·t^−ξ,    B = (r_max − r_min)²·τ
+
+        At most τ ratings of each user are used, drawn uniformly, and every step uses all of these. Item means r̄_i are
+        released without noise and are not charged for. p_u is sampled and released with Q. Nothing is provable
+        (`privacy.posterior`).
+        """
+        train = at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
+        means = self.uncharged_averages(train, len(epsilons), curator, beta_m=0)
+        chain = posterior_sampling(
+            "factors",
+            (train.n_users + train.n_items, self.factors),
+            schedule=LangevinSchedule(self.initial_rate, self.decay, self.temperature, self.iterations),
+            bound=train.scale.width**2 * self.most_ratings,
+            epsilon=epsilons,
+            neighbours=self.neighbours,
+            curator=curator,
+        )
+        factors = initial_factors(train, self.initial_factors, self.factors, streams)
+        model = factor_model(*factors, np.zeros((train.n_users, len(epsilons))), means)
+        descent, visits = Descent(model, momentum=0.0), visits_of_all(train, len(epsilons))
+        for step in chain:
+            of_users, of_items = step.noise.in_units_of(step.drift).split(train.n_users)
+            sum_gradients(descent, visits, 0, len(train))
+            of_users.inside(step_noisy, descent, "users", step.drift, self.regularization)
+            of_items.inside(step_noisy, descent, "items", step.drift, self.regularization)
+        return model
+
+    def corrected(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> OwnFactors:
+        """(ε, δ)-DP for users. No posterior is sampled. Only Q is learned from other users; each p_u is the user's
+        own ridge regression on Q:
+
+            x_ui = r_ui − MAvg_i − r̄_u,    MAvg noisy averages, r̄_u the user's own mean (`own_means`)
+            K times, each on a sample of the users, each drawn with probability γ:
+                p_u ← argmin Σ_i (x_ui − p·q_i)² + w_P‖p‖²
+                Q ← Q + η(Σ_u clip_C((e_ui·p_u)_i) + N(0, (C·σ)²))/γ − η·w_Q·Q
+            p_u once more
+
+        An accountant certifies σ, together with the averages. η is lowered where the noise of all steps would add up
+        to more than `spread` in a coordinate of Q. Predictions use the target user's own ratings (‡).
+        """
+        effects = self.own_means(train, self.released_averages(train, self.measurer(epsilons, curator)))
+        shape, fractions = (train.n_items, self.factors), self.budget.fractions
+        beside = math.hypot(fractions[Part.OVERALL], fractions[Part.ITEMS])
+        steps, multiplier = certified_gradients(
+            self, shape, self.clip, self.iterations, beside, epsilons, curator
+        )
+        gamma = self.sampling_rate
+        noise = math.sqrt(self.iterations) * self.clip * multiplier / gamma  # of all steps, at η = 1
+        rates = rates_under(noise, self.learning_rate, self.spread)
+        ratings_by_user, chosen = by_user(train), streams.generator("samples of users")
+        factors = initial_factors(train, self.initial_factors, self.factors, streams)
+        model = factor_model(*factors, effects.users, effects.items)
+        for gradients in steps:
+            sampled = np.flatnonzero(chosen.random(train.n_users) < gamma)
+            solve_rows(model, ratings_by_user, self.of_a_user)
+            noisy = gradients.added_to(clipped_item_gradients(model, train, sampled, self.clip))
+            descend_items(model, noisy / gamma, rates, self.item_ridge)
+        return OwnFactors(self, model.without_users(), effects.published, train)
+
+    @property
+    def of_a_user(self) -> RowProblem:
+        return RowProblem(self.user_ridge, math.inf, per_rating=False)
+
+    def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
+        model = items.with_users(Effects.restored(beside, self, own).users)
+        solve_rows(model, by_user(own), self.of_a_user)
+        return model
+
+    variants = by_mode(Neighbours.USER, published=published, corrected=corrected)
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        passes, rows = self.iterations * len(groups(grid)), shape.rows * self.factors * LINE
+        visit = BATCH_VISIT if self.mode is Mode.PUBLISHED else CLIPPED_VISIT
+        seconds = passes * (shape.ratings * visit * self.factors + rows * 3e-10)
+        return effects_cost(shape, grid) + Cost(seconds, 6 * rows * len(groups(grid)))
