@@ -115,21 +115,18 @@ class TwoSidedFactorization(NormBoundedFactorization):
         "PSGD, unbounded only",
     )
 
-    def for_side(self, side: Side, epsilons: Epsilons) -> Epsilons:
-        """(E,) the ε that one side's rows spend."""
-        return (self.user_share if side == "user" else 1 - self.user_share) * self.for_factors(epsilons)
-
     def side_noises(
         self, side: Side, train: Ratings, times: int, moves: RowMoves, epsilons: Epsilons, curator: Curator
     ) -> Iterator[Release]:
         """K-norm noise for the rows of one side, so many times, each with an equal part of the side's ε."""
+        share = self.user_share if side == "user" else 1 - self.user_share
         return repeated_k_norm(
             f"{side} factors",
             (train.n_users if side == "user" else train.n_items, self.factors),
             repetitions=times,
             sensitivity=moves.true,
             calibrated_to=moves.calibrated_to,
-            epsilon=self.for_side(side, epsilons),
+            epsilon=share * self.for_factors(epsilons),
             curator=curator,
         )
 
