@@ -43,7 +43,6 @@ from dpmf_cli.privacy.mechanisms import subsampled_laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_sampling
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.privacy.sensitivity import clipped_contributions, published_similarity_gradients
 from dpmf_cli.privacy.subsampling import before_sampling
 
 
@@ -163,7 +162,7 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
                     f"gradient {t}",
                     (size,),
                     rate=self.sampling_rate,
-                    sensitivity=clipped_contributions(self._contribution, 1, self.neighbours),
+                    sensitivity=sensitivity.clipped_contributions(self._contribution, 1, self.neighbours),
                     epsilon=before_sampling(each, self.sampling_rate),
                     claimed=each,
                     curator=curator,
@@ -239,7 +238,7 @@ class PrivatePNBM(LearnedNeighbourhood):
                 (size,),
                 rate=self.sampling_rate,
                 sensitivity=sensitivity.no_bound_known(1, Neighbours.BOUNDED, why),
-                calibrated_to=published_similarity_gradients(train.scale, bound, self.floor),
+                calibrated_to=sensitivity.published_similarity_gradients(train.scale, bound, self.floor),
                 epsilon=each / self.sampling_rate,
                 claimed=each,
                 curator=curator,
