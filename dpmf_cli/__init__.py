@@ -17,4 +17,4 @@ def __getattr__(name: str) -> "Any":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module("dpmf_cli.releasing.api"), name)
+    return getattr(import_module("dpmf_cli.releasing.publishing"), name)

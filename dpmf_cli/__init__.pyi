@@ -1,5 +1,5 @@
-from dpmf_cli.releasing.api import fit as fit
-from dpmf_cli.releasing.api import load_model as load_model
-from dpmf_cli.releasing.api import own_ratings as own_ratings
+from dpmf_cli.releasing.publishing import fit as fit
+from dpmf_cli.releasing.publishing import load_model as load_model
+from dpmf_cli.releasing.publishing import own_ratings as own_ratings
 
 __version__: str

@@ -5,11 +5,11 @@ from typing import Any
 from dpmf_cli.algorithms.baselines import clean_averages, clean_factorizations
 from dpmf_cli.algorithms.beyond import comparisons, learned_features, patterns
 from dpmf_cli.algorithms.field import chien2021, factorizations, frank_wolfe
-from dpmf_cli.algorithms.friedman2016 import isgd, pals, pge, pknn, psgd
+from dpmf_cli.algorithms.friedman2016 import matrix_factorization, pknn
 from dpmf_cli.algorithms.mcsherry2009 import covariance_methods
-from dpmf_cli.algorithms.neera2020 import blp_mog_mf, isgd_local, pg_mf
+from dpmf_cli.algorithms.neera2020 import local_factorization
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
-from dpmf_cli.algorithms.wang2017 import dpps_mf, dpps_pnbm, dpsgd_pnbm
+from dpmf_cli.algorithms.wang2017 import descent_and_sampling
 from dpmf_cli.algorithms.zhang2018 import private_pmf
 
 
@@ -35,10 +35,10 @@ BASELINES: dict[str, type[Algorithm]] = _by_key(
 )
 
 PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
-    pge.PrivateGlobalEffects,
-    isgd.InputPerturbationSGD,
-    psgd.PrivateSGD,
-    pals.PrivateALS,
+    matrix_factorization.PrivateGlobalEffects,
+    matrix_factorization.InputPerturbationSGD,
+    matrix_factorization.PrivateSGD,
+    matrix_factorization.PrivateALS,
     comparisons.ObjectivePrivateALS,
     comparisons.PrivateBatchGradientDescent,
     pknn.PrivateKNN,
@@ -49,16 +49,16 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
     comparisons.OwnMeanFixedCovariance,
     private_pmf.PrivatePMF,
     private_pmf.Personalized,
-    blp_mog_mf.MixtureFactorization,
-    pg_mf.PrivateGradientMF,
-    isgd_local.LocalSGD,
+    local_factorization.MixtureFactorization,
+    local_factorization.PrivateGradientMF,
+    local_factorization.LocalSGD,
     comparisons.LocalMatrixFactorization,
     comparisons.LocalMean,
     comparisons.LocalMeans,
-    dpsgd_pnbm.PrivatePNBM,
-    dpps_pnbm.PosteriorPNBM,
+    descent_and_sampling.PrivatePNBM,
+    descent_and_sampling.PosteriorPNBM,
     comparisons.PrivateConstantNeighbourhood,
-    dpps_mf.PosteriorSamplingMF,
+    descent_and_sampling.PosteriorSamplingMF,
     learned_features.OwnRegression,
     chien2021.PrivateAlternatingLeastSquares,
     chien2021.PrivateAlternatingMinimization,

@@ -21,7 +21,7 @@ from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import uniforms_of_cells
 from dpmf_cli.privacy.release import Numbers, Perturbed, Release, Witness
-from dpmf_cli.releasing.models import published
+from dpmf_cli.releasing.recommender import published
 
 
 @dataclass(frozen=True)

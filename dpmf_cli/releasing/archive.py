@@ -36,7 +36,7 @@ from dpmf_cli.core.files import make_folder, read_file, remove, rename, sha256, 
 from dpmf_cli.core.ratings import Scale
 from dpmf_cli.core.strict_model import SealedModel, StrictModel
 from dpmf_cli.datasets.canonical import Stars
-from dpmf_cli.privacy.ledger import TOLERANCE, Ledger
+from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import HIDE_IDS, Mode, Neighbours
 from dpmf_cli.privacy.protection import Guarantee
 
@@ -90,11 +90,6 @@ class PrivacyStatement(StrictModel):
     joint: bool
     says: str
     not_to_publish: str | None
-
-    @property
-    def proved(self) -> bool:
-        """Whether the ε that was asked for can be proved."""
-        return self.provable is not None and self.provable <= self.epsilon * (1 + TOLERANCE)
 
 
 class Statement(SealedModel):
@@ -284,21 +279,16 @@ def read(path: Path) -> tuple[Statement, Arrays]:
             f"{folder / ARRAYS}: is not the file that {STATEMENT} describes, by its SHA-256; {AGAIN}"
         )
     try:
-        return statement, _unpacked(data)
-    except (ValueError, OSError, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile) as error:
-        raise DpmfError(f"{folder / ARRAYS}: {error}; {AGAIN}") from None
-
-
-def _unpacked(data: bytes) -> Arrays:
-    """Returns the arrays. Raises ValueError for compressed ones, and for more of them than the file has bytes."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        members = archive.infolist()
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = archive.infolist()
         if any(each.compress_type != zipfile.ZIP_STORED for each in members):
             raise ValueError("an array is compressed")
         if sum(each.file_size for each in members) > len(data):
             raise ValueError("its arrays are larger than the file")
-    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        return {name: np.ascontiguousarray(arrays[name]) for name in arrays.files}
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            return statement, {name: np.ascontiguousarray(arrays[name]) for name in arrays.files}
+    except (ValueError, OSError, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile) as error:
+        raise DpmfError(f"{folder / ARRAYS}: {error}; {AGAIN}") from None
 
 
 def _statement(path: Path, text: bytes) -> Statement:

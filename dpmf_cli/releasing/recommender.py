@@ -1,10 +1,10 @@
-"""A released model, or one that could be: it predicts for the caller's ids, and reads files that a person brings."""
+"""A released model, or one that could be: its published arrays, its predictions, and files that a person brings."""
 
 import csv
 import io
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpmf_cli.algorithms.shared.base import Arrays, Model, PrivateAlgorithm
+from dpmf_cli.algorithms.beyond.comparisons import AllAlike, NearestAlike
+from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel
+from dpmf_cli.algorithms.shared.base import Arrays, Model, PrivateAlgorithm, ReleasableModel
+from dpmf_cli.algorithms.shared.factorization import KnownModel, OwnFactors, UnitModel
+from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel
+from dpmf_cli.algorithms.shared.sample_fits import ModelColumns, SideBySide
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import read_file
 from dpmf_cli.core.ratings import Ratings, with_ratings
 from dpmf_cli.datasets.canonical import Ids
-from dpmf_cli.releasing import models
+from dpmf_cli.kernels.covariance import triangle_size
+from dpmf_cli.kernels.factors import FactorModel
+from dpmf_cli.kernels.similarities import NeighbourhoodModel
 from dpmf_cli.releasing.archive import Statement
 
 
@@ -73,30 +80,132 @@ def within(
     """
     if users is None and items is None:
         return ratings, user_ids, item_ids
-    moved = []
-    for what, own, listed in (("user", user_ids, users), ("item", item_ids, items)):
+    ids, moved = [], []
+    for what, own, listed, rows in (
+        ("user", user_ids, users, ratings.users),
+        ("item", item_ids, items, ratings.items),
+    ):
         found = np.arange(len(own)) if listed is None else places(listed, own)
         if (found < 0).any():
             missing = own[int(np.argmin(found))]
             raise DpmfError(
                 f"the {what} {missing} has ratings, but is not in the list of {what}s; list all of them"
             )
-        moved.append(found.astype(np.int32))
-    user_ids, item_ids = (
-        own if listed is None else listed for own, listed in ((user_ids, users), (item_ids, items))
+        ids.append(own if listed is None else listed)
+        moved.append(found.astype(np.int32)[rows])
+    order = np.lexsort(moved[::-1])
+    of_users, of_items = (each[order] for each in moved)
+    columns = {name: column[order] for name, column in ratings.columns.items()}
+    placed = Ratings(
+        of_users, of_items, ratings.values[order], len(ids[0]), len(ids[1]), ratings.scale, columns
     )
-    of_users, of_items = moved[0][ratings.users], moved[1][ratings.items]
-    order = np.lexsort((of_items, of_users))
-    placed = replace(
-        ratings,
-        users=of_users[order],
-        items=of_items[order],
-        values=ratings.values[order],
-        n_users=len(user_ids),
-        n_items=len(item_ids),
-        columns={name: column[order] for name, column in ratings.columns.items()},
+    return placed, ids[0], ids[1]
+
+
+KINDS: dict[str, Any] = {
+    "averages": EffectsModel,
+    "own means": Effects,
+    "factors": FactorModel,
+    "own factors": OwnFactors,
+    "covariance": CovarianceModel,
+    "nearest alike": NearestAlike,
+    "all alike": AllAlike,
+    "neighbourhood": NeighbourhoodModel,
+}
+"""Each is a `ReleasableModel`."""
+
+UNIT = "unit "
+"""How the kind of a model begins if the model predicts on [0, 1]."""
+
+
+def published(model: Model) -> tuple[str, Arrays]:
+    """Returns the kind of a model for one ε, and all of the model that may be published.
+
+    Raises DpmfError if nothing may be published, or a release cannot hold the model.
+    """
+    if isinstance(model, ModelColumns):  # the ε that each record spent is not published
+        return published(model.model)
+    if isinstance(model, SideBySide):
+        (alone,) = model.models
+        return published(alone)
+    if isinstance(model, UnitModel):
+        kind, arrays = published(model.unit)
+        users = {"users_known": model.known_users} if "users" in arrays else {}
+        return UNIT + kind, {**arrays, **users, "known_items": model.known_items, "fallback": model.fallback}
+    for kind, known in KINDS.items():
+        if type(model) is known:
+            assert isinstance(model, ReleasableModel)
+            return kind, model.published
+    why = (
+        f"a {type(model).__name__} is not a model that a release can hold (dpmf_cli/releasing/recommender.py)"
     )
-    return placed, user_ids, item_ids
+    if isinstance(model, KnownModel):
+        why = "its users' factors are fitted to clean ratings, and its items predict nothing without them"
+    raise DpmfError(f"{why}; release another method, or this one with `mode: corrected`")
+
+
+SHAPES = {
+    "items": "f8 items 1",
+    "users": "f8 users 1",
+    "counts": "f8 items 1",
+    "covariance": "f4 pairs",
+    "weight": "f4 pairs",
+    "overall": "f8 1",
+    "residual": "f8 1",
+    "noise": "f8 1",
+    "multipliers": "f8 2",
+    "factors": "f4 items d 1",
+    "singular": "f8 steps 1",
+    "nuclear": "f8 1",
+    "mean": "f8 1",
+    "neighbours": "i4 items k",
+    "similarities": "f4 items k 1",
+    "averages": "f4 items 1",
+    "known_items": "b1 items",
+    "users_known": "b1 users",
+    "fallback": "f8 1",
+}
+"""The type of each array, and the length of each axis: a number, or a word for the same number in all arrays."""
+
+OF_FACTORS = SHAPES | {"items": "f4 items d 1", "users": "f4 users d 1"}
+"""The same for kinds of model that end in "factors", but for own factors."""
+
+
+def check_arrays(kind: str, arrays: Arrays, item_ids: Ids, user_ids: Ids | None) -> None:
+    """Raises KeyError or ValueError for an unknown kind, and for arrays that would lead a kernel astray."""
+    if kind.removeprefix(UNIT) not in KINDS:
+        raise ValueError("no such kind is known")
+    for ids in (item_ids, *([] if user_ids is None else [user_ids])):
+        if ids.ndim != 1 or ids.dtype.kind not in "iU":
+            raise ValueError("its ids are not a list of whole numbers or of text")
+    n_items, n_users = len(item_ids), 0 if user_ids is None else len(user_ids)
+    sizes = {"items": n_items, "users": n_users, "pairs": triangle_size(n_items)}
+    shapes = OF_FACTORS if kind.removeprefix(UNIT) == "factors" else SHAPES
+    for name, array in arrays.items():
+        if name not in shapes:  # of a plugin, for its own Python
+            if array.dtype.kind not in "fib":
+                raise ValueError(f"{name} holds no numbers")
+            continue
+        dtype, *axes = shapes[name].split()
+        for axis, size in zip(axes, array.shape, strict=False):
+            sizes.setdefault(axis, size)
+        wanted = tuple(int(axis) if axis.isdigit() else sizes.get(axis) for axis in axes)
+        if array.dtype != dtype or array.shape != wanted:
+            raise ValueError(f"{name} is {array.dtype} {array.shape}, not {np.dtype(dtype)} {wanted}")
+    if "neighbours" in arrays:
+        neighbours = arrays["neighbours"]
+        if neighbours.size and not -1 <= neighbours.min() <= neighbours.max() < n_items:
+            raise ValueError("a neighbour is not an item")
+
+
+def restored(kind: str, arrays: Arrays, entry: Any, own: Ratings) -> Model:
+    """Restores the model from what was `published`. `own` has the ratings that its users bring."""
+    if kind.startswith(UNIT):
+        unit = restored(kind.removeprefix(UNIT), arrays, entry, own)
+        known_users = arrays.get("users_known", own.user_counts > 0)
+        return UnitModel(unit, own.scale, known_users, arrays["known_items"], arrays["fallback"])
+    model: Model = KINDS[kind].restored(arrays, entry, own)
+    return model
 
 
 @dataclass(frozen=True)
@@ -194,30 +303,29 @@ class Recommender:
         return np.clip(found, scale.minimum, scale.maximum) if self.entry.clip_predictions else found
 
     def for_users(self, asked: Ids, own: OwnRatings | None = None) -> Model:
-        """Returns the model with only these users, none of them twice; it predicts for their positions."""
+        """Returns the model with only these users, none of them twice; it predicts for their positions.
+
+        Ratings enter a model only here: of `own`, those of these users, for items that the model knows.
+        """
         arrays = dict(self.arrays)
         if self.user_ids is not None:
             rows = places(self.user_ids, asked)
-            for name, array in self.arrays.items():
-                if name.startswith("users"):
-                    arrays[name] = _rows(array, rows)
-        return models.restored(self.statement.kind, arrays, self.entry, self._own_ratings(asked, own))
-
-    def _own_ratings(self, asked: Ids, own: OwnRatings | None) -> Ratings:
-        """Returns the own ratings of these users, for items that the model knows. Ratings enter a model only here."""
+            users = {name: array for name, array in self.arrays.items() if name.startswith("users")}
+            arrays |= {name: _rows(array, rows) for name, array in users.items()}
         scale, stars = self.statement.dataset.scale, self.statement.dataset.stars
         none = np.empty(0, np.int32)
-        nobody = Ratings(none, none, np.empty(0, np.float32), len(asked), len(self.item_ids), scale)
-        if own is None or not self.statement.privacy.joint:
-            return stars.of(nobody) if stars else nobody
-        if not ((own.values >= scale.minimum) & (own.values <= scale.maximum)).all():
-            raise DpmfError(
-                f"own ratings are not all within {scale.minimum:g} to {scale.maximum:g}; correct those that are not"
-            )
-        users, items = places(asked, own.users), places(self.item_ids, own.items)
-        here = (users >= 0) & (items >= 0)
-        theirs = with_ratings(nobody, users[here], items[here], own.values[here])
-        return stars.of(theirs) if stars else theirs
+        theirs = Ratings(none, none, np.empty(0, np.float32), len(asked), len(self.item_ids), scale)
+        if own is not None and self.statement.privacy.joint:
+            if not ((own.values >= scale.minimum) & (own.values <= scale.maximum)).all():
+                raise DpmfError(
+                    f"own ratings are not all within {scale.minimum:g} to {scale.maximum:g}; correct those that are "
+                    "not"
+                )
+            rated, items = places(asked, own.users), places(self.item_ids, own.items)
+            here = (rated >= 0) & (items >= 0)
+            theirs = with_ratings(theirs, rated[here], items[here], own.values[here])
+        ratings = stars.of(theirs) if stars else theirs
+        return restored(self.statement.kind, arrays, self.entry, ratings)
 
 
 def _rows(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from dpmf_cli.algorithms.neera2020.pg_mf import Devices, PrivateGradientMF
+from dpmf_cli.algorithms.neera2020.local_factorization import Devices, PrivateGradientMF
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.core.ratings import Ratings

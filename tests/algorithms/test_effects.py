@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
+from dpmf_cli.algorithms.friedman2016.matrix_factorization import PrivateGlobalEffects
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.averages import Effects, averages_of
 from dpmf_cli.algorithms.shared.budget import EffectsParameters, Part

@@ -9,11 +9,11 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.field.chien2021 import (
+    ItemAlternation,
     PrivateAlternatingLeastSquares,
     PrivateAlternatingMinimization,
 )
 from dpmf_cli.algorithms.shared.factorization import at_most, initial_factors
-from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Ledger
@@ -188,7 +188,7 @@ def test_dpam_descends_slower_for_more_users_and_for_more_noise() -> None:
 
 def test_blocks_of_items_are_solved_as_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     found, _ = predicted(dpals("corrected"), 30.0)
-    monkeypatch.setattr("dpmf_cli.algorithms.field.chien2021.HELD", 40)
+    monkeypatch.setattr("dpmf_cli.kernels.normal_equations.HELD", 40)
     assert np.array_equal(predicted(dpals("corrected"), 30.0)[0], found)
 
 

@@ -61,9 +61,8 @@ def plain_sgd(values: np.ndarray, p: np.ndarray, q: np.ndarray, ridge: float) ->
 
 @pytest.mark.parametrize("ridge", [0.0, 0.1])
 def test_sgd_is_plain_sgd(ridge: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    in_order = "dpmf_cli.algorithms.{}.visiting_order"
-    for module in ("neera2020.isgd_local", "baselines.clean_factorizations"):
-        monkeypatch.setattr(in_order.format(module), lambda pairs, kind, rng: np.arange(len(pairs)))
+    in_order = "dpmf_cli.algorithms.shared.factorization.visiting_order"
+    monkeypatch.setattr(in_order, lambda pairs, kind, rng: np.arange(len(pairs)))
     keys = {"factors": 3, "epochs": 3, "regularization": ridge}
     algorithm = entry(algorithm="isgd_local", **keys)
     got = received(algorithm, [1.0, 4.0])

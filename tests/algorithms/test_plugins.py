@@ -307,7 +307,7 @@ def test_a_plugin_that_extends_an_algorithm_does_not_become_it(tmp_path: Path) -
     (tmp_path / "p.py").write_text(
         "from typing import Literal\n"
         "from dpmf_cli.algorithms.shared.cost import Cost\n"
-        "from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects\n\n"
+        "from dpmf_cli.algorithms.friedman2016.matrix_factorization import PrivateGlobalEffects\n\n"
         "class Mine(PrivateGlobalEffects):\n"
         "    title = 'mine'\n"
         "    algorithm: Literal['mine']\n\n"

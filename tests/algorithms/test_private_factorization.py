@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
+from dpmf_cli.algorithms.friedman2016.matrix_factorization import PrivateALS
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.privacy.ledger import Ledger
@@ -100,11 +100,12 @@ def test_unbounded_noise_hides_who_has_ratings() -> None:
 
 
 def test_noise_of_a_row_depends_on_its_number_of_ratings_where_the_ridge_does_alone() -> None:
-    counts = np.array([0, 1, 1000])
+    some = RATINGS.select(RATINGS.users > 0)
+    by_count = 10 / np.maximum(some.user_counts, 1)
     for neighbours, mode, of_each in (
-        ("unbounded", "corrected", [1, 1, 1]),
-        ("unbounded", "published", [10, 10, 0.01]),
-        ("bounded", "corrected", [10, 10, 0.01]),
+        ("unbounded", "corrected", np.ones(some.n_users)),
+        ("unbounded", "published", by_count),
+        ("bounded", "corrected", by_count),
     ):
         given = {"algorithm": "pals", "neighbours": neighbours, "mode": mode, "regularization": 0.1}
-        assert PrivateALS.model_validate(given).noise_factors(counts) == pytest.approx(of_each)
+        assert PrivateALS.model_validate(given).row_step("user", some)[2] == pytest.approx(of_each)

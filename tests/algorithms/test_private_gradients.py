@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.neera2020 import pg_mf
-from dpmf_cli.algorithms.neera2020.pg_mf import DevicesOfOneReport, PrivateGradientMF, move_items_by
+from dpmf_cli.algorithms.neera2020 import local_factorization
+from dpmf_cli.algorithms.neera2020.local_factorization import DevicesOfOneReport, PrivateGradientMF
 from dpmf_cli.algorithms.shared.factorization import initial_factors
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.factors import FactorModel, factor_model
@@ -110,7 +110,7 @@ def test_the_step_on_items_sees_no_users_factors(monkeypatch: pytest.MonkeyPatch
     def watched(reports: PerturbedSigns, items: FactorModel, *more: Any) -> None:
         seen.append([group.users.size for group in items.groups])
 
-    monkeypatch.setattr(pg_mf, "move_items_by", watched)
+    monkeypatch.setattr(local_factorization, "move_items_by", watched)
     fit(method_of(factors=3, iterations=2), RATINGS, np.geomspace(0.1, 10, 20).tolist())
     assert seen == [[0, 0], [0, 0]]
 
@@ -131,6 +131,6 @@ def test_items_move_by_the_reports_mean() -> None:
     items, coordinates = np.array([0, 0, 1], np.int32), np.array([1, 1, 0], np.uint8)
     reports = channel.send(np.array([[1.0], [1.0], [-1.0]]), items, coordinates, np.array([1, 2, 1]))
     assert reports.numbers[:, 0].tolist() == [1, 1, -1]
-    move_items_by(reports, model.without_users(), np.array([4, 2]), method)
+    local_factorization.move_items_by(reports, model.without_users(), np.array([4, 2]), method)
     moved = model.groups[0].rows("items")[..., 0] - 0.2
     assert moved == pytest.approx(np.array([[0, 0.1 * 3 / 4], [-0.1 / 2, 0]]), abs=1e-6)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
+from dpmf_cli.algorithms.friedman2016.matrix_factorization import PrivateGlobalEffects
 from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.experiment.config import ExperimentConfig, config_of, load_config

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.neighbourhood import all_others, error_bound
-from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import PrivatePNBM
+from dpmf_cli.algorithms.wang2017.descent_and_sampling import PrivatePNBM
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.releasing import GUARD
 from dpmf_cli.kernels.similarities import (

@@ -19,10 +19,10 @@ from dpmf_cli.core.streams import named_generator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import HIDE_IDS
 from dpmf_cli.privacy.release import Numbers, Perturbed, Release, Witness
-from dpmf_cli.releasing import archive, models
+from dpmf_cli.releasing import archive
 from dpmf_cli.releasing.archive import DataStatement, statement_of
 from dpmf_cli.releasing.publishing import COLUMNS, MODEL, FittedRatings, fitted, stored
-from dpmf_cli.releasing.recommender import OwnRatings, Recommender
+from dpmf_cli.releasing.recommender import OwnRatings, Recommender, check_arrays, published
 from dpmf_cli.testing import fit, predict_all
 from tests.algorithms.test_contract import REFITTED, SAMPLED, VARIANTS
 from tests.conftest import make_ratings
@@ -34,7 +34,7 @@ HOLDS_CLEAN_FACTORS = ("dp_pmf", "hua_mf", "personalized")
 
 
 def recommender(entry: PrivateAlgorithm, model: Any, ledger: Ledger, ratings: Ratings) -> Recommender:
-    kind, arrays = models.published(model)
+    kind, arrays = published(model)
     scale = ratings.scale
     data = DataStatement(
         name="made up",
@@ -67,7 +67,7 @@ def read_back(made: Recommender) -> Recommender:
     arrays = dict(np.load(io.BytesIO(data), allow_pickle=False))
     model = {name.removeprefix(MODEL): array for name, array in arrays.items() if name.startswith(MODEL)}
     statement = type(made.statement).model_validate_json(text)
-    models.check(statement.kind, model, arrays["item_ids"], arrays.get("user_ids"))
+    check_arrays(statement.kind, model, arrays["item_ids"], arrays.get("user_ids"))
     return Recommender(statement, model, arrays["item_ids"], arrays.get("user_ids"))
 
 
@@ -77,7 +77,7 @@ def test_a_model_comes_back_to_the_bit(name: str) -> None:
     model, ledger = fit(entry, ratings, [1.0])
     if entry.algorithm in HOLDS_CLEAN_FACTORS and entry.mode == "published":
         with pytest.raises(DpmfError, match="clean ratings"):
-            models.published(model)
+            published(model)
         return
     wanted = predict_all(model, ratings)[:, 0].astype(np.float64)
     loaded = read_back(recommender(entry, model, ledger, ratings))
@@ -91,7 +91,7 @@ def test_a_model_comes_back_to_the_bit(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, entry in PROVABLE.items() if entry.joint])
 def test_a_joint_model_holds_no_users_part_but_released_averages(name: str) -> None:
-    _, arrays = models.published(fit(PROVABLE[name], make_ratings(), [1.0])[0])
+    _, arrays = published(fit(PROVABLE[name], make_ratings(), [1.0])[0])
     of_users = [each for each in arrays if each.startswith("users")]
     assert of_users == (["users"] if PROVABLE[name].algorithm in ("pknn", "public_knn") else [])
 
@@ -170,7 +170,7 @@ def test_arrays_that_would_lead_a_kernel_out_of_bounds_are_refused(
     name: str, array: str, change: Callable[[Any], Any], said: str
 ) -> None:
     ratings = make_ratings()
-    kind, arrays = models.published(fit(VARIANTS[name], ratings, [1.0])[0])
+    kind, arrays = published(fit(VARIANTS[name], ratings, [1.0])[0])
     users = np.arange(ratings.n_users) if "users" in arrays else None
     with pytest.raises(ValueError, match=said):
-        models.check(kind, {**arrays, array: change(arrays[array])}, np.arange(ratings.n_items), users)
+        check_arrays(kind, {**arrays, array: change(arrays[array])}, np.arange(ratings.n_items), users)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
+from dpmf_cli.algorithms.friedman2016.matrix_factorization import InputPerturbationSGD
 from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.results.folders import collect_folder

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
+from dpmf_cli.algorithms.friedman2016.matrix_factorization import PrivateGlobalEffects
 from dpmf_cli.algorithms.shared.sample_fits import RecordCosts
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import temporary_folder

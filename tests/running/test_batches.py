@@ -14,7 +14,7 @@ import yaml
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_info
 
-from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
+from dpmf_cli.algorithms.friedman2016.matrix_factorization import PrivateGlobalEffects
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared import sample_fits
 from dpmf_cli.algorithms.shared.base import Algorithm, Model

@@ -57,7 +57,7 @@ KILLS, RESTARTS = (4, 2) if FULL else (2, 1)
 
 FAULTS = """\
 from pathlib import Path
-from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
+from dpmf_cli.algorithms.friedman2016.matrix_factorization import InputPerturbationSGD
 
 if "fit" not in globals():  # Dask loads it twice
     fit = InputPerturbationSGD.fit

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
+from dpmf_cli.algorithms.friedman2016.matrix_factorization import PrivateGlobalEffects
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.streams import OWN
 from dpmf_cli.datasets import Dataset, Folders, load

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
+from dpmf_cli.algorithms.friedman2016.matrix_factorization import InputPerturbationSGD
 from dpmf_cli.algorithms.shared.base import Model
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams

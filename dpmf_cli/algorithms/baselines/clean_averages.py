@@ -12,19 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, averages_of_the_rated, bounded_effects
 from dpmf_cli.algorithms.shared.base import Algorithm, Model
 from dpmf_cli.algorithms.shared.budget import EffectsParameters, Part
-from dpmf_cli.algorithms.shared.cost import (
-    NOTHING,
-    Cost,
-    Shape,
-    choice_of_averages,
-    effects_cost,
-    met_cost,
-    neighbourhood_cost,
-    pairs_cost,
-)
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.neighbourhood import (
     by_user,
     error_bound,
@@ -85,17 +77,18 @@ def tuned_averages(train: Ratings, effects: EffectsParameters, keys: tuple[str, 
     for fitted, held_out in inner_folds(train):
         known = held_out.values[:, None]
         if keys == ("beta_u",):
-            errors += _squares(known - averages_by("users", fitted, BETAS)[held_out.users])
+            errors += np.square(known - averages_by("users", fitted, BETAS)[held_out.users]).sum(axis=0)
             continue
         items = averages_by("items", fitted, BETAS)
         left = known - items[held_out.items]
         if keys == ("beta_m",):
-            errors += _squares(left)
+            errors += np.square(left).sum(axis=0)
             continue
         sums = residual_sums_by_user(fitted.users, fitted.items, fitted.values, items, fitted.n_users)
         for row, beta in zip(errors, BETAS, strict=True):
             users = averages_of_the_rated(sums[:-1], fitted.user_counts, beta, sums[-1] / len(fitted))
-            row += _squares(left - np.clip(users, -effects.user_clamp, effects.user_clamp)[held_out.users])
+            users = np.clip(users, -effects.user_clamp, effects.user_clamp)
+            row += np.square(left - users[held_out.users]).sum(axis=0)
     best = np.unravel_index(np.argmin(errors), errors.shape)
     return effects.model_copy(update={key: float(BETAS[at]) for key, at in zip(keys, best, strict=True)})
 
@@ -123,19 +116,10 @@ def averages_by(
     return np.ascontiguousarray(averages_of_the_rated(sums, counts, betas, overall))
 
 
-def _squares(errors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(B,) sums of squares of errors (n, B)."""
-    return np.asarray(np.square(errors).sum(axis=0))
-
-
 class AveragesBaseline(Algorithm):
-    """An average without noise.
-
-    tunes  the β that an entry with `tuned` chooses on the training ratings
-    """
+    """An average without noise."""
 
     stochastic = False
-    tunes: ClassVar[tuple[str, ...]] = ()
 
     effects: EffectsParameters = EffectsParameters()
 
@@ -144,13 +128,26 @@ class AveragesBaseline(Algorithm):
         return bounded_effects(train, self.chosen(train), dict.fromkeys(Part, epsilons), curator)
 
     def chosen(self, train: Ratings) -> EffectsParameters:
-        """The parameters of the averages: those of the config, or those that are best on the training ratings."""
-        tuned = getattr(self, "tuned", False)
-        return tuned_averages(train, self.effects, self.tunes) if tuned else self.effects
+        """The parameters of the averages."""
+        return self.effects
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        chosen = choice_of_averages(shape) if getattr(self, "tuned", False) else NOTHING
-        return effects_cost(shape, grid) + chosen
+        return costs.effects_cost(shape, grid)
+
+
+class TunableAverage(AveragesBaseline):
+    """An average whose β of `tunes` an entry with `tuned` chooses on the training ratings."""
+
+    tunes: ClassVar[tuple[str, ...]]
+
+    tuned: bool = tuned_field()
+
+    def chosen(self, train: Ratings) -> EffectsParameters:
+        return tuned_averages(train, self.effects, self.tunes) if self.tuned else self.effects
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        once = super().cost(shape, grid)
+        return once + costs.choice_of_averages(shape) if self.tuned else once
 
 
 class GlobalAverage(AveragesBaseline):
@@ -165,7 +162,7 @@ class GlobalAverage(AveragesBaseline):
         return EffectsModel(items, np.zeros_like(effects.users))
 
 
-class UserAverage(AveragesBaseline):
+class UserAverage(TunableAverage):
     """r̂_ui = (Σ_{R_u} r_ui + β_u·GAvg)/(|R_u| + β_u): how a user rates, whatever the item.
 
     It is more accurate than the item average where users differ more than items. None of the papers here has it.
@@ -174,33 +171,30 @@ class UserAverage(AveragesBaseline):
     title = "UA"
     tunes = ("beta_u",)
     algorithm: Literal["ua"]
-    tuned: bool = tuned_field()
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
         users = averages_by("users", train, np.array([self.chosen(train).beta_u]))
         return EffectsModel(np.zeros((train.n_items, 1)), users)
 
 
-class ItemAverage(AveragesBaseline):
+class ItemAverage(TunableAverage):
     """r̂_ui = IAvg(i): the accuracy attainable without personalisation."""
 
     title = "IA"
     tunes = ("beta_m",)
     algorithm: Literal["ia"]
-    tuned: bool = tuned_field()
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
         effects = self.measure(train, epsilons, curator)
         return EffectsModel(effects.items, np.zeros_like(effects.users))
 
 
-class GlobalEffects(AveragesBaseline):
+class GlobalEffects(TunableAverage):
     """r̂_ui = IAvg(i) + UAvg(u): the simplest personalisation."""
 
     title = "GE"
     tunes = ("beta_u", "beta_m")
     algorithm: Literal["ge"]
-    tuned: bool = tuned_field()
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
         effects = self.measure(train, epsilons, curator)
@@ -225,7 +219,7 @@ class Popularity(Algorithm):
         return EffectsModel(counts, np.zeros((train.n_users, len(epsilons))))
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        return effects_cost(shape, grid)
+        return costs.effects_cost(shape, grid)
 
 
 class NeighbourhoodBaseline(AveragesBaseline):
@@ -242,10 +236,10 @@ class NeighbourhoodBaseline(AveragesBaseline):
         return neighbourhood_model(train, most_co_rated(train, self.k), similarity, averages)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        return effects_cost(shape, grid) + neighbourhood_cost(shape, 1, self.k, steps=0)
+        return costs.effects_cost(shape, grid) + costs.neighbourhood_cost(shape, 1, self.k, steps=0)
 
     def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
-        return pairs_cost(grid, pairs) + met_cost(shape, grid, pairs, self.k)
+        return costs.pairs_cost(grid, pairs) + costs.met_cost(shape, grid, pairs, self.k)
 
 
 @dataclass(frozen=True)
@@ -257,6 +251,10 @@ class BetweenUsers:
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
         """(n, E) predictions for n pairs."""
         return self.items.predict(items, users)
+
+
+Block = tuple[slice, NDArray[np.float64]]
+"""Some items i, and s_ij (b, n_items)."""
 
 
 class CorrelationKNN(NeighbourhoodBaseline):
@@ -292,21 +290,19 @@ class CorrelationKNN(NeighbourhoodBaseline):
         return neighbourhood_model(train, np.concatenate(neighbours), np.concatenate(values), averages)
 
     @abstractmethod
-    def similarities(
-        self, train: Ratings, averages: NDArray[np.float64]
-    ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    def similarities(self, train: Ratings, averages: NDArray[np.float64]) -> Iterator[Block]:
         """Yields s_ij (b, n_items) for one block of items i after the other; `averages` (n_items,) are r̄."""
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         if self.between == "users":
             shape = Shape(shape.items, shape.users, shape.ratings)
         products = Cost(3 * shape.squares * 4e-9 + shape.items**2 * 1e-7, shape.squares / 4 * 12.0)
-        return effects_cost(shape, grid) + products + neighbourhood_cost(shape, 1, self.k, steps=0)
+        return (
+            costs.effects_cost(shape, grid) + products + costs.neighbourhood_cost(shape, 1, self.k, steps=0)
+        )
 
 
-def over_co_raters(
-    train: Ratings, values: NDArray[np.float64]
-) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+def over_co_raters(train: Ratings, values: NDArray[np.float64]) -> Iterator[Block]:
     """Yields Σ_u v_ui·v_uj/√(Σ_u v_ui²·Σ_u v_uj²) by blocks; every sum is over the users who rated both items."""
     rated, squares = by_user(train, np.ones(len(train))), by_user(train, values**2)
     numbers = by_user(train, values)
@@ -334,9 +330,7 @@ class PearsonKNN(CorrelationKNN):
     title = "PCC"
     algorithm: Literal["pcc"]
 
-    def similarities(
-        self, train: Ratings, averages: NDArray[np.float64]
-    ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    def similarities(self, train: Ratings, averages: NDArray[np.float64]) -> Iterator[Block]:
         return over_co_raters(train, train.values.astype(np.float64) - averages[train.items])
 
 
@@ -354,9 +348,7 @@ class CosineKNN(CorrelationKNN):
         "raters", description="the users over whom squares are summed: raters of the item, or of both items"
     )
 
-    def similarities(
-        self, train: Ratings, averages: NDArray[np.float64]
-    ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    def similarities(self, train: Ratings, averages: NDArray[np.float64]) -> Iterator[Block]:
         values = train.values.astype(np.float64)
         if self.over == "co_raters":
             yield from over_co_raters(train, values)
@@ -420,4 +412,6 @@ class ProbabilisticNeighbourhood(NeighbourhoodBaseline):
         return model
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        return effects_cost(shape, grid) + neighbourhood_cost(shape, 1, self.k, steps=self.iterations)
+        return costs.effects_cost(shape, grid) + costs.neighbourhood_cost(
+            shape, 1, self.k, steps=self.iterations
+        )

@@ -24,10 +24,10 @@ from dpmf_cli.algorithms.shared.factorization import (
     KnownModel,
     UnitModel,
     alternate,
+    descend_in_order,
     initial_factors,
     sampled_model,
     start_model,
-    visiting_order,
 )
 from dpmf_cli.algorithms.shared.sample_fits import AroundABase
 from dpmf_cli.core.compiled.lane_groups import LaneValues
@@ -36,7 +36,6 @@ from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import tagged
 from dpmf_cli.kernels.als import RowProblem
 from dpmf_cli.kernels.factors import factor_model
-from dpmf_cli.kernels.sgd import Sgd, descend_values
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 
@@ -84,10 +83,6 @@ def tuned_factorization(train: Ratings, iterations: int, streams: Streams) -> Kn
     return factorised(train, *chosen)
 
 
-TRIED = (5, 10, 20) * 2 + (20,)
-"""The ranks that a tuned fit tries: three with biases and without, and the rank of the last fit."""
-
-
 class AlternatingLeastSquares(Algorithm):
     """ALS-WR (Zhou et al. 2008) on the raw ratings; Friedman et al. 2016, equations 12-13, table 3 "Clean MF".
 
@@ -119,7 +114,8 @@ class AlternatingLeastSquares(Algorithm):
         return sampled_model(train, np.ones((len(train), 1), np.bool_), model)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        tried = TRIED if self.tuned else (self.factors,)
+        # A tuned fit tries three ranks with biases and without; the rank of its last fit is one of them.
+        tried = (*FACTORS, *FACTORS, FACTORS[-1]) if self.tuned else (self.factors,)
         seconds = sum(2 * self.iterations * shape.ratings * gram_entries(d) * SOLVED_ENTRY for d in tried)
         held = shape.rows * (max(tried) + 1) * 32.0 + 40.0 * shape.ratings
         once = Cost(seconds + 1e-7 * shape.ratings, held)
@@ -145,14 +141,7 @@ class SGDFactorization(Algorithm):
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> UnitModel:
         model = start_model(train, self.initial_factors, self.factors, streams, grid=1)
         values = (train.values[:, None] - train.scale.minimum) / train.scale.width
-        descend_values(
-            model,
-            train.users,
-            train.items,
-            visiting_order(train, self.order, streams.generator("order of visits")),
-            LaneValues.of_grid(values),
-            Sgd(self.learning_rate, self.regularization, epochs=self.epochs),
-        )
+        descend_in_order(model, train, LaneValues.of_grid(values), self, streams)
         average = np.array([average_of(values[:, 0], 0.5)])
         known = train.user_counts > 0, train.item_counts > 0
         return UnitModel(model, train.scale, *known, average)

@@ -35,7 +35,6 @@ from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels import mixture
-from dpmf_cli.kernels.als import by_item, by_user, solve_perturbed
 from dpmf_cli.kernels.covariance import weighted_products
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.gradients import step_batch
@@ -396,18 +395,6 @@ class ObjectivePrivateALS(PrivateLeastSquares):
     revision = 2
 
     algorithm: Literal["pals_objective"]
-
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
-        effects = self.measure_effects(train, epsilons, curator)
-        user_noises = self.noises("user", train, epsilons, curator)
-        item_noises = self.noises("item", train, epsilons, curator)
-        users, items = self.problem("user", train.scale), self.problem("item", train.scale)
-        ratings_by_user, ratings_by_item = by_user(train), by_item(train)
-        model = self.start_within_norms(train, effects, streams)
-        for of_users, of_items in zip(user_noises, item_noises, strict=True):
-            of_users.inside(solve_perturbed, model, ratings_by_user, users, self.user_norm)
-            of_items.inside(solve_perturbed, model, ratings_by_item, items, self.item_norm)
-        return model
 
     def moves(self, side: Side, scale: Scale) -> RowMoves:
         of_others = self.norms(side)[1]

@@ -1,37 +1,224 @@
-"""Private alternating minimisation, by normal equations (DPALS) or by gradients (DPAM). Chien et al. 2021."""
+"""Alternating minimisation: each user solves for that user's own factors, and items learn from noisy sums over users.
+
+Chien et al. 2021, with the weights of Krichene et al. 2023.
+"""
 
 import math
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from enum import StrEnum
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from dpmf_cli.algorithms.shared.base import SAMPLED, ByMode, Choices
-from dpmf_cli.algorithms.shared.budget import Fractions
-from dpmf_cli.algorithms.shared.cost import Cost, Shape, fetched, gram_entries
-from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors
-from dpmf_cli.algorithms.shared.item_alternation import EQUATION_ENTRY, ITEM_ENTRY, Begun, ItemAlternation
-from dpmf_cli.algorithms.shared.theta import certified_gradients, rates_under
-from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
-from dpmf_cli.core.ratings import Ratings, Scale
-from dpmf_cli.core.streams import Streams
-from dpmf_cli.kernels.factors import set_items
-from dpmf_cli.kernels.gradients import descend_items
-from dpmf_cli.kernels.normal_equations import (
-    HELD,
-    Residuals,
-    isometric,
-    item_equations,
-    whole,
+from dpmf_cli.algorithms.shared import cost as costs
+from dpmf_cli.algorithms.shared.averages import origin_of_sums
+from dpmf_cli.algorithms.shared.base import (
+    SAMPLED,
+    Arrays,
+    ByMode,
+    Choices,
+    Paper,
+    PrivateAlgorithm,
+    in_both_modes,
 )
+from dpmf_cli.algorithms.shared.budget import Delta, EffectsParameters, Fractions, stabilised
+from dpmf_cli.algorithms.shared.cost import Cost, Shape
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, initial_factors
+from dpmf_cli.algorithms.shared.theta import (
+    Accounting,
+    Measurer,
+    NoiseKind,
+    certified_gradients,
+    rates_under,
+)
+from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
+from dpmf_cli.kernels import normal_equations as equations
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_rows
+from dpmf_cli.kernels.factors import FactorModel, factor_model, set_items
+from dpmf_cli.kernels.gradients import descend_items
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.neighbours import Mode
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
+
+ITEM_ENTRY, EQUATION_ENTRY = 2.4e-9, 3e-8
+"""Seconds per rating, entry of a row's Gram matrix and group of 16 lanes, weighted in doubles; and per entry of one
+item's Gram matrix and ε, to add noise, round and unpack."""
+
+
+class Selection(StrEnum):
+    """The ratings of a user from which the items learn.
+
+    UNIFORM   k ratings, chosen at random
+    TAIL      the k ratings of the items with the lowest noisy counts
+    WEIGHTED  all ratings, with weights ∝ (noisy count)^−μ whose squares sum to k: Krichene et al. 2023, algorithm 2
+    """
+
+    UNIFORM = "uniform"
+    TAIL = "tail"
+    WEIGHTED = "weighted"
+
+
+Learning = Callable[[int, FactorModel, equations.UserParts], None]
+"""Moves the items of a model in round t = 1, 2, …, by what users add to them."""
+
+
+class ItemAlternation(PrivateAlgorithm):
+    """Measures a noisy mean m and noisy counts n̂_i from k ratings of each user. Then, with the weights w_ui of the
+    `selection`:
+
+        T times:  p_u ← argmin Σ_i (x_ui − p·q_i)² + λ_u‖p‖², over all of the user's ratings;  shortened to ‖p_u‖ ≤ Γ
+                  Q ← from noisy sums over users; a subclass says how
+        each user solves for p_u once more
+
+    x_ui = r_ui − m; with `centring: users`, the user's own mean of r_ui − m is subtracted too. A prediction is
+    m + p_u·q_i plus that own mean. It uses the target user's own ratings (‡). The catalogue of items is public.
+    """
+
+    paper = Paper.CHIEN
+    variants = in_both_modes(Neighbours.USER)
+    joint = True
+
+    neighbours: Neighbours = Neighbours.USER
+    delta: Delta = Field(1e-6, description="the δ of Gaussian noise")
+    factors: int = Field(6, ge=1, le=64, description="d")
+    iterations: int = Field(4, ge=1, le=1000, description="T")
+    initial_factors: InitialFactors = InitialFactors(scale=0.3)
+    centring: Literal["overall", "users"] = Field(
+        "users",
+        description="subtracted from ratings: the noisy mean; with `users` each user's own mean too (β_u)",
+    )
+    selection: Selection = Field(Selection.WEIGHTED, description="which of a user's ratings items learn from")
+    most_ratings: int = Field(100, ge=1, le=10_000, description="k")
+    weight_exponent: float = Field(0.12, ge=0, le=2, description="μ, for `selection: weighted`")
+    user_norm: float = Field(0.6, ge=1e-6, le=1e6, description="Γ")
+    user_ridge: float = Field(
+        3.0,
+        ge=0.01,
+        le=1e6,
+        description="λ_u of a user's own regression; with less, users with few ratings cannot be solved",
+    )
+    effects: EffectsParameters = EffectsParameters(beta_u=16)
+    budget: Fractions
+
+    @property
+    def spends_delta(self) -> float:
+        return self.delta
+
+    @property
+    def accounting(self) -> Accounting:
+        """The accounting of θ, exact in both modes."""
+        return Accounting(NoiseKind.GAUSSIAN, Mode.CORRECTED, self.budget.fractions, self.delta)
+
+    def epsilon_of(self, theta: float) -> float:
+        return self.accounting.epsilon_of(theta)
+
+    def theta_of(self, epsilon: float) -> float:
+        return self.accounting.theta_of(epsilon)
+
+    @property
+    def of_a_user(self) -> RowProblem:
+        """A user's own ridge regression on Q."""
+        return RowProblem(self.user_ridge, math.inf, per_rating=False)
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
+        measurer = Measurer(self.accounting, self.measurements, epsilons, curator)
+        kept = at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
+        centre = self.measured_centre(kept, measurer)
+        moves = sensitivity.sampled_counts(self.most_ratings)
+        of_counts = measurer.noise("counts", "item counts", (train.n_items,), moves)
+        counts = np.maximum(of_counts.added_to(kept.item_counts), 1)
+        learned = kept if self.selection is Selection.UNIFORM else train
+        weights = self.weights(learned, counts)
+        parts = equations.UserParts(learned, by_item(learned), weights, self.residuals)
+        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
+        model = factor_model(users, items, self.own_means(train, centre), np.tile(centre, (train.n_items, 1)))
+        ratings_by_user, learn_items = by_user(train), self.learning(train, counts, measurer, streams)
+        for t in range(1, self.iterations + 1):
+            solve_rows(model, ratings_by_user, self.of_a_user)
+            equations.shorten_users(model, self.user_norm)
+            learn_items(t, model, parts)
+        return OwnFactors(self, model.without_users(), {"overall": centre}, train)
+
+    @property
+    def measurements(self) -> Mapping[str, int]:
+        """The number of noise draws of each measurement of the budget."""
+        return {"centre": 2, "counts": 1}
+
+    @property
+    @abstractmethod
+    def residuals(self) -> equations.Residuals:
+        """The residuals from which items learn, and how they are clipped."""
+
+    @abstractmethod
+    def learning(
+        self, train: Ratings, counts: NDArray[np.float64], measurer: Measurer, streams: Streams
+    ) -> Learning:
+        """How the items learn; `counts` (n_items, E) are n̂, at least 1."""
+
+    def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
+        """Adds each user's own mean and p_u to Q."""
+        model = items.with_users(self.own_means(own, beside["overall"]))
+        solve_rows(model, by_user(own), self.of_a_user)
+        return model
+
+    def measured_centre(self, kept: Ratings, measurer: Measurer) -> NDArray[np.float64]:
+        """(E,) m: the noisy sum of ratings divided by their noisy number, clamped to the scale.
+
+        Published mode scales the noise of the sum to √k·r_max, and that of the number to 1.
+        """
+        k, scale, origin = self.most_ratings, kept.scale, origin_of_sums(self.mode, kept.scale)
+        largest = max(abs(scale.minimum - origin), abs(scale.maximum - origin))
+
+        def noisy(step: str, clean: float, largest: float, published: float) -> NDArray[np.float64]:
+            scaled_to = sensitivity.published_sampled_total(published)
+            used = scaled_to if self.mode is Mode.PUBLISHED else None
+            moves = sensitivity.sampled_total(k, largest)
+            return measurer.noise("centre", step, (), moves, used).added_to(clean)
+
+        total = (kept.values.astype(np.float64) - origin).sum()
+        total = noisy("global sum", total, largest, math.sqrt(k) * largest)
+        count = noisy("global count", len(kept), 1.0, 1.0)
+        return np.clip(origin + total / np.maximum(count, 1), scale.minimum, scale.maximum)
+
+    def own_means(self, own: Ratings, centre: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n_users, E) r̄_u = Σ_i (r_ui − m)/(c_u + β_u), or 0 if users are not centred. Not released."""
+        if self.centring == "overall":
+            return np.zeros((own.n_users, len(centre)))
+        counts = own.user_counts[:, None].astype(np.float64)
+        sums = np.bincount(own.users, own.values, own.n_users)[:, None] - counts * centre
+        return stabilised(sums, counts, self.effects.beta_u, np.zeros_like(centre))
+
+    def weights(self, learned: Ratings, counts: NDArray[np.float64]) -> equations.RatingWeights:
+        """w_ui, with Σ_i w_ui² ≤ k for each user."""
+        every = np.ones((learned.n_users, counts.shape[1]))
+        if self.selection is Selection.WEIGHTED:
+            weights = equations.RatingWeights(every, counts**-self.weight_exponent)
+            squares = equations.squared_weights(learned, weights)
+            parts = np.sqrt(self.most_ratings / np.where(squares > 0, squares, np.inf))
+            return replace(weights, users=parts)
+        weights = equations.RatingWeights(every, np.ones_like(counts))
+        if self.selection is Selection.UNIFORM:
+            return weights
+        ranks = np.argsort(np.argsort(counts, axis=0, kind="stable"), axis=0).astype(np.float64)
+        return replace(weights, ranks=ranks, last=equations.last_ranks(learned, ranks, self.most_ratings))
+
+    def users_cost(self, shape: Shape, grid: int, times: int) -> Cost:
+        """The cost of solving users `times` times and of holding factors, weights, and the ratings by item."""
+        parts, d, n_groups = padded_grid(grid) / 16, self.factors, len(groups(grid))
+        rows_solved = shape.ratings + costs.ROW_IN_RATINGS * shape.users
+        solved = times * parts * rows_solved * costs.gram_entries(d) * costs.SOLVED_ENTRY
+        rows = shape.rows * (d + 5) * costs.LINE * n_groups
+        far = (costs.fetched(shape.items, d, times * shape.ratings * n_groups),)
+        return Cost(solved + 2e-7 * shape.ratings, rows + 60.0 * shape.ratings, far)
+
 
 EIGEN_ENTRY = 4e-9
 """Seconds per item and ε, times d³, for the eigenvectors of its Gram matrix."""
@@ -77,52 +264,48 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
 
     @property
     def measurements(self) -> Mapping[str, int]:
-        return {"centre": 2, "counts": 1, "grams": self.iterations, "right_sides": self.iterations}
+        return {**super().measurements, "grams": self.iterations, "right_sides": self.iterations}
 
-    def residuals(self, scale: Scale) -> Residuals:
-        return Residuals(self.rating_clip) if self.mode is Mode.CORRECTED else Residuals()
+    @property
+    def residuals(self) -> equations.Residuals:
+        return equations.Residuals(self.rating_clip) if self.mode is Mode.CORRECTED else equations.Residuals()
 
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
-        begun = self.begin(train, epsilons, streams, curator)
-        for t in range(1, self.iterations + 1):
-            self.step_users(begun)
-            self.step_items(begun, t, train)
-        return self.end(begun, train)
-
-    def step_items(self, begun: Begun, t: int, train: Ratings) -> None:
-        """Q ← the solutions of noisy normal equations, blocks of items one after the other."""
+    def learning(
+        self, train: Ratings, counts: NDArray[np.float64], measurer: Measurer, streams: Streams
+    ) -> Learning:
         k, d, norm = self.most_ratings, self.factors, self.user_norm
-        entries, noise = d * (d + 1) // 2, begun.measurer.noise
-        of_grams = noise("grams", f"grams {t}", (train.n_items, entries), sensitivity.item_grams(k, norm))
-        of_sides = noise("right_sides", f"right sides {t}", (train.n_items, d), *self.side_moves(train.scale))
+        side_moves: tuple[Sensitivity, ...] = (sensitivity.item_right_sides(k, norm, self.rating_clip),)
+        if self.mode is Mode.PUBLISHED:
+            true = sensitivity.centred_right_sides(k, norm, train.scale)
+            side_moves = true, sensitivity.published_right_sides(k, norm)
+        entries, noise = d * (d + 1) // 2, measurer.noise
         # f_i, with mean 1 over the ratings as counted with noise
-        powers = (begun.counts + 1) ** self.frequency_exponent
-        ridge = self.item_ridge * (powers * (begun.counts.sum(axis=0) / (begun.counts * powers).sum(axis=0)))
-        ridge += self.noise_ridge * np.sqrt(d) * of_grams.scale
-        at_once = max(1, HELD // (entries * ridge.shape[1]))
-        for first in range(0, train.n_items, at_once):
-            items = slice(first, min(first + at_once, train.n_items))
-            grams, sides = item_equations(begun.model, begun.parts, items)
-            (now_grams, of_grams), (now_sides, of_sides) = (
-                each.split(len(grams)) for each in (of_grams, of_sides)
-            )
-            grams, sides = now_grams.added_to(isometric(grams, d)), now_sides.added_to(sides)
-            set_items(begun.model, items, solved(whole(grams, d), sides, ridge[items]))
+        powers = (counts + 1) ** self.frequency_exponent
+        by_count = self.item_ridge * (powers * (counts.sum(axis=0) / (counts * powers).sum(axis=0)))
+        at_once = max(1, equations.HELD // (entries * by_count.shape[1]))
 
-    def side_moves(self, scale: Scale) -> tuple[Sensitivity, ...]:
-        """Returns how far right-hand sides move and, if published, how far their noise assumes that they move."""
-        k, norm = self.most_ratings, self.user_norm
-        if self.mode is Mode.CORRECTED:
-            return (sensitivity.item_right_sides(k, norm, self.rating_clip),)
-        return sensitivity.centred_right_sides(k, norm, scale), sensitivity.published_right_sides(k, norm)
+        def solve_items(t: int, model: FactorModel, parts: equations.UserParts) -> None:
+            """Q ← the solutions of noisy normal equations, blocks of items one after the other."""
+            of_grams = noise("grams", f"grams {t}", (train.n_items, entries), sensitivity.item_grams(k, norm))
+            of_sides = noise("right_sides", f"right sides {t}", (train.n_items, d), *side_moves)
+            ridge = by_count + self.noise_ridge * np.sqrt(d) * of_grams.scale
+            for first in range(0, train.n_items, at_once):
+                items = slice(first, min(first + at_once, train.n_items))
+                grams, sides = equations.item_equations(model, parts, items)
+                now_grams, of_grams = of_grams.split(len(grams))
+                now_sides, of_sides = of_sides.split(len(grams))
+                grams, sides = now_grams.added_to(equations.isometric(grams, d)), now_sides.added_to(sides)
+                set_items(model, items, solved(equations.whole(grams, d), sides, ridge[items]))
+
+        return solve_items
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         times, parts, d = self.iterations, padded_grid(grid) / 16, self.factors
-        summed = times * parts * shape.ratings * gram_entries(d) * ITEM_ENTRY
-        equations = times * grid * shape.items * (d**3 * EIGEN_ENTRY + gram_entries(d) * EQUATION_ENTRY)
-        held = 24.0 * shape.items * gram_entries(d) + 48.0 * HELD
-        far = (fetched(shape.users, d, times * shape.ratings * len(groups(grid))),)
-        return self.users_cost(shape, grid, times + 1) + Cost(summed + equations, held, far)
+        summed = times * parts * shape.ratings * costs.gram_entries(d) * ITEM_ENTRY
+        solutions = times * grid * shape.items * (d**3 * EIGEN_ENTRY + costs.gram_entries(d) * EQUATION_ENTRY)
+        held = 24.0 * shape.items * costs.gram_entries(d) + 48.0 * equations.HELD
+        far = (costs.fetched(shape.users, d, times * shape.ratings * len(groups(grid))),)
+        return self.users_cost(shape, grid, times + 1) + Cost(summed + solutions, held, far)
 
 
 def solved(
@@ -200,30 +383,29 @@ class PrivateAlternatingMinimization(ItemAlternation):
         return self
 
     @property
-    def measurements(self) -> Mapping[str, int]:
-        return {"centre": 2, "counts": 1}
+    def residuals(self) -> equations.Residuals:
+        return equations.Residuals(after_factors=True, vector=self.clip)
 
-    def residuals(self, scale: Scale) -> Residuals:
-        return Residuals(after_factors=True, vector=self.clip)
-
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
-        begun = self.begin(train, epsilons, streams, curator)
-        shape, steps = (train.n_items, self.factors), self.iterations * self.steps
-        beside = math.hypot(self.budget.centre, self.budget.counts)
-        gradients, multiplier = certified_gradients(self, shape, self.clip, steps, beside, epsilons, curator)
+    def learning(
+        self, train: Ratings, counts: NDArray[np.float64], measurer: Measurer, streams: Streams
+    ) -> Learning:
+        steps, beside = self.iterations * self.steps, math.hypot(self.budget.centre, self.budget.counts)
+        shape, of_whom = (train.n_items, self.factors), (measurer.epsilons, measurer.curator)
+        gradients, multiplier = certified_gradients(self, shape, self.clip, steps, beside, *of_whom)
         rng, rates = streams.generator("samples of users"), self.rates(multiplier, train.n_users)
-        for _ in range(self.iterations):
-            self.step_users(begun)
+
+        def descend(t: int, model: FactorModel, parts: equations.UserParts) -> None:
             for _ in range(self.steps):
-                parts = begun.parts
+                sampled = parts
                 if self.sampling_rate < 1:
                     chosen = rng.random((train.n_users, 1)) < self.sampling_rate
                     weights = replace(parts.weights, users=parts.weights.users * chosen)
-                    parts = replace(parts, weights=weights)
-                _, sides = item_equations(begun.model, parts, slice(None), with_gram=False)
+                    sampled = replace(parts, weights=weights)
+                _, sides = equations.item_equations(model, sampled, slice(None), with_gram=False)
                 noisy = next(gradients).added_to(sides)
-                descend_items(begun.model, noisy / self.sampling_rate, rates, self.item_ridge)
-        return self.end(begun, train)
+                descend_items(model, noisy / self.sampling_rate, rates, self.item_ridge)
+
+        return descend
 
     def rates(self, multiplier: Epsilons, n_users: int) -> Epsilons:
         """(E,) η, lowered for more users than `FEW`, whose gradients add up, and for noise that would add up."""
@@ -235,5 +417,5 @@ class PrivateAlternatingMinimization(ItemAlternation):
         summed = steps * parts * shape.ratings * 6 * d * ITEM_ENTRY
         noise = steps * grid * shape.items * d * EQUATION_ENTRY
         held = 48.0 * shape.items * d * padded_grid(grid)
-        far = (fetched(shape.users, d, steps * shape.ratings * len(groups(grid))),)
+        far = (costs.fetched(shape.users, d, steps * shape.ratings * len(groups(grid))),)
         return self.users_cost(shape, grid, self.iterations + 1) + Cost(summed + noise, held, far)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import bounded_item_averages, laplace_steps
-from dpmf_cli.algorithms.shared.base import Arrays, ByMode, Paper, PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.base import Arrays, ByMode, Paper, PrivateAlgorithm, Variants, by_mode
 from dpmf_cli.algorithms.shared.budget import Delta, EffectsParameters, Fractions, Part, stabilised
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, LINE, Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import (
@@ -38,6 +39,7 @@ from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import repeated_k_norm, subsampled_gaussian
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_sampling
+from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import no_bound_known
 
 
@@ -94,17 +96,7 @@ class HuaMF(PrivateAlgorithm):
         adds to every item that user i rated. Nothing is provable. Each user keeps u_i, and predictions use it (‡).
         """
         largest = max(abs(train.scale.minimum), abs(train.scale.maximum))
-        (noise,) = repeated_k_norm(
-            "objective, item factors",
-            (train.n_items, self.factors),
-            repetitions=1,
-            sensitivity=sensitivity.no_bound_known(
-                2, self.neighbours, "Hua et al. 2015, theorem 1: U is fitted on the ratings"
-            ),
-            calibrated_to=sensitivity.least_squares_right_hand_side(1.0, largest, train.scale),
-            epsilon=epsilons,
-            curator=curator,
-        )
+        noise = self.objective_noise(train, largest, epsilons, curator)
         grid = len(epsilons)
         model = start_model(train, self.initial_factors, self.factors, streams, grid=grid)
         alternate(model, train, RowProblem(self.regularization, bound=np.inf), self.iterations)
@@ -129,14 +121,7 @@ class HuaMF(PrivateAlgorithm):
         steps, moves = laplace_steps(shares, curator), sensitivity.rating_sums(train.scale)
         _, averages = bounded_item_averages(train, steps, moves, shrinkage=self.effects.of_items)
         clamp = self.effects.residual_clamp
-        (noise,) = repeated_k_norm(
-            "objective, item factors",
-            (train.n_items, self.factors),
-            repetitions=1,
-            sensitivity=sensitivity.least_squares_right_hand_side(1.0, clamp, train.scale),
-            epsilon=self.budget.factors * epsilons,
-            curator=curator,
-        )
+        noise = self.objective_noise(train, clamp, self.budget.factors * epsilons, curator)
         sphere = InitialFactors(distribution="sphere", scale=1.0)
         users = sphere.draw(train.n_users, self.factors, streams.start("public user factors"))
         items = np.zeros((train.n_items, self.factors))
@@ -145,6 +130,15 @@ class HuaMF(PrivateAlgorithm):
         perturbed = RowProblem(ridge, clamp, per_rating=False)
         noise.inside(solve_perturbed, model, by_item(train), perturbed, np.inf)
         return OwnFactors(self, model.without_users(), {}, train)
+
+    def objective_noise(self, train: Ratings, clamp: float, epsilon: Epsilons, curator: Curator) -> Release:
+        """η, scaled for rows of U of norm 1 at most and for x within ±`clamp`."""
+        moves = sensitivity.least_squares_right_hand_side(1.0, clamp, train.scale)
+        unknown = no_bound_known(2, self.neighbours, "Hua et al. 2015, theorem 1: U is fitted on the ratings")
+        true, used = (moves, None) if self.mode is Mode.CORRECTED else (unknown, moves)
+        shape = train.n_items, self.factors
+        draw = partial(repeated_k_norm, "objective, item factors", shape, repetitions=1, curator=curator)
+        return next(draw(sensitivity=true, calibrated_to=used, epsilon=epsilon))
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
         averages = np.concatenate([group.table("items")[:, -1] for group in items.groups], axis=1)
@@ -155,10 +149,7 @@ class HuaMF(PrivateAlgorithm):
         solve_rows(model, by_user(own), RowProblem(self.user_ridge, np.inf, per_rating=False))
         return model
 
-    variants: ClassVar[Variants] = {
-        (Neighbours.BOUNDED, Mode.PUBLISHED): published,
-        (Neighbours.BOUNDED, Mode.CORRECTED): corrected,
-    }
+    variants = by_mode(Neighbours.BOUNDED, published=published, corrected=corrected)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         passes = 1.5 if self.mode is Mode.CORRECTED else self.iterations + 0.5
@@ -306,6 +297,12 @@ class LiuMF(PrivateAlgorithm):
         model = start_model(train, self.initial_factors, self.factors, streams, grid=grid)
         of_errors, of_rows = np.ones(grid), {side: np.full((self.factors + 1, grid), 100.0) for side in SIDES}
         counts: dict[Side, NDArray[np.int64]] = {"users": train.user_counts, "items": train.item_counts}
+
+        def posterior(numbers: NDArray[np.floating]) -> Epsilons:
+            """λ, for each ε and coordinate: the mean of its posterior, (a + n/2)/(b + Σx²/2) for n numbers x."""
+            squares = np.square(numbers, dtype=np.float64).sum(axis=0)
+            return np.asarray((self.shape + len(numbers) / 2) / (self.rate + squares / 2))
+
         for step in chain:
             power, decays = 2 * step.drift * count, {}  # n·η·s
             for side in SIDES:
@@ -313,25 +310,12 @@ class LiuMF(PrivateAlgorithm):
                 visits = np.maximum(counts[side], 1)[:, None, None]
                 decays[side] = np.minimum(power * of_rows[side] / visits, 1.0)
             step.noise.inside(langevin_round, model, centred, roots, power * of_errors, decays)
-            of_errors, of_rows = self.learned(centred, model)
+            rows = {side: [group.table(side) for group in model.groups] for side in SIDES}
+            of_rows = {side: posterior(np.concatenate(rows[side], axis=2)) for side in SIDES}
+            of_errors = posterior(centred.values[:, None] - model.predict(centred.users, centred.items))
         for group in model.groups:
             group.table("items")[:, -1] += np.float32(middle)
         return model
-
-    def learned(self, train: Ratings, model: FactorModel) -> tuple[Epsilons, dict[Side, Epsilons]]:
-        """Returns the means of the posteriors of λ, given all rows: (a + n/2)/(b + Σx²/2) for n numbers x.
-
-        They are λ for each ε: of errors (E,), and by side of the coordinates of rows (d + 1, E), with the bias last.
-        """
-
-        def posterior(numbers: NDArray[np.floating]) -> NDArray[np.float64]:
-            squares = np.square(numbers, dtype=np.float64).sum(axis=0)
-            return np.asarray((self.shape + len(numbers) / 2) / (self.rate + squares / 2))
-
-        of_rows = {}
-        for side in SIDES:
-            of_rows[side] = posterior(np.concatenate([group.table(side) for group in model.groups], axis=2))
-        return posterior(train.values[:, None] - model.predict(train.users, train.items)), of_rows
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         ratings, row = min(shape.ratings, self.most_ratings * shape.users), self.factors + 1

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages import Effects, OwnMeansAlgorithm
-from dpmf_cli.algorithms.shared.base import Arrays, ByMode, Paper, Variants
+from dpmf_cli.algorithms.shared.base import Arrays, ByMode, Paper, by_mode
 from dpmf_cli.algorithms.shared.budget import EffectsParameters, Fractions
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.factorization import OwnFactors, at_most
@@ -196,10 +196,7 @@ class FrankWolfe(OwnMeansAlgorithm):
         multiplier = math.sqrt(self.iterations) / (self.budget.gram * theta)
         return self.complete(train, effects, multiplier, curator)
 
-    variants: ClassVar[Variants] = {
-        (Neighbours.USER, Mode.PUBLISHED): published,
-        (Neighbours.USER, Mode.CORRECTED): corrected,
-    }
+    variants = by_mode(Neighbours.USER, published=published, corrected=corrected)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         if self.mode is Mode.PUBLISHED and shape.ratings > self.most_ratings * shape.users:

@@ -3,7 +3,7 @@
 Friedman, Berkovsky, Kaafar 2016, section 5.4, after McSherry and Mironov 2009, sections 4.4-4.6 and 5.
 """
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared import item_covariance
 from dpmf_cli.algorithms.shared.averages import averages_of
-from dpmf_cli.algorithms.shared.base import Paper, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import Paper, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
 from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape, effects_cost, pairs_cost
 from dpmf_cli.algorithms.shared.item_covariance import (
@@ -59,10 +59,10 @@ class PrivateKNN(CovarianceAlgorithm):
     fold of ML-1M, with and without noise; no ledger counts this choice (docs/privacy.md, "Tuning").
     """
 
-    title: ClassVar[str] = "kNN"
-    paper: ClassVar[Paper] = Paper.FRIEDMAN
-    joint: ClassVar[bool] = True
-    revision: ClassVar[int] = 3
+    title = "kNN"
+    paper = Paper.FRIEDMAN
+    joint = True
+    revision = 3
 
     algorithm: Literal["pknn"]
     budget: NeighboursBudget = NeighboursBudget(
@@ -113,7 +113,7 @@ class PrivateKNN(CovarianceAlgorithm):
             step, size, sensitivity=true, calibrated_to=used, epsilon=epsilon, curator=curator, later=True
         )
 
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, run=bounded) | in_both_modes(
+    variants = in_both_modes(Neighbours.BOUNDED, run=bounded) | in_both_modes(
         Neighbours.UNBOUNDED, run=unbounded
     )
 

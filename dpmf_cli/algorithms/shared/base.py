@@ -297,6 +297,12 @@ def in_both_modes(*kinds: Neighbours, run: Any = None) -> Variants:
     return {(neighbours, mode): run for neighbours in kinds for mode in Mode}
 
 
+def by_mode(*kinds: Neighbours, published: Any, corrected: Any) -> Variants:
+    """The variants of an algorithm that does one thing published and another corrected."""
+    runs = {Mode.PUBLISHED: published, Mode.CORRECTED: corrected}
+    return {(neighbours, mode): run for neighbours in kinds for mode, run in runs.items()}
+
+
 def in_mode(mode: Mode, *kinds: Neighbours, run: Any = None) -> Variants:
     """The variants of an algorithm for each kind of neighbours in one mode."""
     return {(neighbours, mode): run for neighbours in kinds}

@@ -15,13 +15,14 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.base import Arrays, Model
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, LINE, Cost, Shape
 from dpmf_cli.core.arrays import Doubles, Flags, Floats, Ints, Longs, Singles
-from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, groups, padded_grid
+from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, LaneValues, groups, padded_grid
 from dpmf_cli.core.ratings import Ratings, Scale, UserMajor, average_of
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, SampledVisits, sample_bits, step_side, sum_gradients
+from dpmf_cli.kernels.sgd import Sgd, descend_values
 from dpmf_cli.kernels.sums import shuffle_within
 
 
@@ -144,6 +145,15 @@ def shuffled_blocks(
         begin, end = int(starts[first]), int(starts[last])
         yield slice(begin, end), shuffle_within(starts[first : last + 1] - begin, rng.random(end - begin))
         first = last
+
+
+def descend_in_order(
+    model: FactorModel, pairs: UserMajor, values: LaneValues, entry: Any, streams: Streams
+) -> None:
+    """SGD on the values of pairs, visited in the `order` of the entry, in place."""
+    order = visiting_order(pairs, entry.order, streams.generator("order of visits"))
+    sgd = Sgd(entry.learning_rate, entry.regularization, epochs=entry.epochs)
+    descend_values(model, pairs.users, pairs.items, order, values, sgd)
 
 
 def at_most(ratings: Ratings, limit: int, draws: Doubles) -> Ratings:

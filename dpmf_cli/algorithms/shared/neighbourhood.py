@@ -1,9 +1,7 @@
 """Item neighbourhoods: which items are neighbours, private averages, and similarities learned with a certified ε."""
 
-import math
-from abc import abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,28 +11,15 @@ from scipy.sparse import csc_matrix, csr_matrix
 
 from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import OwnMeansAlgorithm, bounded_item_averages
-from dpmf_cli.algorithms.shared.base import SAMPLED, ByMode, Choices
-from dpmf_cli.algorithms.shared.budget import EffectsParameters, ItemAveragesBudget, Part
+from dpmf_cli.algorithms.shared.budget import EffectsParameters, Part
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
-from dpmf_cli.algorithms.shared.theta import Measurer, NoiseKind, certified_gradients
+from dpmf_cli.algorithms.shared.theta import Measurer
 from dpmf_cli.core.ratings import Ratings, Scale
-from dpmf_cli.core.streams import Streams
-from dpmf_cli.core.strict_model import later
-from dpmf_cli.kernels.similarities import (
-    LearnedRatings,
-    NeighbourhoodModel,
-    SimilarityStep,
-    descend_noisy_similarities,
-    neighbourhood_model,
-)
+from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.privacy import sensitivity
-from dpmf_cli.privacy.accounting import before_sampling
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.mechanisms import laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.release import Release
-from dpmf_cli.privacy.sensitivity import clipped_contributions
 
 BLOCK = 512
 """The number of items whose similarities to all others are held at a time."""
@@ -153,135 +138,6 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
         return costs.pairs_cost(grid, pairs) + costs.met_cost(shape, grid, pairs, k)
 
 
-class LearningBudget(ItemAveragesBudget):
-    """Fractions of θ: for the averages, and for all steps of learning together. Corrected only."""
-
-    global_averages: float = Field(0.02, gt=0, lt=1)
-    item_averages: float = Field(0.58, gt=0, lt=1)
-    similarities: float = Field(0.40, gt=0, lt=1)
-
-
 def error_bound(scale: Scale, t: int) -> float:
     """0.5 + (φ − 1)/(t + 1), φ = r_max − r_min: the bound to which section 3 clamps errors in step t = 1, 2, …"""
     return 0.5 + (scale.width - 1) / (t + 1)
-
-
-class LearnedNeighbourhood(PrivateNeighbourhood):
-    """Similarities S that K noisy steps learn, starting from s_ij = s₀: as published, or `certified`."""
-
-    only: ClassVar[ByMode] = {Mode.CORRECTED: ("clip", "budget", "noise", "typical_count")}
-    by_rating: ClassVar[bool] = True
-
-    budget: LearningBudget = LearningBudget()
-    initial_similarity: float = Field(1.0, ge=1e-6, le=1e6, description="s₀")
-    iterations: int = Field(5, ge=1, description="K: 1 to 20, fewer for smaller ε")
-    sampling_rate: float = Field(
-        1.0, gt=0, le=1, description="γ: the fraction of ratings (corrected: of users) that a step uses"
-    )
-    regularization: float = Field(0.005, ge=0, description="λ: 0.05 or 0.005")
-    clip: float = Field(
-        0.3,
-        ge=1e-6,
-        le=1e6,
-        description="c, corrected only: the largest norm of a user's gradient, at s₀ = 1",
-    )
-    least_ratings: int = later(
-        0, ge=0, description="users with fewer ratings are left out of learning; 21 in section 3"
-    )
-
-    @classmethod
-    def choices(cls, mode: Mode) -> Choices:
-        laws = super().choices(mode) if mode is Mode.CORRECTED else ()
-        return (*laws, SAMPLED)
-
-    @model_validator(mode="after")
-    def _refuse_what_cannot_be_certified(self) -> Self:
-        if self.mode is Mode.CORRECTED:
-            self.refuse_a_delta_beyond_the_accountant(self.sampling_rate)
-            first = float(self.rates(1, np.zeros(1))[0])
-            self.refuse_steps_that_diverge(first, "regularization")
-        return self
-
-    def learned_from(self, train: Ratings, streams: Streams) -> Ratings:
-        """The ratings from whose errors the method learns: those of users with at least `least_ratings`.
-
-        Averages and users' own predictions use all ratings. If users or the presence of a rating are protected, one
-        rating decides whether a user's complete gradient counts. A clipped gradient that appears moves the sum no
-        more than the change of one clipped gradient into another.
-        """
-        return (
-            train.select(train.user_counts[train.users] >= self.least_ratings)
-            if self.least_ratings
-            else train
-        )
-
-    @property
-    def steps_of_learning(self) -> int:
-        return self.iterations
-
-    def certified(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> NeighbourhoodModel:
-        """Starts from noisy averages r̄ and S = s₀. Then, for t = 1 … K:
-
-            U_t: a sample of the users, each with probability γ
-            g_u = Σ_i clip(e_ui·∂r̂_ui/∂S) for u in U_t, each of its c_u terms clipped to c/√c_u, or to c/c_u
-            S ← S − η_t·(Σ_u g_u + noise_t + λS)
-
-        The bound is c/√c_u in the L2 norm for Gaussian noise, and c/c_u in the L1 norm for Laplace noise. c is in
-        units of 1/s₀. `rates` sets η_t.
-
-        The value of one rating enters the errors of all ratings of its user, so the user's complete gradient is
-        clipped: every term is in a different row of S, hence ‖g_u‖ ≤ c. For the same reason a sample of ratings would
-        amplify next to nothing, so users are sampled.
-        """
-        model, size = self.start(train, epsilons, curator, self.initial_similarity)
-        learned = self.clipped(self.learned_from(train, streams))
-        rng = streams.generator("samples")
-        deviation = math.sqrt(2) if self.noise is NoiseKind.LAPLACE else 1.0  # of noise of scale 1
-        for t, gradients in enumerate(self.gradients(size, epsilons, curator), start=1):
-            users = rng.random(train.n_users) < self.sampling_rate
-            rates = self.rates(t, deviation * gradients.scale)
-            step = SimilarityStep(users[learned.train.users], rates, self.regularization)
-            gradients.inside(descend_noisy_similarities, model, learned, step)
-        return model
-
-    @abstractmethod
-    def rates(self, t: int, deviation: Epsilons) -> Epsilons:
-        """(E,) η_t. `deviation` (E,) is the standard deviation of the noise of one coordinate of the gradient."""
-
-    def clipped(self, train: Ratings) -> LearnedRatings:
-        """The ratings of `train`, each with its part of its user's bound c."""
-        counts = np.maximum(train.user_counts, 1)
-        parts = counts if self.noise.norm == 1 else np.sqrt(counts)
-        return LearnedRatings.clipped(train, self._contribution / parts, self.noise.norm)
-
-    @property
-    def _contribution(self) -> float:
-        """c in units of the gradient. The gradient shrinks as S grows."""
-        return self.clip / self.initial_similarity
-
-    def gradients(self, size: int, epsilons: Epsilons, curator: Curator) -> Iterator[Release]:
-        """The release of each step's `size` sums of gradients. They cost the ε that the averages leave.
-
-        Laplace: every step claims an equal part of ε. Gaussian: an accountant certifies all steps together, composed
-        with the averages.
-        """
-        if self.noise is NoiseKind.LAPLACE:
-            each = self.budget.similarities * epsilons / self.iterations
-            return (
-                laplace(
-                    f"gradient {t}",
-                    (size,),
-                    rate=self.sampling_rate,
-                    sensitivity=clipped_contributions(self._contribution, 1, self.neighbours),
-                    epsilon=before_sampling(each, self.sampling_rate),
-                    claimed=each,
-                    curator=curator,
-                    stream="gradients",
-                )
-                for t in range(1, self.iterations + 1)
-            )
-        beside = np.hypot(self.budget.global_averages, self.budget.item_averages)
-        contribution, steps = self._contribution, self.iterations
-        return certified_gradients(self, (size,), contribution, steps, beside, epsilons, curator)[0]

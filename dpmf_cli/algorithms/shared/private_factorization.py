@@ -1,7 +1,7 @@
 """The base of the private factorisations of Friedman et al. 2016: averages first, then factors of the residuals."""
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -21,7 +21,7 @@ from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import later
-from dpmf_cli.kernels.als import RowProblem
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.releasing import project_side
 from dpmf_cli.kernels.sgd import Visits
@@ -160,15 +160,28 @@ class PrivateLeastSquares(TwoSidedFactorization):
         return RowProblem(self.regularization, self.bound(scale))
 
     def moves(self, side: Side, scale: Scale) -> RowMoves:
-        """The sensitivity of the numbers of one side that get noise."""
+        """How far the numbers of one side move that get noise."""
         moves: RowMoves = self.variant(self, side, scale)
         return moves
 
-    def noises(self, side: Side, train: Ratings, epsilons: Epsilons, curator: Curator) -> Iterator[Release]:
-        """Noise for the rows of one side, k times, each time with 1/k of the side's ε."""
-        return self.side_noises(
-            side, train, self.iterations, self.moves(side, train.scale), epsilons, curator
-        )
+    def row_step(self, side: Side, train: Ratings) -> tuple[Any, ...]:
+        """What `solve_perturbed` needs besides the model: the ratings by row, the regression, the norm bound."""
+        ratings = by_user(train) if side == "user" else by_item(train)
+        return ratings, self.problem(side, train.scale), self.norms(side)[0]
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
+        effects = self.measure_effects(train, epsilons, curator)
+        sides: tuple[Side, Side] = ("user", "item")
+        noises = [
+            self.side_noises(side, train, self.iterations, self.moves(side, train.scale), epsilons, curator)
+            for side in sides
+        ]
+        steps = [self.row_step(side, train) for side in sides]
+        model = self.start_within_norms(train, effects, streams)
+        for releases in zip(*noises, strict=True):
+            for release, arguments in zip(releases, steps, strict=True):
+                release.inside(solve_perturbed, model, *arguments)
+        return model
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         passes, d = self.iterations * len(groups(grid)), self.factors

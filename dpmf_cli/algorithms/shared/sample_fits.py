@@ -203,10 +203,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ModelColumns:
-    """A part of the models that were fitted together."""
+    """A part of the models that were fitted together, and what it cost the records, if they have an ε each."""
 
     model: Model
     columns: slice
+    record_costs: RecordCosts | None = None
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
         return self.model.predict(users, items)[:, self.columns]

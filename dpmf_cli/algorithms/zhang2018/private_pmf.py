@@ -1,7 +1,7 @@
 """DP-PMF, and personalised privacy around any method that hides presence. Zhang, Liu, Chen and Zhong 2018."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
@@ -11,10 +11,12 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.beyond.comparisons import PrivateBatchGradientDescent
-from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
-from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
-from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
-from dpmf_cli.algorithms.friedman2016.psgd import PrivateSGD
+from dpmf_cli.algorithms.friedman2016.matrix_factorization import (
+    InputPerturbationSGD,
+    PrivateALS,
+    PrivateGlobalEffects,
+    PrivateSGD,
+)
 from dpmf_cli.algorithms.shared.base import (
     IN_PUBLISHED_MODE,
     ByMode,
@@ -22,8 +24,8 @@ from dpmf_cli.algorithms.shared.base import (
     Model,
     Paper,
     PrivateAlgorithm,
-    Variants,
     Where,
+    by_mode,
     in_both_modes,
 )
 from dpmf_cli.algorithms.shared.cost import LINE, PERTURBED_ENTRY, Cost, Shape, gram_entries
@@ -262,12 +264,7 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
         drawn = draw(sensitivity=moves, epsilon=count * each - determinants.claimed, rounded=False)
         return (replace(release, volume=determinants) for release in drawn)
 
-    variants: ClassVar[Variants] = {
-        (Neighbours.BOUNDED, Mode.PUBLISHED): published,
-        (Neighbours.BOUNDED, Mode.CORRECTED): corrected,
-        (Neighbours.UNBOUNDED, Mode.PUBLISHED): published,
-        (Neighbours.UNBOUNDED, Mode.CORRECTED): corrected,
-    }
+    variants = by_mode(Neighbours.BOUNDED, Neighbours.UNBOUNDED, published=published, corrected=corrected)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         d, parts = self.factors, len(groups(grid))
@@ -294,17 +291,6 @@ one exception is published `dp_pmf`, which is joint; the paper personalises it.
 `pknn` and `mm_*` are joint too and are not offered: a user's predictions contain that user's own clean ratings, so a
 record's ε would hold only against everybody else. `psgd` has no corrected mode for unbounded neighbours.
 """
-
-
-@dataclass(frozen=True)
-class PersonalModel:
-    """The base's model, and what it cost the records."""
-
-    model: Model
-    record_costs: RecordCosts
-
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
-        return self.model.predict(users, items)
 
 
 class Personalized(AroundABase, PrivateAlgorithm):
@@ -400,7 +386,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
     def changes(self) -> int:
         return RECORDS_APART[self.neighbours]
 
-    def accounted(self, draw: Draw, model: ModelColumns, account: Ledger, ledger: Ledger) -> PersonalModel:
+    def accounted(self, draw: Draw, model: ModelColumns, account: Ledger, ledger: Ledger) -> Model:
         columns = model.columns
         for step in account.entries:
             provable = self.changes * step.provable[columns]
@@ -418,8 +404,8 @@ class Personalized(AroundABase, PrivateAlgorithm):
             spent = of_a_record(draw.probability, ledger.provable / self.changes)
             records = np.quantile(spent, (0, 0.5, 1), axis=0, method="nearest")
             kept = draw.kept.mean(axis=0)
-        columns_of_costs = (draw.thresholds, kept, *records)
-        return PersonalModel(model, RecordCosts(*(tuple(column.tolist()) for column in columns_of_costs)))
+        costs = (tuple(column.tolist()) for column in (draw.thresholds, kept, *records))
+        return replace(model, record_costs=RecordCosts(*costs))
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         together = grid if self.base.shares_lanes else 1

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.neera2020.blp_mog_mf import MixtureFactorization
-from dpmf_cli.algorithms.neera2020.isgd_local import LocalSGD
-from dpmf_cli.algorithms.neera2020.pg_mf import PrivateGradientMF
+from dpmf_cli.algorithms.neera2020.local_factorization import (
+    LocalSGD,
+    MixtureFactorization,
+    PrivateGradientMF,
+)
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator

@@ -1,6 +1,6 @@
-"""PG-MF: devices keep their users' factors and report perturbed gradients of the items'. Shin et al. 2018."""
+"""Factorisations in the local model: ISGD, BLP-MoG-MF and PG-MF. Neera, Chen, Aslam and Shu 2020."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal
@@ -9,24 +9,169 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Arrays, Paper, PrivateAlgorithm, Variants, in_both_modes
-from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, gram_entries
-from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, initial_factors
-from dpmf_cli.algorithms.shared.local_model import LocalModel
-from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
+from dpmf_cli.algorithms.shared.base import Arrays, Paper, PrivateAlgorithm, by_mode, in_both_modes
+from dpmf_cli.algorithms.shared.cost import LINE, SOLVED_ENTRY, Cost, Shape, gram_entries
+from dpmf_cli.algorithms.shared.factorization import (
+    InitialFactors,
+    OwnFactors,
+    descend_in_order,
+    initial_factors,
+)
+from dpmf_cli.algorithms.shared.local_model import LocalFactorization, LocalModel
+from dpmf_cli.core.compiled.lane_groups import LaneValues, groups, padded_grid
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
+from dpmf_cli.core.strict_model import later
+from dpmf_cli.kernels import mixture
 from dpmf_cli.kernels.als import RowProblem, SideRatings, solve_rows
-from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors
+from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors, users_moved
 from dpmf_cli.kernels.gradients import coordinate_gradients, sums_of_reports
+from dpmf_cli.kernels.mixture import LEAST_VARIANCE, Mixture
 from dpmf_cli.kernels.releasing import project_side
 from dpmf_cli.kernels.sums import RatingsByRow
 from dpmf_cli.privacy import local
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.local_mechanisms import Duchi
+from dpmf_cli.privacy.local import PerturbedRatings
+from dpmf_cli.privacy.local_mechanisms import Duchi, Mechanism
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
+
+
+class LocalSGD(LocalFactorization):
+    """ISGD in the local model, without averages. Section 4:
+
+        r*_ui = clamp(r_ui + Laplace(1/ε), [0, 1])           on the device, once
+        (P, Q) = SGD on Σ (r*_ui − p_u·q_i)² + λ(‖p_u‖² + ‖q_i‖²)
+
+    The paper prints none of its parameters, and its improvements over ISGD depend on them
+    (docs/papers/neera2020.md). The defaults here are unregularised.
+    """
+
+    title = "ISGD, local"
+    about = "ISGD in the local model. Neera et al. 2020, section 4."
+    paper = Paper.NEERA
+    revision = 2
+    small: ClassVar[Mapping[str, Any]] = {"epochs": 3}
+    by_rating = True
+
+    algorithm: Literal["isgd_local"]
+    mechanism: Mechanism = Field(Mechanism.LAPLACE, description="what a device does to each rating")
+    factors: int = Field(20, ge=1, le=64, description="d; not in the paper")
+    regularization: float = Field(0.0, ge=0, description="λ; not in the paper")
+    learning_rate: float = Field(0.05, gt=0, le=1, description="γ, on [0, 1]; not in the paper")
+    epochs: int = Field(30, ge=1, description="not in the paper")
+    order: Literal["user_major", "shuffled"] = "user_major"
+
+    def factorise(self, model: FactorModel, received: PerturbedRatings, streams: Streams) -> None:
+        descend_in_order(model, received, received.values, self, streams)
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        visits = self.epochs * shape.ratings * len(groups(grid))
+        return super().cost(shape, grid) + Cost(visits * self.factors * 2.8e-9, 8.0 * shape.ratings)
+
+
+COMPONENT = 1.1e-8
+"""Seconds per rating, component of the mixture and group of 16 lanes. It is spent three times an iteration."""
+
+
+class MixtureFactorization(LocalFactorization):
+    """r* = p_u·q_i + e, e ~ Σ_k π_k·N(0, σ_k²), by EM; equations 7 to 14.
+
+        γ_k ∝ π_k·N(e; 0, σ_k²)                                                   (10, anew before each step below)
+        p_u ← argmin Σ_i w_ui(r*_ui − p·q_i)² + 12·n_u·λ‖p‖²,  w = Σ_k γ_k/σ_k²     (13, 14), then the same for items
+        π_k = Σ γ_k/N,   σ_k² = Σ γ_k·e²/Σ γ_k                                      (12)
+
+    until U moves by less than `tolerance` of its norm, or `iterations` times.
+
+    Departures from algorithm 2:
+
+    Order. Factors come before π_k and σ_k, where the listing has these first (`order`), because the errors of random
+    factors say nothing about the noise.
+
+    Regressions. Alternating least squares solve the weighted L2 problem, with one sweep an iteration. The paper uses
+    WPCA (De la Torre and Black 2003), which alternates the same two weighted regressions.
+
+    E-step. The listing prints it before the loop, where no fitted factor reaches it. Here it is repeated before each
+    of the three steps (multicycle ECM, Meng and Rubin 1993, section 3). This keeps the likelihood from falling and
+    saves storing the weights.
+
+    Ridge. The paper has none. With λ > 0, the likelihood times a Gaussian prior is maximised. The factor 12 gives λ
+    the same meaning as in `LocalMatrixFactorization` if messages are hardly more than noise: noise that is uniform on
+    [0, 1] has variance 1/12.
+    """
+
+    title = "BLP-MoG-MF"
+    about = "BLP-MoG-MF: bounded Laplace noise modelled as a mixture of Gaussians. Neera et al. 2020, algorithm 2."
+    paper = Paper.NEERA
+    revision = 2
+    by_rating = True
+
+    algorithm: Literal["blp_mog_mf"]
+    regularization: float = Field(0.04, gt=0, description="λ; the paper has no ridge")
+    components: int = Field(3, ge=2, le=8, description="K; not in the paper")
+    iterations: int = Field(20, ge=1, description="the most iterations; not in the paper")
+    tolerance: float = Field(1e-3, ge=0, description="stop where ‖U − U′‖ ≤ tolerance·‖U‖; not in the paper")
+    order: Literal["factors_first", "mixture_first"] = later(
+        "factors_first",
+        description="order of an iteration's steps; mixture_first is as in the paper's listing",
+    )
+
+    def factorise(self, model: FactorModel, received: PerturbedRatings, streams: Streams) -> None:
+        for _ in self.steps(model, received, streams):
+            pass
+
+    def steps(self, model: FactorModel, received: PerturbedRatings, streams: Streams) -> Iterator[Mixture]:
+        """Iterates EM, moves the factors in place, and yields the mixture after each iteration.
+
+        A model that has converged no longer moves, even if others of the grid still do.
+        """
+        values, users, items = received.values, mixture.by_user(received), mixture.by_item(received)
+        spread = mixture.residual_variances(model, received, values) + LEAST_VARIANCE
+        fitted = self.initial_mixture(spread, streams)
+        active = np.ones(len(received.epsilons), np.bool_)
+        for _ in range(self.iterations):
+            before = [group.users.copy() for group in model.groups]
+            if self.order == "mixture_first":
+                fitted = _maximised(model, users, values, fitted, active)
+            for side in (users, items):
+                mixture.solve_mixture(
+                    model, side, values, fitted, regularization=self.regularization, active=active
+                )
+            if self.order == "factors_first":
+                fitted = _maximised(model, users, values, fitted, active)
+            yield fitted
+            active = active & (users_moved(before, model) > self.tolerance)
+            if not active.any():
+                return
+
+    def initial_mixture(self, variances: NDArray[np.float64], streams: Streams) -> Mixture:
+        """Draws proportions uniformly on the simplex, and variances of 0.1 to 1 times `variances` (E,), those of the
+        ratings."""
+        rng = streams.start("initial mixture")
+        proportions = rng.dirichlet(np.ones(self.components))[:, None] * np.ones_like(variances)
+        return Mixture(proportions, rng.uniform(0.1, 1.0, (self.components, 1)) * variances)
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        each = 2 * gram_entries(self.factors) * SOLVED_ENTRY + 3 * self.components * COMPONENT
+        seconds = self.iterations * shape.ratings * len(groups(grid)) * each
+        before = shape.users * (self.factors + 1) * LINE * len(groups(grid))
+        return super().cost(shape, grid) + Cost(seconds, 12.0 * shape.ratings + before)
+
+
+def _maximised(
+    model: FactorModel, users: SideRatings, values: LaneValues, before: Mixture, active: NDArray[np.bool_]
+) -> Mixture:
+    """Equation 12, for the models that are active and have ratings."""
+    counts, squares = mixture.mixture_sums(model, users, values, before, active)
+    alive, ratings = counts > 0, counts.sum(axis=0)
+    active = active & (ratings > 0)
+    ratings = np.where(active, ratings, 1.0)
+    variances = np.where(alive, squares / np.where(alive, counts, 1.0), before.variances)
+    return Mixture(
+        np.where(active, counts / ratings, before.proportions),
+        np.where(active, np.maximum(variances, LEAST_VARIANCE), before.variances),
+    )
 
 
 def solve_own_factors(model: FactorModel, own: Ratings, regularization: float) -> None:
@@ -201,13 +346,14 @@ class PrivateGradientMF(PrivateAlgorithm):
     local`, who rated what is public.
     """
 
-    title: ClassVar[str] = "PG-MF"
-    paper: ClassVar[Paper] = Paper.NEERA
-    averaged: ClassVar[bool] = False
-    joint: ClassVar[bool] = True
-    revision: ClassVar[int] = 3
+    title = "PG-MF"
+    about = "PG-MF: devices keep their users' factors and report perturbed gradients of the items'. Shin et al. 2018."
+    paper = Paper.NEERA
+    averaged = False
+    joint = True
+    revision = 3
     small: ClassVar[Mapping[str, Any]] = {"iterations": 3}
-    by_rating: ClassVar[bool] = True
+    by_rating = True
 
     algorithm: Literal["pg_mf"]
     neighbours: Neighbours = Neighbours.LOCAL
@@ -252,21 +398,19 @@ class PrivateGradientMF(PrivateAlgorithm):
         on_devices = OwnFactors(self, items, {"mean": mean}, train)
         return LocalModel(on_devices, train.scale, *known, mean, traffic)
 
-    def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        model = items.with_users(np.tile(beside["mean"], (own.n_users, 1)))
-        solve_own_factors(model, own, self.regularization)
-        return model
-
     def devices(self, train: Ratings, streams: Streams) -> Devices:
         coordinates = streams.generator("coordinates")
         made: Devices = self.variant(train, self.factors, self.gradient_bound, coordinates)
         return made
 
-    variants: ClassVar[Variants] = {
-        (Neighbours.LOCAL, Mode.PUBLISHED): Devices,
-        (Neighbours.LOCAL, Mode.CORRECTED): DevicesOfOneReport,
-        **in_both_modes(Neighbours.USER, run=DevicesOfWholeUsers),
-    }
+    def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
+        model = items.with_users(np.tile(beside["mean"], (own.n_users, 1)))
+        solve_own_factors(model, own, self.regularization)
+        return model
+
+    variants = by_mode(Neighbours.LOCAL, published=Devices, corrected=DevicesOfOneReport) | in_both_modes(
+        Neighbours.USER, run=DevicesOfWholeUsers
+    )
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         of_each = self.neighbours is Neighbours.LOCAL and self.mode is Mode.PUBLISHED
