@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -234,30 +235,25 @@ def answer(
     guessed_scale   whether the config's scale is guessed, so that `dpmf release` refuses it
     """
     levels = levels_at(experiment, epsilon)
-    private = [level for level in levels if not level.curve.is_baseline]
     clean = [level for level in levels if level.curve.is_baseline]
     crossings = [each for each in find_crossings(experiment) if not each.reference]
-    guarantees = sorted(
-        {each.curve.guarantee.at_any_delta: None for each in private}, key=lambda each: each.joint
-    )
+    groups: dict[Guarantee, list[LevelAt]] = {}
+    for level in levels:
+        if not level.curve.is_baseline:
+            groups.setdefault(level.curve.guarantee.at_any_delta, []).append(level)
     page = lines(
         "answer",
         epsilon=epsilon,
         config=config,
         quoted=shlex.quote(config),
         averages=AVERAGES,
-        clean=sorted((each for each in clean if each.value is not None), key=_value),
+        clean=sorted((each for each in clean if each.value is not None), key=attrgetter("value")),
         groups={
-            guarantee: _answer_of(
-                [each for each in private if each.curve.guarantee.at_any_delta == guarantee],
-                clean,
-                crossings,
-                config,
-            )
-            for guarantee in guarantees
+            guarantee: _answer_of(groups[guarantee], clean, crossings, config)
+            for guarantee in sorted(groups, key=attrgetter("joint"))
         },
         guessed_scale=guessed_scale,
-        with_delta=any(each.curve.delta for each in private),
+        with_delta=any(level.curve.delta for level in levels),
         odds=odds(epsilon),
         by_errors=by_errors,
     )
@@ -268,13 +264,13 @@ def _answer_of(
     levels: Sequence[LevelAt], clean: Sequence[LevelAt], crossings: Sequence[Crossing], config: str
 ) -> dict[str, Any] | None:
     """Returns the method to take, its cost compared with no privacy, and what is near; None if all diverged."""
-    found = sorted(filter(_finite, levels), key=_value)
+    found = sorted(filter(_finite, levels), key=attrgetter("value"))
     if not found:
         return None
     best, *others = found
     error = best.value or 0.0
     method = PRIVATE.get(best.curve.algorithm)  # a plugin is its author's to explain
-    least = min(filter(_finite, clean), key=_value, default=None)
+    least = min(filter(_finite, clean), key=attrgetter("value"), default=None)
     constant = [each.value or 0.0 for each in clean if each.curve.algorithm == "ga" and _finite(each)]
     against: dict[str, list[str]] = {}  # averages with the same outcome share a sentence
     for each in clean:
@@ -307,10 +303,6 @@ def odds(epsilon: float) -> str:
     """Returns e^ε as text, also where it is too large for a float."""
     power = epsilon / math.log(10)
     return f"{math.exp(epsilon):,.1f}" if power < 6 else f"{10 ** (power % 1):.1f}e+{int(power):02d}"
-
-
-def _value(level: LevelAt) -> float:
-    return level.value or math.inf
 
 
 def _finite(level: LevelAt) -> bool:

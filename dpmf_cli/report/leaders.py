@@ -26,7 +26,6 @@ from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
 from dpmf_cli.report.tables.ranked import found_in
 from dpmf_cli.report.words import lines
 
-FILE = "leaders.yaml"
 MOST = 3
 """How many methods are kept for each guarantee and ε."""
 
@@ -116,7 +115,7 @@ def options_of(weaker: Iterable[Guarantee]) -> str:
 @cache
 def shipped() -> Leaders:
     """Returns the table that ships with the package."""
-    text = (resources.files("dpmf_cli.report") / FILE).read_text(encoding="utf-8")
+    text = (resources.files("dpmf_cli.report") / "leaders.yaml").read_text(encoding="utf-8")
     return Leaders.model_validate(yaml.safe_load(text))
 
 

@@ -27,9 +27,6 @@ from dpmf_cli.report.tables.layout import draw
 from dpmf_cli.report.tables.ledgers import ledger_csv, records_table
 from dpmf_cli.report.tables.papers import learned_nothing_table
 
-FORMS_OF_RUN = ("png", "svg")
-"""The formats in which every run draws its figures; `dpmf plot` draws PDF too."""
-
 
 def outputs(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, Maker]:
     """Returns the makers of an experiment's files by name. The same results give the same bytes.
@@ -64,8 +61,8 @@ def outputs(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, Ma
     if experiment.growth:
         files["growth.csv"] = growth_csv(experiment)
     makers: dict[str, Maker] = {name: text.encode for name, text in files.items()}
-    for name, drawing in drawings(shown).items():
-        makers |= {f"{name}.{form}": partial(drawing, form) for form in FORMS_OF_RUN}
+    for name, drawing in drawings(shown).items():  # `dpmf plot` draws PDF too
+        makers |= {f"{name}.{form}": partial(drawing, form) for form in ("png", "svg")}
     return makers
 
 
@@ -95,14 +92,14 @@ def _written(parts: Iterable[Columns]) -> str:
     rows: list[tuple[object, ...]] = []
     for columns in parts:
         header = list(columns)
-        arrays = (
-            each if isinstance(each, np.ndarray) else np.array(each, dtype=object)
-            for each in columns.values()
+        arrays = np.broadcast_arrays(
+            *(
+                each if isinstance(each, np.ndarray) else np.array(each, dtype=object)
+                for each in columns.values()
+            )
         )
-        cells = (array.ravel().tolist() for array in np.broadcast_arrays(*arrays))
-        rows += zip(
-            *([exact(c) if isinstance(c, float) else c for c in column] for column in cells), strict=True
-        )
+        cells = ([exact(c) if isinstance(c, float) else c for c in each.ravel().tolist()] for each in arrays)
+        rows += zip(*cells, strict=True)
     return csv_text([header, *rows])
 
 

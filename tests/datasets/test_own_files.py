@@ -151,7 +151,7 @@ BROKEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "message"), BROKEN)
+@pytest.mark.parametrize(("text", "message"), BROKEN, ids=range(len(BROKEN)))
 def test_what_is_packed_and_cut_off_or_huge_or_several_files_is_refused(
     shelf: Shelf, text: bytes, message: str
 ) -> None:

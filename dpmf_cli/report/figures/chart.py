@@ -128,12 +128,12 @@ def limits_of(metric: Metric, series: Iterable[Line | Level], *, whole: bool = F
     low = min([*best, *baselines])
     if not baselines:
         high = min(max(highest), 2 * low)
-    elif whole:
-        worst = max(baselines)
-        high = max(worst, min(max(highest, default=worst), _IN_SIGHT_LOCAL * worst))
     else:
         worst = max(baselines)
-        high = max([worst, *(value for value in best if value <= _IN_SIGHT * worst)])
+        reached = [value for value in best if value <= _IN_SIGHT * worst]
+        if whole:
+            reached = [min(max(highest, default=worst), _IN_SIGHT_LOCAL * worst)]
+        high = max([worst, *reached])
     margin = 0.06 * (high - low) or 0.05 * high
     return low - margin, high + margin
 

@@ -296,9 +296,10 @@ def error_chart(experiment: Experiment) -> Chart:
     ]
     called = level_names(experiment)
     levels = [each for each in experiment.baselines if each.swept is None and is_drawable(each)]
-    for rank, baseline in enumerate(levels):
-        look = Look(None, rank % len(MARKERS))
-        lines.append(Line(called[baseline.label], look, x, error_moments(baseline)[0][0]))
+    lines += [
+        Line(called[each.label], Look(None, rank % len(MARKERS)), x, error_moments(each)[0][0])
+        for rank, each in enumerate(levels)
+    ]
     low, high = limits_around(lines)
     return Chart(
         key=_key(experiment, "errors"),

@@ -6,8 +6,9 @@ guarantee. No two panels share an axis, because neither an ε nor its cost means
 
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -78,8 +79,7 @@ def _file(experiment: Experiment, name: str, charts: Callable[[], Sequence[Chart
     return style.file_of(lambda: kinds.get(name, sweep_figure)(title, *charts()), form)
 
 
-@dataclass(frozen=True)
-class End:
+class End(NamedTuple):
     """The end of a drawn line, to be labelled there; `x` and `y` are data coordinates; `y` is NaN if diverged."""
 
     text: str
@@ -107,7 +107,7 @@ def draw_chart(axes: Axes, chart: Chart, *, marked_every: int | None = None) -> 
     set_names(axes, chart)
     edge = axes.get_xlim()[1]
     axes.set_ylim(axes.get_ylim())  # later drawing, such as labels, must not move the lines
-    return [replace(end, x=edge) if np.isnan(end.x) else end for end in ends]
+    return [end._replace(x=edge) if np.isnan(end.x) else end for end in ends]
 
 
 def set_names(axes: Axes, chart: Chart) -> None:
@@ -474,4 +474,4 @@ def _draw_frontier(frontier: Frontier, chart: Chart, axes: Axes) -> list[End]:
     legend.get_title().set_fontsize(_LABEL_SIZE)
     set_names(axes, chart)
     ends = [draw_level(axes, level, over_epsilon=True) for level in chart.levels]
-    return [replace(end, x=axes.get_xlim()[1]) for end in ends]
+    return [end._replace(x=axes.get_xlim()[1]) for end in ends]

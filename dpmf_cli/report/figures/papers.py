@@ -5,8 +5,6 @@ Simmons and Nelson, Specification curve analysis, Nature Human Behaviour 4, 2020
 al. 2020: what Laplace and bounded Laplace add to the same ratings.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -28,50 +26,50 @@ def specification_bytes(explored: Explored, form: str) -> bytes:
     For a paper without printed cells they show which fractions of its claims hold, and their mean. The lower axes
     have a mark for each choice that a setting takes. Settings are in ascending order of the line in the upper axes.
     """
-    return file_of(lambda: _specification(explored), form)
 
-
-def _specification(explored: Explored) -> Figure:
-    score, dots, name = _scores(explored)
-    order = np.argsort(score, kind="stable")
-    rows = sum(map(len, explored.open.values())) + len(explored.open)
-    height = _TOP_HEIGHT + _ROW * rows + 0.5
-    figure = new_figure(_WIDTH, height)
-    left, right = 0.38, 0.60
-    above = figure.add_axes((left, 1 - (_TOP_HEIGHT - 0.3) / height, right, (_TOP_HEIGHT - 0.6) / height))
-    below = figure.add_axes((left, 0.3 / height, right, 1 - (_TOP_HEIGHT + 0.4) / height))
-    places, points = np.arange(len(order)), dots[order].ravel()
-    above.plot(np.repeat(places, dots.shape[1]), points, ".", color=COLOURS[4], markersize=2.5, alpha=0.6)
-    above.plot(places, score[order], color=COLOURS[0], linewidth=1.6)
-    above.axhline(0, color=GREY, linewidth=0.6)
-    above.set_ylabel(name)
-    above.spines[["top", "right"]].set_visible(False)
-    for at, tried in enumerate(explored.tried):
-        if not any(tried.setting):
-            place = float(np.flatnonzero(order == at)[0])
-            above.axvline(place, color=GREY, linewidth=0.6, linestyle=":")
-            above.text(place, above.get_ylim()[1], "shipped", fontsize=7, ha="center", color=GREY)
-    above.set_title(f"{explored.title}: {len(order)} settings", loc="left", fontsize=9)
-    # A row for each value, with the values of a choice together, and a mark for each setting that takes it.
-    chosen = np.array([each.setting for each in explored.tried])[order]
-    row, ticks, names = 0, [], []
-    for at, (choice, values) in enumerate(explored.open.items()):
-        for rank, value in enumerate(values):
-            taken = np.flatnonzero(chosen[:, at] == rank)
-            colour = COLOURS[at % len(COLOURS)]
-            below.plot(taken, np.full(len(taken), -row), "|", color=colour, markersize=5)
-            ticks.append(-row)
-            names.append(f"{choice}: {value}" if not rank else value)
+    def draw() -> Figure:
+        score, dots, name = _scores(explored)
+        order = np.argsort(score, kind="stable")
+        rows = sum(map(len, explored.open.values())) + len(explored.open)
+        height = _TOP_HEIGHT + _ROW * rows + 0.5
+        figure = new_figure(_WIDTH, height)
+        left, right = 0.38, 0.60
+        above = figure.add_axes((left, 1 - (_TOP_HEIGHT - 0.3) / height, right, (_TOP_HEIGHT - 0.6) / height))
+        below = figure.add_axes((left, 0.3 / height, right, 1 - (_TOP_HEIGHT + 0.4) / height))
+        places, points = np.arange(len(order)), dots[order].ravel()
+        above.plot(np.repeat(places, dots.shape[1]), points, ".", color=COLOURS[4], markersize=2.5, alpha=0.6)
+        above.plot(places, score[order], color=COLOURS[0], linewidth=1.6)
+        above.axhline(0, color=GREY, linewidth=0.6)
+        above.set_ylabel(name)
+        above.spines[["top", "right"]].set_visible(False)
+        for at, tried in enumerate(explored.tried):
+            if not any(tried.setting):
+                place = float(np.flatnonzero(order == at)[0])
+                above.axvline(place, color=GREY, linewidth=0.6, linestyle=":")
+                above.text(place, above.get_ylim()[1], "shipped", fontsize=7, ha="center", color=GREY)
+        above.set_title(f"{explored.title}: {len(order)} settings", loc="left", fontsize=9)
+        # A row for each value, with the values of a choice together, and a mark for each setting that takes it.
+        chosen = np.array([each.setting for each in explored.tried])[order]
+        row, ticks, names = 0, [], []
+        for at, (choice, values) in enumerate(explored.open.items()):
+            for rank, value in enumerate(values):
+                taken = np.flatnonzero(chosen[:, at] == rank)
+                colour = COLOURS[at % len(COLOURS)]
+                below.plot(taken, np.full(len(taken), -row), "|", color=colour, markersize=5)
+                ticks.append(-row)
+                names.append(f"{choice}: {value}" if not rank else value)
+                row += 1
             row += 1
-        row += 1
-    below.set_yticks(ticks, names, fontsize=6.5)
-    below.set_ylim(-row + 1, 1)
-    below.tick_params(length=0)
-    below.spines[:].set_visible(False)
-    for axes in (above, below):
-        axes.set_xlim(-1, len(order))
-        axes.set_xticks([])
-    return figure
+        below.set_yticks(ticks, names, fontsize=6.5)
+        below.set_ylim(-row + 1, 1)
+        below.tick_params(length=0)
+        below.spines[:].set_visible(False)
+        for axes in (above, below):
+            axes.set_xlim(-1, len(order))
+            axes.set_xticks([])
+        return figure
+
+    return file_of(draw, form)
 
 
 def _scores(explored: Explored) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
@@ -79,9 +77,8 @@ def _scores(explored: Explored) -> tuple[NDArray[np.float64], NDArray[np.float64
 
     A score is NaN if its setting has no dot.
     """
-    score: Callable[[NDArray[np.float64]], np.float64]
     if explored.printed:
-        score, name = np.median, "cells: tolerances off print\n(line: their median)"
+        name = "cells: tolerances off print\n(line: their median)"
         dots = [
             [
                 np.clip(deviation(cell, tried.cells[key][1]), -FAR, FAR) if key in tried.cells else np.nan
@@ -90,12 +87,12 @@ def _scores(explored: Explored) -> tuple[NDArray[np.float64], NDArray[np.float64
             for tried in explored.tried
         ]
     else:
-        score, name = np.mean, "parts of claims that hold\n(line: their mean)"
+        name = "parts of claims that hold\n(line: their mean)"
         claims = sorted({claim for tried in explored.tried for claim in tried.claims})
         held = [dict(shares_held(explored, claim)) for claim in claims]
         dots = [[each.get(tried.setting, np.nan) for each in held] for tried in explored.tried]
     rows = np.array(dots, dtype=np.float64)
-    known = np.isfinite(rows)
+    known, score = np.isfinite(rows), np.median if explored.printed else np.mean
     scores = [score(row[at]) if at.any() else np.nan for row, at in zip(rows, known, strict=True)]
     return np.array(scores), rows, name
 

@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from enum import IntEnum
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,12 +86,8 @@ def looks(groups: Sequence[Hashable]) -> list[Look]:
     for group in groups:
         if len(taken) == LOOKS:
             taken.clear()
-        colours = ((turns[group] + step) % len(COLOURS) for step in range(len(COLOURS)))
-        free = (
-            [(colour, marker) for marker in range(len(MARKERS)) if (colour, marker) not in taken]
-            for colour in colours
-        )
-        colour, marker = min(next(filter(None, free)), key=lambda look: times[look[1]])
+        free = (look for look in product(range(len(COLOURS)), range(len(MARKERS))) if look not in taken)
+        colour, marker = min(free, key=lambda look: ((look[0] - turns[group]) % len(COLOURS), times[look[1]]))
         times[marker] += 1
         taken.add((colour, marker))
         found.append(Look(colour, marker))

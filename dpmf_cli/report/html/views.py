@@ -186,10 +186,6 @@ class ExperimentView:
     def is_reduced(self) -> bool:
         return self.stands_for != self.name
 
-    @property
-    def is_held_against_print(self) -> bool:
-        return any(row.agreement != Agreement.UNPRINTED for row in (*self.rows, *self.baselines))
-
 
 def view_of(folder: Path) -> ExperimentView:
     """Returns everything in a results folder. Raises DpmfError as `collect_folder` does."""
@@ -304,9 +300,7 @@ def printed_rows(exhibit: Exhibit) -> Iterator[tuple[str, Row]]:
         yield dataset, Row(title, what, at, printed, NO_DATA, NONE, Agreement.MISSING)
 
 
-def paper_table(
-    rows: Sequence[Row],
-) -> tuple[list[str], list[tuple[str, str, list[Row | None]]]]:
+def paper_table(rows: Sequence[Row]) -> tuple[list[str], list[tuple[str, str, list[Row | None]]]]:
     """Arranges the rows in a paper's own layout: the data sets, and for each (method, baseline) a cell for each.
 
     All are in order of first appearance. A cell is None if nothing is printed and nothing was measured.
@@ -358,15 +352,14 @@ def _statistics(exhibit: Exhibit, folders: Folders) -> ExhibitView:
         else:
             absent.append(_absent_data(key))
         for name, form in _FIGURES.items():
-            what, of_print = name.replace("_", " "), form.format(printed[name])
+            of = title, name.replace("_", " "), "", form.format(printed[name])
             if counted is None:
-                rows.append(Row(title, what, "", of_print, NO_DATA, NONE, Agreement.MISSING))
+                rows.append(Row(*of, NO_DATA, NONE, Agreement.MISSING))
                 continue
             found = counted[name]
-            agreement = by_ratio(found, printed[name], SHARES)
-            change, reason = f"× {found / printed[name]:.3f}", printed_reason("table2", key, name)
-            row = Row(title, what, "", of_print, form.format(found), change, agreement)
-            rows.append(replace(row, reason=why(agreement, reason, "")))
+            agreement, change = by_ratio(found, printed[name], SHARES), f"× {found / printed[name]:.3f}"
+            reason = why(agreement, printed_reason("table2", key, name), "")
+            rows.append(Row(*of, form.format(found), change, agreement, reason=reason))
     return ExhibitView(exhibit, rows, absent=absent)
 
 

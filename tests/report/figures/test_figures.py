@@ -17,7 +17,7 @@ from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.figures.chart import MOST_LINES, title_of
 from dpmf_cli.report.figures.charts import charts_of, curves_chart, growth_chart, growth_lines
 from dpmf_cli.report.figures.drawings import curves_figure, drawings, growth_figure
-from tests.report.figures.made import cut, grown, many
+from tests.report.figures.made import cut, grown, many, values_of
 
 Make = Callable[..., Experiment]
 
@@ -55,6 +55,14 @@ def test_no_figure_mixes_what_is_protected(made: Make) -> None:
     for other in (replace(second, neighbours="unbounded"), replace(second, protects=Protection.PERSONALISED)):
         charts = charts_of(replace(made(2), curves=(first, other)))
         assert [[line.name for line in chart.lines] for chart in charts] == [["pge"], ["isgd"]]
+
+
+def test_a_title_says_the_mode_of_what_is_drawn(made: Make) -> None:
+    first, second = made(2).curves
+    swept = values_of(replace(second, mode="corrected"), "epsilon", "x")
+    found = drawings(replace(made(2), curves=(first, *swept)))
+    assert b"published mode" in found["curves"]("svg")
+    assert b"corrected mode" in found["sweep-k"]("svg")
 
 
 def test_odd_experiments_are_drawn(made: Make) -> None:

@@ -46,8 +46,8 @@ def found(results: Path, made: Callable[..., Experiment], monkeypatch: pytest.Mo
 
 
 def claim(results: Path, key: str, identifier: str) -> Any:
-    of = next(each for each in overview(_folders(results), results)["papers"] if each.key == key)
-    return next(each for each in of.claims if each.claim.id == identifier and each.on in ("ml-1m", ANY))
+    of = next(claims for of, _, _, claims, _ in overview(_folders(results), results)["papers"] if of == key)
+    return next(each for each in of if each.claim.id == identifier and each.on in ("ml-1m", ANY))
 
 
 def _folders(results: Path) -> Folders:
