@@ -490,9 +490,7 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
         steps, multiplier = certified_gradients(
             self, shape, self.clip, self.iterations, beside, epsilons, curator
         )
-        gamma = self.sampling_rate
-        noise = math.sqrt(self.iterations) * self.clip * multiplier / gamma  # of all steps, at η = 1
-        rates = rates_under(noise, self.learning_rate, self.spread)
+        rates, gamma = self.rates(multiplier), self.sampling_rate
         ratings_by_user, chosen = by_user(train), streams.generator("samples of users")
         factors = initial_factors(train, self.initial_factors, self.factors, streams)
         model = factor_model(*factors, effects.users, effects.items)
@@ -512,6 +510,11 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
         model = items.with_users(Effects.restored(beside, self, own).users)
         solve_rows(model, by_user(own), self.of_a_user)
         return model
+
+    def rates(self, multiplier: Epsilons) -> Epsilons:
+        """(E,) η, or less where the noise of all steps, √K·η·C·σ/γ, asks for it."""
+        noise = math.sqrt(self.iterations) * self.clip * multiplier / self.sampling_rate
+        return rates_under(noise, self.learning_rate, self.spread)
 
     variants = by_mode(Neighbours.USER, published=published, corrected=corrected)
 
