@@ -1,14 +1,15 @@
 """dpmf: experiments on differentially private recommenders, from a YAML config to a crossing table.
 
 `fit`, `load_model` and `own_ratings` are the interface for programs (docs/guides/releasing.md). Each is imported on
-first use. Nothing is imported here: `__main__` must come first, to take the working directory off the path.
+first use. Nothing else is imported here: `__main__` must come first, to take the working directory off the path.
 """
+
+from dpmf_cli.core import __version__ as __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__version__ = "0.1.0"
 __all__ = ["fit", "load_model", "own_ratings"]
 
 

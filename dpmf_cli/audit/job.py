@@ -18,7 +18,6 @@ from typing import Any
 from pydantic import TypeAdapter
 from scipy.stats import binomtest
 
-import dpmf_cli
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit.bounds import SURE
 from dpmf_cli.audit.distinguish import BitTest, LowerBound, distinguish, low_bits, one_run
@@ -27,6 +26,7 @@ from dpmf_cli.audit.judge import CLOSE, NOISE_OF, Finding, Flaw, StepMoves, repl
 from dpmf_cli.audit.laws import BY_CHANCE, Watch
 from dpmf_cli.audit.pairs import KeptPair, Pair, hovering_pair, larger_pairs, pair_csv, tiny_pairs
 from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import PACKAGE
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import UnaccountedNoiseError
 from dpmf_cli.core.terminal import Progress, say
@@ -296,7 +296,7 @@ def _of_all_pairs(
 @cache
 def _code() -> str:
     """Returns a checksum of the package's source, since an audit is about the code that ran."""
-    root, digest = Path(dpmf_cli.__file__).parent, hashlib.sha256()
+    root, digest = PACKAGE, hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
     return digest.hexdigest()

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from dpmf_cli.datasets import Sizes
     from dpmf_cli.experiment.config import ExperimentConfig
-    from dpmf_cli.experiment.running.plan import Plan
-    from dpmf_cli.experiment.running.processes import Executor
+    from dpmf_cli.experiment.running.plan import Executor, Plan
     from dpmf_cli.studies.experiment import Finished
 
 JobsOption = Annotated[
@@ -72,7 +71,8 @@ def run(
     from dpmf_cli.datasets.located import what_is_missing
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.config.loading import flags, reduced
-    from dpmf_cli.experiment.running.processes import LocalProcesses, cluster_executor
+    from dpmf_cli.experiment.running.plan import cluster_executor
+    from dpmf_cli.experiment.running.processes import LocalProcesses
     from dpmf_cli.studies.experiment import run as run_experiment
 
     executor: Executor

@@ -20,6 +20,9 @@ from typing import BinaryIO
 
 from dpmf_cli.core.errors import DpmfError
 
+PACKAGE = Path(__file__).parents[1]
+"""The folder of dpmf's own files."""
+
 WRITING = ".writing-"
 """How the name of every file or folder begins while it is being written."""
 

@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from dpmf_cli import __version__
 from dpmf_cli.algorithms.plugins import plugin
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import Arrays, PrivateAlgorithm
+from dpmf_cli.core import __version__
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import make_folder, read_file, remove, rename, sha256, sweep, write_whole, writing
 from dpmf_cli.core.ratings import Scale

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from dpmf_cli import __version__
+from dpmf_cli.core import __version__
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.evaluation.curves import Experiment

@@ -27,8 +27,8 @@ from dpmf_cli.experiment.results.task import Outcome
 from dpmf_cli.experiment.running import calibration
 from dpmf_cli.experiment.running.calibration import REFERENCE
 from dpmf_cli.experiment.running.cutting import portions_of
-from dpmf_cli.experiment.running.plan import run_rounds
-from dpmf_cli.experiment.running.processes import Executor, LocalProcesses
+from dpmf_cli.experiment.running.plan import Executor, run_rounds
+from dpmf_cli.experiment.running.processes import LocalProcesses
 from dpmf_cli.papers.printed_cells import beside_print
 from dpmf_cli.report.outputs import never_made, outputs
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from dpmf_cli import __version__
 from dpmf_cli.audit.entries import jobs_of
 from dpmf_cli.audit.job import Settings, outcomes_of
+from dpmf_cli.core import __version__
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import Folders, load
@@ -24,8 +24,8 @@ from dpmf_cli.experiment.results.folders import collect
 from dpmf_cli.experiment.results.manifest import Ran
 from dpmf_cli.experiment.results.store import Store, write_atomically
 from dpmf_cli.experiment.running.cutting import portions_of
-from dpmf_cli.experiment.running.plan import Plan, refuse_failures, run_whole, whole_plan
-from dpmf_cli.experiment.running.processes import Executor, LocalProcesses
+from dpmf_cli.experiment.running.plan import Executor, Plan, refuse_failures, run_whole, whole_plan
+from dpmf_cli.experiment.running.processes import LocalProcesses
 from dpmf_cli.papers.claims import PaperFindings, paper
 from dpmf_cli.papers.evidence import Evidence, Found, Proof
 from dpmf_cli.papers.record import (

@@ -13,7 +13,7 @@ import pytest
 from dpmf_cli.cli.health import EXTRAS
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets.guess import guess_format
-from dpmf_cli.experiment.running.processes import cluster_executor
+from dpmf_cli.experiment.running.plan import cluster_executor
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -36,7 +36,7 @@ from dpmf_cli.experiment.running.cluster import (
     RatingsAbsentError,
     Session,
 )
-from dpmf_cli.experiment.running.processes import cluster_executor
+from dpmf_cli.experiment.running.plan import cluster_executor
 from tests import command
 from tests.dask_cluster import DaskCluster, free_port, until
 from tests.faults.tally import FULL

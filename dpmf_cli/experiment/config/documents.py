@@ -14,9 +14,8 @@ from typing import Any
 
 import yaml
 
-import dpmf_cli
 from dpmf_cli.core.errors import DpmfError, did_you_mean
-from dpmf_cli.core.files import read_file
+from dpmf_cli.core.files import PACKAGE, read_file
 from dpmf_cli.core.terminal import say
 
 PLAIN_COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
@@ -140,7 +139,7 @@ def _place_of(path: Path, node: yaml.Node) -> Place:
     return Place(path, node.start_mark.line + 1, node.start_mark.column + 1)
 
 
-FOLDER = Path(dpmf_cli.__file__).parent / "shipped"
+FOLDER = PACKAGE / "shipped"
 """The folder of shipped configs. In the repository it links to configs/, so that a built package has them, too."""
 
 SUFFIXES = (".yaml", ".yml")

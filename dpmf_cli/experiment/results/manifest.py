@@ -26,10 +26,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
-import dpmf_cli
-from dpmf_cli import __version__
+from dpmf_cli.core import __version__
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.files import make_folder, read_file, remove, sweep
+from dpmf_cli.core.files import PACKAGE, make_folder, read_file, remove, sweep
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import DataIdentity
@@ -142,7 +141,7 @@ def cpu() -> str:
 
 def git_state() -> dict[str, Any] | None:
     """The commit that dpmf runs from, and whether the checkout differs from that commit; None outside a checkout."""
-    folder = Path(dpmf_cli.__file__).resolve().parent
+    folder = PACKAGE.resolve()
     if not (folder.parent / ".git").exists():
         return None  # git would ask a repository around an environment, which may name programs for it to run
 

@@ -26,9 +26,9 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from dpmf_cli import __version__
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.core import __version__
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import WRITING, flush_folder, read_file, remove, sha256, sweep, write_whole
 from dpmf_cli.evaluation.metrics import BESIDE

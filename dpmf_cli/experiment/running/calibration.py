@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
-from dpmf_cli import __version__
 from dpmf_cli.algorithms.shared.cost import Cost
+from dpmf_cli.core import __version__
 from dpmf_cli.core.children import python
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets.cache import write_text

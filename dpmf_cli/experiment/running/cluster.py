@@ -27,8 +27,8 @@ from distributed.core import rpc
 from distributed.diagnostics.plugin import WorkerPlugin
 from threadpoolctl import threadpool_limits
 
-import dpmf_cli
 from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import PACKAGE
 from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets import cache_folder
 from dpmf_cli.experiment.results.manifest import cpu, versions
@@ -51,7 +51,7 @@ class RatingsAbsentError(DpmfError):
 @functools.lru_cache(maxsize=1)
 def fingerprint() -> dict[str, str]:
     """Everything that must be the same here and on a worker; otherwise results could depend on where a task ran."""
-    root, code = Path(dpmf_cli.__file__).resolve().parent, hashlib.sha256()
+    root, code = PACKAGE.resolve(), hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         content = path.read_bytes()
         code.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode() + content)

@@ -7,20 +7,21 @@ round by round: each round adds the ε that refine the crossings. Several experi
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cache as cached
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
+from urllib.parse import urlsplit
 
 import numpy as np
 
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.cost import NOTHING, Cost, Shape
 from dpmf_cli.core.children import available_cores
-from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError, without_extra
 from dpmf_cli.core.terminal import Progress, say
 from dpmf_cli.datasets import DataIdentity, Dataset, Folders, Sizes, known, load, sizes
 from dpmf_cli.datasets.spec import SyntheticSpec
@@ -35,7 +36,34 @@ from dpmf_cli.experiment.results.task import Outcome, Task, tasks_of
 from dpmf_cli.experiment.running import calibration
 from dpmf_cli.experiment.running.batches import Batch, cost_in_parts, room, together
 from dpmf_cli.experiment.running.calibration import REFERENCE, Machine
-from dpmf_cli.experiment.running.processes import Claims, Executor
+from dpmf_cli.experiment.running.processes import Claims, LocalProcesses
+
+if TYPE_CHECKING:
+    from dpmf_cli.experiment.running.cluster import ClusterExecutor
+
+Executor: TypeAlias = Union[LocalProcesses, "ClusterExecutor"]
+"""Where batches of tasks are executed."""
+
+
+def cluster_executor(address: str, wait: float, say: Callable[[str], None]) -> "ClusterExecutor":
+    """The executor for a scheduler's address. Raises DpmfError if it is not an address, or without the extra."""
+    try:
+        parts = urlsplit(address)
+        named = parts.scheme in ("tcp", "tls") and parts.hostname and parts.port
+    except ValueError:
+        named = None
+    if not named or address.partition("://")[2] != parts.netloc:
+        raise DpmfError(
+            f'--scheduler: "{address}" is not the address of a scheduler; name it as tcp://host:8786'
+        )
+    try:
+        from dpmf_cli.experiment.running.cluster import ClusterExecutor
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("dask", "distributed"):
+            raise
+        raise without_extra(f"--scheduler: {error}", "cluster") from None
+    return ClusterExecutor(address, wait, say)
+
 
 PRIZE_SHARE = 0.015
 """Fraction of the Netflix Prize's ratings in one of its test sets."""

@@ -23,20 +23,16 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from subprocess import DEVNULL, Popen
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, Union
-from urllib.parse import urlsplit
+from typing import Any, Self, TypeVar
 
 from dpmf_cli.core import terminal
 from dpmf_cli.core.children import python
 from dpmf_cli.core.compiled import machine_code
-from dpmf_cli.core.errors import DpmfError, without_extra
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import open_for_locks
 from dpmf_cli.experiment.results.store import Store, errors_named
 from dpmf_cli.experiment.results.task import Outcome, Task
 from dpmf_cli.experiment.running.batches import Batch, run_batch
-
-if TYPE_CHECKING:
-    from dpmf_cli.experiment.running.cluster import ClusterExecutor
 
 POLL_SECONDS = 0.5
 """Seconds between two looks at whether other runs have finished, or given up, the tasks that this run waits for."""
@@ -148,30 +144,6 @@ class LocalProcesses:
         stopped.
         """
         yield from each_of(partial(run_batch, cache=cache), batches, min(self.processes, len(batches)))
-
-
-Executor: TypeAlias = Union[LocalProcesses, "ClusterExecutor"]
-"""Where batches of tasks are executed."""
-
-
-def cluster_executor(address: str, wait: float, say: Callable[[str], None]) -> "ClusterExecutor":
-    """The executor for a scheduler's address. Raises DpmfError if it is not an address, or without the extra."""
-    try:
-        parts = urlsplit(address)
-        named = parts.scheme in ("tcp", "tls") and parts.hostname and parts.port
-    except ValueError:
-        named = None
-    if not named or address.partition("://")[2] != parts.netloc:
-        raise DpmfError(
-            f'--scheduler: "{address}" is not the address of a scheduler; name it as tcp://host:8786'
-        )
-    try:
-        from dpmf_cli.experiment.running.cluster import ClusterExecutor
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("dask", "distributed"):
-            raise
-        raise without_extra(f"--scheduler: {error}", "cluster") from None
-    return ClusterExecutor(address, wait, say)
 
 
 def each_of(function: Callable[[A], R], items: Iterable[A | None], processes: int) -> Generator[R]:
