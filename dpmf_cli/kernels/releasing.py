@@ -147,9 +147,16 @@ def project(P, at, limit, factors_of, width_of):
     for f in range(d):
         x = load(P, at + f * w, like)
         square = fma(x, x, square)
-    longest = splat(limit * limit, like)
-    if any_below(longest, square):
-        one = splat(1.0, like)
-        shrink = below(longest, square, splat(limit, like) / sqrt(square), one)
-        for f in range(d):
-            store(P, at + f * w, load(P, at + f * w, like) * shrink)
+    shorten(P, at, square, limit, factors_of, width_of)
+
+
+@compiled(inline="always")
+def shorten(P, at, square, limit, factors_of, width_of):
+    """Does so for a row whose squared norm is `square`. Returns whether the row is longer in any lane."""
+    w, longest, one = len(width_of), splat(limit * limit, square), splat(1.0, square)
+    longer = any_below(longest, square)
+    if longer:
+        shrink = below(longest, square, splat(limit, square) / sqrt(square), one)
+        for f in range(len(factors_of)):
+            store(P, at + f * w, load(P, at + f * w, square) * shrink)
+    return longer

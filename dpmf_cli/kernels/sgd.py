@@ -9,10 +9,10 @@ from dpmf_cli.core.compiled.lane_groups import LaneValues, aligned, on_each_grou
 from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.examples import ITEMS, RATED, RATERS, USERS, example, numbers
-from dpmf_cli.kernels.factors import FactorLanes, Side
+from dpmf_cli.kernels.factors import FactorLanes, Side, plus_dot
 from dpmf_cli.kernels.lane_math import cast, clamp, flush_denormals, fma, restore_denormals
 from dpmf_cli.kernels.lanes import doubles, load, plain_dot, plain_fma, prefetch, splat, store, zeros
-from dpmf_cli.kernels.releasing import project, released, unit_and_lanes, without_noise
+from dpmf_cli.kernels.releasing import released, shorten, unit_and_lanes, without_noise
 from dpmf_cli.kernels.sums import Columns
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
@@ -120,36 +120,26 @@ def left_of(sgd):
 
 
 @compiled(inline="always")
-def ask_for(Q, at, f, w):
-    """Prefetches a cache line of the half row at `at`, if one is due at factor f.
+def update(move, keep, p_at, q_at, next_q, ahead, P, Q, factors_of, width_of):
+    """Sets p ← keep·p + move·q and q ← keep·q + move·p at once, and prefetches the row at `ahead`.
 
-    Prefetching all lines at once would keep the visit waiting.
+    Returns p·q′, ‖p‖² and ‖q‖² of the new rows, where q′ is the row at `next_q`. They are summed while the rows are
+    in registers. If the next visit is of q′ and the same user, it takes no other pass over the factors. No user
+    visits an item twice in succession.
     """
-    if f * w % (2 * LINE) == 0:
-        prefetch(Q, at + f * w // 2)
-
-
-@compiled(inline="always")
-def dot_of(p_at, q_at, ahead, P, Q, factors_of, width_of):
-    """Returns p·q, and prefetches the first half of the row at `ahead`."""
     w, like = len(width_of), zeros(width_of)
-    dot = zeros(width_of)
+    dot, of_p, of_q = like, like, like
     for f in range(len(factors_of)):
-        ask_for(Q, ahead, f, w)
-        dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
-    return dot
-
-
-@compiled(inline="always")
-def update(move, keep, p_at, q_at, ahead, P, Q, factors_of, width_of):
-    """Sets p ← keep·p + move·q and q ← keep·q + move·p at once, and prefetches the rest of the row at `ahead`."""
-    d, w = len(factors_of), len(width_of)
-    half = (d * w // 2 + LINE - 1) // LINE * LINE  # in complete cache lines
-    for f in range(d):
-        ask_for(Q, ahead + half, f, w)
-        p, q = load(P, p_at + f * w, keep), load(Q, q_at + f * w, keep)
-        store(P, p_at + f * w, fma(move, q, keep * p))
-        store(Q, q_at + f * w, fma(move, p, keep * q))
+        at = f * w
+        if at % LINE == 0:
+            prefetch(Q, ahead + at)
+        p, q = load(P, p_at + at, like), load(Q, q_at + at, like)
+        new_p, new_q = fma(move, q, keep * p), fma(move, p, keep * q)
+        store(P, p_at + at, new_p)
+        store(Q, q_at + at, new_q)
+        of_p, of_q = fma(new_p, new_p, of_p), fma(new_q, new_q, of_q)
+        dot = fma(new_p, load(Q, next_q + at, like), dot)
+    return dot, of_p, of_q
 
 
 @compiled(example())
@@ -163,11 +153,16 @@ def _descend_perturbed(visits, unit, noise, sgd, kept, P, Q, factors_of, width_o
     last, keeps = len(values) - 1, len(kept) > 0
     before = flush_denormals()
     for epoch in range(sgd.epochs):
-        known = keeps and epoch > 0
+        known, summed, dot = keeps and epoch > 0, np.int64(-1), like
         for x in range(len(values)):
             p_at, q_at = np.int64(users[x]) * row, np.int64(items[x]) * row
-            ahead = np.int64(items[min(x + ITEMS_AHEAD, last)]) * row
+            next_q, ahead = (
+                np.int64(items[min(x + 1, last)]) * row,
+                np.int64(items[min(x + ITEMS_AHEAD, last)]) * row,
+            )
             prefetch(Q, ahead + d * w)
+            if p_at != summed:
+                dot = plus_dot(like, p_at, q_at, P, Q, factors_of, width_of)
             if known:
                 prefetch(kept, min(x + KEPT_AHEAD, last) * w)
                 error = load(kept, x * w, like)
@@ -178,8 +173,8 @@ def _descend_perturbed(visits, unit, noise, sgd, kept, P, Q, factors_of, width_o
                 error = clamp(cast(noisy, like), low, high)
                 if keeps:
                     store(kept, x * w, error)
-            move = (error - dot_of(p_at, q_at, ahead, P, Q, factors_of, width_of)) * step
-            update(move, keep, p_at, q_at, ahead, P, Q, factors_of, width_of)
+            move, summed = (error - dot) * step, p_at
+            dot, _, _ = update(move, keep, p_at, q_at, next_q, ahead, P, Q, factors_of, width_of)
     restore_denormals(before)
 
 
@@ -222,24 +217,29 @@ def _descend_noisy_errors(visits, unit, noise, sgd, P, Q, factors_of, width_of):
     low, high = splat(-sgd.bound, like), splat(sgd.bound, like)
     least, most = splat(-sgd.error_bound, like), splat(sgd.error_bound, like)
     step, keep = splat(sgd.learning_rate, like), splat(left_of(sgd), like)
-    last = len(values) - 1
+    last, summed, dot = len(values) - 1, np.int64(-1), like
     before = flush_denormals()
     for x in range(len(values)):
         p_at, q_at = np.int64(users[x]) * row, np.int64(items[x]) * row
-        ahead = np.int64(items[min(x + ITEMS_AHEAD, last)]) * row
+        next_q, ahead = (
+            np.int64(items[min(x + 1, last)]) * row,
+            np.int64(items[min(x + ITEMS_AHEAD, last)]) * row,
+        )
         prefetch(Q, ahead + d * w)
+        if p_at != summed:
+            dot = plus_dot(like, p_at, q_at, P, Q, factors_of, width_of)
         residual = splat(values[x], like) - load(Q, q_at + d * w, like)
         error = clamp(residual - load(P, p_at + d * w, like), low, high)
-        dot = dot_of(p_at, q_at, ahead, P, Q, factors_of, width_of)
         if unit is None:
             error = error - dot
         else:
             # In float64 the difference is exact. So it moves exactly as far as the residual does.
             error = cast(released(cast(error, wide) - cast(dot, wide), unit[x], noise, wide), like)
         error = clamp(error, least, most)  # lines 4, 5 of algorithm 4
-        update(error * step, keep, p_at, q_at, ahead, P, Q, factors_of, width_of)  # lines 6, 7
-        project(P, p_at, sgd.user_limit, factors_of, width_of)
-        project(Q, q_at, sgd.item_limit, factors_of, width_of)
+        dot, of_p, of_q = update(error * step, keep, p_at, q_at, next_q, ahead, P, Q, factors_of, width_of)
+        shortened = shorten(P, p_at, of_p, sgd.user_limit, factors_of, width_of)  # lines 6, 7
+        shorten(Q, q_at, of_q, sgd.item_limit, factors_of, width_of)
+        summed = np.int64(-1) if shortened else p_at
     restore_denormals(before)
 
 
@@ -266,14 +266,16 @@ def _descend_values(visits, order, sgd, P, Q, factors_of, width_of):
     last = len(order) - 1
     before = flush_denormals()
     for _ in range(sgd.epochs):
+        summed, dot = np.int64(-1), like
         for x in range(len(order)):
             at, following = order[x], order[min(x + 2, last)]
             p_at, q_at = np.int64(users[at]) * row, np.int64(items[at]) * row
-            ahead = np.int64(items[following]) * row
+            next_q, ahead = np.int64(items[order[min(x + 1, last)]]) * row, np.int64(items[following]) * row
             prefetch(values, following * w)
-            dot = dot_of(p_at, q_at, ahead, P, Q, factors_of, width_of)
-            move = (load(values, at * w, like) - dot) * step
-            update(move, keep, p_at, q_at, ahead, P, Q, factors_of, width_of)
+            if p_at != summed:
+                dot = plus_dot(like, p_at, q_at, P, Q, factors_of, width_of)
+            move, summed = (load(values, at * w, like) - dot) * step, p_at
+            dot, _, _ = update(move, keep, p_at, q_at, next_q, ahead, P, Q, factors_of, width_of)
     restore_denormals(before)
 
 

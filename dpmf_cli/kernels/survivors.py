@@ -163,6 +163,7 @@ def _descend_survivors(ratings, bits, order, shifts, key, noise, cut, near, sgd,
         near[y * row : (y + 1) * row] = Q[order[y] * row : (order[y] + 1) * row]
     rating, having = np.full(n_items, np.float32(np.nan)), np.zeros(n_items, np.uint16)
     places, uniform, unit = np.empty(n_items + 1, np.int32), np.empty(n_items + 1), np.empty(n_items + 1)
+    rows = np.empty(n_items, np.int64)
     before = flush_denormals()
     for _ in range(sgd.epochs):
         for u in range(n_users):
@@ -173,12 +174,12 @@ def _descend_survivors(ratings, bits, order, shifts, key, noise, cut, near, sgd,
                 if bits is not None:
                     having[place] = bits[x]
             count = draw_survivors(key, u * n_items, rating, cut, places, uniform, unit)
-            p_at = u * row
             for k in range(count):
                 place = places[k] + shifts[u]
-                q_at = (place if place < n_items else place - n_items) * row
-                ahead = places[min(k + 2, count - 1)] + shifts[u]
-                ahead = (ahead if ahead < n_items else ahead - n_items) * row
+                rows[k] = (place if place < n_items else place - n_items) * row
+            p_at, dot, known = u * row, nothing, False
+            for k in range(count):
+                q_at, next_at, ahead = rows[k], rows[min(k + 1, count - 1)], rows[min(k + 2, count - 1)]
                 for f in range(d + 1):
                     prefetch(near, ahead + f * w)
                 value = rating[places[k]]
@@ -192,17 +193,21 @@ def _descend_survivors(ratings, bits, order, shifts, key, noise, cut, near, sgd,
                 noisy = clamp(noisy, low, high)
                 size = abs(noisy)
                 if not any_below(least, size):
+                    known = False
                     continue
-                dot = plus_dot(zeros(width_of), p_at, q_at, P, near, factors_of, width_of)
+                if not known:
+                    dot = plus_dot(nothing, p_at, q_at, P, near, factors_of, width_of)
                 # A dropped cell stores 0·0 + 1·p. When the sum or p was selected and stored instead, the complete fit
                 # took 1.7 times as long, perhaps because the store had a mask.
                 move = below(least, size, (noisy - dot) * step, nothing)
-                kept = below(least, size, keep, one)
+                kept, dot, known = below(least, size, keep, one), nothing, True
                 for f in range(d):
                     p, q = load(P, p_at + f * w, like), load(near, q_at + f * w, like)
                     by_p, by_q = below(least, size, p, nothing), below(least, size, q, nothing)
-                    store(P, p_at + f * w, fma(move, by_q, kept * p))
+                    new_p = fma(move, by_q, kept * p)
+                    store(P, p_at + f * w, new_p)
                     store(near, q_at + f * w, fma(move, by_p, kept * q))
+                    dot = fma(new_p, load(near, next_at + f * w, like), dot)
             for x in range(starts[u], starts[u + 1]):
                 place = place_of[items[x]] - shifts[u]
                 rating[place if place >= 0 else place + n_items] = np.nan
