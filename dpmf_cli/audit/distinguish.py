@@ -144,9 +144,8 @@ def distinguish(
     own = [ratings.items[ratings.users == pair.changed] for ratings in (pair.here, pair.there)]
     last = np.lexsort((items, users, ~np.isin(items, np.concatenate(own)), users != pair.changed))
     spread = last[:: max(1, len(last) // PREDICTIONS)][: PREDICTIONS // 2]
-    chosen = np.unique(
-        np.append(last[: PREDICTIONS // 2], spread)
-    )  # most of the user who differs, and of the items
+    # Most are of the user who differs, and of the items.
+    chosen = np.unique(np.append(last[: PREDICTIONS // 2], spread))
     users, items = users[chosen], items[chosen]
     averaged = np.arange(0, pair.here.n_users, max(1, pair.here.n_users // AVERAGED), dtype=np.int32)
     averaged = averaged[averaged != pair.changed]

@@ -358,9 +358,8 @@ class Judge:
         paid, ours_volume, theirs_volume = release.volume, alike[0][0].volume, alike[0][1].volume
         if paid is None or ours_volume is None or theirs_volume is None:
             return
-        if (
-            ours_volume.shape == theirs_volume.shape
-        ):  # the densities of solutions change by what the ledger pays for
+        if ours_volume.shape == theirs_volume.shape:
+            # The densities of solutions change by what the ledger pays for.
             changed = float(np.abs(theirs_volume - ours_volume).sum())
             allowed = self._changes(paid) * float(paid.provable[0]) / paid.repetitions
             self._moves(paid, changed / allowed, changed / allowed)

@@ -244,7 +244,7 @@ def _shaped(shape: str, rng: np.random.Generator, scale: Scale) -> Ratings:
         return _ratings(users, rated, rng.choice(both_ends, len(users)), 6, items, scale)
     if (
         shape == "contrary user"
-    ):  # all others love half of the items and hate the rest, and one rates the other way
+    ):  # all others love half of the items and hate the rest; one rates the other way
         items, others = int(rng.integers(2, 10)), 12
         ends = np.where(np.arange(items) % 2 == 0, scale.maximum, scale.minimum)
         users, rated = np.divmod(np.arange(others * items), items)

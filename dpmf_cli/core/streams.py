@@ -7,8 +7,8 @@ its own (`drawn_seed`) in the process that fits. That process keeps the seed onl
 
 import hashlib
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -104,11 +104,14 @@ class StartGenerator(QuietGenerator):
     """A generator for start values. It also draws normal and Dirichlet numbers, and refuses other laws of noise."""
 
 
-def _refuse(law: str, *_: Any, **__: Any) -> Any:
-    raise UnaccountedNoiseError(
-        f"`{law}` draws noise that no ledger knows of; take it from a mechanism of dpmf_cli.privacy, with the "
-        "fit's curator"
-    )
+def _refusing(law: str) -> Callable[..., Any]:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise UnaccountedNoiseError(
+            f"`{law}` draws noise that no ledger knows of; take it from a mechanism of dpmf_cli.privacy, with the "
+            "fit's curator"
+        )
+
+    return refuse
 
 
 UNIFORM_LAWS = (
@@ -129,6 +132,6 @@ START_LAWS = ("normal", "standard_normal", "dirichlet")
 
 for _law in dir(np.random.Generator):
     if not _law.startswith("_") and _law not in (*UNIFORM_LAWS, "bit_generator"):
-        setattr(QuietGenerator, _law, partial(_refuse, _law))
+        setattr(QuietGenerator, _law, _refusing(_law))
         if _law in START_LAWS:
             setattr(StartGenerator, _law, getattr(np.random.Generator, _law))

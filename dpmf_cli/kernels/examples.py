@@ -81,7 +81,7 @@ _BY_NAME: dict[str, Any] = {
     **dict.fromkeys(("P", "to_P"), lambda s: numbers(USERS * s.row)),
     "Q": lambda s: numbers(ITEMS * s.row)[::-1],
     "to_Q": lambda s: numbers(ITEMS * s.row),
-    "unit": lambda s: 2 * numbers(25 * (s.d + 1)),
+    "unit": lambda s: 2 * numbers((2 * len(RATED) + USERS + ITEMS) * (s.d + 1)),
     "noise": noise,
     **dict.fromkeys(("covariance", "similarity"), triangle(ITEMS)),
     "triangle": triangle(ROWS),

@@ -193,7 +193,8 @@ def users_moved(before: Sequence[Singles], model: FactorModel) -> Doubles:
     for then, group in zip(before, model.groups, strict=True):
         now, old = (replace(group, users=users).rows("users") for users in (group.users, then))
         for lane in range(group.lanes):
-            norm, distance = (math.sqrt(_squares(each[..., lane])) for each in (now, now - old))
+            moved = now[..., lane] - old[..., lane]
+            norm, distance = (math.sqrt(_squares(each)) for each in (now[..., lane], moved))
             found.append(distance / max(norm, 1e-30))
     return np.array(found)
 

@@ -422,8 +422,11 @@ def coordinate_gradients(
     bound: float,
 ) -> Singles:
     """(n, E) (r_ui − r̂_ui)·p_uc/bound of n ratings, where c is the coordinate of each."""
-    errors = values[:, None] - group.predict(users, items)
-    return np.asarray(errors * group.rows("users")[users, coordinates] / np.float32(bound))
+    found = group.predict(users, items)
+    np.subtract(values[:, None], found, out=found)
+    found *= group.rows("users")[users, coordinates]
+    found /= np.float32(bound)
+    return found
 
 
 def sums_of_reports(

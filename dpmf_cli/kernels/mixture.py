@@ -179,12 +179,12 @@ def mixture_sums(
 @on_each_group
 def residual_variances(group: FactorLanes, pairs: UserMajor, values: LaneValues) -> Doubles:
     """(E,) the variance of ratings minus averages, over all ratings; 0 if there are no ratings."""
-    left, n = values.of(group.part)[:, : group.lanes] - group.effects(pairs.users, pairs.items), len(pairs)
+    n, given, effects = len(pairs), values.of(group.part), group.effects(pairs.users, pairs.items)
 
     def mean(each: Doubles) -> float:
         return float(sums_by(np.zeros(n, np.int32), each, 1)[0]) / max(n, 1)
 
-    columns = (each.astype(np.float64) for each in left.T)
+    columns = ((given[:, lane] - effects[:, lane]).astype(np.float64) for lane in range(group.lanes))
     moves = (each - mean(each) for each in columns)
     return np.array([mean(each * each) for each in moves])
 

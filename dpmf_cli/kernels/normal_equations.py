@@ -162,10 +162,10 @@ def item_equations(
     Factors must be finite, as `shorten_users` leaves them.
     """
     d, width, train, given = group.factors, group.width, parts.train, parts.weights
-    ranks, most = (
+    ranks, last_ranks = (
         np.empty((0, group.part.stop)) if each is None else each for each in (given.ranks, given.last)
     )
-    each = np.sqrt(given.users), np.sqrt(given.items), ranks, most, parts.residuals.bound
+    each = np.sqrt(given.users), np.sqrt(given.items), ranks, last_ranks, parts.residuals.bound
     lanes = (group.of_grid(one, np.float64).ravel() for one in each)
     common = PartLanes._make((*lanes, parts.residuals.after_factors))
     vector, kept = group.of_grid(parts.residuals.vector, np.float64), np.ones(train.n_users * width)

@@ -5,7 +5,7 @@ clamps to [−B, B] and drops the cells with |value| ≤ α. Here a cell's unit 
 visited: SplitMix64 (Steele, Lea, Flood 2014) of the cell's number gives a sign and a uniform V, and |X| = −ln V.
 
 The law is that of the dense method, for this reason. A blank cell has the value clamp(b·X), where X ~ Laplace(1) is
-independent of all other  It survives iff |clamp(b·X)| > α. For α < B this means |X| > α/b, or V < exp(−α/b).
+independent of all other cells. It survives iff |clamp(b·X)| > α. For α < B this means |X| > α/b, or V < exp(−α/b).
 Cells with V at or above exp(−α/b) are skipped before the logarithm is taken. That drops exactly the cells that the
 dense method drops, each with probability 1 − exp(−α/b), independently. The value of a survivor is sign·min(b·|X|, B).
 There |X| − α/b ~ Exp(1) by memorylessness, and the mass at ±B is exp(−B/b)/exp(−α/b). A rated cell is b·X plus its
@@ -13,7 +13,7 @@ residual, as in the dense matrix. All values are on the grid of b (`privacy.grid
 with α, and V is compared with slightly more than exp(−α/b).
 
 The noise of a cell follows from the cell's number. Drawing a count of survivors and random places for them would not
-do. The noise of a cell must not depend on the other ε of the grid: larger ε see the same X and keep fewer  It
+do. The noise of a cell must not depend on the other ε of the grid: larger ε see the same X and keep fewer cells. It
 must also be the same in every epoch without being stored. Nothing of size users × items is ever in memory.
 """
 

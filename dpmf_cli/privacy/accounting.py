@@ -178,14 +178,12 @@ def composed_epsilons(
     steps: tuple[SampledSteps, ...], mu: NDArray[np.float64], delta: float, neighbours: Neighbours
 ) -> NDArray[np.float64]:
     """Returns (E,) the ε of sampled steps composed with Gaussian steps on all users, whose total Δ/σ is `mu` (E,)."""
-    lanes = (
-        tuple((float(step.multiplier[lane]), step.rate, step.repetitions) for step in steps)
-        for lane in range(len(mu))
-    )
-    found = (
-        _composed_epsilon(each, float(of), delta, neighbours) for each, of in zip(lanes, mu, strict=True)
-    )
-    return np.array(list(found))
+
+    def of_lane(lane: int) -> float:
+        sampled = tuple((float(step.multiplier[lane]), step.rate, step.repetitions) for step in steps)
+        return _composed_epsilon(sampled, float(mu[lane]), delta, neighbours)
+
+    return np.array([of_lane(lane) for lane in range(len(mu))])
 
 
 @lru_cache(maxsize=65536)

@@ -259,7 +259,9 @@ class Sign(LocalMechanism):
     """
 
     title: ClassVar[str] = "Duchi et al."
+    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013 (FOCS): one sign"
     unbiased: ClassVar[bool] = False
+    payload = "u1"
 
     def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
         """Returns (n, E) decoded messages for numbers (n,) or (n, E), uniforms (n, 1) and each ε (E,)."""
@@ -280,8 +282,8 @@ class Duchi(LocalMechanism):
     """
 
     title: ClassVar[str] = Sign.title
-    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013 (FOCS): one sign"
-    payload = "u1"
+    source: ClassVar[str] = Sign.source
+    payload = Sign.payload
 
     def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
         return 0.5 + Sign().decoded(values, uniforms, epsilons) / 2

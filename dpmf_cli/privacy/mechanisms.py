@@ -62,8 +62,12 @@ def laplace(
     `epsilon` is ε₀ = Δ/scale, the ε without the amplification by sampling. Where neighbours exchange a record,
     leaving the record out must move the measurement by `sensitivity` at most, too.
 
-    later  whether the noise is drawn when a kernel asks for it, the same each time, and is not kept
+    later    whether the noise is drawn when a kernel asks for it, the same each time, and is not kept
+    claimed  (E,) the ε that the publication claims for a step on a sample; only with a `rate`
+    stream   the name of the noise's random stream, if it is not the step's
     """
+    if claimed is not None and rate is None:
+        raise ValueError(f"{step}: only a step on a sample claims another ε than it spends")
     mechanism = "Laplace" if rate is None else f"Laplace, of a part {rate:g}"
     entry, scale = _spend(
         step, mechanism, 1, sensitivity, epsilon, curator, calibrated_to, claimed=claimed, rate=rate

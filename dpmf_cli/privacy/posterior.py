@@ -86,9 +86,9 @@ def posterior_sampling(
         repetitions=schedule.steps,
         temperature=schedule.temperature,
     )
-    power = np.minimum(
-        epsilon / (4 * bound), 1.0
-    )  # at ε = 4B "identical to the non-private sampling" (section 4.3)
+    # At ε = 4B sampling is "identical to the non-private sampling" (Wang and Tang 2017, section 4.3). A larger ε
+    # changes nothing.
+    power = np.minimum(epsilon / (4 * bound), 1.0)
     rng = curator.noise(step)
     noises = (
         LaneNoise(

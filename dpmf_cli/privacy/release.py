@@ -203,6 +203,10 @@ class Release:
         noise = self._added_noise
         return replace(self, _noise=replace(noise, scale=noise.scale / unit), unit=unit)
 
+    def paid_for_volume(self, entry: Entry) -> "Release":
+        """Returns this release of solutions with `entry` as the one that pays for the change of volume."""
+        return replace(self, volume=entry)
+
     @property
     def _added_noise(self) -> LaneNoise | LaterNoise | KeyedNoise:
         if isinstance(self._noise, DeviceNoise):

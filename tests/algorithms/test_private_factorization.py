@@ -108,4 +108,4 @@ def test_noise_of_a_row_depends_on_its_number_of_ratings_where_the_ridge_does_al
         ("bounded", "corrected", by_count),
     ):
         given = {"algorithm": "pals", "neighbours": neighbours, "mode": mode, "regularization": 0.1}
-        assert PrivateALS.model_validate(given).row_step("user", some)[2] == pytest.approx(of_each)
+        assert PrivateALS.model_validate(given).row_step("user", some)[3] == pytest.approx(of_each)

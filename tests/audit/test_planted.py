@@ -10,9 +10,10 @@ import dp_accounting
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.shared import neighbourhood, theta
+from dpmf_cli.algorithms.shared import theta
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
+from dpmf_cli.algorithms.wang2017 import descent_and_sampling
 from dpmf_cli.audit.distinguish import low_bits
 from dpmf_cli.audit.entries import registered
 from dpmf_cli.audit.job import Job, Settings, _of_all_pairs, audit
@@ -439,7 +440,7 @@ BROKEN = {
         "dpsgd_pnbm, laplace, samples of 0.3, user, corrected", (Flaw.SPENDS,), "gradient 1",
         (
             (mechanisms, "amplified", lambda epsilon, rate: rate * np.asarray(epsilon)),
-            (neighbourhood, "before_sampling", lambda epsilon, rate: epsilon / rate),
+            (descent_and_sampling, "before_sampling", lambda epsilon, rate: epsilon / rate),
         ),
     ),
 }  # fmt: skip

@@ -576,7 +576,7 @@ class ShrunkAverages(PrivateAlgorithm):
         overall = scale.middle + half * np.clip(sums / np.maximum(counts, 1), -1, 1)
 
         items, nothing = np.repeat(overall, train.n_items, axis=0), np.zeros((train.n_users, grid))
-        model = factor_model(nothing[:, :0], items[:, :0], nothing, items)
+        model = factor_model(np.zeros((train.n_users, 0)), np.zeros((train.n_items, 0)), nothing, items)
         items += self.believed(model, "items", train, charged[Part.ITEMS], curator)
         np.clip(items, scale.minimum, scale.maximum, out=items)
         set_effects(model, "items", items)

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -137,8 +136,16 @@ class HuaMF(PrivateAlgorithm):
         unknown = no_bound_known(2, self.neighbours, "Hua et al. 2015, theorem 1: U is fitted on the ratings")
         true, used = (moves, None) if self.mode is Mode.CORRECTED else (unknown, moves)
         shape = train.n_items, self.factors
-        draw = partial(repeated_k_norm, "objective, item factors", shape, repetitions=1, curator=curator)
-        return next(draw(sensitivity=true, calibrated_to=used, epsilon=epsilon))
+        (noise,) = repeated_k_norm(
+            "objective, item factors",
+            shape,
+            repetitions=1,
+            sensitivity=true,
+            calibrated_to=used,
+            epsilon=epsilon,
+            curator=curator,
+        )
+        return noise
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
         averages = np.concatenate([group.table("items")[:, -1] for group in items.groups], axis=1)

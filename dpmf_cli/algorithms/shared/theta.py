@@ -63,8 +63,9 @@ class Accounting:
         """What all steps with a part of θ spend together, divided by θ: in ε, or in μ where steps compose by μ."""
         if self.by_mu:
             return math.sqrt(math.fsum(fraction**2 for fraction in self.fractions.values()))
-        of_gaussian = math.sqrt(2 * math.log(2 * len(self.fractions) / self.delta))
-        return 1.0 if self.noise is NoiseKind.LAPLACE else of_gaussian
+        if self.noise is NoiseKind.LAPLACE:
+            return 1.0
+        return math.sqrt(2 * math.log(2 * len(self.fractions) / self.delta))
 
     def epsilon_of(self, theta: float) -> float:
         """The total ε of a fit with θ."""
@@ -100,7 +101,7 @@ class Measurer:
         *,
         later: bool = False,
     ) -> Release:
-        """Noise for one of the things in a measurement: an `item_averages.StepNoise`. `calibrated_to` and `later` are
+        """Noise for one of the things in a measurement: an `averages.StepNoise`. `calibrated_to` and `later` are
         as in `mechanisms`."""
         account, pieces = self.accounting, self.pieces[measurement]
         of_all = np.array([account.theta_of(float(epsilon)) for epsilon in self.epsilons])

@@ -262,7 +262,7 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
         )
         moves = sensitivity.ridge_objective_unbounded(own, other, clamp)
         drawn = draw(sensitivity=moves, epsilon=count * each - determinants.claimed, rounded=False)
-        return (replace(release, volume=determinants) for release in drawn)
+        return (release.paid_for_volume(determinants) for release in drawn)
 
     variants = by_mode(Neighbours.BOUNDED, Neighbours.UNBOUNDED, published=published, corrected=corrected)
 
