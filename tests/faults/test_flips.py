@@ -51,7 +51,7 @@ def kernels(
     found = []
     for path in machine_code.entries():
         module, _, name = json.loads(machine_code.content(path)[0])["kernel"].rpartition(".")
-        dispatcher = getattr(sys.modules.get(module), name, None)
+        dispatcher: Any = getattr(sys.modules.get(module), name, None)
         if not getattr(getattr(dispatcher, "_cache", None), "examples", None):
             continue  # of another version, or a compiled function that the entry of a kernel includes
         kept = (Kept(KernelCache(dispatcher, ()), signature, path) for signature in dispatcher.overloads)
