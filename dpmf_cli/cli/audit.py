@@ -134,7 +134,9 @@ def audit(
             for finding in seen.findings:
                 refuted |= finding.flaw != Flaw.CLAIM
                 print(f"  {finding.flaw}: {finding.step} {finding.size:.4g} {finding.said}".rstrip())
-        raise typer.Exit(refuted)
+        if refuted:
+            raise typer.Exit(1)
+        return
     if trials and trials < LEAST_TRIALS:
         raise DpmfError(
             f"--trials {trials}: too few to show anything; give {LEAST_TRIALS} or more fits on each side"

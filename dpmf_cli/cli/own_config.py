@@ -254,7 +254,6 @@ def init(
 
     Example: dpmf init ratings.csv --scale 0.5:5:0.5
     """
-
     said = Said(scale, user, item, rating, timestamp, separator, header, decimal)
     config, seen = write_own_config(ratings, said, protects, epsilon, to, force=force)
     for each in seen:

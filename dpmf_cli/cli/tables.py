@@ -158,7 +158,6 @@ def shown(collected: "Collected", metric: str | None, *, named: bool) -> "Experi
     If that metric was not measured, raises `DpmfError` for an experiment that the user `named`. For others, says so
     and returns None.
     """
-
     try:
         return collected.experiment.showing(metric or collected.metric)
     except DpmfError as error:

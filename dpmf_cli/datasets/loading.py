@@ -238,13 +238,17 @@ def _prize_set(which: PrizeSet, place: Path, dataset: Dataset, data: Path) -> Ca
     def refuse(faulty: NDArray[np.bool_], fault: str, get: str) -> None:
         if faulty.any():
             at = int(np.argmax(faulty))
-            about = {"customer": dataset.user_ids[users[at]], "movie": dataset.item_ids[items[at]]}
+            about = {
+                "customer": dataset.user_ids[users[at]],
+                "movie": dataset.item_ids[items[at]],
+                "title": dataset.identity.title,
+            }
             raise DpmfError(f"{place}: {fault.format(**about, rating=values[at], scale=scale)}; get {get}")
 
     repeated = (users[1:] == users[:-1]) & (items[1:] == items[:-1])
     refuse(repeated, "customer {customer} stands twice under movie {movie}", "the file again")
     if which == "probe":
-        absent = "customer {customer} has no rating of movie {movie} in " + dataset.identity.title
+        absent = "customer {customer} has no rating of movie {movie} in {title}"
         refuse(~there, absent, "the probe.txt of these ratings")
         return Canonical(known.select(in_ratings(known, listed)), dataset.user_ids, dataset.item_ids)
     off = "the rating {rating:g} is off the scale from {scale.minimum:g} to {scale.maximum:g}"

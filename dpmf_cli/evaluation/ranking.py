@@ -28,7 +28,7 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
 from typing import Literal, get_args
@@ -172,7 +172,7 @@ def ranked(found: Sequence[Standing], bar: Bar = "ia") -> list[Standing]:
 class Best(Standing):
     """A standing with the place `at` in the grid of its curve that has the lowest mean RMSE at some provable ε."""
 
-    at: int = 0
+    at: int = field(kw_only=True)
 
     @property
     def rmse(self) -> float:
@@ -272,7 +272,10 @@ def best_at(standing: Standing, epsilon: float, *, exactly: bool = False) -> Bes
     may = (curve.provable <= epsilon * (1 + TOLERANCE)) & np.isfinite(mean)
     if exactly:
         may &= np.isclose(curve.epsilons, epsilon, rtol=TOLERANCE, atol=0)
-    return Best(**vars(standing), at=int(np.where(may, mean, np.inf).argmin())) if may.any() else None
+    if not may.any():
+        return None
+    at = int(np.where(may, mean, np.inf).argmin())
+    return Best(**{**vars(standing), "at": at})
 
 
 def clean_level(experiment: Experiment) -> Measured | None:

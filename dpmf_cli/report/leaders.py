@@ -195,15 +195,14 @@ def _ranked(group: Sequence[Frontier], epsilon: float) -> list[RankedMethod]:
         above = mean(order[label] / min(order.values()) for order in orders.values())
         return mean(each[label] for each in ranks.values()), above
 
+    shared = (label for label in first if all(label in order for order in others))
     return [
         RankedMethod(
             method=label,
             ranks={title: each[label] for title, each in ranks.items()},
             rmse={title: round(order[label], 4) for title, order in orders.items()},
         )
-        for label in sorted((each for each in first if all(each in order for order in others)), key=place)[
-            :MOST
-        ]
+        for label in sorted(shared, key=place)[:MOST]
     ]
 
 

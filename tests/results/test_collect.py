@@ -131,3 +131,10 @@ def test_records_of_results_that_are_not_there_are_left_open(store: Store) -> No
     ((absent, found),) = (group.rows for group in table.groups)
     assert absent == ("1.00", "–", "–", "–", "–", "–")
     assert found == ("2.00", "2.00", "50.0 %", "0.100", "0.200", "∞")
+
+
+@pytest.mark.parametrize(("grid", "axis"), [({"epsilons": [1.0]}, "epsilon"), ({"thetas": [0.5]}, "theta")])
+def test_an_experiment_has_the_axis_of_its_grid(tmp_path: Path, grid: dict[str, Any], axis: str) -> None:
+    given = {"name": "x", "dataset": "ml-100k", "baselines": ["ia"], "algorithms": [{"algorithm": "mm_knn"}]}
+    config = ExperimentConfig.model_validate({**given, **grid})
+    assert collect(Ran(config, DATA, ()), Store(tmp_path, warn=print)).experiment.axis == axis

@@ -212,12 +212,12 @@ def _mistake(document: Document, detail: ErrorDetails, registries: Registries, o
     kind, message, given = detail["type"], detail["msg"], detail["input"]
     about_key = kind == "unknown_key"
     location = (*detail["loc"], *context.get("path", ()), *((context["key"],) if about_key else ()))
-    match written := location:  # a step into an entry
-        case (several, int(at), *within) if several in of:
-            written = _in_parameters(document, (several, of[several][at], *within))
-    for at, step in enumerate(
-        written
-    ):  # the entry may have inherited the wrong value from the experiment's own key
+    written = location
+    if len(location) > 1 and location[0] in of and isinstance(location[1], int):  # a step into an entry
+        several, at, *within = location
+        written = _in_parameters(document, (several, of[several][at], *within))
+    # The entry may have inherited the wrong value from the experiment's own key.
+    for at, step in enumerate(written):
         inherited = at > 0 and step in INHERITED and (step,) in document.places
         if inherited and (*path_in_file(document, written[:at]), step) not in document.places:
             written = written[at:]

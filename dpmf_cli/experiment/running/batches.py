@@ -1,7 +1,6 @@
 """Executes tasks in this process: cuts their ratings, fits those that share a fit as one batch, and measures them.
 
-A grid of ε is fitted in parts if memory is short.
-A model does not depend on the other ε of the grid, and its noise
+A grid of ε is fitted in parts if memory is short. A model does not depend on the other ε of the grid, and its noise
 stream has its own name. So fitting in parts gives the same bits.
 """
 
@@ -109,8 +108,8 @@ def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskRe
     if len(tasks) == 1:
         shape = Shape(train.n_users, train.n_items, len(train))
         cut = parts(tasks[0].algorithm, shape, len(tasks[0].epsilons), room())
-    found = []
-    for part in cut:
+
+    def of_part(part: slice) -> list[TaskResult]:  # its models are freed before the next part is fitted
         pieces = [replace(task, epsilons=task.epsilons[part]) for task in tasks]
         ledgers = [
             Ledger(task.epsilons, task.algorithm.mode, task.algorithm.spends_delta)
@@ -126,7 +125,9 @@ def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskRe
             curators=[Curator(ledger, streams) for ledger in ledgers],
         )
         fitted = zip(pieces, models, ledgers, strict=True)
-        found.append([_measure(*each, train, test, rated, unit) for each in fitted])
+        return [_measure(*each, train, test, rated, unit) for each in fitted]
+
+    found = list(map(of_part, cut))
     return found[0] if len(found) == 1 else [joined([result for (result,) in found])]
 
 

@@ -223,7 +223,7 @@ class Session:
             raise ConnectionLostError
 
     def _watch_scheduler(self, now: float) -> None:
-        """Notices a lost scheduler, and reports that there is no  Raises DpmfError if none comes in time."""
+        """Notices a lost scheduler, and reports that there is no worker. Raises DpmfError if none comes in time."""
         with self._connection():
             present = sum(self._client.nthreads().values())
         self._of.processes = max(self._of.processes, present)

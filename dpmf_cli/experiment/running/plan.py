@@ -138,9 +138,8 @@ def costs_of(
             measured = machine.passes * (TASK_SECONDS + PREDICTION_SECONDS * predicted * grid)
             held = 8.0 * grid * (predicted + shape.users + shape.items)
             cost = Cost(fit + measured, max(whole.bytes, held))
-            if (
-                task.ranking is not None
-            ):  # all items are predicted and ordered for each user with a held-out rating
+            if task.ranking is not None:
+                # All items are predicted and ordered for each user with a held-out rating.
                 users = min(float(shape.users), predicted)
                 at_once, pairs = users_at_once(shape.items, grid), users * shape.items
                 found = task.algorithm.predictions_cost(shape, grid, pairs, math.ceil(users / at_once))

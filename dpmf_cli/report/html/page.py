@@ -28,7 +28,7 @@ from dpmf_cli.evaluation.curves import ERROR_CDF, Experiment, Measured
 from dpmf_cli.evaluation.numbers import duration, significant
 from dpmf_cli.experiment.results.folders import Compared
 from dpmf_cli.experiment.results.manifest import MANIFEST
-from dpmf_cli.papers.claims import Claim, all_papers
+from dpmf_cli.papers.claims import Claim, PaperFindings, all_papers
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.rules import compute
 from dpmf_cli.papers.verdicts import Word, of_parts
@@ -37,7 +37,7 @@ from dpmf_cli.report.figures.chart import Chart, Line, epsilon_ticks, spread
 from dpmf_cli.report.figures.charts import charts_of
 from dpmf_cli.report.figures.style import GREY_LEVEL
 from dpmf_cli.report.html import views
-from dpmf_cli.report.html.views import ExperimentView, exhibit_view, view_of
+from dpmf_cli.report.html.views import ExhibitView, ExperimentView, exhibit_view, view_of
 from dpmf_cli.report.tables.ranked import combined_table, differences_table, settings_table, whole_first
 
 NOT_RUN = "not run here"
@@ -59,6 +59,16 @@ def experiment_page(folder: Path) -> str:
 def _advice_on(views: Sequence[ExperimentView]) -> list[str]:
     experiments = [view.collected.experiment for view in views]
     return paragraphs(experiments, [crossing for view in views for crossing in view.crossings])
+
+
+class PaperView(NamedTuple):
+    """One paper with results. `experiments` are those that no earlier paper on the page has shown."""
+
+    key: str
+    paper: PaperFindings
+    exhibits: Sequence[ExhibitView]
+    claims: "Sequence[ClaimView]"
+    experiments: Sequence[ExperimentView]
 
 
 class ClaimView(NamedTuple):
@@ -126,8 +136,8 @@ def overview(folders: Folders, configs: Path) -> dict[str, Any]:
                 verdict = HERE[of_parts(computed.held) if computed else None]
                 measured, reduced = (computed.measured, is_reduced) if computed else ("", False)
                 claims.append(ClaimView(claim, data, verdict, measured, by, reduced))
-        papers.append((key, paper, of_it, claims, of_paper))
-    exhibits = [exhibit for _, _, of_it, _, _ in papers for exhibit in of_it]
+        papers.append(PaperView(key, paper, of_it, claims, of_paper))
+    exhibits = [exhibit for paper in papers for exhibit in paper.exhibits]
     absent = [each for exhibit in exhibits for each in exhibit.absent]
     waiting: dict[tuple[str, str], dict[str, None]] = {}
     for each in absent:
@@ -141,12 +151,12 @@ def overview(folders: Folders, configs: Path) -> dict[str, Any]:
         "own": own,
         "advice": _advice_on(own),
         "papers": papers,
-        "experiments": [*own, *(view for *_, of_paper in papers for view in of_paper)],
+        "experiments": [*own, *(view for paper in papers for view in paper.experiments)],
         "not_run": not_run,
         "pages": pages,
         "protected": combined_table(combined, notes=notes),
         "agreement": Counter(row.agreement for exhibit in exhibits for row in exhibit.rows),
-        "verdicts": Counter(claim.verdict for _, _, _, claims, _ in papers for claim in claims),
+        "verdicts": Counter(claim.verdict for paper in papers for claim in paper.claims),
         "data_missing": [
             (title, how, [name for name in names if name != title]) for (title, how), names in waiting.items()
         ],

@@ -48,8 +48,10 @@ POINTS = (100 * load_printed("neera2020")["tolerances"]["improvement"], 5.0)
 SHARES = (1.005, 1.05)
 """A figure agrees within the first bound of the printed one, and is near within the second.
 
-The bounds are factors for a crossing or another ratio, distances for an RMSE (rating units) and for a percentage
-(points; the first is that of the paper's claims), and factors for a count.
+RATIOS        factors for a crossing or another ratio
+DIFFERENCES   distances for an RMSE, in rating units
+POINTS        distances for a percentage, in points; the first is that of the paper's claims
+SHARES        factors for a count, or a mean of counts
 """
 
 NO_DATA = "not measured"

@@ -46,7 +46,7 @@ def found(results: Path, made: Callable[..., Experiment], monkeypatch: pytest.Mo
 
 
 def claim(results: Path, key: str, identifier: str) -> Any:
-    of = next(claims for of, _, _, claims, _ in overview(_folders(results), results)["papers"] if of == key)
+    of = next(each.claims for each in overview(_folders(results), results)["papers"] if each.key == key)
     return next(each for each in of if each.claim.id == identifier and each.on in ("ml-1m", ANY))
 
 
