@@ -447,7 +447,7 @@ class Measurements:
         return np.stack(found, axis=-1)
 
     def _sums(self, side: Side, features: Floats) -> Floats:
-        """(rows, k, E) the clean sums Σ clamp(x)/B·z: see `kernels.reports.clamped_sums`."""
+        """(rows, k, E) the clean sums Σ clamp(x)/B·z: see `kernels.gradients.clamped_sums`."""
         return clamped_sums(self.model, self._ratings[side], features, self.entry.clamp)
 
     @cached_property
