@@ -58,8 +58,10 @@ from dpmf_cli.privacy.release import Perturbed, Publish, noisy_kernel
 PREFETCHED = 4
 """How many ratings ahead a row of the other side is prefetched. The rows of 10⁵ users fit in no near cache."""
 
-BLOCK = 4
+BLOCK = 8
 """How many ratings are added to the sums of a row at a time. Each sum is read and written once for all of these."""
+TILE = 3
+"""Sums are held in registers in tiles of 3 × 3, so that six loads serve nine products."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +242,7 @@ def solve_perturbed(
         0.0 if noise is None else _cell(problem),
         kind(limit),
     )
-    _solve(ratings.rows, *group.own_and_other(ratings.side), solving, unit, lanes, *group.shapes)
+    _solve(ratings.rows, *group.own_and_other(ratings.side), solving, unit, lanes, *group.shapes(kind))
 
 
 solve_rows = without_noise(solve_perturbed)
@@ -260,42 +262,43 @@ _ROWS: dict[str, Any] = {
     example(row_factors=[], ball=0.5, **_ROWS),
     example(row_factors=np.linspace(0.5, 1, USERS), ball=np.inf, **_ROWS),
 )
-def _solve(ratings, P, Q, solving, unit, noise, factors_of, width_of, part_of):
+def _solve(ratings, P, Q, solving, unit, noise, factors_of, width_of, part_of, tile_of):
     """Solves rows of P given Q, in the number type of `solving`, which is float64 with noise.
 
     `sums` holds the lower triangle of Σ q·qᵀ row by row, then Σ r̃·q as one more row. Each part of the lanes has a
-    stretch of `sums` of its own, so that it is summed and solved in the nearest cache. `block` holds the factors and
-    targets of BLOCK ratings, which are added one after the other. Missing ratings of a block are 0 and add nothing.
+    stretch of `sums` of its own, so that it is summed and solved in the nearest cache. `block` holds the targets and
+    factors of up to BLOCK ratings, which are added to `tiles` one after the other.
     """
     starts, others, values = ratings
     regularization, per_rating, bound, ball, row_factors, cell, limit = solving
     d, w, part = len(factors_of), len(width_of), zeros_like(regularization, part_of)
-    row, like, wide = (d + 1) * w, zeros(width_of), zeros_like(regularization, width_of)
-    low, high = splat(-bound, like), splat(bound, like)
+    row, wide = (d + 1) * w, zeros_like(regularization, width_of)
+    few, few_kept, at_once = zeros(tile_of), zeros_like(regularization, tile_of), len(tile_of)
+    low, high = splat(-bound, few), splat(bound, few)
     v, entries, triangle = len(part_of), d * (d + 3) // 2, d * (d + 1) // 2
     sums, solution = np.empty(entries * w, regularization.dtype), np.empty(d * w, regularization.dtype)
     factor, of_part = np.empty(entries * v, sums.dtype), np.empty(d * v, sums.dtype)
-    block, last = np.empty(BLOCK * row, regularization.dtype), len(others) - 1
+    last, (n, block, tiles) = len(others) - 1, tiled(sums, factors_of, width_of)
     for r in range(len(starts) - 1):
         count = starts[r + 1] - starts[r]
         if count == 0 and per_rating:
             continue
-        sums[:] = 0
-        own = load(P, r * row + d * w, like)
+        tiles[:] = 0
         for first in range(starts[r], starts[r + 1], BLOCK):
             members = min(BLOCK, starts[r + 1] - first)
             for k in range(members):
-                q_at = np.int64(others[first + k]) * row
+                q_at, value = np.int64(others[first + k]) * row, splat(values[first + k], few)
                 ahead = np.int64(others[min(first + k + PREFETCHED, last)]) * row
                 for f in range(d + 1):
                     prefetch(Q, ahead + f * w)
-                for f in range(d):
-                    store(block, k * row + f * w, load(Q, q_at + f * w, wide))
-                target = splat(values[first + k], like) - load(Q, q_at + d * w, like) - own
-                store(block, k * row + d * w, clamp(target, low, high))
-            for k in range(members * row, BLOCK * row):
-                block[k] = 0
-            add_products(block, block, sums, True, factors_of, width_of, part_of)
+                for lane in range(0, w, at_once):
+                    to, own = (lane * BLOCK + k * at_once) * n, load(P, r * row + d * w + lane, few)
+                    target = value - load(Q, q_at + d * w + lane, few) - own
+                    store(block, to, clamp(target, low, high))
+                    for f in range(d):
+                        store(block, to + (f + 1) * at_once, load(Q, q_at + f * w + lane, few_kept))
+            add_products(block, block, members, tiles, True, width_of, tile_of)
+        collect(tiles, sums, True, factors_of, width_of, part_of, tile_of)
         if len(unit) > 0 and len(row_factors) == 0:
             for lane in range(0, w, v):
                 for i in range(d):
@@ -324,35 +327,59 @@ def _solve(ratings, P, Q, solving, unit, noise, factors_of, width_of, part_of):
 
 
 @compiled()
-def add_products(weighted, block, sums, with_gram, factors_of, width_of, part_of):
-    """Adds the products of the rows of `weighted` with the rows of `block` to `sums`. Layouts are as in `_solve`.
+def tiled(sums, factors_of, width_of):
+    """Returns n, a block of zeros for BLOCK members of n vectors, a multiple of `TILE`, and room for its tiles."""
+    w, n = len(width_of), (len(factors_of) + TILE) // TILE * TILE
+    return n, np.zeros(BLOCK * n * w, sums.dtype), np.empty(n * (n + TILE) // 2 * w, sums.dtype)
 
-    `weighted` is a block whose factors are multiplied by weights; it is `block` itself if all weights are 1. Without
-    `with_gram`, `sums` holds only the products with the targets.
+
+@compiled()
+def add_products(weighted, block, members, tiles, with_gram, width_of, tile_of):
+    """Adds the products of the rows of `weighted` with the rows of `block` to `tiles`, for each member of a block.
+
+    A member has vectors of lanes: its target, its factors, and zeros. `weighted` holds the factors times
+    weights, and is `block` itself if all weights are 1. Each register of lanes has a stretch of these of its own, for
+    the nearest cache, and one of `tiles`: the 3 × 3 tiles on and below the diagonal, row by row. Without `with_gram`,
+    only the products with targets count.
     """
-    d, w, v, part = len(factors_of), len(width_of), len(part_of), zeros_like(sums, part_of)
-    row, entries = (d + 1) * w, len(sums) // w
+    w, v, part = len(width_of), len(tile_of), zeros_like(tiles, tile_of)
+    n = len(block) // (BLOCK * w)
     for lane in range(0, w, v):
-        entry, right = entries * lane, entries * (lane + v) - d * v
-        for i in range(d):
-            at = i * w + lane
-            a, b = load(weighted, at, part), load(weighted, row + at, part)
-            c, e = load(weighted, 2 * row + at, part), load(weighted, 3 * row + at, part)
-            for j in range(i + 1 if with_gram else 0):
-                _add_to(sums, entry, (a, b, c, e), block, j * w + lane, row, part)
-                entry += v
-            _add_to(sums, right, (a, b, c, e), block, d * w + lane, row, part)
-            right += v
+        t, first = len(tiles) // w * lane, len(block) // w * lane
+        for i in range(0, n, TILE):
+            for j in range(0, i + 1 if with_gram else 1, TILE):
+                s0, s1, s2 = load(tiles, t, part), load(tiles, t + v, part), load(tiles, t + 2 * v, part)
+                u = t + 3 * v
+                s3, s4, s5 = load(tiles, u, part), load(tiles, u + v, part), load(tiles, u + 2 * v, part)
+                u = t + 6 * v
+                s6, s7, s8 = load(tiles, u, part), load(tiles, u + v, part), load(tiles, u + 2 * v, part)
+                for k in range(members):
+                    a, b = first + (k * n + i) * v, first + (k * n + j) * v
+                    b0, b1, b2 = load(block, b, part), load(block, b + v, part), load(block, b + 2 * v, part)
+                    a0 = load(weighted, a, part)
+                    s0, s1, s2 = fma(a0, b0, s0), fma(a0, b1, s1), fma(a0, b2, s2)
+                    a0 = load(weighted, a + v, part)
+                    s3, s4, s5 = fma(a0, b0, s3), fma(a0, b1, s4), fma(a0, b2, s5)
+                    a0 = load(weighted, a + 2 * v, part)
+                    s6, s7, s8 = fma(a0, b0, s6), fma(a0, b1, s7), fma(a0, b2, s8)
+                for place, s in enumerate((s0, s1, s2, s3, s4, s5, s6, s7, s8)):
+                    store(tiles, t + place * v, s)
+                t += TILE * TILE * v if with_gram else (i // TILE + 1) * TILE * TILE * v
 
 
-@compiled(inline="always")
-def _add_to(sums, entry, factors, block, at, row, part):
-    """Adds the products of four `factors` with the vectors at one place of a block's rows to a vector of `sums`."""
-    a, b, c, e = factors
-    total = fma(a, load(block, at, part), load(sums, entry, part))
-    total = fma(b, load(block, row + at, part), total)
-    total = fma(c, load(block, 2 * row + at, part), total)
-    store(sums, entry, fma(e, load(block, 3 * row + at, part), total))
+@compiled()
+def collect(tiles, sums, with_gram, factors_of, width_of, part_of, tile_of):
+    """Sets `sums` to what is summed in `tiles`: for each part, a triangle row by row, then the sums of targets."""
+    d, w, z, v, few = len(factors_of), len(width_of), len(part_of), len(tile_of), zeros_like(tiles, tile_of)
+    for lane in range(0, w, v):
+        to, t = len(sums) // w * (lane // z * z) + lane % z, len(tiles) // w * lane
+        right = to + (len(sums) // w - d) * z
+        for i in range(1, d + 1):
+            row = t + (i // TILE * (i // TILE + 1) // 2 * TILE + i % TILE) * TILE * v
+            store(sums, right + (i - 1) * z, load(tiles, row, few))
+            for j in range(1, i + 1 if with_gram else 1):
+                store(sums, to, load(tiles, row + (j // TILE * TILE * TILE + j % TILE) * v, few))
+                to += z
 
 
 MOST_ITERATIONS = 50

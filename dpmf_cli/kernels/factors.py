@@ -19,7 +19,9 @@ from dpmf_cli.kernels.sums import sums_by
 Side = Literal["users", "items"]
 
 PART = 8
-"""How many lanes are summed and solved at a time. With more, a block's float64 factors do not fit in registers."""
+"""How many lanes are solved at a time."""
+REGISTER = 32
+"""Bytes of lanes that are summed at a time: one register of AVX2, which has room for the nine sums of a tile."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,10 @@ class FactorLanes(LaneGroup):
         """A tuple whose length is the number of factors: kernels read shapes from types."""
         return (0,) * self.factors
 
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """The last arguments of kernels that take the lanes in parts: factors_of, width_of, part_of."""
-        return self.factors_of, self.width_of, (0,) * min(PART, self.width)
+    def shapes(self, kind: type[np.floating]) -> tuple[tuple[int, ...], ...]:
+        """The last arguments of kernels that take the lanes in parts: factors_of, width_of, part_of, tile_of."""
+        parts = PART, REGISTER // np.dtype(kind).itemsize
+        return self.factors_of, self.width_of, *((0,) * min(each, self.width) for each in parts)
 
     @property
     def arguments(self) -> tuple[Singles, Singles, tuple[int, ...], tuple[int, ...]]:

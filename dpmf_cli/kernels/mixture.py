@@ -12,7 +12,7 @@ from dpmf_cli.core.arrays import Doubles, Flags, Singles
 from dpmf_cli.core.compiled.lane_groups import LaneValues, on_each_group
 from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.core.ratings import UserMajor
-from dpmf_cli.kernels.als import BLOCK, PREFETCHED, SideRatings, add_products, cholesky_solve
+from dpmf_cli.kernels.als import BLOCK, PREFETCHED, SideRatings, add_products, cholesky_solve, collect, tiled
 from dpmf_cli.kernels.examples import RATED, example, mixture_constants, numbers
 from dpmf_cli.kernels.factors import FactorLanes, plus_dot
 from dpmf_cli.kernels.lane_math import below, exponential, flush_denormals, fma, restore_denormals
@@ -88,7 +88,7 @@ def solve_mixture(
         np.float32(regularization),
         group.of_grid(active),
         mixture.components_of,
-        *group.shapes,
+        *group.shapes(np.float32),
     )
 
 
@@ -100,13 +100,24 @@ def solve_mixture(
     )
 )
 def _solve(
-    messages, values, P, Q, constants, regularization, active, components_of, factors_of, width_of, part_of
+    rows,
+    values,
+    P,
+    Q,
+    constants,
+    regularization,
+    active,
+    components_of,
+    factors_of,
+    width_of,
+    part_of,
+    tile_of,
 ):
     """Solves rows of P given Q, by blocks of ratings and parts of the lanes as in `als._solve`.
 
     `block` holds the factors and targets of a block's ratings; `weighted` holds the factors times w.
     """
-    starts, others, places = messages
+    starts, others, places = rows
     d, w, v, components = len(factors_of), len(width_of), len(part_of), len(components_of)
     row, like, part = (d + 1) * w, zeros(width_of), zeros(part_of)
     entries, last = d * (d + 3) // 2, len(others) - 1
@@ -116,13 +127,15 @@ def _solve(
     negligible = splat(np.float32(1e-24), part)
     sums, gamma = np.empty(entries * w, np.float32), np.empty(components * w, np.float32)
     factor, solution = np.empty(entries * v, np.float32), np.empty(d * v, np.float32)
-    block, weighted = np.empty(BLOCK * row, np.float32), np.empty(BLOCK * row, np.float32)
+    few, at_once, pair = zeros(tile_of), len(tile_of), np.empty(2 * w, np.float32)
+    n, block, tiles = tiled(sums, factors_of, width_of)
+    weighted = np.zeros_like(block)
     before = flush_denormals()
     for r in range(len(starts) - 1):
         count, p_at = starts[r + 1] - starts[r], r * row
         if count == 0:
             continue
-        sums[:] = 0
+        tiles[:] = 0
         own = load(P, p_at + d * w, like)
         for first in range(starts[r], starts[r + 1], BLOCK):
             members = min(BLOCK, starts[r + 1] - first)
@@ -141,15 +154,17 @@ def _solve(
                     weight = zeros(width_of)
                     for c in range(components):
                         weight = fma(load(gamma, c * w, like), load(constants, (3 * c + 2) * w, like), weight)
-                for f in range(d):
-                    q = load(Q, q_at + f * w, like)
-                    store(block, k * row + f * w, q)
-                    store(weighted, k * row + f * w, weight * q)
-                store(block, k * row + d * w, target)
-            for k in range(members * row, BLOCK * row):
-                block[k] = 0
-                weighted[k] = 0
-            add_products(weighted, block, sums, True, factors_of, width_of, part_of)
+                store(pair, 0, target)
+                store(pair, w, weight)
+                for lane in range(0, w, at_once):
+                    to, times = (lane * BLOCK + k * at_once) * n, load(pair, w + lane, few)
+                    store(block, to, load(pair, lane, few))
+                    for f in range(d):
+                        q, at = load(Q, q_at + f * w + lane, few), to + (f + 1) * at_once
+                        store(block, at, q)
+                        store(weighted, at, times * q)
+            add_products(weighted, block, members, tiles, True, width_of, tile_of)
+        collect(tiles, sums, True, factors_of, width_of, part_of, tile_of)
         for lane in range(0, w, v):
             of_lanes = sums[entries * lane : entries * (lane + v)]
             ridge, moving = splat(regularization * np.float32(count), part), load(active, lane, part)

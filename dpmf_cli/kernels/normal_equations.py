@@ -20,7 +20,7 @@ from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.compiled.lane_groups import on_each_group
 from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.kernels.als import BLOCK, PREFETCHED, SideRatings, add_products
+from dpmf_cli.kernels.als import BLOCK, PREFETCHED, SideRatings, add_products, collect, tiled
 from dpmf_cli.kernels.examples import BY_ITEM, ITEM_STARTS, ITEMS, RATERS, USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, plus_dot
 from dpmf_cli.kernels.lane_math import below, clamp, fma, sqrt
@@ -175,7 +175,17 @@ def item_equations(
     entries = d * (d + 1) // 2 if with_gram else 0
     sums = np.zeros((last - first, entries + d, width))
     sides = group.users, group.items
-    _add(parts.by_item.rows, common, kept, first, last, with_gram, sums.reshape(-1), *sides, *group.shapes)
+    _add(
+        parts.by_item.rows,
+        common,
+        kept,
+        first,
+        last,
+        with_gram,
+        sums.reshape(-1),
+        *sides,
+        *group.shapes(np.float64),
+    )
     return sums[:, :entries, : group.lanes], sums[:, entries:, : group.lanes]
 
 
@@ -242,7 +252,7 @@ def _shorten(ratings, parts, vector, kept, P, Q, factors_of, width_of):
         **_WEIGHTS,
     )
 )
-def _add(raters, parts, kept, first, last_item, with_gram, out, P, Q, factors_of, width_of, part_of):
+def _add(raters, parts, kept, first, last_item, with_gram, out, P, Q, factors_of, width_of, part_of, tile_of):
     """Sets out (items, entries, w) ← A, if `with_gram`, then b.
 
     Raters are taken in blocks as in `als._solve`. A block holds √w_ui·p_u and √w_ui·kept[u]·x_ui; both are 0 for a
@@ -255,9 +265,10 @@ def _add(raters, parts, kept, first, last_item, with_gram, out, P, Q, factors_of
     high, part = load(bound, 0, wide), doubles(part_of)
     low = wide - high
     entries, ahead_of = (d * (d + 3) // 2 if with_gram else d), len(others) - 1
-    sums, block = np.empty(entries * w), np.empty(BLOCK * row)
+    few, at_once, pair, sums = doubles(tile_of), len(tile_of), np.empty(2 * w), np.empty(entries * w)
+    n, block, tiles = tiled(sums, factors_of, width_of)
     for i in range(first, last_item):
-        sums[:] = 0
+        tiles[:] = 0
         q_at, of_item = i * row, load(item_roots, i * w, wide)
         for begin in range(starts[i], starts[i + 1], BLOCK):
             members = min(BLOCK, starts[i + 1] - begin)
@@ -269,16 +280,19 @@ def _add(raters, parts, kept, first, last_item, with_gram, out, P, Q, factors_of
                 root, share = load(user_roots, u * w, wide) * of_item, load(kept, u * w, wide)
                 if len(ranks) > 0:
                     root = below(load(last, u * w, wide), load(ranks, i * w, wide), wide, root)
-                for f in range(d):
-                    own = load(P, u * row + f * w, wide)
-                    store(block, k * row + f * w, below(wide, share, root * own, wide))
                 left = _residual(
                     values[begin + k], P, u * row, Q, q_at, after_factors, low, high, factors_of, width_of
                 )
-                store(block, k * row + d * w, below(wide, share, root * share * left, wide))
-            for k in range(members * row, BLOCK * row):
-                block[k] = 0
-            add_products(block, block, sums, with_gram, factors_of, width_of, part_of)
+                store(pair, 0, below(wide, share, root * share * left, wide))
+                store(pair, w, root)
+                for lane in range(0, w, at_once):
+                    to, part_kept = (lane * BLOCK + k * at_once) * n, load(kept, u * w + lane, few)
+                    store(block, to, load(pair, lane, few))
+                    for f in range(d):
+                        own = load(pair, w + lane, few) * load(P, u * row + f * w + lane, few)
+                        store(block, to + (f + 1) * at_once, below(few, part_kept, own, few))
+            add_products(block, block, members, tiles, with_gram, width_of, tile_of)
+        collect(tiles, sums, with_gram, factors_of, width_of, part_of, tile_of)
         at = (i - first) * entries * w
         for lane in range(0, w, v):
             for entry in range(entries):

@@ -164,10 +164,8 @@ def test_the_newest_entries_of_a_signature_are_kept(kernels: Path) -> None:
     path.unlink()
     result(fresh())
     kept = {each.name for each in machine_code.entries() if each.name.startswith(stem)}
-    assert kept == {
-        path.name,
-        *(f"{stem}-{age:032}{machine_code.SUFFIX}" for age in range(1, machine_code.KEPT)),
-    }
+    newest = range(1, machine_code.KEPT)
+    assert kept == {path.name, *(f"{stem}-{age:032}{machine_code.SUFFIX}" for age in newest)}
 
 
 TWO = """

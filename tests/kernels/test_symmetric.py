@@ -1,7 +1,4 @@
-"""Packed symmetric matrices against dense ones.
-
-Matrices of low rank against dense ones.
-"""
+"""Packed symmetric matrices, and matrices of low rank, against dense ones."""
 
 from inspect import signature
 

@@ -441,7 +441,7 @@ class Measurements:
         return np.stack([coefficients_of(lane, spectrum, law, float(v)) for lane, v in lanes], axis=-1)
 
     def _sums(self, side: Side, features: Floats) -> Floats:
-        """(rows, k, E) the clean sums Σ clamp(x)/B·z."""
+        """(rows, k, E) the clean sums Σ clamp(x)/B·z: see `kernels.gradients.clamped_sums`."""
         return clamped_sums(self.model, self._ratings[side], features, self.entry.clamp)
 
     @cached_property
