@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
-from scipy.stats import binomtest
+from scipy import special
 
 import dpmf_cli
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
@@ -284,10 +284,10 @@ def _of_all_pairs(
     for step, counts in by_step.items():
         whole = sum(moved == draws for moved, draws, _ in counts)
         chance = max(rate**draws / (1 - (1 - rate) ** draws) for _, draws, rate in counts)
-        if binomtest(whole, len(counts), min(chance, 1.0), alternative="greater").pvalue < BY_CHANCE:
+        if whole and special.bdtrc(whole - 1, len(counts), min(chance, 1.0)) < BY_CHANCE:
             yield Flaw.STEPS, step, whole, f"all draws have moved at once, on {whole} of {len(counts)} pairs"
     for (step, other), times in alike.items():
-        if binomtest(times, pairs, CLOSE, alternative="greater").pvalue < BY_CHANCE:
+        if special.bdtrc(times - 1, pairs, CLOSE) < BY_CHANCE:
             yield Flaw.STEPS, step, times, f"{NOISE_OF} {other}, on {times} of {pairs} pairs"
     for flaw, step, said in itertools.chain(watch.found(), watch.far_draws()):
         yield flaw, step, pairs, said

@@ -36,10 +36,8 @@ from itertools import groupby
 from typing import NamedTuple, Self
 
 import numpy as np
+import scipy  # whose parts are imported when they are used
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len, rfft
-from scipy.optimize import brentq
-from scipy.special import log_ndtr, ndtr, ndtri
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit.fits import Place, Seen, Side, both_sides
@@ -114,22 +112,24 @@ def _gaussian(mu: float, delta: float) -> float:
         return math.inf if delta == 0 < mu else 0.0
 
     def excess(epsilon: float) -> float:
-        below = epsilon + log_ndtr(-mu / 2 - epsilon / mu)
-        return float(ndtr(mu / 2 - epsilon / mu) - math.exp(min(below, 0.0)) - delta)
+        below = epsilon + scipy.special.log_ndtr(-mu / 2 - epsilon / mu)
+        return float(scipy.special.ndtr(mu / 2 - epsilon / mu) - math.exp(min(below, 0.0)) - delta)
 
-    return float(brentq(excess, 0, mu * (mu / 2 - float(ndtri(delta)) + 1), rtol=1e-12))
+    return float(
+        scipy.optimize.brentq(excess, 0, mu * (mu / 2 - float(scipy.special.ndtri(delta)) + 1), rtol=1e-12)
+    )
 
 
 def _composed(steps: list[OnSamples], delta: float, width: float, way: int) -> float:
     """Returns a lower bound on the ε of the laws P against Q, or of Q against P if `way` is −1; `width` is h."""
     rows = [(_losses(step, width, way), step.times) for step in steps if step.move > 0]
     length = sum(count * (len(mass) - 1) for (mass, _), count in rows) + 1
-    size = next_fast_len(length, real=True)
+    size = scipy.fft.next_fast_len(length, real=True)
     product = np.ones(size // 2 + 1, np.complex128)
     for (mass, _), count in rows:
-        product *= rfft(mass, size) ** count
+        product *= scipy.fft.rfft(mass, size) ** count
     first = sum(count * least for (_, least), count in rows)
-    losses, mass = width * (first + np.arange(length)), irfft(product, size)[:length]
+    losses, mass = width * (first + np.arange(length)), scipy.fft.irfft(product, size)[:length]
     losses, mass = losses[losses > 0], mass[losses > 0]
 
     def excess(epsilon: float) -> float:
@@ -137,7 +137,7 @@ def _composed(steps: list[OnSamples], delta: float, width: float, way: int) -> f
 
     if not len(losses) or excess(0.0) <= 0:
         return 0.0
-    return float(brentq(excess, 0, losses[-1], rtol=1e-9))
+    return float(scipy.optimize.brentq(excess, 0, losses[-1], rtol=1e-9))
 
 
 def _losses(step: OnSamples, width: float, way: int) -> tuple[NDArray[np.float64], int]:
@@ -149,7 +149,7 @@ def _losses(step: OnSamples, width: float, way: int) -> tuple[NDArray[np.float64
     with_a, with_b = (np.logaddexp(without, math.log(step.rate) + at * x - at * at / 2) for at in (a, b))
     loss = way * (with_a - with_b if step.exchanged or step.rate < 1 else a * x - a * a / 2)
     at = a if way > 0 else b
-    mass = np.diff((1 - step.rate) * ndtr(x) + step.rate * ndtr(x - at))
+    mass = np.diff((1 - step.rate) * scipy.special.ndtr(x) + step.rate * scipy.special.ndtr(x - at))
     cells = np.floor(np.minimum(loss[:-1], loss[1:]) / width).astype(np.int64)
     return np.bincount(cells - cells.min(), mass).astype(np.float64), int(cells.min())
 

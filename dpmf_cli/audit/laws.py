@@ -21,8 +21,8 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
+import scipy  # whose parts are imported when they are used
 from numpy.typing import NDArray
-from scipy import integrate, optimize, special, stats
 
 from dpmf_cli.audit.bounds import chance_of_count
 from dpmf_cli.audit.fits import Place, Seen
@@ -83,12 +83,12 @@ class RowNumber:
 
         def density(v: float) -> float:
             gamma = math.exp((a - 1) * math.log(v) - v - math.lgamma(a))
-            return gamma * float(special.ndtr(-x / math.sqrt(2 * v)))
+            return gamma * float(scipy.special.ndtr(-x / math.sqrt(2 * v)))
 
-        return float(integrate.quad(density, 0, np.inf, epsabs=0, epsrel=1e-8, limit=200)[0])
+        return float(scipy.integrate.quad(density, 0, np.inf, epsabs=0, epsrel=1e-8, limit=200)[0])
 
     def isf(self, chance: float) -> float:
-        return float(optimize.brentq(lambda x: self.sf(x) - chance, -1, 100 * self.dimension))
+        return float(scipy.optimize.brentq(lambda x: self.sf(x) - chance, -1, 100 * self.dimension))
 
     def cdf(self, x: float) -> float:
         return self.sf(-x)
@@ -143,10 +143,10 @@ def tails_of(kind: str, dimension: int) -> Tails | None:
     None if the ledger's name of the mechanism declares no law of added noise.
     """
     laws: dict[str, Any] = {
-        "Laplace": stats.laplace(),
-        "Gaussian": stats.norm(),
-        "SGLD": stats.norm(),
-        "exponential": stats.gumbel_l(),
+        "Laplace": scipy.stats.laplace(),
+        "Gaussian": scipy.stats.norm(),
+        "SGLD": scipy.stats.norm(),
+        "exponential": scipy.stats.gumbel_l(),
         "K-norm": RowNumber(dimension),
     }
     if (law := laws.get(kind)) is None:

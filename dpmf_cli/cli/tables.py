@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dpmf_cli.evaluation.crossings import Crossing
     from dpmf_cli.evaluation.curves import Experiment
-    from dpmf_cli.experiment.results.collect import Collected
+    from dpmf_cli.experiment.results.collected import Collected
 
 ComparedArgument = Annotated[Path, typer.Argument(help="A config that was run, or its results folder.")]
 
@@ -50,19 +50,22 @@ def crossings(
 
     Example: dpmf crossings configs/quickstart.yaml
     """
-    from dpmf_cli.audit.job import of_experiment
-    from dpmf_cli.datasets import data_folder
-    from dpmf_cli.datasets.located import present_keys
-    from dpmf_cli.papers.printed_cells import with_printed_cells
     from dpmf_cli.report.tables.crossings import crossings_table
     from dpmf_cli.report.tables.layout import draw
 
     rows: list[Crossing] = []
     audits = {}
     for folder, experiment in _experiments(of or [], results, metric):
-        audits[experiment.name] = of_experiment(folder)
+        if audited:
+            from dpmf_cli.audit.job import of_experiment
+
+            audits[experiment.name] = of_experiment(folder)
         rows += _crossings(experiment)
     if printed:
+        from dpmf_cli.datasets import data_folder
+        from dpmf_cli.datasets.located import present_keys
+        from dpmf_cli.papers.printed_cells import with_printed_cells
+
         rows = with_printed_cells(rows, present=present_keys(data_folder()))
     if audited and not any(audits.values()):
         say("nothing was audited: `dpmf audit` a config, and ask again")
@@ -133,13 +136,14 @@ def _experiments(of: list[Path], results: Path, metric: str | None) -> "Iterator
     Of an interrupted run, yields only the finished folds, and says so.
     """
     from dpmf_cli.experiment.results.folders import results_of
-    from dpmf_cli.experiment.results.manifest import read_manifest
 
     for folder, collected in results_of(of, results):
         experiment = shown(collected, metric, named=bool(of))
         if experiment is None:
             continue
         if any(each.missing for each in experiment.measured()):
+            from dpmf_cli.experiment.results.manifest import read_manifest
+
             failed = read_manifest(folder).get("failures")
             partial = None if failed else experiment.of_finished_folds()
             what = (

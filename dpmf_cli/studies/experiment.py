@@ -12,7 +12,7 @@ from dpmf_cli.datasets import Folders, load, look
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.experiment.config import ExperimentConfig
-from dpmf_cli.experiment.results.collect import Collected
+from dpmf_cli.experiment.results.collected import Collected, remembered
 from dpmf_cli.experiment.results.manifest import (
     Ran,
     has_tables,
@@ -30,7 +30,6 @@ from dpmf_cli.experiment.running.machine import REFERENCE
 from dpmf_cli.experiment.running.processes import LocalProcesses
 from dpmf_cli.experiment.running.runner import Executor, run_rounds
 from dpmf_cli.papers.printed_cells import beside_print
-from dpmf_cli.report.outputs import never_made, outputs
 
 
 @dataclass(frozen=True)
@@ -93,6 +92,15 @@ def run(
     experiment = collected.shown
     missing = sum(each.missing for each in experiment.measured())
     crossings = beside_print(find_crossings(experiment))
-    with held(folder):
+
+    def written() -> tuple[None, bool]:
+        from dpmf_cli.report.outputs import never_made, outputs
+
         write_files(folder, manifest(ran, outcomes), outputs(collected, crossings), never_made(experiment))
+        return None, not outcomes
+
+    with held(folder):
+        remembered(
+            ["files", str(folder.absolute())], [folder, store.root / "tasks" / dataset.identity.key], written
+        )
     return Finished(collected, crossings, folder, len(outcomes) - len(failures), missing, failures)

@@ -5,6 +5,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import typer
@@ -13,8 +14,16 @@ from dpmf_cli import __version__
 from dpmf_cli.cli.main import LIBRARIES, OF_A_THREAD, app
 from dpmf_cli.cli.main import check_limits as check
 from dpmf_cli.core.errors import DpmfError
+from tests.command import dpmf, environment
 
 SECONDS = 0.3
+IMPORTED = {
+    "--help": "",
+    "datasets list": "numpy pydantic",
+    "crossings mine.yaml": "numpy pydantic scipy",
+    "run mine.yaml": "dpmf_cli.algorithms numba numpy pydantic scipy",
+}
+"""The heavy modules that commands import where results are finished."""
 
 
 def commands(command: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], bool]]:
@@ -49,14 +58,37 @@ def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == f"dpmf {__version__}\n"
 
 
-def test_help_imports_nothing_heavy_and_data_sets_two_libraries() -> None:
-    code = """import sys, dpmf_cli.cli.main
-heavy = set("numpy numba scipy pandas matplotlib pydantic requests python_calamine".split())
-print(heavy & sys.modules.keys())
-import dpmf_cli.datasets
-print(sorted(heavy & sys.modules.keys()))"""
-    said = subprocess.check_output([sys.executable, "-c", code], text=True)
-    assert said.splitlines() == ["set()", "['numpy', 'pydantic']"]
+def test_commands_import_no_more_than_they_need(tmp_path: Path) -> None:
+    """Finished results are shown without what computes them. Figures are drawn only if something has changed."""
+    made_up = "{kind: synthetic, like: ml-100k, users: 60, items: 40, ratings: 900}"
+    (tmp_path / "mine.yaml").write_text(f"dataset: {made_up}\nepsilons: [1, 9]\nalgorithms: [pge]\n")
+    for command in ("run", "run", "crossings"):
+        dpmf(tmp_path, tmp_path, command, "mine.yaml")
+    heavy = [
+        "dpmf_cli.algorithms",
+        "matplotlib",
+        "numba",
+        "numpy",
+        "pandas",
+        "pydantic",
+        "requests",
+        "scipy",
+        "scipy.stats",
+    ]
+    for command, allowed in IMPORTED.items():
+        code = f"""import sys; from dpmf_cli.cli.main import app; sys.argv = "dpmf {command}".split()
+try: app()
+finally: print(*({set(heavy)} & sys.modules.keys()), file=sys.stderr)"""
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+        )
+        assert set(done.stderr.splitlines()[-1].split()) == set(allowed.split()), command
+    next(tmp_path.glob("results/tasks/*/*/*.json")).write_text("{}")
+    assert "damaged" in dpmf(tmp_path, tmp_path, "crossings", "mine.yaml").stderr
 
 
 def test_help_answers_at_once() -> None:

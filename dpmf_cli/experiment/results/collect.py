@@ -1,7 +1,7 @@
 """Gathers the stored results of a config into an experiment, from which tables and figures are made."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -12,26 +12,11 @@ from dpmf_cli.evaluation.curves import ERROR_CDF, Experiment, Growth, Measured, 
 from dpmf_cli.evaluation.metrics import RMSE
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.config.keys import REFERENCES
+from dpmf_cli.experiment.results.collected import Collected as Collected
+from dpmf_cli.experiment.results.collected import Ledger
 from dpmf_cli.experiment.results.manifest import Ran
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import PER_EPSILON, TWIN_GRID, TaskResult, tasks_of
-
-Ledger = list[dict[str, Any]]
-"""The steps of a ledger as plain data."""
-
-
-@dataclass(frozen=True)
-class Collected:
-    """An experiment, and the ledger of each of its curves by label, with steps as plain data."""
-
-    experiment: Experiment
-    ledgers: dict[str, Ledger]
-    metric: str = RMSE.key
-
-    @property
-    def shown(self) -> Experiment:
-        """The experiment, showing the metric that its config selects. `experiment` itself shows RMSE."""
-        return self.experiment.showing(self.metric)
 
 
 def collect(ran: Ran, store: Store) -> Collected:
@@ -145,7 +130,7 @@ def _measured(ran: Ran, store: Store, entry: Algorithm, share: float) -> tuple[M
             mode=entry.mode.value,
             delta=entry.spends_delta,
             protects=entry.protects,
-            source=entry.source,
+            source=str(entry.source),
         )
     return measured, _ledger(grid, last)
 

@@ -1,23 +1,48 @@
 """Finds the results folders that a command's arguments mean, and collects their experiments."""
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import read_file
 from dpmf_cli.core.terminal import say
-from dpmf_cli.experiment.config import load_config
-from dpmf_cli.experiment.config.documents import means_a_config, near_names
-from dpmf_cli.experiment.config.loading import MARK
-from dpmf_cli.experiment.results.collect import Collected, collect
-from dpmf_cli.experiment.results.manifest import MANIFEST, read_manifest, what_ran
-from dpmf_cli.experiment.results.store import Store
+from dpmf_cli.experiment.config.documents import MARK, means_a_config, near_names, read_whole
+from dpmf_cli.experiment.results import MANIFEST
+from dpmf_cli.experiment.results.collected import Collected, remembered
 
 
 def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected:
     """The results of the config in a results folder's manifest. The tasks are stored beside the folder."""
-    return collect(what_ran(folder, warn), Store(folder.parent, warn))
+    said = []
+
+    def noted(message: str) -> None:
+        said.append(message)
+        warn(message)
+
+    def collected() -> tuple[Collected, bool]:
+        from dpmf_cli.experiment.results.collect import collect
+        from dpmf_cli.experiment.results.manifest import what_ran
+        from dpmf_cli.experiment.results.store import Store
+
+        ran = what_ran(folder, noted)
+        return collect(ran, Store(folder.parent, noted)), not (said or ran.config.plugins)
+
+    tasks = folder.parent / "tasks" / _unchecked(folder).get("dataset", "")
+    found: Collected = remembered(
+        ["collected", str(folder.absolute())], [folder / MANIFEST, tasks], collected
+    )
+    return found
+
+
+def _unchecked(folder: Path) -> dict[str, str]:
+    """What a manifest says, whoever wrote it: the hash of the config, and the key of the data set."""
+    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+        body = json.loads(read_file(folder / MANIFEST))
+        return {"config": str(body["config_sha256"]), "dataset": str(body["dataset"]["key"])}
+    return {}
 
 
 def results_folder(path: Path, results: Path) -> Path:
@@ -42,14 +67,21 @@ def results_folders(path: Path, results: Path) -> list[Path]:
         return [path]
     if not means_a_config(path):
         raise DpmfError(f"{path}: neither a config nor a results folder{near_names(path)}")
-    config = load_config(path)
-    whole = results / config.name
-    reductions = sorted(each.parent for each in results.glob(f"{config.name}{MARK}*/{MANIFEST}"))
+    document = read_whole(path)
+
+    def named() -> tuple[tuple[str, str], bool]:
+        from dpmf_cli.experiment.config.loading import validated
+
+        config = validated(document)
+        return (config.name, config.hash), not config.plugins
+
+    name, digest = remembered(["config", path.stem, repr(document.data)], [], named)
+    whole = results / name
+    reductions = sorted(each.parent for each in results.glob(f"{name}{MARK}*/{MANIFEST}"))
     if (whole / MANIFEST).exists() or not reductions:
-        with suppress(DpmfError):  # whoever reads the folder says what is wrong with it
-            if read_manifest(whole)["config_sha256"] != config.hash:
-                fix = f"`dpmf run {path}` brings the results up to date"
-                say(f"{path} has changed since {whole}/ was made; {fix}")
+        if _unchecked(whole).get("config", digest) != digest:
+            fix = f"`dpmf run {path}` brings the results up to date"
+            say(f"{path} has changed since {whole}/ was made; {fix}")
         return [whole]
     for folder in reductions:
         say(f"{path} itself was not run; this is {folder}/, a smaller run of it")

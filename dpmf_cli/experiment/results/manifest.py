@@ -30,11 +30,10 @@ from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.evaluation.folds import Portion
 from dpmf_cli.experiment.config import ExperimentConfig, config_of
+from dpmf_cli.experiment.results import MANIFEST as MANIFEST
 from dpmf_cli.experiment.results import provenance
 from dpmf_cli.experiment.results.store import encode, errors_named, sealed, write_atomically
 from dpmf_cli.experiment.results.task import Outcome
-
-MANIFEST = "manifest.json"
 
 
 def write_manifest(folder: Path, body: dict[str, Any]) -> None:
@@ -303,6 +302,10 @@ def write_files(
         if files[name] not in (None, digest):  # another version of dpmf made a different file
             files[name] = None
             write_manifest(folder, {**manifest, "files": files})
+        with contextlib.suppress(OSError):
+            if read_file(folder / name) == content:
+                files[name] = digest
+                continue
         write_atomically(folder / name, content)
         files[name] = digest
     if files != before:

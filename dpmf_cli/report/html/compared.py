@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from dpmf_cli.datasets import catalog
 from dpmf_cli.evaluation.crossings import Crossing, Status
-from dpmf_cli.experiment.config.loading import whole_name
+from dpmf_cli.experiment.config.documents import whole_name
 from dpmf_cli.papers.claims import Exhibit
 from dpmf_cli.papers.printed import CROSSING_TABLES, load, printed_crossings, printed_reason
 from dpmf_cli.report.tables import baselines, crossings

@@ -22,7 +22,7 @@ from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.numbers import signed
 from dpmf_cli.experiment.config import load_config
-from dpmf_cli.experiment.config.loading import whole_name
+from dpmf_cli.experiment.config.documents import whole_name
 from dpmf_cli.experiment.results.collect import Collected
 from dpmf_cli.experiment.results.folders import collect_folder
 from dpmf_cli.experiment.results.manifest import MANIFEST, read_manifest

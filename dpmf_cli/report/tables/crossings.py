@@ -13,14 +13,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from dpmf_cli.audit.job import Audited
 from dpmf_cli.core.terminal import printable
 from dpmf_cli.evaluation.crossings import Crossing, End, LevelAt, Status
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.metrics import BESIDE, RMSE, Metric
 from dpmf_cli.evaluation.numbers import significant
-from dpmf_cli.experiment.config.keys import REFERENCES
-from dpmf_cli.report.tables.audits import audited_columns, audited_notes
 from dpmf_cli.report.tables.baselines import baseline_rows, reproduced_cell
 from dpmf_cli.report.tables.layout import (
     NONE,
@@ -35,7 +32,7 @@ from dpmf_cli.report.tables.layout import (
 )
 from dpmf_cli.report.words import lines
 
-Audits = Mapping[str, Mapping[str, Audited]]
+Audits = Mapping[str, Mapping[str, Any]]
 """The audits of each experiment's entries, by their label."""
 
 
@@ -122,18 +119,27 @@ def crossings_table(crossings: Sequence[Crossing], audits: Audits | None = None)
             + (f", partial: {crossing.partial}" if crossing.partial else "")
         )
 
-    def audit(crossing: Crossing) -> Audited | None:
+    def audit(crossing: Crossing) -> Any:
         return (audits or {}).get(crossing.experiment, {}).get(crossing.label)
 
-    audited = [] if audits is None else audited_columns(audit)
-    shown = [each for found in (audits or {}).values() for each in found.values()]
-    notes = [*crossing_notes(crossings), *audited_notes(shown)] if crossings else []
-    return tabled(crossings, [*COLUMNS, *audited], SHOWN, title=title, notes=notes)
+    columns, notes = [*COLUMNS], crossing_notes(crossings) if crossings else []
+    if audits is not None:
+        from dpmf_cli.report.tables.audits import audited_columns, audited_notes
+
+        shown = [each for found in audits.values() for each in found.values()]
+        columns += audited_columns(audit)
+        notes += audited_notes(shown) if crossings else []
+    return tabled(crossings, columns, SHOWN, title=title, notes=notes)
 
 
 def crossing_notes(crossings: Sequence[Crossing]) -> list[str]:
     """Explains the columns and signs of a table of these crossings."""
-    return lines("notes/crossings", crossings=crossings, references=REFERENCES.values())
+    references: Iterable[Any] = ()
+    if any(crossing.reference for crossing in crossings):
+        from dpmf_cli.experiment.config.keys import REFERENCES
+
+        references = REFERENCES.values()
+    return lines("notes/crossings", crossings=crossings, references=references)
 
 
 def levels_table(levels: Sequence[LevelAt], at: float) -> TextTable:

@@ -32,7 +32,7 @@ from dpmf_cli.evaluation.ranking import (
     standings,
 )
 from dpmf_cli.evaluation.statistics import sd_over_folds
-from dpmf_cli.experiment.config.loading import is_reduction
+from dpmf_cli.experiment.config.documents import is_reduction
 from dpmf_cli.privacy.ledger import TOLERANCE
 from dpmf_cli.report.tables.crossings import COLUMNS
 from dpmf_cli.report.tables.layout import NONE, TableColumn, TextTable, epsilon_cell, marks, names, tabled
