@@ -3,18 +3,18 @@
 A command that only shows finished results takes them from there. So it imports no algorithm, and reads no task.
 """
 
-import hashlib
 import pickle
 import stat
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import dpmf_cli
-from dpmf_cli.core.files import cache_folder, is_ours, make_folder, read_file, write_whole
+from dpmf_cli.core.files import cache_folder, is_ours, read_file, sha256, write_whole
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.metrics import RMSE
 
@@ -41,23 +41,26 @@ def remembered(what: Iterable[str], inputs: Iterable[Path], make: Callable[[], t
 
     make  returns a value, and whether to remember it
     """
-    state = [sys.version, *map(_state, [Path(dpmf_cli.__file__).parent, *inputs])]
-    key = hashlib.sha256(repr(state).encode()).digest()
-    path = cache_folder() / "remembered" / hashlib.sha256(repr([*what]).encode()).hexdigest()
-    with suppress(OSError):
-        if is_ours(
-            path.lstat(), stat.S_IFREG
-        ):  # unpickling may run any code: nobody else may have written it
+    key = b""
+    with suppress(Exception):  # another command may remove files, and unpickling may raise anything
+        path = cache_folder() / "remembered" / sha256(repr([*what]).encode())
+        key = sha256(repr([sys.version, _code(), *map(_state, inputs)]).encode()).encode()
+        # Unpickling may run any code, so nobody else may have written the file.
+        if is_ours(path.lstat(), stat.S_IFREG):
             content = read_file(path)
-            if content[:64] == key + hashlib.sha256(content[64:]).digest():
-                return pickle.loads(content[64:])
+            if content[:128] == key + sha256(content[128:]).encode():
+                return pickle.loads(content[128:])
     made, keep = make()
-    if keep:
+    if key and keep:
         payload = pickle.dumps(made)
         with suppress(OSError):
-            make_folder(path.parent)
-            write_whole(path, key + hashlib.sha256(payload).digest() + payload)
+            write_whole(path, key + sha256(payload).encode() + payload, 0o600)
     return made
+
+
+@cache
+def _code() -> list[tuple[str, int, int]]:
+    return _state(Path(dpmf_cli.__file__).parent)
 
 
 def _state(path: Path) -> list[tuple[str, int, int]]:
