@@ -89,7 +89,7 @@ def _rows(of: dict[str, str], data: Path | None) -> Iterator[tuple[str, ...]]:
 
     folders = Folders.named(data, base=FOLDER, results=Path("no results"))
     cores = available_cores()
-    machine = calibrated(folders.cache, cores, "dpmf_cli.studies.experiment", say)
+    machine = calibrated(folders.cache, cores, "dpmf_cli.report.outputs", say)
     for name, shows in of.items():
         config = load_config(FOLDER / f"{name}.yaml")
         made, _ = plan_without_parsing(config, folders, machine)

@@ -147,7 +147,7 @@ def plan(
 
     loaded = reduced(load_config(config), dataset=dataset, held_out=held_out, runs=runs)
     folders = Folders.named(data, base=config.parent, results=results)
-    machine = calibrated(folders.cache, available_cores(), "dpmf_cli.studies.experiment", say)
+    machine = calibrated(folders.cache, available_cores(), "dpmf_cli.report.outputs", say)
     made, size = plan_without_parsing(loaded, folders, machine)
     own = known(loaded.dataset, folders) if isinstance(loaded.dataset, CsvSpec) else None
     seen = look(loaded.dataset, own).report() if own else []
