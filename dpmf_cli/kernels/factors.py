@@ -1,6 +1,5 @@
 """Factors in lanes: how the models of a grid lie in memory, and the loops that every factorisation shares."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -11,10 +10,9 @@ from numpy.typing import NDArray
 from dpmf_cli.core.arrays import Doubles, Floats, Ints, Singles
 from dpmf_cli.core.compiled.lane_groups import LaneGroup, aligned, groups, on_each_group, pad, padded_width
 from dpmf_cli.core.compiled.machine_code import compiled
-from dpmf_cli.kernels.examples import example
-from dpmf_cli.kernels.lane_math import fma
-from dpmf_cli.kernels.lanes import load, store, zeros
-from dpmf_cli.kernels.sums import sums_by
+from dpmf_cli.kernels.examples import USERS, example, numbers
+from dpmf_cli.kernels.lane_math import cast, fma
+from dpmf_cli.kernels.lanes import doubles, load, store, zeros
 
 Side = Literal["users", "items"]
 
@@ -193,15 +191,29 @@ def users_moved(before: Sequence[Singles], model: FactorModel) -> Doubles:
     """(E,) ‖U − U′‖/‖U‖ of each model, where U′ are copies of the groups' users. Averages do not count."""
     found = []
     for then, group in zip(before, model.groups, strict=True):
-        now, old = (replace(group, users=users).rows("users") for users in (group.users, then))
-        for lane in range(group.lanes):
-            moved = now[..., lane] - old[..., lane]
-            norm, distance = (math.sqrt(_squares(each)) for each in (now[..., lane], moved))
-            found.append(distance / max(norm, 1e-30))
-    return np.array(found)
+        squares = np.zeros(2 * group.width)
+        _squares(group.users, then, squares, group.factors_of, group.width_of)
+        norms, distances = np.sqrt(squares).reshape(2, group.width)[:, : group.lanes]
+        found.append(distances / np.maximum(norms, 1e-30))
+    return np.concatenate(found)
 
 
-def _squares(numbers: Singles) -> float:
-    """Σ x². Squares are float32. Their sum is float64, one after the other, so that it is the same in every grid."""
-    squares = (numbers * numbers).ravel()
-    return float(sums_by(np.zeros(len(squares), np.int32), squares, 1)[0])
+@compiled(
+    example(
+        now=lambda s: numbers(USERS * s.row),
+        then=lambda s: numbers(USERS * s.row)[::-1],
+        out=lambda s: np.zeros(2 * s.w),
+    )
+)
+def _squares(now, then, out, factors_of, width_of):
+    """Sets out ← Σ p², then Σ (p − p′)², over all rows and factors. Squares are float32, sums float64."""
+    d, w, like, wide = len(factors_of), len(width_of), zeros(width_of), doubles(width_of)
+    norms, distances = wide, wide
+    for first in range(0, len(now), (d + 1) * w):
+        for at in range(first, first + d * w, w):
+            p = load(now, at, like)
+            move = p - load(then, at, like)
+            norms = norms + cast(p * p, wide)
+            distances = distances + cast(move * move, wide)
+    store(out, 0, norms)
+    store(out, w, distances)

@@ -15,9 +15,9 @@ from dpmf_cli.core.ratings import UserMajor
 from dpmf_cli.kernels.als import BLOCK, PREFETCHED, SideRatings, add_products, cholesky_solve, collect, tiled
 from dpmf_cli.kernels.examples import RATED, example, mixture_constants, numbers
 from dpmf_cli.kernels.factors import FactorLanes, plus_dot
-from dpmf_cli.kernels.lane_math import below, exponential, flush_denormals, fma, restore_denormals
+from dpmf_cli.kernels.lane_math import below, cast, exponential, flush_denormals, fma, restore_denormals
 from dpmf_cli.kernels.lanes import doubles, load, prefetch, splat, store, zeros
-from dpmf_cli.kernels.sums import RatingsByRow, item_major, sums_by
+from dpmf_cli.kernels.sums import RatingsByRow, item_major
 
 REFERENCE = 1 / 12
 """The variance of U[0, 1]. A ridge is relative to errors of this variance, whatever variances the mixture finds."""
@@ -194,14 +194,33 @@ def mixture_sums(
 @on_each_group
 def residual_variances(group: FactorLanes, pairs: UserMajor, values: LaneValues) -> Doubles:
     """(E,) the variance of ratings minus averages, over all ratings; 0 if there are no ratings."""
-    n, given, effects = len(pairs), values.of(group.part), group.effects(pairs.users, pairs.items)
+    moments, own = np.zeros(group.width), values.of(group.part).reshape(-1)
+    for power in (1, 2):
+        means, moments = moments, np.zeros(group.width)
+        _moments(pairs.users, pairs.items, own, means, power == 2, moments, *group.arguments)
+        moments /= max(len(pairs), 1)
+    return moments[: group.lanes]
 
-    def mean(each: Doubles) -> float:
-        return float(sums_by(np.zeros(n, np.int32), each, 1)[0]) / max(n, 1)
 
-    columns = ((given[:, lane] - effects[:, lane]).astype(np.float64) for lane in range(group.lanes))
-    moves = (each - mean(each) for each in columns)
-    return np.array([mean(each * each) for each in moves])
+@compiled(
+    example(
+        values=lambda s: numbers(len(RATED) * s.w),
+        means=lambda s: numbers(s.w),
+        squared=True,
+        out=lambda s: np.zeros(s.w),
+    )
+)
+def _moments(users, items, values, means, squared, out, P, Q, factors_of, width_of):
+    """Sets out ← Σ (r̃ − mean), or Σ (r̃ − mean)² if `squared`, in float64; r̃ is a rating minus the averages."""
+    d, w = len(factors_of), len(width_of)
+    row, like, total = (d + 1) * w, zeros(width_of), doubles(width_of)
+    mean = load(means, 0, total)
+    for x in range(len(users)):
+        own = load(P, np.int64(users[x]) * row + d * w, like)
+        target = load(values, x * w, like) - (own + load(Q, np.int64(items[x]) * row + d * w, like))
+        left = cast(target, mean) - mean
+        total = total + (left * left if squared else left)
+    store(out, 0, total)
 
 
 @compiled(
