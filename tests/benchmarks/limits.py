@@ -1,14 +1,18 @@
-"""The machine's lower bounds on the time of a visit of SGD, from small kernels measured in the same run.
+"""The machine's lower bounds on the time of a visit of SGD or ALS, from small kernels measured in the same run.
 
-A visit is the update of sixteen models of d factors by one rating. It handles one vector of 64 bytes for each factor
-of its two rows, and takes at least
+A visit is the update of sixteen models of d factors by one rating. In SGD it handles one vector of 64 bytes for each
+factor of its two rows, and takes at least
 
-    arithmetic   5·d vector operations: d fused for p·q, and for each of p and q d products and d fused
+    arithmetic   5·d vector operations: d fused for p·q, and for each of p and q d products and d fused; 7·d where
+                 norms are summed too
     writes       2·d vectors written to the nearest cache, of p and of q, each after it was read
     items        d + 1 vectors of the item, read from the level of memory that holds all items, unless the order of
                  visits leaves them nearer
     a chain      d + 4 dependent operations: p·q is summed in one order, and the next visit of a user waits for the
                  p of this one
+
+In ALS with noise it adds d·(d + 1)/2 products of factors and d of targets to sums of float64, of which a vector holds
+eight: d·(d + 3) vector operations.
 
 A bound is the amount that a visit needs of one of these, divided by the rate of a kernel that does nothing else. The
 largest bound is the limit.
@@ -41,18 +45,20 @@ Bounds = Mapping[str, float]
 
 def bounds_of(
     factors: int, level: str, *, operations: float, dependent: float, near: float, far: float
-) -> Bounds:
-    """The bounds of a visit by sixteen models, from the rates of one core in a second.
+) -> dict[str, Bounds]:
+    """The bounds of a visit by sixteen models, by the title of a method, from the rates of one core in a second.
 
     operations, dependent  vector operations; those that wait for each other
     near, far              vectors read and written in the nearest cache; those of items, in a cache of this `level`
     """
-    return {
+    sgd = {
         "arithmetic": 5 * factors / operations,
         "writes": 2 * factors / near,
         f"items in {level}": (factors + 1) / far,
         "chain": (factors + 4) / dependent,
     }
+    als = {"arithmetic": factors * (factors + 3) / operations}
+    return {"dpmf ISGD": sgd, "dpmf PSGD": sgd | {"arithmetic": 7 * factors / operations}, "dpmf PALS": als}
 
 
 def binding(bounds: Bounds) -> str:
@@ -60,8 +66,8 @@ def binding(bounds: Bounds) -> str:
     return max(bounds, key=lambda name: bounds[name])
 
 
-def measured(items: NDArray[np.int32], n_items: int, factors: int) -> Bounds:
-    """The bounds on this machine, at this moment, of visits to `items` in this order."""
+def measured(items: NDArray[np.int32], n_items: int, factors: int) -> dict[str, Bounds]:
+    """`bounds_of` this machine, at this moment, of visits to `items` in this order."""
     steps, rows = LINES // CHAINS, NEAR_LINES // (factors + 1)
     near = np.arange(LINES // (factors + 1), dtype=np.int32) % rows
     return bounds_of(

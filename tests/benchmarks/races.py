@@ -1,21 +1,20 @@
 """A race: one of our algorithms and its peers take turns. The measure is CPU time for each model.
 
-With two threads, ours fit twice as many models side by side, while a peer fits one model with both threads. Turns
-continue until they took `ENOUGH` seconds. Each turn gives a ratio.
+With two threads, ours fit twice as many models side by side, while a peer fits one model with both threads. A ratio is
+of the least times of `TURNS` turns, because other work on the machine can only make a run longer.
 """
 
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from threadpoolctl import threadpool_limits
 
 from tests.benchmarks.contestants import Contestant, NotHereError, Ran
 
 THREADS = (1, 2)
-LEAST_TURNS, MOST_TURNS, ENOUGH = 3, 5, 8.0
+TURNS = 5
 
 Enter = Callable[[], Contestant]
 """Sets up a contestant. Raises NotHereError."""
@@ -35,24 +34,10 @@ Times = dict[str, list[Ran]]
 """The runs of each contestant, ours first, turn by turn."""
 
 
-@dataclass(frozen=True)
-class Ratio:
-    """How many times as fast ours is, by CPU time for a model: median, smallest and largest ratio."""
-
-    middle: float
-    least: float
-    most: float
-
-    def __str__(self) -> str:
-        return f"{short(self.middle)} ({short(self.least)} to {short(self.most)})"
-
-
 def interleaved(racing: Sequence[Contestant], threads: int) -> Times:
-    """Turns, in each of which all contestants run once, ours first, until the turns took long enough."""
+    """Turns, in each of which all contestants run once, ours first."""
     times: Times = {each.name: [] for each in racing}
-    for turn in range(MOST_TURNS):
-        if turn >= LEAST_TURNS and sum(ran.seconds for runs in times.values() for ran in runs) > ENOUGH:
-            break
+    for _ in range(TURNS):
         for each in racing:
             times[each.name].append(each.run(threads))
     return times
@@ -69,16 +54,15 @@ class Outcome:
     models: dict[int, dict[str, float]]
     absent: dict[str, str]
 
-    def ratio(self, peer: str, threads: int) -> Ratio | None:
-        """Turn by turn; None where the peer was not run with so many threads."""
-        times, models = self.times.get(threads, {}), self.models.get(threads, {})
-        if peer not in times:
+    def seconds(self, name: str, threads: int) -> float:
+        """The least CPU time of a contestant for a model."""
+        return min(ran.seconds for ran in self.times[threads][name]) / self.models[threads][name]
+
+    def ratio(self, peer: str, threads: int) -> float | None:
+        """How many times as fast ours is; None where the peer was not run with so many threads."""
+        if peer not in self.times.get(threads, {}):
             return None
-        each = [
-            (theirs.seconds / models[peer]) / (own.seconds / models[self.ours])
-            for own, theirs in zip(times[self.ours], times[peer], strict=True)
-        ]
-        return Ratio(median(each), min(each), max(each))
+        return self.seconds(peer, threads) / self.seconds(self.ours, threads)
 
 
 def run_race(race: Race, threads: Sequence[int] = THREADS) -> Outcome:

@@ -8,8 +8,8 @@ import pytest
 from dpmf_cli.algorithms.registry import PRIVATE
 from tests.benchmarks.contestants import Contestant, NotHereError, Ran
 from tests.benchmarks.limits import binding, bounds_of, level_of, measured
-from tests.benchmarks.races import Race, interleaved, run_race
-from tests.benchmarks.tables import TIMES_AS_FAST, ratios_table, updates_table
+from tests.benchmarks.races import TURNS, Race, interleaved, run_race
+from tests.benchmarks.tables import TIMES_AS_FAST, of_limits, ratios_table, updates_table
 
 
 def contestant(name: str, seconds: float, models: int = 1, *, threaded: bool = True) -> Contestant:
@@ -20,10 +20,18 @@ def absent() -> Contestant:
     raise NotHereError("`pip install it`")
 
 
-def test_turns_go_on_until_they_took_enough() -> None:
-    for seconds, turns in ((0.1, 5), (9.0, 3)):
-        found = interleaved([contestant("a", 0.1), contestant("b", seconds)], 1)
-        assert [len(runs) for runs in found.values()] == [turns, turns]
+def test_all_take_turns() -> None:
+    found = interleaved([contestant("a", 0.1), contestant("b", 9.0)], 1)
+    assert [len(runs) for runs in found.values()] == [TURNS, TURNS]
+
+
+def test_a_ratio_is_of_the_least_times() -> None:
+    seconds = iter([3.0, 2.0, 4.0, 5.0, 6.0])
+    slow = Contestant("Cornac `MF`", 1, lambda threads: Ran(next(seconds)), threaded=False)
+    outcome = run_race(
+        Race("20 epochs", 5, lambda: contestant("dpmf ISGD", 1.6, 16), {"Cornac `MF`": lambda: slow}), (1,)
+    )
+    assert outcome.ratio("Cornac `MF`", 1) == pytest.approx(20)
 
 
 def test_rows_have_the_aim_whether_it_is_met_and_what_is_absent() -> None:
@@ -35,8 +43,11 @@ def test_rows_have_the_aim_whether_it_is_met_and_what_is_absent() -> None:
     )
     outcome = run_race(race)
     assert TIMES_AS_FAST["dpmf ISGD", "Cornac `MF`"][5] == 13
-    cornac, libmf = (row.split(" | ")[2:] for row in ratios_table([outcome]).splitlines()[2:])
-    assert cornac == ["5", "Cornac `MF`", "14 (14 to 14)", "", "13", "yes |"]
+    cornac, libmf = (
+        row.split(" | ")[2:]
+        for row in ratios_table([outcome], {"dpmf ISGD 5": "61% of chain"}).splitlines()[2:]
+    )
+    assert cornac == ["5", "Cornac `MF`", "14", "", "13", "yes", "61% of chain |"]
     assert libmf[2].startswith("not installed: `pip install it`")
 
 
@@ -47,15 +58,18 @@ def test_aims_are_of_methods_by_the_names_that_rows_have() -> None:
 
 def test_updates_are_visits_by_models_and_factors_beside_the_limit() -> None:
     outcome = run_race(Race("20 epochs", 20, lambda: contestant("dpmf ISGD", 2.0, 16), {}))
-    limit = bounds_of(20, "L3", operations=1e10, dependent=1e9, near=1e10, far=1e9)
+    limits = {20: bounds_of(20, "L3", operations=1e10, dependent=1e9, near=1e10, far=1e9)}
+    limit = limits[20]["dpmf ISGD"]
+    assert limits[20]["dpmf PALS"] == {"arithmetic": pytest.approx(20 * 23 / 1e10)}
     assert limit == pytest.approx(
         {"arithmetic": 1e-8, "writes": 4e-9, "items in L3": 2.1e-8, "chain": 2.4e-8}
     )
     assert binding(limit) == "chain"
-    one, two = (row.split(" | ") for row in updates_table([outcome], 10**8, {20: limit}).splitlines()[2:])
+    one, two = (row.split(" | ") for row in updates_table([outcome], 10**8, limits).splitlines()[2:])
     assert one == [
         "| 20", "1", "16.0", "1.84", "arithmetic 32.0, writes 80.0, items in L3 15.2, chain 13.3", "120% of chain", "10.0", "yes |",
     ]  # fmt: skip
+    assert of_limits([outcome], {"dpmf ISGD 20": 10**8}, limits) == {"dpmf ISGD 20": "120% of chain"}
     assert two[2:4] == ["32.0", "3.68"]
 
 
@@ -71,6 +85,6 @@ def test_a_level_is_the_first_cache_with_room(tmp_path: Path) -> None:
 
 
 def test_the_machine_is_measured() -> None:
-    bounds = measured(np.arange(2000, dtype=np.int32) % 50, 50, 3)
+    bounds = measured(np.arange(2000, dtype=np.int32) % 50, 50, 3)["dpmf ISGD"]
     assert len(bounds) == 4
     assert min(bounds.values()) > 0
