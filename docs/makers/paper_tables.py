@@ -15,7 +15,7 @@ from dpmf_cli.papers.space import Space
 from dpmf_cli.papers.verdicts import Word
 from dpmf_cli.report.leaders import Ranking, shipped
 from dpmf_cli.report.tables.layout import Group, TextTable
-from dpmf_cli.report.tables.papers import verdicts, within_tolerance
+from dpmf_cli.report.tables.papers import summary_of, verdicts, within_tolerance, words_of
 
 Records = Callable[[str], Record]
 """From a paper's key to its record; the record has no data if nothing was explored."""
@@ -60,12 +60,12 @@ def _verdicts(records: Records) -> TextTable:
         counts[each.paper.title, kinds[not each.data]][each.verdict] += 1
     return _table(
         "Verdicts",
-        ("paper", "claims about", *words),
+        ("paper", "inequalities of", *words),
         "ll" + "r" * len(words),
         [(*of, *(str(count[word]) for word in words)) for of, count in counts.items() if count],
-        "a claim about several data sets counts once for each",
+        "a claim counts once for each of its inequalities, and for each data set that it is about",
         "undecided: no replay contradicts the theorem, and nothing here proves it",
-        "not tested: nobody ran the claim on that data set, or no result could decide it",
+        "no data: nobody ran it on that data set, no result could decide it, or the grid leaves it open",
     )
 
 
@@ -88,40 +88,35 @@ def _cells(records: Records) -> TextTable:
     )
 
 
-def _confirmed(records: Records) -> TextTable:
-    """Returns a row for each confirmed claim about figures, with the data sets on which it holds."""
-    on: dict[tuple[str, str], list[str]] = {}
+def _holding(records: Records) -> TextTable:
+    """Returns a row for each inequality of figures that holds, with the data sets on which it does."""
+    on: dict[tuple[str, ...], list[str]] = {}
     for each in _judged(records):
-        if each.data and each.verdict == "confirmed":
-            on.setdefault((each.paper.title, each.claim.statement), []).append(each.data)
+        if each.data and each.verdict == "holds":
+            on.setdefault((each.paper.title, each.claim.statement, each.inequality), []).append(each.data)
     rows = [(*claim, ", ".join(data)) for claim, data in on.items()]
-    return _table("Confirmed", ("paper", "it says", "on"), "lll", rows)
+    return _table("Holds", ("paper", "it says", "that is", "on"), "llll", rows)
 
 
-def _refuted(records: Records) -> TextTable:
-    """Returns a row for each refuted claim about figures, with what was measured."""
+def _failing(records: Records) -> TextTable:
+    """Returns a row for each inequality of figures that fails, with both sides."""
     rows = [
-        (
-            each.paper.title,
-            each.claim.told,
-            each.data,
-            each.record.data[each.data].measured.get(each.claim.id, ""),
-        )
+        (each.paper.title, each.claim.told, each.inequality, each.data, each.said)
         for each in _judged(records)
-        if each.data and each.verdict == "refuted"
+        if each.data and each.verdict == "fails"
     ]
-    return _table("Refuted", ("paper", "it says", "on", "measured"), "llll", rows)
+    return _table("Fails", ("paper", "it says", "that is", "on", "measured"), "lllll", rows)
 
 
 def _theorems(records: Records) -> TextTable:
-    """Returns the theorems that a replay of neighbours refutes, and what can be proved instead."""
+    """Returns the theorems that a replay of neighbours contradicts, and what can be proved instead."""
     rows = [
         (each.paper.title, each.claim.told, each.claim.source, _proved(each.record, each.claim))
         for each in _judged(records)
-        if not each.data and each.verdict == "refuted"
+        if not each.data and each.verdict == "fails"
     ]
     return _table(
-        "Refuted", ("paper", "it says", "where", "what was run, and what can be proved"), "llll", rows
+        "Fails", ("paper", "it says", "where", "what was run, and what can be proved"), "llll", rows
     )
 
 
@@ -166,7 +161,8 @@ def expected_text(record: Record, paper: PaperFindings) -> TextTable:
         (
             claim.statement,
             "; ".join(
-                f"{data}: {found.word}" if data else found.word for data, found in verdicts(record, claim)
+                f"{data}: {summary_of(said)}" if data else summary_of(said)
+                for data, said in words_of(record, claim).items()
             ),
             ", ".join(claim.configs) or ("dpmf audit" if ANY in claim.data else "dpmf explore: arithmetic"),
         )
@@ -190,13 +186,15 @@ def open_text(space: Space) -> TextTable:
 
 @dataclass(frozen=True)
 class _Verdict:
-    """The verdict on a claim for one data set; `data` is empty for a theorem."""
+    """The verdict on an inequality of a claim for one data set; `data` is empty for a theorem."""
 
     paper: PaperFindings
     record: Record
     claim: Claim
     data: str
     verdict: Word
+    inequality: str
+    said: str
 
 
 def _judged(records: Records) -> Iterator[_Verdict]:
@@ -204,7 +202,7 @@ def _judged(records: Records) -> Iterator[_Verdict]:
         record = records(key)
         for claim in found.claims:
             for data, judged in verdicts(record, claim):
-                yield _Verdict(found, record, claim, data, judged.word)
+                yield _Verdict(found, record, claim, data, judged.word, judged.text, judged.said)
 
 
 def _table(
@@ -218,8 +216,8 @@ KINDS: Mapping[str, Callable[[Records], TextTable]] = {
     "explored": _explored,
     "verdicts": _verdicts,
     "cells": _cells,
-    "confirmed": _confirmed,
-    "refuted": _refuted,
+    "holding": _holding,
+    "failing": _failing,
     "theorems": _theorems,
     "leaders": _leaders,
 }

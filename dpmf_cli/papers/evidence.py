@@ -1,14 +1,14 @@
 """Results as rules read them: by data set and name of the config, and only if they are complete."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.evaluation.crossings import Crossing, Status, is_complete
+from dpmf_cli.evaluation.crossings import Status, crossing_targets, is_complete, measure_crossing, target_name
 from dpmf_cli.evaluation.curves import Experiment, Measured
 
 T = TypeVar("T")
@@ -16,8 +16,14 @@ T = TypeVar("T")
 IN_NAMES = {"jester-1": "jester"}
 """The names of data sets in names of configs, where this is not the key without hyphens or with underscores."""
 
-Found = Mapping[str, Mapping[str, tuple[Experiment, Sequence[Crossing]]]]
-"""Experiments with their crossings, by the key of their data set and the name of the config before any reduction."""
+Found = Mapping[str, Mapping[str, Experiment]]
+"""Experiments, by the key of their data set and the name of the config before any reduction."""
+
+REPLICATES = 2
+"""Bootstrap replicates. Two are enough, because rules read crossings and not their intervals."""
+
+BEST = "best "
+"""Before the key of an algorithm: the label of the best of all of its curves at each ε, chosen on other folds."""
 
 
 class MissingEvidence(Exception):
@@ -64,19 +70,16 @@ class Evidence:
 
     def experiment(self, name: str) -> Experiment:
         """Returns the experiment of a config. Raises MissingEvidence if the config was not run."""
-        return self._of(name)[0]
+        try:
+            return self.found[self.data][name]
+        except KeyError:
+            raise MissingEvidence(f"{name} on {self.data}") from None
 
     def proof(self, entry: str) -> Proof:
         """Returns the proof of an algorithm. Raises MissingEvidence if the algorithm was not audited."""
         if entry not in self.proofs:
             raise MissingEvidence(entry)
         return self.proofs[entry]
-
-    def _of(self, name: str) -> tuple[Experiment, Sequence[Crossing]]:
-        try:
-            return self.found[self.data][name]
-        except KeyError:
-            raise MissingEvidence(f"{name} on {self.data}") from None
 
     def curve(self, name: str, label: str) -> Measured:
         """Returns the first complete curve with that label, or with an algorithm of that key."""
@@ -89,6 +92,7 @@ class Evidence:
         Raises MissingEvidence unless all of these curves are complete.
         """
         curves = [each for each in self.experiment(name).curves if each.algorithm == algorithm]
+        curves = [each for each in curves if each.label.startswith(BEST)] or curves
         if not curves or not all(map(is_complete, curves)):
             raise MissingEvidence(name)
         return curves[0].epsilons, np.min([each.mean() for each in curves], axis=0)
@@ -113,10 +117,11 @@ class Evidence:
 
     def crossing(self, name: str, label: str, baseline: str) -> float:
         """Returns the ε at which a curve crosses a baseline: 0 below the grid, ∞ if it is not reached."""
-        crossings = self._of(name)[1]
-        cell = _only(
-            name, (c for c in crossings if label in (c.label, c.algorithm) and c.baseline == baseline)
-        )
+        experiment, curve = self.experiment(name), self.curve(name, label)
+        targets = {target_name(each): each for each in crossing_targets(experiment)}
+        if baseline not in targets:
+            raise MissingEvidence(f"{baseline} of {name}")
+        cell = measure_crossing(experiment, curve, targets[baseline], replicates=REPLICATES)
         if cell.status == Status.NOT_REACHED:
             return math.inf
         if cell.status == Status.BELOW_GRID:

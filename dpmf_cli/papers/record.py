@@ -1,4 +1,4 @@
-"""The record of a paper's exploration, as plain data: the settings that were tried, and what held in each.
+"""The record of a paper's exploration, as plain data: the settings that were tried, and the margins in each.
 
 Verdicts are computed from the record alone (`papers.verdicts`).
 """
@@ -15,8 +15,8 @@ from dpmf_cli.papers.space import Setting, Space
 FOLDER = "explored"
 """The folder of records, beside the pages of papers and in a results folder."""
 
-Halves = tuple[tuple[bool, ...], tuple[bool, ...]]
-"""Whether each part of a claim holds: on the folds to choose by, and on the folds to test by."""
+Margins = tuple[float | None, ...]
+"""Margins of one inequality; None where the grid leaves the sign open, or a result is missing."""
 
 
 class Printed(StrictModel):
@@ -27,14 +27,37 @@ class Printed(StrictModel):
     ratio: bool
 
 
-class Tried(StrictModel):
-    """One setting that was tried. A claim or a cell without a result is left out.
+class Inequality(StrictModel):
+    """One atom of a claim, under one reading of the sentence; unit, tolerance and note are as in `language.Margin`.
 
-    cells   by name, the measured values on both halves of the folds; None for a crossing that is not reached
+    said       both sides in the shipped setting or, if parameters were chosen for each ε, with the chosen ones
+    shipped    the margins of the shipped setting on each of all folds
+    chosen     the margins if each ε has the best setting, chosen on one half of the folds and measured on the other,
+               and the other way round; None for a paper that did not choose parameters for each ε
+    resampled  the means of two such margins in searches among resampled settings
+    """
+
+    claim: str
+    text: str
+    reading: str
+    unit: str
+    tolerance: float
+    note: str = ""
+    said: str = ""
+    shipped: Margins = ()
+    chosen: Margins | None = None
+    resampled: Margins = ()
+
+
+class Tried(StrictModel):
+    """One setting that was tried.
+
+    margins   for each inequality of the record its margins: on all folds together, then on each fold
+    cells     by name, the measured values on both halves of the folds; None for a crossing that is not reached
     """
 
     setting: Setting
-    claims: dict[str, Halves]
+    margins: tuple[Margins, ...]
     cells: dict[str, tuple[float | None, float | None]] = Field(default_factory=dict)
 
 
@@ -47,10 +70,6 @@ class Explored(StrictModel):
     open       by the name of each choice, the names of its values, in the order of a setting's numbers
     sets       the digest of these choices and of what their values set
     printed    the printed cells of this data set, by name
-    measured   by claim, the figures with the shipped setting or, if parameters were chosen, with the chosen ones
-    fixed      the claims whose figures are the same in every setting
-    chosen     by claim, which parts hold on the testing folds if each ε has the best setting of the choosing folds;
-               None for a paper that did not choose parameters for each ε
     """
 
     title: str
@@ -63,10 +82,8 @@ class Explored(StrictModel):
     open: dict[str, tuple[str, ...]]
     sets: str = ""
     printed: dict[str, Printed]
+    atoms: tuple[Inequality, ...]
     tried: tuple[Tried, ...]
-    measured: dict[str, str]
-    fixed: tuple[str, ...] = ()
-    chosen: dict[str, tuple[bool, ...]] | None = None
 
     def values(self, setting: Setting) -> dict[str, str]:
         """Returns by the name of each choice the name of its value."""
@@ -115,12 +132,14 @@ def read_record(path: Path) -> Record | None:
 
 
 def text_of(record: Record) -> str:
-    """Returns a record as JSON, with one setting per line, so that changes can be read."""
+    """Returns a record as JSON, with one inequality and one setting per line, so that changes can be read."""
     data = record.model_dump(mode="json")
-    tried = {key: [json.dumps(each) for each in found.pop("tried")] for key, found in data["data"].items()}
+    rows = {}
     for key, found in data["data"].items():
-        found["tried"] = f"@{key}"
+        for name in ("atoms", "tried"):
+            rows[f"@{key} {name}"] = [json.dumps(each, ensure_ascii=False) for each in found[name]]
+            found[name] = f"@{key} {name}"
     text = json.dumps(data, indent=1, ensure_ascii=False)
-    for key, rows in tried.items():
-        text = text.replace(f'"@{key}"', "[\n" + ",\n".join(rows) + "\n]")
+    for place, lines in rows.items():
+        text = text.replace(f'"{place}"', "[\n" + ",\n".join(lines) + "\n]")
     return text + "\n"

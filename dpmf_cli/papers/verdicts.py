@@ -1,39 +1,68 @@
-"""The rule that turns what was tried into a verdict.
+"""The rule that turns margins into verdicts.
 
-A part of a claim holds in a setting if it holds on the folds to choose by and on the folds to test by. It fails if it
-fails on both. The claim holds if all of its parts hold. It fails if some part fails on each half of the folds.
-Otherwise the claim turns with the fold, and that setting decides nothing.
+A claim is made of atoms, each an inequality between two measured quantities with a margin. In one setting the margin
+on all folds, m, has a noise s over folds. s² joins the setting's own variance with that of the shipped setting on all
+folds, as a prior of `PRIOR` degrees of freedom, and is widened because training sets overlap (Nadeau and Bengio,
+Inference for the generalization error, Machine Learning 52, 2003). With t the quantile of Student's distribution, the
+setting is
 
-confirmed    the claim holds in at least `MOST` of the settings that decide
-refuted      no part of it holds in any setting
-in part      anything else; also if more settings turn with the fold than decide
-undecided    of a theorem: no replay contradicts it, and nothing here proves it
-not tested   no setting has a result, or no result can decide it
++      if m > max(tolerance, t·s)
+−      if m < −max(tolerance, t·s)
+≈      otherwise, too close to call
+open   if the grid leaves the sign open
 
-If a paper chose its parameters for each ε, the verdict is that of the best setting for each ε, chosen on one half of
-the folds and measured on the other: all, some or none of the parts hold. A theorem is confirmed if its claim is
-proved and no replay contradicts it. It is refuted if a replay contradicts it.
+Over all settings, and all readings of the sentence:
+
+holds       + in at least `MOST` of the settings that are + or −
+fails       − in at least `MOST` of them
+depends     otherwise
+too close   ≈ in at least half of the settings that are not open
+undecided   of a theorem: no replay contradicts it, and nothing here proves it
+no data     nothing was run, no result can decide it, or the grid leaves more than half of the settings open
+
+If a paper chose its parameters for each ε, the verdict is that of the best setting for each ε: chosen on one half of
+the folds and measured on the other, and the other way round. A theorem holds if it is proved and no replay
+contradicts it, and fails if a replay contradicts it.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import f
+from scipy.stats import t as student
 
-from dpmf_cli.papers.record import Explored, Printed, Proved, Tried
+from dpmf_cli.core.streams import named_generator
+from dpmf_cli.papers.record import Explored, Inequality, Printed, Proved, Tried
 from dpmf_cli.papers.space import Setting
 
-Word = Literal["confirmed", "in part", "refuted", "undecided", "not tested"]
+Word = Literal["holds", "fails", "depends", "too close", "undecided", "no data"]
+
+Values = NDArray[np.float64]
+
+States = NDArray[np.int_]
+"""Of settings: 1 is +, −1 is −, 0 is ≈, and `OPEN`."""
+
+OPEN = 2
 
 MOST = 0.95
-"""The fraction of the deciding settings that must agree: one in twenty may be an accident of the folds."""
+"""The fraction of the settings that are + or − which must agree: one in twenty may be an accident of the folds."""
+
+PRIOR = 4
+"""Degrees of freedom of the variance over the shipped setting's folds, where it joins a setting's own."""
+
+LEVEL = 0.95
+"""Of the interval within which noise of the folds keeps a margin."""
+
+RESAMPLES = 400
+"""How often settings are drawn anew, to see how often that turns the verdict."""
 
 CHANCE = 0.05
-"""Values are said to be the only ones with which a claim holds if chance makes it look so less often than this."""
+"""A choice is named if chance makes it look as if it explained as much less often than this."""
 
 NOTABLE = 0.1
 """The least fraction of the variance over settings that a choice must explain to be named."""
@@ -41,104 +70,185 @@ NOTABLE = 0.1
 
 @dataclass(frozen=True)
 class Judged:
-    """A verdict, and its grounds in words."""
+    """A verdict on one inequality of a claim.
+
+    text, unit, note   of the inequality, or of the claim
+    said      both sides where it is nearest to failing
+    margins   by reading: the margin in the shipped setting, or of the best setting for each ε; and the interval
+              that 90 % of the settings, or of resampled searches, have
+    counts    how many settings have each state
+    flips     the probability that other settings of the same space would give another verdict
+    by        what it depends on, in words
+    """
 
     word: Word
-    said: str
-
-
-def of_parts(held: Sequence[bool]) -> Word:
-    """Returns the verdict if all, some or none of the parts hold."""
-    return "confirmed" if all(held) else "in part" if any(held) else "refuted"
+    text: str = ""
+    unit: str = ""
+    note: str = ""
+    said: str = ""
+    margins: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    counts: Mapping[int, int] = field(default_factory=dict)
+    flips: float = 0.0
+    by: str = ""
 
 
 def of_theorem(found: Proved | None) -> Judged:
     """Returns the verdict on a theorem. If no replay contradicts it and nothing proves it, it is undecided."""
     if found is None:
-        return Judged("not tested", "")
+        return Judged("no data")
     if not found.held:
-        return Judged("refuted", "by a replay of neighbouring ratings")
+        return Judged("fails", "a replay of neighbouring ratings contradicts it", said=found.measured)
     if found.proved:
-        return Judged("confirmed", "proved, and no replay contradicts it")
-    return Judged("undecided", "no replay contradicts it, and nothing here proves it")
+        return Judged("holds", "proved, and no replay contradicts it", said=found.measured)
+    return Judged("undecided", "no replay contradicts it, and nothing here proves it", said=found.measured)
 
 
-def judged(explored: Explored, claim: str) -> Judged:
-    """Returns the verdict on a claim on one data set."""
-    tried = [each for each in explored.tried if claim in each.claims]
-    if not tried:
-        return Judged("not tested", "")
-    whole = [_holds(*each.claims[claim]) for each in tried]
-    said = _in_words(explored, tried, claim, whole)
-    if explored.chosen is not None and claim in explored.chosen:
-        parts = explored.chosen[claim]
-        of = (
-            f"{sum(parts)} of {len(parts)} parts hold" if len(parts) > 1 else "holds" if parts[0] else "fails"
-        )
-        return Judged(
-            of_parts(parts), f"with the best setting for each ε, {of}; with one setting for all ε, {said}"
-        )
-    decided = [each for each in whole if each is not None]
-    if 2 * len(decided) < len(whole):
-        return Judged("in part", said)
-    if sum(decided) >= MOST * len(decided):
-        return Judged("confirmed", said)
-    return Judged("in part" if any(_parts_held(tried, claim)) else "refuted", said)
+def judged(explored: Explored, claim: str) -> list[Judged]:
+    """Returns the verdicts on a claim's atoms on one data set, in the order of its rule."""
+    places: dict[str, list[int]] = {}
+    for at, atom in enumerate(explored.atoms):
+        if atom.claim == claim:
+            places.setdefault(atom.text, []).append(at)
+    return [_judged(explored, of_text) for of_text in places.values()]
 
 
-def _holds(choosing: Sequence[bool], testing: Sequence[bool]) -> bool | None:
-    """Returns whether a claim holds in a setting; None if that turns with the fold."""
-    here, there = all(choosing), all(testing)
-    return here if here == there else None
+def _judged(explored: Explored, places: Sequence[int]) -> Judged:
+    """Returns the verdict on one atom, which has a place in the record for each reading."""
+    atoms = [explored.atoms[at] for at in places]
+    tables = [np.array([each.margins[at] for each in explored.tried], float) for at in places]
+    states = np.array(
+        [_states(table, atom, explored.partition) for table, atom in zip(tables, atoms, strict=True)]
+    )
+    chosen = atoms[0].chosen is not None
+    margins = {}
+    for atom, table in zip(atoms, tables, strict=True):
+        of = np.array(atom.resampled, float) if chosen else table[:, 0]
+        known = of[~np.isnan(of)]
+        low, high = np.quantile(known, [0.05, 0.95]) if len(known) else (math.nan, math.nan)
+        middle = np.mean(np.array(atom.chosen, float)) if chosen else table[0, 0]
+        margins[atom.reading] = (float(middle), float(low), float(high))
+    if chosen:
+        word, flips, by = _of_chosen(explored, atoms)
+    else:
+        word = word_of(states.ravel())
+        rng = named_generator("resampled settings", len(explored.tried), atoms[0].text)
+        drawn = rng.integers(states.shape[1], size=(RESAMPLES, states.shape[1]))
+        flips = float(np.mean([word_of(states[:, each].ravel()) != word for each in drawn]))
+        by = _decided_by(explored, atoms, states) if word == "depends" else ""
+    first = atoms[0]
+    return Judged(
+        word,
+        first.text,
+        first.unit,
+        first.note,
+        first.said,
+        margins,
+        Counter(map(int, states.ravel())),
+        flips,
+        by,
+    )
 
 
-def _in_words(explored: Explored, tried: list[Tried], claim: str, whole: list[bool | None]) -> str:
-    held = [each for each, holds in zip(tried, whole, strict=True) if holds]
-    if claim in explored.fixed:
-        both = [a and b for a, b in zip(*tried[0].claims[claim], strict=True)]
-        return f"{sum(both)} of {len(both)} parts hold, with the same figures in all {len(tried)} settings"
-    text = f"holds in {len(held) or 'none'} of {len(tried)} settings"
-    parts = _parts_held(tried, claim)
-    if not held and any(parts):
-        text += f", its parts in {', '.join(map(str, parts))} of them"
-    if turning := whole.count(None):
-        text += f", in {turning} it turns with the fold"
-    if 0 < len(held) < len(tried) and (only := _only(explored, held, tried)):
-        text += f"; only if {only}"
-    return text
+def limit_of(folds: Values, tolerance: float, partition: int, prior: float) -> Values:
+    """(S,) the margin from which a setting is + or −, from its margins on each fold (S, F).
 
-
-def _parts_held(tried: list[Tried], claim: str) -> list[int]:
-    """Returns in how many settings each part of a claim holds on both halves of the folds."""
-    both = ([a and b for a, b in zip(*each.claims[claim], strict=True)] for each in tried)
-    return [sum(part) for part in zip(*both, strict=True)]
-
-
-def _only(explored: Explored, held: list[Tried], tried: list[Tried]) -> str:
-    """Returns the choice on which a claim depends, with the only values of it that occur in the settings that hold.
-
-    "" if there is no such choice, or if it could be an accident of so many choices.
+    prior   the variance of a fold's margin, of the shipped setting on all folds
     """
-    best, least = "", CHANCE / len(explored.open)
-    for at, (name, values) in enumerate(explored.open.items()):
-        needed = {each.setting[at] for each in held}
-        share = sum(each.setting[at] in needed for each in tried) / len(tried)
-        if share ** len(held) < least:
-            least = share ** len(held)
-            best = f'the choice "{name}" is {" or ".join(values[each] for each in sorted(needed))}'
-    return best
+    n = folds.shape[1]
+    own = folds.var(axis=1, ddof=1) if n > 1 else np.full(len(folds), math.nan)
+    joint = (PRIOR * prior + (n - 1) * np.where(np.isfinite(own), own, prior)) / (PRIOR + n - 1)
+    noise = np.sqrt(joint / n * (1 + n / max(partition - 1, 1)))
+    found: Values = np.maximum(tolerance, student.ppf((1 + LEVEL) / 2, PRIOR + n - 1) * noise)
+    return found
 
 
-def shares_held(explored: Explored, claim: str) -> list[tuple[Setting, float]]:
-    """Returns by setting the fraction of a claim's parts that hold, over both halves of the folds together."""
-    return [
-        (each.setting, float(np.mean([*each.claims[claim][0], *each.claims[claim][1]])))
-        for each in explored.tried
-        if claim in each.claims
+def _states(table: Values, atom: Inequality, partition: int) -> States:
+    """(S,) the states of settings with these margins (S, 1 + F)."""
+    with np.errstate(invalid="ignore"):  # of margins without a bound
+        limit = limit_of(table[:, 1:], atom.tolerance, partition, prior_of(atom.shipped))
+    return states_of(table[:, 0], limit)
+
+
+def states_of(margins: Values, limit: Values | float) -> States:
+    state = np.where(margins > limit, 1, np.where(margins < -limit, -1, 0))
+    return np.where(np.isnan(margins), OPEN, state)
+
+
+def prior_of(shipped: Sequence[float | None]) -> float:
+    """Returns the variance of the shipped setting's margins over folds; 0 if fewer than two are bounded."""
+    known = np.array([each for each in shipped if each is not None and abs(each) < UNBOUNDED])
+    return float(known.var(ddof=1)) if len(known) > 1 else 0.0
+
+
+UNBOUNDED = 1e6
+"""In a record: a margin of a curve that has diverged, or of a crossing that is not reached."""
+
+
+def word_of(states: States) -> Word:
+    """Returns the verdict of settings."""
+    plus, minus, close = (int((states == state).sum()) for state in (1, -1, 0))
+    known = plus + minus + close
+    if not known or 2 * known < len(states):
+        return "no data"
+    if 2 * close >= known:
+        return "too close"
+    if plus >= MOST * (plus + minus):
+        return "holds"
+    return "fails" if minus >= MOST * (plus + minus) else "depends"
+
+
+def _of_chosen(explored: Explored, atoms: Sequence[Inequality]) -> tuple[Word, float, str]:
+    """Returns the verdict of the best settings for each ε, how often other settings would turn it, and why."""
+    found, resampled = [], []
+    for atom in atoms:
+        pair = np.array([atom.chosen], float)
+        with np.errstate(invalid="ignore"):
+            limit = float(limit_of(pair, atom.tolerance, explored.partition, prior_of(atom.shipped))[0])
+        found.append(word_of(states_of(pair.mean(axis=1), limit)))
+        resampled.append(states_of(np.array(atom.resampled, float), limit))
+    words: list[Word] = [word_of(column[None]) for column in resampled[0]] if len(atoms) == 1 else []
+    if len(atoms) > 1:
+        per = [[word_of(state[None]) for state in states] for states in resampled]
+        words = [_joint(each) for each in zip(*per, strict=True)]
+    word = _joint(found)
+    flips = float(np.mean([each != word for each in words])) if words else 0.0
+    said = "; ".join(f"{atom.reading}: {of}" for atom, of in zip(atoms, found, strict=True))
+    return word, flips, said if word == "depends" else ""
+
+
+def _joint(words: Sequence[Word]) -> Word:
+    """Returns the verdict of several readings."""
+    return words[0] if len(set(words)) == 1 else "depends"
+
+
+def _decided_by(explored: Explored, atoms: Sequence[Inequality], states: States) -> str:
+    """Says which choice explains most of whether settings are + or −, and how often each of its values is +.
+
+    A reading is a choice.
+    """
+    names = dict(explored.open)
+    if len(atoms) > 1:
+        names["reading"] = tuple(atom.reading for atom in atoms)
+    decided = [
+        ((*each.setting, rank) if len(atoms) > 1 else each.setting, float(state))
+        for rank, of_reading in enumerate(states.tolist())
+        for each, state in zip(explored.tried, of_reading, strict=True)
+        if state in (1, -1)
     ]
+    found = moved_by(names, decided)
+    if not found:
+        return "no single choice"
+    name = found[0][0]
+    at, said = list(names).index(name), []
+    for index, value in enumerate(names[name]):
+        here = [state for setting, state in decided if setting[at] == index]
+        said.append(f"{value}: {here.count(1.0)} of {len(here)}")
+    return f"{name} (holds with {'; '.join(said)})"
 
 
-def moved_by(explored: Explored, values: Sequence[tuple[Setting, float]]) -> list[tuple[str, float]]:
+def moved_by(
+    open_: Mapping[str, Sequence[str]], values: Sequence[tuple[Setting, float]]
+) -> list[tuple[str, float]]:
     """Returns the choices that move a number, and the fraction of its variance over the settings that each explains.
 
     The choice that explains most comes first, then the choice that explains most of the rest, and so on: a sample is
@@ -151,7 +261,7 @@ def moved_by(explored: Explored, values: Sequence[tuple[Setting, float]]) -> lis
         return []
     rest, used, found = y - y.mean(), 1, list[tuple[str, float]]()
     total = float(rest @ rest)
-    open_choices = dict(enumerate(explored.open))
+    open_choices = dict(enumerate(open_))
     while open_choices:
         fits = {
             at: fit
@@ -162,7 +272,7 @@ def moved_by(explored: Explored, values: Sequence[tuple[Setting, float]]) -> lis
             break
         at = max(fits, key=lambda each: fits[each].explained)
         best = fits[at]
-        if best.explained < NOTABLE * total or best.chance > CHANCE / len(explored.open):
+        if best.explained < NOTABLE * total or best.chance > CHANCE / len(open_):
             break
         found.append((open_choices.pop(at), best.explained / total))
         rest, used = rest - best.means, used + best.groups - 1

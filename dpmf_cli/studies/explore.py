@@ -1,22 +1,23 @@
 """Runs many settings of what a paper leaves open, as one run, and judges claims and printed cells in each."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache as cached
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from dpmf_cli.audit.entries import jobs_of
 from dpmf_cli.audit.job import Settings, outcomes_of
 from dpmf_cli.core import __version__
 from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.streams import named_generator
 from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import Folders, load
-from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.experiment.config import ExperimentConfig, config_of, load_config
 from dpmf_cli.experiment.config.loading import with_values
@@ -27,10 +28,10 @@ from dpmf_cli.experiment.running.cutting import portions_of
 from dpmf_cli.experiment.running.plan import Executor, Plan, refuse_failures, run_whole, whole_plan
 from dpmf_cli.experiment.running.processes import LocalProcesses
 from dpmf_cli.papers.claims import PaperFindings, paper
-from dpmf_cli.papers.evidence import Evidence, Found, Proof
+from dpmf_cli.papers.evidence import BEST, Evidence, Proof
 from dpmf_cli.papers.record import (
     Explored,
-    Halves,
+    Inequality,
     Printed,
     Proved,
     Record,
@@ -39,10 +40,12 @@ from dpmf_cli.papers.record import (
     read_record,
     text_of,
 )
-from dpmf_cli.papers.rules import compute, rules_of
+from dpmf_cli.papers.rules import audited, margins, rules_of
 from dpmf_cli.papers.rules.cells import cells
+from dpmf_cli.papers.rules.language import Margin
 from dpmf_cli.papers.rules.theorem import Theorem
 from dpmf_cli.papers.space import OnData, Setting, Space, halves, space
+from dpmf_cli.papers.verdicts import UNBOUNDED
 
 Configs = dict[str, ExperimentConfig]
 """Shipped configs under one setting, by their names."""
@@ -86,40 +89,76 @@ def _of(config: ExperimentConfig, data: dict[str, Any], what: str) -> Experiment
         raise DpmfError(f"{what}: makes config {config.name} invalid: {place}: {first['msg']}") from None
 
 
-def best_of_each(under: Sequence[Experiment]) -> Experiment:
-    """Returns one experiment on the testing folds, with the best settings of the choosing folds.
+def distinct(explored: Sequence[Configs]) -> list[ExperimentConfig]:
+    """Returns each distinct config of all settings once."""
+    return list({config.hash: config for under in explored for config in under.values()}.values())
 
-    Each curve takes at each ε the setting with the lowest mean RMSE on the choosing folds. So does each baseline.
 
-    under   the same config under all settings: the same curves over the same ε
-    """
-    choosing, testing = halves(under[0].folds)
+@dataclass(frozen=True)
+class Search:
+    """The experiments of one config under all settings, from which each curve takes the best setting at each ε."""
 
-    def best(settings: Sequence[Measured]) -> Measured:
-        at_choosing = np.array([each.rmse[list(choosing)].mean(axis=(0, 1)) for each in settings])
-        chosen = np.where(np.isnan(at_choosing), np.inf, at_choosing).argmin(axis=0)
-        rmse = np.stack([settings[at].rmse[list(testing)][:, :, e] for e, at in enumerate(chosen)], axis=-1)
+    experiments: Sequence[Experiment]
+
+    def best(self, among: Sequence[int], *, swap: bool) -> Experiment:
+        """Returns one experiment on one half of the folds, with the best settings of the other half.
+
+        Each curve and each baseline takes at each ε the setting with the lowest mean RMSE on the choosing half. A
+        further curve is the best of all curves of its algorithm, so that none is chosen where it is measured.
+
+        among    the places of the settings to choose from
+        swap     choose on the second half, and measure on the first
+        """
+        parts = [list(each) for each in halves(self.experiments[0].folds)]
+        choosing, testing = parts[::-1] if swap else parts
+        first, settings = self.experiments[0], [self.experiments[at] for at in among]
+
+        def best(part: str) -> list[Measured]:
+            of = zip(*(getattr(each, part) for each in settings), strict=True)
+            return [_best(each, choosing, testing) for each in of]
+
+        pooled = []
+        for key in dict.fromkeys(each.algorithm for each in first.curves if not each.swept):
+            every = [c for each in settings for c in each.curves if c.algorithm == key and not c.swept]
+            if len({len(each.epsilons) for each in every}) == 1:
+                pooled.append(replace(_best(every, choosing, testing), label=BEST + key))
         return replace(
-            settings[0],
-            rmse=rmse,
-            claimed=np.array([settings[at].claimed[e] for e, at in enumerate(chosen)]),
-            provable=np.array([settings[at].provable[e] for e, at in enumerate(chosen)]),
-            missing=int(np.isnan(rmse).any(axis=(0, 1)).sum()),
-            twin=None,
-            others={},
+            first.of_folds(testing),
+            curves=(*best("curves"), *pooled),
+            baselines=tuple(best("baselines")),
+            growth=None,
         )
 
+
+def _best(settings: Sequence[Measured], choosing: Sequence[int], testing: Sequence[int]) -> Measured:
+    best = _least(np.array([each.rmse[choosing].mean(axis=(0, 1)) for each in settings]))
+    rmse = np.stack([settings[at].rmse[testing][:, :, e] for e, at in enumerate(best)], axis=-1)
+    twins = [each.twin["rmse"] for each in settings if each.twin]
+    twin = None
+    if len(twins) == len(settings):
+        twin = {"rmse": twins[_least(np.array([each[choosing].mean() for each in twins]))][testing]}
     return replace(
-        under[0].of_folds(testing),
-        curves=tuple(map(best, zip(*(each.curves for each in under), strict=True))),
-        baselines=tuple(map(best, zip(*(each.baselines for each in under), strict=True))),
-        growth=None,
+        settings[0],
+        epsilons=np.array([settings[at].epsilons[e] for e, at in enumerate(best)]),
+        rmse=rmse,
+        claimed=np.array([settings[at].claimed[e] for e, at in enumerate(best)]),
+        provable=np.array([settings[at].provable[e] for e, at in enumerate(best)]),
+        missing=int(np.isnan(rmse).any(axis=(0, 1)).sum()),
+        twin=twin,
+        others={},
     )
+
+
+def _least(values: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Returns the place of the least along the first axis; NaN counts as ∞."""
+    found: NDArray[np.intp] = np.where(np.isnan(values), np.inf, values).argmin(axis=0)
+    return found
 
 
 def proved(key: str, results: Path, processes: int) -> dict[str, Proved]:
     """Returns by claim what audits say about a paper's theorems. Audits in the results folder are not run again."""
-    theorems = {claim: rule for claim, rule in rules_of(key).items() if isinstance(rule, Theorem)}
+    rules = rules_of(key).rules
+    theorems = {claim: rule for claim, rule in rules.items() if isinstance(rule, Theorem)}
     if not theorems:
         return {}
     jobs = jobs_of({rule.theorem for rule in theorems.values()}, Settings())
@@ -132,32 +171,30 @@ def proved(key: str, results: Path, processes: int) -> dict[str, Proved]:
         )
     evidence = Evidence({}, "", proofs)
     return {
-        claim.id: Proved(
-            held=all(computed.held),
-            proved=theorems[claim.id].is_proved(evidence),
-            measured=computed.measured,
-        )
-        for claim in paper(key).claims
-        if claim.id in theorems and (computed := compute(key, claim.id, evidence))
+        claim: Proved(held=computed.held, proved=rule.is_proved(evidence), measured=computed.measured)
+        for claim, rule in theorems.items()
+        if (computed := audited(key, claim, evidence))
     }
 
 
-REPLICATES = 2
-"""Bootstrap replicates. Two are enough, because rules read crossings and not their intervals."""
-
-Experiments = dict[str, Experiment]
-"""The measurements under one setting, by the name of the shipped config."""
+RESAMPLES = 100
+"""How often settings are drawn anew to see what other searches of the same size would find."""
 
 
 @dataclass(frozen=True)
 class Exploration:
-    """The runs of a paper on the data set `data`: `settings` and, by data set, the configs under each setting."""
+    """The runs of a paper on the data set `data`.
+
+    configs   by data set, the configs under each setting
+    shipped   by data set, the configs of the shipped setting on all folds
+    """
 
     key: str
     data: str
     space: Space
     settings: list[Setting]
     configs: dict[str, list[Configs]]
+    shipped: dict[str, Configs]
 
     @property
     def paper(self) -> PaperFindings:
@@ -173,16 +210,20 @@ def exploration(key: str, data: str, configs: Path, count: int | None = None) ->
     known = space(key)
     on = known.on(data)
     settings = known.settings(count or on.settings, key)
-    under = {
-        each: with_settings(known, settings, shipped(configs, known.on(each), each))
-        for each in (data, *on.beside)
-    }
-    return Exploration(key, data, known, settings, under)
+    under, shipped_on = {}, {}
+    for each in (data, *on.beside):
+        of = shipped(configs, known.on(each), each)
+        under[each] = with_settings(known, settings, of)
+        whole = {name: {**config.resolved(), "held_out": config.folds} for name, config in of.items()}
+        shipped_on[each] = {name: _of(of[name], config, name) for name, config in whole.items()}
+    return Exploration(key, data, known, settings, under, shipped_on)
 
 
 def plan_of(of: Exploration, folders: Folders, *, parsing: bool = True) -> Plan:
     """Plans what is left to run. A fit that several settings share runs once."""
-    return whole_plan({config.hash: config for config in of.every_config}.values(), folders, parsing=parsing)
+    configs = [config for under in of.configs.values() for config in distinct(under)]
+    configs += [config for under in of.shipped.values() for config in under.values()]
+    return whole_plan(configs, folders, parsing=parsing)
 
 
 def explore(of: Exploration, folders: Folders, executor: Executor) -> Explored:
@@ -206,37 +247,48 @@ def recorded(of: Exploration, folders: Folders, processes: int, folder: Path) ->
     return path, record
 
 
+Experiments = dict[str, dict[str, Experiment]]
+"""The measurements under one setting, by data set and the name of the shipped config."""
+
+Atoms = dict[tuple[str, str, str], Margin]
+"""The margins of all inequalities, by (claim, text, reading)."""
+
+
 def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
-    known, loaded = dict[str, Experiment](), cached(load)  # shared configs, and ratings, are read once
-    for config in of.every_config:
-        if config.hash not in known:
-            dataset = loaded(config.dataset, folders, config.test)
-            ran = Ran(config, dataset.identity, portions_of(config, dataset))
-            known[config.hash] = collect(ran, store).experiment
-    experiments = {
-        data: [{name: known[config.hash] for name, config in each.items()} for each in under]
-        for data, under in of.configs.items()
-    }
+    collected = {data: list(_collected(under, folders, store)) for data, under in of.configs.items()}
+    experiments = [{data: each[at] for data, each in collected.items()} for at in range(len(of.settings))]
+    shipped = {data: next(_collected([under], folders, store)) for data, under in of.shipped.items()}
     config = next(iter(of.configs[of.data][0].values()))
     data = load(config.dataset, folders, config.test).identity
-    tried, printed, figures = [], dict[str, Printed](), dict[str, set[str]]()
-    for at, setting in enumerate(of.settings):
-        under = {data: each[at] for data, each in experiments.items()}
-        both = [Evidence(_found(under, half), of.data) for half in (0, 1)]
-        claims, values = dict[str, Halves](), dict[str, tuple[float | None, float | None]]()
-        for claim in of.paper.claims:
-            if of.data in claim.data:
-                halved = [compute(of.key, claim.id, evidence) for evidence in both]
-                if halved[0] and halved[1]:
-                    claims[claim.id] = halved[0].held, halved[1].held
-                    figures.setdefault(claim.id, set()).add(f"{halved[0].measured}; {halved[1].measured}")
-        choosing, testing = (cells(of.key, evidence) for evidence in both)
-        for name, (cell, value) in choosing.items():
-            if name in testing:
-                printed.setdefault(name, cell)
-                values[name] = _finite(value), _finite(testing[name][1])
-        tried.append(Tried(setting=setting, claims=claims, cells=values))
-    measured, chosen = _shown(of, experiments)
+
+    by_setting = [_on_folds(of, each, config.folds_run) for each in experiments]
+    by_fold = _on_folds(of, shipped, config.folds)[1:]
+    known = {key: each for folds in reversed(by_setting) for key, each in folds[0].items()}
+    crossed, resampled = _searched(of, experiments) if of.space.tuned else ([], [])
+    atoms = []
+    for (claim, text, reading), atom in known.items():
+        key = (claim, text, reading)
+        chosen = [each[key] for each in crossed if key in each]
+        atoms.append(
+            Inequality(
+                claim=claim,
+                text=text,
+                reading=reading,
+                unit=atom.unit,
+                tolerance=atom.tolerance,
+                note=atom.note,
+                said="; ".join(each.said for each in chosen) or atom.said,
+                shipped=tuple(_recorded(key, each) for each in by_fold),
+                chosen=tuple(_finite(each.value) for each in chosen) if len(chosen) == 2 else None,
+                resampled=tuple(
+                    _finite((a[key].value + b[key].value) / 2) for a, b in resampled if key in a and key in b
+                ),
+            )
+        )
+    tried, printed = [], dict[str, Printed]()
+    for setting, under, folds in zip(of.settings, experiments, by_setting, strict=True):
+        margins = tuple(tuple(_recorded(key, each) for each in folds) for key in known)
+        tried.append(Tried(setting=setting, margins=margins, cells=_cells(of, under, printed)))
     return Explored(
         title=data.title,
         checksum=data.checksum,
@@ -248,53 +300,108 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
         open={choice.name: tuple(value.name for value in choice.values) for choice in of.space.open},
         sets=of.space.digest,
         printed=printed,
+        atoms=tuple(atoms),
         tried=tuple(tried),
-        measured=measured,
-        fixed=tuple(claim for claim, seen in figures.items() if len(seen) == 1 and len(tried) > 1),
-        chosen=chosen,
     )
 
 
-def _found(under: Mapping[str, Experiments], half: int | None = None) -> Found:
-    """Returns what experiments show on all folds, or on those to choose by (`half` 0), or to test by (1)."""
-    shown = {
-        data: {
-            name: each if half is None else each.of_folds(halves(each.folds)[half])
-            for name, each in experiments.items()
-        }
-        for data, experiments in under.items()
-    }
+def _collected(under: Sequence[Configs], folders: Folders, store: Store) -> Iterator[dict[str, Experiment]]:
+    """Yields the measurements under each setting. Shared configs, and ratings, are read once."""
+    known: dict[str, Experiment] = {}
+    loaded = cached(load)
+    for configs in under:
+        for config in configs.values():
+            if config.hash not in known:
+                dataset = loaded(config.dataset, folders, config.test)
+                ran = Ran(config, dataset.identity, portions_of(config, dataset))
+                known[config.hash] = collect(ran, store).experiment
+        yield {name: known[config.hash] for name, config in configs.items()}
+
+
+def _atoms(of: Exploration, experiments: Experiments) -> Atoms:
+    evidence = Evidence(experiments, of.data)
     return {
-        data: {
-            name: (each, find_crossings(each, replicates=REPLICATES)) for name, each in experiments.items()
-        }
-        for data, experiments in shown.items()
+        (claim.id, *key): margin
+        for claim in of.paper.claims
+        if of.data in claim.data
+        for key, margin in margins(of.key, claim.id, evidence).items()
     }
 
 
-def _finite(value: float) -> float | None:
-    """Rounds a value for a record, because NumPy's logarithms differ between processors in the last digits. None for
-    ∞ and NaN."""
+def _on_folds(of: Exploration, experiments: Experiments, folds: int) -> list[Atoms]:
+    """Returns all margins on all folds together, then on each."""
+
+    def cut(fold: int) -> Experiments:
+        return {
+            data: {name: each.of_folds([fold]) for name, each in under.items()}
+            for data, under in experiments.items()
+        }
+
+    return [_atoms(of, experiments), *(_atoms(of, cut(fold)) for fold in range(folds))]
+
+
+def _searched(
+    of: Exploration, experiments: Sequence[Experiments]
+) -> tuple[list[Atoms], list[tuple[Atoms, Atoms]]]:
+    """Returns all margins with the best setting for each ε, chosen on one half of the folds, measured on the other.
+
+    They are given both ways round, then for each of `RESAMPLES` draws of settings.
+    """
+    searches = {
+        data: {name: Search([each[data][name] for each in experiments]) for name in under}
+        for data, under in experiments[0].items()
+    }
+
+    def both(among: Sequence[int]) -> tuple[Atoms, Atoms]:
+        def found(swap: bool) -> Atoms:
+            return _atoms(
+                of,
+                {
+                    data: {name: search.best(among, swap=swap) for name, search in under.items()}
+                    for data, under in searches.items()
+                },
+            )
+
+        return found(swap=False), found(swap=True)
+
+    count = len(experiments)
+    drawn = named_generator("resampled searches", of.key, of.data).integers(count, size=(RESAMPLES, count))
+    return list(both(range(count))), [both(each) for each in drawn.tolist()]
+
+
+def _cells(
+    of: Exploration, under: Experiments, printed: dict[str, Printed]
+) -> dict[str, tuple[float | None, float | None]]:
+    """Returns the cells that are measured on both halves, and adds their printed values to `printed`."""
+    choosing, testing = (
+        cells(
+            of.key,
+            Evidence(
+                {
+                    data: {name: each.of_folds(halves(each.folds)[half]) for name, each in found.items()}
+                    for data, found in under.items()
+                },
+                of.data,
+            ),
+        )
+        for half in (0, 1)
+    )
+    known = {name: each for name, each in choosing.items() if name in testing}
+    printed |= {name: cell for name, (cell, _) in known.items() if name not in printed}
+    return {name: (_reached(measured), _reached(testing[name][1])) for name, (_, measured) in known.items()}
+
+
+def _reached(value: float) -> float | None:
     return float(f"{value:.9g}") if math.isfinite(value) else None
 
 
-def _shown(
-    of: Exploration, experiments: Mapping[str, list[Experiments]]
-) -> tuple[dict[str, str], dict[str, tuple[bool, ...]] | None]:
-    """Returns by claim the figures that a table shows, on all folds. If parameters were chosen for each ε, returns by
-    claim which parts hold with the best of them."""
-    if of.space.tuned:
-        shown = {
-            data: {name: best_of_each([each[name] for each in under]) for name in under[0]}
-            for data, under in experiments.items()
-        }
-    else:
-        shown = {data: under[0] for data, under in experiments.items()}
-    evidence = Evidence(_found(shown), of.data)
-    found = {
-        claim.id: computed
-        for claim in of.paper.claims
-        if of.data in claim.data and (computed := compute(of.key, claim.id, evidence))
-    }
-    chosen = {claim: each.held for claim, each in found.items()} if of.space.tuned else None
-    return {claim: each.measured for claim, each in found.items()}, chosen
+def _recorded(key: tuple[str, str, str], atoms: Atoms) -> float | None:
+    return _finite(atoms[key].value) if key in atoms else None
+
+
+def _finite(value: float) -> float | None:
+    """Rounds a margin for a record, because NumPy's logarithms differ between processors in the last digits. None for
+    NaN, and ±`UNBOUNDED` for ∞."""
+    if math.isnan(value):
+        return None
+    return float(f"{max(-UNBOUNDED, min(UNBOUNDED, value)):.6g}")

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpmf_cli.core.errors import DpmfError
@@ -12,8 +13,8 @@ from dpmf_cli.experiment.config.loading import ConfigPath, with_values
 from dpmf_cli.experiment.running.processes import LocalProcesses
 from dpmf_cli.papers.claims import Claim, PaperFindings
 from dpmf_cli.papers.evidence import Evidence
-from dpmf_cli.papers.record import Explored, Printed
-from dpmf_cli.papers.rules.language import Computed
+from dpmf_cli.papers.record import Printed
+from dpmf_cli.papers.rules.language import Margin
 from dpmf_cli.papers.space import OnData, Space, explored
 from dpmf_cli.papers.verdicts import judged
 from dpmf_cli.report.figures.papers import specification_bytes
@@ -45,9 +46,10 @@ OPEN = [
 ]
 
 
-def learns(evidence: Evidence) -> Computed:
-    better = evidence.curve("made", "isgd").mean()[-1] < evidence.baseline("made", "ia")
-    return Computed((bool(better),), "figures")
+def learns(evidence: Evidence) -> dict[tuple[str, str], Margin]:
+    epsilons, rmse = evidence.best("made", "isgd")
+    margin = evidence.baseline("made", "ia") - float(rmse[-1])
+    return {("ISGD is below IA", ""): Margin("ISGD is below IA", "RMSE", 0.002, margin, f"{len(epsilons)} ε")}
 
 
 def a_cell(evidence: Evidence) -> dict[str, tuple[Printed, float]]:
@@ -61,7 +63,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Exploration:
     words = dict.fromkeys(("title", "subject", "page", "command", "source"), "")
     found = PaperFindings(**words, exhibits=(), small=(), printed={}, claims=(claim,))
     monkeypatch.setattr(module, "paper", lambda key: found)
-    monkeypatch.setattr(module, "compute", lambda key, claim, evidence: learns(evidence))
+    monkeypatch.setattr(module, "margins", lambda key, claim, evidence: learns(evidence))
     monkeypatch.setattr(module, "cells", lambda key, evidence: a_cell(evidence))
     return exploration()
 
@@ -71,8 +73,11 @@ def exploration(*, tuned: bool = False) -> Exploration:
     on = {config.dataset.key: OnData(configs=("made",), settings=4)}
     space = Space.model_validate({"data": {}, "open": OPEN, "tuned": tuned}).model_copy(update={"data": on})
     settings = space.settings(4, "made")
-    configs = {config.dataset.key: with_settings(space, settings, {"made": config})}
-    return Exploration("made", config.dataset.key, space, settings, configs)
+    key = config.dataset.key
+    configs = {key: with_settings(space, settings, {"made": config})}
+    return Exploration(
+        "made", key, space, settings, configs, {key: {"made": config_of({**CONFIG, "held_out": 3})}}
+    )
 
 
 @pytest.fixture
@@ -82,17 +87,21 @@ def folders(tmp_path: Path, session_cache: Path) -> Folders:
 
 def test_every_setting_is_judged_and_shared_fits_are_run_once(made: Exploration, folders: Folders) -> None:
     plan = plan_of(made, folders)
-    # Of four settings on two folds: IA and GE under two β each, PGE under two, ISGD under four.
-    assert (plan.total, len(plan.left)) == (2 * (2 + 2 + 2 + 4), 20)
+    # Of four settings on two folds: IA and GE under two β each, PGE under two, ISGD under four. The shipped setting has
+    # another fold.
+    assert (plan.total, len(plan.left)) == (2 * (2 + 2 + 2 + 4) + 4, 24)
     found = explore(made, folders, LocalProcesses(1))
     assert [each.setting for each in found.tried] == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    assert [each.claims["learns"] for each in found.tried] == [((True,), (True,))] * 4
-    assert judged(found, "learns").word == "confirmed"
+    (atom,) = found.atoms
+    assert (atom.claim, atom.text, atom.said, atom.chosen) == ("learns", "ISGD is below IA", "3 ε", None)
+    for each in found.tried:
+        ((whole, *folds),) = each.margins
+        assert whole == pytest.approx(np.mean(np.array(folds, float)), abs=1e-6)
+    assert len(atom.shipped) == 3
+    assert atom.shipped[:2] == found.tried[0].margins[0][1:]
     values = [each.cells["table 1"] for each in found.tried]
     assert values[0] == values[2] != values[1] == values[3]
     assert values[0][0] != values[0][1]
-    assert found.measured == {"learns": "figures"}
-    assert found.chosen is None
     assert specification_bytes(found, "svg") == specification_bytes(found, "svg")
     sorted((folders.results / "tasks").rglob("*.json"))[0].unlink()
     assert len(plan_of(made, folders).left) == 1
@@ -102,9 +111,18 @@ def test_every_setting_is_judged_and_shared_fits_are_run_once(made: Exploration,
 def test_parameters_are_chosen_on_some_folds_and_measured_on_others(
     made: Exploration, folders: Folders
 ) -> None:
-    found: Explored = explore(exploration(tuned=True), folders, LocalProcesses(1))
-    assert found.chosen is not None
-    assert set(found.chosen) == {"learns"}
+    """Each way round, no setting is better on the folds to choose by; what it measures there is of the other folds."""
+    one_for_all, tuned = (
+        explore(exploration(tuned=tuned), folders, LocalProcesses(1)) for tuned in (False, True)
+    )
+    (atom,) = tuned.atoms
+    assert atom.chosen is not None
+    assert len(atom.resampled) == module.RESAMPLES
+    first, second = (
+        max((each.margins[0] for each in one_for_all.tried), key=lambda margins: margins[at] or 0)
+        for at in (1, 2)
+    )
+    assert atom.chosen == pytest.approx((first[2], second[1]), abs=1e-6)
 
 
 def test_paths_go_into_entries_by_algorithm_label_and_key() -> None:
@@ -142,6 +160,6 @@ def test_a_paper_is_explored(key: str, real_data: Path, session_cache: Path, tmp
     found = explore(wanted, folders, LocalProcesses(2))
     assert len(found.tried) >= 2
     claims = [claim.id for claim in wanted.paper.claims if "ml-100k" in claim.data]
-    tested = [claim for claim in claims if judged(found, claim).word != "not tested"]
+    tested = [claim for claim in claims if any(each.word != "no data" for each in judged(found, claim))]
     assert len(tested) > len(claims) / 2
-    assert all(found.measured[claim] for claim in tested if claim in found.measured)
+    assert all(atom.said for atom in found.atoms)

@@ -8,7 +8,7 @@ from docs.makers.paper_tables import KINDS, SHOWN, Records, expected_text
 from dpmf_cli.papers.claims import all_papers, paper
 from dpmf_cli.papers.record import Explored, Printed, Proved, Record, Tried, path_of, read_record
 from dpmf_cli.report.leaders import shipped
-from tests.papers.explored import explored
+from tests.papers.explored import ATOM, explored
 
 RECORDS = Path(__file__).resolve().parents[2] / "docs" / "papers" / "explored"
 
@@ -31,56 +31,60 @@ def of_neera(explored: Explored, **theorems: Proved) -> dict[str, Record]:
     return {key: found if key == "neera2020" else nothing(key) for key in all_papers()}
 
 
-def made(*tried: Tried) -> Explored:
-    cell = Printed(printed=1.0, tolerance=0.1, ratio=False)
-    return explored(lambda *_: ()).model_copy(
-        update={
-            "seed": 3,
-            "open": {"choice": ("first", "second")},
-            "printed": dict.fromkeys(("near", "far", "in a setting"), cell),
-            "tried": tried,
-            "measured": {"completely-hides": "by a figure"},
-        }
-    )
-
-
-CLAIMS = {"mixture-helps": ((True,), (True,)), "completely-hides": ((False,), (False,))}
+HOLDS, FAILS = (
+    ATOM.model_copy(update={"claim": claim, "said": said, "shipped": ()})
+    for claim, said in (("mixture-helps", "a figure"), ("completely-hides", "another"))
+)
 CELLS = (
     {"near": (1.05, 0.95), "far": (1.05, 1.2), "in a setting": (None, 1.0)},
     {"near": (1.0, 1.0), "far": (1.2, 1.05), "in a setting": (1.0, 1.0)},
 )
-FIRST, SECOND = (Tried(setting=(at,), claims=CLAIMS, cells=cells) for at, cells in enumerate(CELLS))
+
+
+def made() -> Explored:
+    cell = Printed(printed=1.0, tolerance=0.1, ratio=False)
+    margins = ((1.0, 1.0, 1.0), (-1.0, -1.0, -1.0))
+    return explored(lambda _: 1.0, atoms=[HOLDS, FAILS]).model_copy(
+        update={
+            "seed": 3,
+            "open": {"choice": ("first", "second")},
+            "printed": dict.fromkeys(("near", "far", "in a setting"), cell),
+            "tried": tuple(
+                Tried(setting=(at,), margins=margins, cells=cells) for at, cells in enumerate(CELLS)
+            ),
+        }
+    )
 
 
 def test_every_claim_of_every_paper_has_a_verdict() -> None:
     counted: dict[str, int] = {}
     for title, _, *counts in rows("verdicts"):
         counted[title] = counted.get(title, 0) + sum(map(int, counts))
-    assert counted == {
-        found.title: sum(len(claim.data) for claim in found.claims) for found in all_papers().values()
-    }
+    for found in all_papers().values():
+        assert counted[found.title] >= sum(len(claim.data) for claim in found.claims)
 
 
 def test_verdicts_are_counted_by_word_and_kind() -> None:
     theorem = next(claim.id for claim in paper("neera2020").claims if claim.data == ("any",))
-    records = of_neera(
-        made(FIRST, SECOND), **{theorem: Proved(held=False, proved=False, measured="a; a replay shows: b")}
-    )
+    records = of_neera(made(), **{theorem: Proved(held=False, proved=False, measured="a; a replay shows: b")})
     found = [row[1:] for row in rows("verdicts", records.__getitem__) if row[0] == paper("neera2020").title]
     untested = sum(len(claim.data) for claim in paper("neera2020").claims) - 3
-    assert found == [("figures", "1", "0", "1", "0", str(untested)), ("theorems", "0", "0", "1", "0", "0")]
+    assert found == [
+        ("figures", "1", "1", "0", "0", "0", str(untested)),
+        ("theorems", "0", "1", "0", "0", "0", "0"),
+    ]
     assert rows("theorems", records.__getitem__)[0][-1] == "a"
-    (confirmed,) = rows("confirmed", records.__getitem__)
-    assert confirmed[2:] == ("ml-100k",)
-    (refuted,) = rows("refuted", records.__getitem__)
-    assert refuted[2:] == ("ml-100k", "by a figure")
+    (holding,) = rows("holding", records.__getitem__)
+    assert holding[2:] == ("a < b", "ml-100k")
+    (failing,) = rows("failing", records.__getitem__)
+    assert failing[2:] == ("a < b", "ml-100k", "another")
 
 
 def test_a_reader_is_told_what_a_verdict_does_not_rest_on() -> None:
     """An identity by construction is no test, arithmetic is no audit, and a theorem was reconstructed."""
     wang = {row[0]: row for row in expected_text(recorded("wang2017"), paper("wang2017")).groups[0].rows}
     claims = {claim.id: claim.statement for claim in paper("wang2017").claims}
-    assert wang[claims["rescaling-lowers-noise"]][1] == "ml-100k: not tested; ml-1m: not tested"
+    assert wang[claims["rescaling-lowers-noise"]][1] == "ml-100k: 1 no data; ml-1m: 1 no data"
     assert "audit" not in wang[claims["h-makes-it-unbiased"]][2]
     assert wang[claims["theorem-1"]][2] == "dpmf audit"
     (third,) = (row for row in rows("theorems") if row[2] == "theorem 3" and "McSherry" in row[0])
@@ -96,14 +100,14 @@ def test_only_printed_numbers_are_counted_as_cells() -> None:
 
 
 def test_printed_figures_are_near_on_both_halves_as_shipped_and_in_some_setting() -> None:
-    records = of_neera(made(FIRST, SECOND))
+    records = of_neera(made())
     assert rows("cells", records.__getitem__) == ((paper("neera2020").title, "ml-100k", "3", "1", "2"),)
     assert rows("explored", records.__getitem__) == (
         (paper("neera2020").title, "ml-100k", "2", "2 of 10", "1", "3"),
     )
 
 
-@pytest.mark.parametrize("kind", ["explored", "cells", "confirmed", "refuted", "theorems"])
+@pytest.mark.parametrize("kind", ["explored", "cells", "holding", "failing", "theorems"])
 def test_without_records_nothing_is_said(kind: str) -> None:
     assert rows(kind, nothing) == ()
 

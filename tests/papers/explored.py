@@ -1,23 +1,39 @@
-"""Made explorations: three choices, and what held in each of their settings."""
+"""Made explorations: three choices, and the margins of one claim in each of their settings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 
-from dpmf_cli.papers.record import Explored, Printed, Tried
+from dpmf_cli.papers.record import Explored, Inequality, Printed, Tried
 from dpmf_cli.papers.space import Setting
 
 OPEN = {"start": ("zero", "one"), "step": ("small", "middle", "large"), "order": ("a", "b", "c", "d")}
 SETTINGS = tuple(product(range(2), range(3), range(4)))
 
-Half = Callable[[Setting, int], tuple[bool, ...]]
+ATOM = Inequality(
+    claim="it",
+    text="a < b",
+    reading="",
+    unit="RMSE",
+    tolerance=0.002,
+    said="this and that",
+    shipped=(1, 1.01, 0.99),
+)
 
 
 def explored(
-    held: Half,
+    margin: Callable[[Setting], float | None],
     cell: Callable[[Setting], float | None] = lambda _: 1.0,
-    chosen: dict[str, tuple[bool, ...]] | None = None,
+    *,
+    atoms: Sequence[Inequality] = (ATOM,),
+    noise: float = 0.0,
 ) -> Explored:
-    """`held(setting, half)` are the parts of the claim "it"; `cell` is the measured value of a cell that prints 2."""
+    """`margin(setting)` is that of every atom, and `noise` how far both folds are off it; `cell` is the measured value
+    of a cell that prints 2."""
+
+    def folds(setting: Setting) -> tuple[float | None, ...]:
+        value = margin(setting)
+        return (None,) * 3 if value is None else (value, value - noise, value + noise)
+
     return Explored(
         title="Made",
         checksum="0",
@@ -28,14 +44,13 @@ def explored(
         configs=("made",),
         open=OPEN,
         printed={"table 1": Printed(printed=2.0, tolerance=1.5, ratio=True)},
+        atoms=tuple(atoms),
         tried=tuple(
             Tried(
                 setting=setting,
-                claims={"it": (held(setting, 0), held(setting, 1))},
+                margins=(folds(setting),) * len(atoms),
                 cells={"table 1": (cell(setting), cell(setting))},
             )
             for setting in SETTINGS
         ),
-        measured={"it": "this and that"},
-        chosen=chosen,
     )

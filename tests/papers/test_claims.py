@@ -9,7 +9,7 @@ from dpmf_cli.papers.claims import ANY, all_papers, paper
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.printed import papers
 from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
-from dpmf_cli.papers.rules import compute, rules_of
+from dpmf_cli.papers.rules import margins, rules_of
 from dpmf_cli.papers.rules.theorem import Theorem
 from dpmf_cli.papers.space import explored, space
 from tests.configs import SHIPPED
@@ -27,12 +27,12 @@ def test_every_claim_has_a_name_a_statement_and_a_rule(key: str) -> None:
     assert paper(key).source
     identifiers = [claim.id for claim in paper(key).claims]
     assert len(set(identifiers)) == len(identifiers) > 0
-    assert set(rules_of(key)) <= set(identifiers)
+    assert set(rules_of(key).rules) <= set(identifiers)
     for claim in paper(key).claims:
         assert claim.statement
         assert claim.data
         assert all(data == ANY or data in catalog.ENTRIES for data in claim.data)
-        assert (claim.id in rules_of(key)) != claim.no_test
+        assert (claim.id in rules_of(key).rules) != claim.no_test
         assert not claim.no_test or claim.remark
 
 
@@ -75,7 +75,7 @@ def test_without_results_no_rule_decides(key: str) -> None:
         claim.id
         for claim in paper(key).claims
         for data in claim.data
-        if data != ANY and compute(key, claim.id, Evidence({}, data))
+        if data != ANY and margins(key, claim.id, Evidence({}, data))
     }
     assert decided <= BY_ARITHMETIC
 
@@ -104,8 +104,8 @@ def test_a_record_is_of_the_space_as_it_stands(key: str) -> None:
 def test_a_record_judges_the_claims_as_they_stand(key: str) -> None:
     found, claims = record(key), {claim.id: claim for claim in paper(key).claims}
     for data, tried in found.data.items():
-        judged = {claim for setting in tried.tried for claim in setting.claims}
+        judged = {atom.claim for atom in tried.atoms}
         assert judged <= {claim.id for claim in claims.values() if data in claim.data}
-    theorems = {claim for claim, rule in rules_of(key).items() if isinstance(rule, Theorem)}
+    theorems = {claim for claim, rule in rules_of(key).rules.items() if isinstance(rule, Theorem)}
     assert set(found.theorems) == theorems
     assert theorems <= {claim.id for claim in claims.values() if ANY in claim.data}

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
 from dpmf_cli.papers.rules import scope
@@ -27,7 +26,7 @@ def evidence(*curves: Measured, name: str = "made") -> Evidence:
         for key, rmse in (("ia", 1.0), ("ge", 0.9))
     ]
     made = Experiment(name, "ml-1m", "Made", 1, 10, 1, 1, curves, tuple(levels))
-    return Evidence({"ml-1m": {name: (made, find_crossings(made, replicates=2))}}, "ml-1m")
+    return Evidence({"ml-1m": {name: made}}, "ml-1m")
 
 
 LOST = curve("isgd", "lost", math.nan, 1, 1, missing=1)
@@ -51,6 +50,8 @@ def test_the_best_is_that_of_all_curves_at_each_epsilon() -> None:
     for lacking in (HERE, evidence()):
         with pytest.raises(MissingEvidence):
             lacking.best("made", "isgd")
+    chosen = evidence(FIRST, SECOND, replace(SECOND, label="best isgd")).best("made", "isgd")[1]
+    assert chosen.tolist() == SECOND.mean().tolist()
 
 
 def test_a_crossing_is_an_epsilon_or_says_where_it_is_not() -> None:
@@ -92,3 +93,20 @@ def test_a_crossing_in_theta_lies_where_that_in_epsilon_does() -> None:
     of_theta = evidence(replace(FIRST, thetas=GRID / 10))
     found = scope("mcsherry2009", of_theta).value("theta('made', 'isgd', 'IA')")
     assert found == pytest.approx(of_theta.crossing("made", "isgd", "IA") / 10)
+
+
+@pytest.mark.parametrize(
+    ("of", "other", "found"),
+    [
+        ("a", "b", 1.2),  # b is below IA before the grid begins, a is not: the first ε decides
+        ("b", "a", 0.87),  # between the first two ε, where a crosses IA
+        ("a", "c", 0.8),  # c never crosses it, and a does: the last ε decides
+        ("c", "d", math.nan),  # neither does
+        ("b", "e", math.nan),  # both do so before the grid begins
+    ],
+)
+def test_which_curve_is_first_is_decided_where_the_other_crosses(of: str, other: str, found: float) -> None:
+    flat, early = curve("psgd", "c", 1.2, 1.1, 1.05), curve("psgd", "e", 0.9, 0.9, 0.9)
+    here = scope("mcsherry2009", evidence(FIRST, SECOND, flat, replace(flat, label="d"), early))
+    value = here.value(f"rmse_where('made', '{of}', 'made', '{other}', 'IA')")
+    assert value == pytest.approx(found, abs=1e-3, nan_ok=True)

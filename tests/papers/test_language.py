@@ -7,19 +7,18 @@ import pytest
 from pydantic import ValidationError
 
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence, Proof
-from dpmf_cli.papers.rules import compute, rules_of
-from dpmf_cli.papers.rules.language import Rule, Scope, formatted
+from dpmf_cli.papers.rules import audited, rules_of
+from dpmf_cli.papers.rules.language import Margin, Rule, Scope
 from dpmf_cli.papers.rules.theorem import Theorem
 
 NAMES = {
     "three": 3,
+    "tolerances": {"RMSE": 0.002, "ε": 1.05},
     "grid": np.array([1.0, 2.0, 4.0]),
     "of": {"a": 5.0, "b": 2.0},
     "rows": np.array([[1, 9], [2, 4]]),
-    "lower": {"a": [1, 2], "b": [np.inf, np.inf]},
-    "equal": {"a": [1, 2], "b": [2, 2]},
-    "calming": {3: 1, 5: 1.5, 7: 1.4, 9: 1.4},
-    "wild": {3: 1, 5: np.inf},
+    "early": {1: 0.9, 2: 1.0, 3: 1.2},
+    "late": {1: 1.1, 2: 1.0, 3: 0.95},
 }
 DEFINITIONS = {
     "square": "x * x",
@@ -38,7 +37,7 @@ def scope() -> Scope:
     [
         ("1 + 2 * three - 8 / 4 - 2 ** 3", -3),
         ("-three", -3),
-        ("1 < three < 4 and not three > 4", True),
+        ("1 < three < 4 and three > 4 or three != 4", True),
         ("1 < three < 3", False),
         ("three >= 3 and three <= 3 and three == 3", True),
         ("grid > 1", [False, True, True]),
@@ -69,14 +68,12 @@ def scope() -> Scope:
         ("within(grid, 2.000001, 3.999997)", [False, True, True]),
         ("at(grid, 2 * grid, 2)", 4),
         ("at(grid, 2 * grid, 2.001, 0.001)", 4),
-        ("close([1, 1.1])", True),
-        ("[close([1, 1.11]), close([1, inf]), close([0, 0])]", [False, False, True]),
-        ("below(lower)", True),
-        ("below(equal)", False),
+        ("[apart(1, 1.1), apart([2, 1, 8])]", [1.1, 8]),
+        ("grid[:-1] < grid[1:]", [True, True]),
+        ("regret_of_order(early, late)", 0.15),  # the best of a ≥ b is (2, 2); in order, (1, 3) costs nothing
+        ("regret_of_order(late, early)", -0.25),
         ("off_straight(grid)", 1 / 6),
         ("[off_straight(grid * inf), off_straight(grid * 0)]", [np.inf, np.inf]),
-        ("settled(calming, 0.11)", 5),
-        ("settled(wild, 0.1)", 5),
         ("upper('isgd') + text('{len(grid)}')", "ISGD3"),
     ],
 )
@@ -94,73 +91,99 @@ def test_what_is_not_there_decides_nothing(expression: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "expression", ["lambda: 1", "(1, 2)", "three | 1", "grid[0:1]", "__import__('os')", "unknown"]
+    "expression", ["lambda: 1", "(1, 2)", "three | 1", "not three", "__import__('os')", "unknown"]
 )
 def test_nothing_else_is_in_the_language(expression: str) -> None:
     with pytest.raises((ValueError, KeyError)):
         scope().value(expression)
 
 
+def margins(**rule: Any) -> list[Margin]:
+    return list(Rule.model_validate(rule).margins(scope()))
+
+
+def margin(says: str, **atom: Any) -> Margin:
+    (found,) = margins(once=[{"text": "it", "says": says, **atom}])
+    return found
+
+
 @pytest.mark.parametrize(
-    ("value", "how", "said"),
+    ("atom", "value", "said"),
     [
-        (0.0, "ε", "below the grid"),
-        (np.inf, "ε", "not reached"),
-        (1.234, "ε", "1.23"),
-        (1234.5, "3", "1230"),
-        (-0.5, "+3", "−0.500"),
-        (0.25, "+.1f", "+0.2"),
-        (0.25, ".3f", "0.250"),
-        ([1.0, 2.5], ".1f", "1.0, 2.5"),
-        (np.array([2.0, 1.0, 3.0]), ".1f–", "1.0–3.0"),
-        (["a", "b"], "", "a, b"),
-        (["a", "b"], ";", "a; b"),
-        ({"A": 1.0, "B": 0.0}, "ε", "A 1.00, B below the grid"),
-        ({"A": [1, 2], "B": [3, 2], "C": [np.inf, np.inf]}, "below", "1 of 2, not B 3.00 and 2.00"),
-        ({"A": [1, 2]}, "below", "1 of 1"),
+        ({"says": "three < 3.5"}, 0.5, "3.0000 against 3.5000"),
+        ({"says": "three > 3.5"}, -0.5, "3.5000 against 3.0000"),
+        ({"says": "three <= 3.5", "unit": "points"}, 0.5, "3 against 3.5"),
+        ({"says": "three < 6", "unit": "ε"}, np.log(2), "3.00 against 6.00"),
+        ({"says": "three < inf", "unit": "ε"}, np.inf, "3.00 against not reached"),
+        ({"says": "0 < three", "unit": "ε"}, np.inf, "below the grid against 3.00"),
+        ({"says": "inf < inf", "unit": "ε"}, np.nan, "not reached against not reached"),
+        ({"says": "grid < 5", "at": "grid"}, 1, "4.0000 against 5.0000 at 4.00"),
+        ({"says": "grid < three", "at": "grid"}, -1, "4.0000 against 3.0000; not at 4.00"),
+        ({"says": "grid < 0", "at": "grid"}, -4, "4.0000 against 0.0000; not at 1.00, 2.00, 4.00"),
+        ({"says": "grid < three", "at": "grid", "over": "some"}, 2, "1.0000 against 3.0000 at 1.00"),
+        ({"says": "grid < three", "over": "mean"}, 2 / 3, "4.0000 against 3.0000"),
+        ({"says": "rows < 5"}, -4, "9.0000 against 5.0000"),
+        ({"says": "y < 9", "let": {"y": "x + 1"}}, 6, "3.0000 against 9.0000"),
     ],
-)  # fmt: skip
-def test_how_values_are_told(value: Any, how: str, said: str) -> None:
-    assert formatted(value, how) == said
+)
+def test_a_margin_is_how_far_an_inequality_is_from_turning(atom: Any, value: float, said: str) -> None:
+    found = margin(**atom)
+    assert found.value == pytest.approx(value, nan_ok=True)
+    assert found.said == said
 
 
-def judged(**rule: Any) -> tuple[tuple[bool, ...], str]:
-    found = Rule.model_validate(rule).judged(scope())
-    return found.held, found.measured
+def test_what_the_grid_leaves_open_is_open_only_if_it_could_turn_the_margin() -> None:
+    """Elements are 2, NaN and −1: one fails whatever the second is, and one holds."""
+    curves = {"less": "[1, inf, 4]", "more": "[3, inf, 3]"}
+    assert margin("less < more", let=curves).value == -1
+    assert margin("less < more", let=curves, over="some").value == 2
+    assert np.isnan(margin("[1, inf] < [3, inf]").value)
+    assert np.isnan(margin("[4, inf] < [3, inf]", over="some").value)
 
 
-def test_parts_come_in_the_order_of_the_loops_and_then_those_of_the_whole() -> None:
-    held, measured = judged(
+def test_tolerances_are_of_the_unit_unless_an_atom_has_its_own() -> None:
+    assert margin("1 < 2").tolerance == 0.002
+    assert margin("1 < 2", unit="ε").tolerance == pytest.approx(np.log(1.05))
+    assert margin("1 < 2", unit="points").tolerance == 0
+    assert margin("1 < 2", tolerance=0, note="so").tolerance == 0
+
+
+def test_atoms_come_in_the_order_of_the_loops_and_then_those_that_are_judged_once() -> None:
+    atoms = [{"text": "{a}{b}", "says": "limit < 9"}, {"text": "{a}!", "says": "0 < a", "if": "b == 4"}]
+    lacking = {"text": "lacking", "says": "0 < min(grid[grid > 9])"}
+    found = margins(
         let={"limit": "a + b"},
         each={"a": [1, 2], "b": "[three, 4]"},
-        parts=["limit > 4", "grid > limit - 3"],
-        holds="three < 2",
-        told="{a}{b}",
+        atoms=[*atoms, lacking],
+        once=[lacking, {"text": "once", "says": "0 < 1"}],
     )
-    turns = ((0, 0, 1, 1), (1, 0, 0, 1), (1, 0, 0, 1), (1, 0, 0, 1))
-    assert held == (*(bool(part) for turn in turns for part in turn), False)
-    assert measured == "13; 14; 23; 24"
+    told = [(each.text, each.value) for each in found]
+    assert told == [("13", 5), ("14", 4), ("1!", 1), ("23", 4), ("24", 3), ("2!", 2), ("once", 1)]
+    needing = margins(
+        each={"a": [1, 2]}, needs=["a > 1", "three > 2"], atoms=[{"text": "{a}", "says": "0 < a"}]
+    )
+    assert [each.text for each in needing] == ["2"]
 
 
-def test_a_rule_needs_what_it_says_in_every_turn() -> None:
-    assert judged(needs=["three > 2", "x > 1"], parts="x < 3", says="x {x}") == ((True,), "x 2")
-    with pytest.raises(MissingEvidence):
-        judged(each={"y": [1, 5]}, needs="y < 3", parts="x < 3")
+def test_a_rule_is_of_comparisons_and_known_keys() -> None:
+    for says in ("three", "1 < three < 4", "three == 3 and 1 < 2"):
+        with pytest.raises(ValueError, match="is not one comparison"):
+            margin(says)
     with pytest.raises(ValidationError, match="unknown key"):
-        judged(part="x < 3")
+        margins(atom=())
 
 
 THEOREMS = [
     (key, claim)
     for key in ("friedman2016", "mcsherry2009", "neera2020", "wang2017", "zhang2018")
-    for claim, rule in rules_of(key).items()
+    for claim, rule in rules_of(key).rules.items()
     if isinstance(rule, Theorem)
 ]
 
 
 @pytest.mark.parametrize(("key", "claim"), THEOREMS)
 def test_theorems_are_held_against_audits(key: str, claim: str) -> None:
-    rule = rules_of(key)[claim]
+    rule = rules_of(key).rules[claim]
     assert isinstance(rule, Theorem)
     step = rule.step
     for proof, held, proved, said in (
@@ -170,10 +193,10 @@ def test_theorems_are_held_against_audits(key: str, claim: str) -> None:
         (Proof(1.0, ("a flaw", "b"), {step: 1.0}), bool(step), not step, "; a replay shows: a flaw; b"),
     ):
         evidence = Evidence({}, "", {rule.theorem: proof})
-        found = compute(key, claim, evidence)
+        found = audited(key, claim, evidence)
         assert found is not None
-        assert (found.held, rule.is_proved(evidence)) == ((held,), proved)
+        assert (found.held, rule.is_proved(evidence)) == (held, proved)
         moved = f"one moves the {step} by {proof.moves[step]:.3g} of what is claimed"
         assert (moved if step else said) in found.measured
-    assert compute(key, claim, Evidence({}, "")) is None
-    assert not step or compute(key, claim, Evidence({}, "", {rule.theorem: Proof(1.0)})) is None
+    assert audited(key, claim, Evidence({}, "")) is None
+    assert not step or audited(key, claim, Evidence({}, "", {rule.theorem: Proof(1.0)})) is None

@@ -1,4 +1,4 @@
-"""A verdict follows by one rule from the settings that were tried."""
+"""A verdict follows by one rule from the margins in the settings that were tried."""
 
 import math
 from pathlib import Path
@@ -9,88 +9,142 @@ import pytest
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.papers.record import Printed, Proved, Record, path_of, read_record, text_of
 from dpmf_cli.papers.space import Setting
-from dpmf_cli.papers.verdicts import Judged, deviation, judged, moved_by, nearest, of_theorem, shares_held
-from tests.papers.explored import SETTINGS, Half, explored
+from dpmf_cli.papers.verdicts import (
+    UNBOUNDED,
+    Judged,
+    deviation,
+    judged,
+    limit_of,
+    moved_by,
+    nearest,
+    of_theorem,
+    word_of,
+)
+from tests.papers.explored import ATOM, OPEN, SETTINGS, explored
 
 
-def always(_: Setting, __: int) -> tuple[bool, ...]:
-    return True, True
+def small_steps(setting: Setting) -> float:
+    return 1.0 if setting[1] == 0 else -1.0
 
 
-def small_steps(setting: Setting, _: int) -> tuple[bool, ...]:
-    return True, setting[1] == 0
+def verdict(*args: object, **more: object) -> Judged:
+    (found,) = judged(explored(*args, **more), "it")  # type: ignore[arg-type]
+    return found
 
 
 @pytest.mark.parametrize(
-    ("held", "word", "said"),
+    ("margin", "word", "counts", "by"),
     [
-        (always, "confirmed", "holds in 24 of 24 settings"),
-        (lambda _, __: (False, False), "refuted", "holds in none of 24 settings"),
-        (small_steps, "in part", 'holds in 8 of 24 settings; only if the choice "step" is small'),
-        (lambda _, __: (True, False), "in part", "holds in none of 24 settings, its parts in 24, 0 of them"),
+        (lambda _: 1.0, "holds", {1: 24}, ""),
+        (lambda _: -1.0, "fails", {-1: 24}, ""),
+        (lambda _: UNBOUNDED, "holds", {1: 24}, ""),
+        (lambda setting: -1.0 if setting == (0, 0, 0) else 1.0, "holds", {1: 23, -1: 1}, ""),
         (
-            lambda _, half: (half == 0, half == 0),
-            "in part",
-            "holds in none of 24 settings, in 24 it turns with the fold",
+            small_steps,
+            "depends",
+            {1: 8, -1: 16},
+            "step (holds with small: 8 of 8; middle: 0 of 8; large: 0 of 8)",
         ),
-        (lambda setting, _: (setting == (0, 0, 0),), "in part", "holds in 1 of 24 settings"),
-        (
-            lambda setting, half: (setting == (0, 0, 0) or half == 0,),
-            "in part",
-            "holds in 1 of 24 settings, in 23 it turns with the fold",
-        ),
+        (lambda setting: 1.0 if setting[0] else 0.0, "too close", {1: 12, 0: 12}, ""),
+        (lambda setting: 1.0 if setting[2] else 0.0, "holds", {1: 18, 0: 6}, ""),
+        (lambda setting: None if setting[0] else 1.0, "holds", {1: 12, 2: 12}, ""),
+        (lambda setting: None if setting[1] else 1.0, "no data", {1: 8, 2: 16}, ""),
     ],
 )
-def test_a_verdict_counts_settings(held: Half, word: str, said: str) -> None:
-    found = judged(explored(held), "it")
-    assert (found.word, found.said.startswith(said)) == (word, True)
-    assert ("only if" in found.said) == ("only if" in said)
+def test_a_verdict_counts_settings(margin: object, word: str, counts: dict[int, int], by: str) -> None:
+    found = verdict(margin)
+    assert (found.word, found.counts, found.by) == (word, counts, by)
+    assert (found.text, found.unit, found.said) == ("a < b", "RMSE", "this and that")
 
 
-def test_what_was_not_tried_is_not_tested() -> None:
-    assert judged(explored(always), "another").word == "not tested"
-    assert of_theorem(None).word == "not tested"
-    assert of_theorem(Proved(held=True, proved=True, measured="")).word == "confirmed"
-    assert of_theorem(Proved(held=True, proved=False, measured="")).word == "undecided"
-    assert of_theorem(Proved(held=False, proved=True, measured="")).word == "refuted"
+def test_within_its_tolerance_or_the_noise_of_folds_a_setting_decides_nothing() -> None:
+    assert verdict(lambda _: 0.0019).word == "too close"
+    quiet = ATOM.model_copy(update={"shipped": (1.0, 1.0, 1.0)})
+    assert verdict(lambda _: 0.0021, atoms=[quiet]).word == "holds"
+    assert verdict(lambda _: 0.1, noise=1.0).word == "too close"
+    loud = ATOM.model_copy(update={"shipped": (1.0, -1.0, 2.0, UNBOUNDED, None)})
+    assert verdict(lambda _: 1.0, atoms=[loud]).word == "too close"
+
+
+def test_the_noise_joins_both_variances_and_is_widened_for_overlapping_training_sets() -> None:
+    """Four degrees of freedom of the shipped variance and one of two folds: t of five, at 97.5 %."""
+    (limit,) = limit_of(np.array([[1.0, 3.0]]), 0.002, 10, 4.0)
+    joint = (4 * 4.0 + 1 * 2.0) / 5
+    assert limit == pytest.approx(2.5706 * math.sqrt(joint / 2 * (1 + 2 / 9)), rel=1e-4)
+    (single,) = limit_of(np.array([[1.0]]), 0.002, 10, 4.0)
+    assert single == pytest.approx(2.7764 * math.sqrt(4.0 * (1 + 1 / 9)), rel=1e-4)
+    assert limit_of(np.array([[1.0, 1.0]]), 0.002, 10, 0.0) == 0.002
+
+
+def test_more_than_one_in_twenty_against_a_verdict_turns_it() -> None:
+    states = np.repeat([1, -1], [95, 5])
+    assert word_of(states) == "holds"
+    assert word_of(-states) == "fails"
+    assert word_of(np.append(states, -1)) == "depends"
+    assert word_of(np.array([], int)) == "no data"
+
+
+def test_a_verdict_that_hangs_on_few_settings_is_told() -> None:
+    assert verdict(lambda _: 1.0).flips == 0
+    assert verdict(lambda setting: -1.0 if setting == (0, 0, 0) else 1.0).flips > 0.2
+
+
+def test_a_reading_is_a_choice_like_any_other() -> None:
+    readings = [ATOM.model_copy(update={"reading": each}) for each in ("one way", "another")]
+    made = explored(lambda _: 1.0, atoms=readings)
+    against = tuple(
+        each.model_copy(update={"margins": (each.margins[0], (-1.0, -1.0, -1.0))}) for each in made.tried
+    )
+    (found,) = judged(made.model_copy(update={"tried": against}), "it")
+    assert (found.word, found.by) == ("depends", "reading (holds with one way: 24 of 24; another: 0 of 24)")
+    assert found.margins == {"one way": (1, 1, 1), "another": (-1, -1, -1)}
 
 
 @pytest.mark.parametrize(
-    ("parts", "word", "said"),
+    ("chosen", "resampled", "word", "flips"),
     [
-        ((True, True), "confirmed", "2 of 2 parts hold"),
-        ((True, False), "in part", "1 of 2 parts hold"),
-        ((False,), "refuted", "fails"),
+        ((0.9, 1.1), (1.0, 1.0, 0.9, -1.0), "holds", 0.25),
+        ((-0.9, -1.1), (-1.0,), "fails", 0),
+        ((-0.1, 0.1), (0.0, 0.0), "too close", 0),
+        ((None, 1.0), (1.0,), "no data", 1),
     ],
 )
-def test_parameters_chosen_for_each_epsilon_decide(parts: tuple[bool, ...], word: str, said: str) -> None:
-    found = judged(explored(lambda _, __: (False, False), chosen={"it": parts}), "it")
-    best = f"with the best setting for each ε, {said}; with one setting for all ε, holds in none of 24"
-    assert (found.word, found.said.startswith(best)) == (word, True)
+def test_the_best_setting_for_each_epsilon_decides(
+    chosen: tuple[float | None, ...], resampled: tuple[float, ...], word: str, flips: float
+) -> None:
+    atom = ATOM.model_copy(update={"chosen": chosen, "resampled": resampled})
+    found = verdict(lambda _: -1.0, atoms=[atom])
+    assert (found.word, found.flips, found.counts) == (word, flips, {-1: 24})
+    other = atom.model_copy(update={"reading": "another", "chosen": (-1.0, -1.0)})
+    both = verdict(lambda _: -1.0, atoms=[atom.model_copy(update={"reading": "one"}), other])
+    assert both.word == ("fails" if word == "fails" else "depends")
+    assert both.by == ("" if word == "fails" else f"one: {word}; another: fails")
 
 
-def test_a_choice_that_moves_a_claim_is_named_with_its_part_of_the_variance() -> None:
-    found = explored(small_steps)
-    ((name, index),) = moved_by(found, shares_held(found, "it"))
+def test_theorems_hold_by_proof_and_fail_by_replay() -> None:
+    assert of_theorem(None).word == "no data"
+    assert of_theorem(Proved(held=True, proved=True, measured="so")).word == "holds"
+    assert of_theorem(Proved(held=True, proved=False, measured="so")).word == "undecided"
+    assert of_theorem(Proved(held=False, proved=True, measured="so")).word == "fails"
+    assert judged(explored(lambda _: 1.0), "another") == []
+
+
+def test_a_choice_that_moves_a_number_is_named_with_its_part_of_the_variance() -> None:
+    ((name, index),) = moved_by(OPEN, [(setting, small_steps(setting)) for setting in SETTINGS])
     assert (name, round(index, 6)) == ("step", 1.0)
-    assert moved_by(explored(always), shares_held(explored(always), "it")) == []
-    both = [(setting, 1.4 * setting[0] + setting[1]) for setting, _ in shares_held(found, "it")]
-    assert [name for name, _ in moved_by(found, both)] == ["step", "start"]
+    assert moved_by(OPEN, [(setting, 1.0) for setting in SETTINGS]) == []
+    both = [(setting, 1.4 * setting[0] + setting[1]) for setting in SETTINGS]
+    assert [name for name, _ in moved_by(OPEN, both)] == ["step", "start"]
 
 
 def test_what_moves_nothing_is_not_named() -> None:
     rng = np.random.default_rng(1)
-    found, named = explored(always), 0
+    named = 0
     for _ in range(200):
-        named += bool(moved_by(found, [(setting, float(rng.normal())) for setting in SETTINGS]))
+        named += bool(moved_by(OPEN, [(setting, float(rng.normal())) for setting in SETTINGS]))
     assert named < 20
     uneven = [(setting, float(setting[1] == 2)) for setting in SETTINGS if setting != (1, 2, 3)]
-    assert [name for name, _ in moved_by(found, uneven)] == ["step"]
-
-
-def test_a_claim_that_no_setting_moves_is_said_to_be_that() -> None:
-    found = judged(explored(lambda _, __: (True, False)).model_copy(update={"fixed": ("it",)}), "it")
-    assert found == Judged("in part", "1 of 2 parts hold, with the same figures in all 24 settings")
+    assert [name for name, _ in moved_by(OPEN, uneven)] == ["step"]
 
 
 def test_deviations_count_in_tolerances() -> None:
@@ -103,7 +157,7 @@ def test_deviations_count_in_tolerances() -> None:
 
 
 def test_the_setting_nearest_to_print_is_found_on_the_folds_to_choose_by() -> None:
-    found = nearest(explored(always, lambda setting: None if not setting[0] else 1.0 + setting[1]))
+    found = nearest(explored(lambda _: 1.0, lambda setting: None if not setting[0] else 1.0 + setting[1]))
     assert found is not None
     assert found.setting == (1, 1, 0)
 
@@ -119,6 +173,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read_record(path) is None
     path.write_text(text_of(record))
     assert read_record(path) == record
+    assert '"text": "a < b"' in text_of(record)
     assert sum(line.startswith('{"setting"') for line in text_of(record).splitlines()) == 24
     path.write_text("{}")
     with pytest.raises(DpmfError, match=r"made\.json: is not a record of an exploration"):

@@ -1,7 +1,7 @@
-"""Verdicts on claims, computed from the results at hand: a rule for each claim that figures alone decide.
+"""What a paper's claims mean, as inequalities in the language of `language`, one file for each paper.
 
-Each paper has a file of rules, by the ids of its claims, in the language of `language`. `definitions` are names that
-all of its rules may use.
+`definitions` are names that all of its rules may use. `readings` are what sentences leave open: by name, the readings
+of it, each with names of its own.
 """
 
 from contextlib import suppress
@@ -10,38 +10,55 @@ from importlib import resources
 from typing import Any
 
 import yaml
-from pydantic import TypeAdapter
+from pydantic import Field
 
+from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
 from dpmf_cli.papers.printed import load
-from dpmf_cli.papers.rules.language import Computed, Rule, Scope
-from dpmf_cli.papers.rules.theorem import Theorem
+from dpmf_cli.papers.rules.language import Margin, Rule, Scope
+from dpmf_cli.papers.rules.theorem import Computed, Theorem
+
+
+class Rules(StrictModel):
+    definitions: dict[str, Any]
+    readings: dict[str, dict[str, dict[str, Any]]] = Field({})
+    rules: dict[str, Rule | Theorem]
 
 
 @cache
-def _file(key: str) -> dict[str, Any]:
+def rules_of(key: str) -> Rules:
     text = (resources.files("dpmf_cli.papers.rules") / f"{key}.yaml").read_text(encoding="utf-8")
-    parsed: dict[str, Any] = yaml.safe_load(text)
-    return parsed
-
-
-@cache
-def rules_of(key: str) -> dict[str, Rule | Theorem]:
-    """Returns the rules of a paper, by the claim's id."""
-    return TypeAdapter(dict[str, Rule | Theorem]).validate_python(_file(key)["rules"])
+    return Rules.model_validate(yaml.safe_load(text))
 
 
 def scope(key: str, evidence: Evidence) -> Scope:
     """Returns what the rules of a paper may name: its printed figures, its tolerances, and its definitions."""
     printed = load(key)
     names = {"printed": printed, "tolerances": printed.get("tolerances", {})}
-    return Scope(evidence, names).named(_file(key)["definitions"])
+    return Scope(evidence, names).named(rules_of(key).definitions)
 
 
-def compute(key: str, claim: str, evidence: Evidence) -> Computed | None:
-    """Returns what results say about a claim on the evidence's data set; None if results are missing, or if no result
-    can decide it."""
-    rule = rules_of(key).get(claim)
+def margins(key: str, claim: str, evidence: Evidence) -> dict[tuple[str, str], Margin]:
+    """Returns the margins of a claim's atoms on the evidence's data set, by (text, reading).
+
+    Atoms whose results are missing are left out. The reading is "" if a sentence can be read in one way only.
+    """
+    file = rules_of(key)
+    rule = file.rules.get(claim)
+    if not isinstance(rule, Rule):
+        return {}
+    found = {}
+    for reading, names in file.readings.get(rule.reading, {"": {}}).items():
+        for margin in rule.margins(scope(key, evidence).with_values(names)):
+            found[margin.text, reading] = margin
+    for other, begins in rule.same.items():
+        found |= {of: each for of, each in margins(key, other, evidence).items() if of[0].startswith(begins)}
+    return found
+
+
+def audited(key: str, claim: str, evidence: Evidence) -> Computed | None:
+    """Returns what audits say about a theorem; None if it was not audited, or for a claim about figures."""
+    rule = rules_of(key).rules.get(claim)
     with suppress(MissingEvidence):
-        return rule.judged(scope(key, evidence)) if rule else None
+        return rule.judged(evidence) if isinstance(rule, Theorem) else None
     return None

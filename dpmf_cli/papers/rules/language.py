@@ -1,9 +1,8 @@
-"""The language in which a paper's file of rules says what its claims mean, and the reading of one rule.
+"""The language in which a paper's file says what its claims mean: inequalities between measured quantities.
 
 An expression has the syntax of Python but is never run as Python: `ast` parses it, and `Scope` gives a meaning to
 numbers, texts, names, lists, comprehensions, arithmetic, comparisons (of each element of an array), and calls of the
-functions in `quantities`. `theta(fig1, method, "GE") < inf` is one. Braces in a text hold an expression, and say how
-to format its value (`formatted`).
+functions in `quantities`. Braces in a text hold an expression.
 
 A name is a value, or stands for an expression that is evaluated wherever the name is used. So it sees the variables
 of the loops around, and within `on(data, …)` it is measured on that data set. `gain(method="isgd")` is the
@@ -12,20 +11,25 @@ expression `gain` with that value of `method`.
 
 import ast
 import itertools
+import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from string import Formatter
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
 from dpmf_cli.core.strict_model import StrictModel
-from dpmf_cli.evaluation.numbers import signed, significant
+from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
-from dpmf_cli.papers.rules.quantities import MEASURED, PLAIN, counted_below, epsilon_text
+from dpmf_cli.papers.rules.quantities import MEASURED, PLAIN, epsilon_text
+
+Values = NDArray[np.float64]
 
 OPERATORS: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
@@ -38,7 +42,7 @@ OPERATORS: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
     ast.Eq: operator.eq,
-    ast.Not: operator.not_,
+    ast.NotEq: operator.ne,
     ast.USub: operator.neg,
 }
 
@@ -49,48 +53,144 @@ Expressions = Annotated[
 """One expression, or several."""
 
 
-@dataclass(frozen=True)
-class Computed:
-    """What results say about a claim on one data set: whether each part holds, and the figures behind this."""
+Sense = Literal["every", "some", "mean"]
 
-    held: tuple[bool, ...]
-    measured: str
+
+@dataclass(frozen=True)
+class Margin:
+    """By how much one inequality of a claim holds, on one data set, in one setting.
+
+    text        the inequality in words
+    unit        of the margin; "ε" is the logarithm of a ratio, anything else a difference
+    tolerance   a smaller margin decides nothing
+    value       above 0 if the inequality holds, below if it fails; NaN if the grid leaves the sign open
+    said        both sides of the inequality, where it is nearest to failing
+    note        what a reader of the verdict must know
+    """
+
+    text: str
+    unit: str
+    tolerance: float
+    value: float
+    said: str
+    note: str = ""
+
+
+class Atom(StrictModel):
+    """One inequality between two measured quantities.
+
+    text   what it says, with expressions in braces
+    says   the comparison; arrays are compared element by element
+    let    names of its own
+    if_    an expression, written `if`: whether there is such an atom in this turn of the loops
+    at     the name of each element, mostly its ε
+    over   whether every element must hold, some element, or the mean
+    unit   of the margin, as in `Margin`
+    tolerance   an expression; by default the paper's tolerance for that unit. An inequality with a tolerance of its
+                own in it has 0
+    """
+
+    text: str
+    says: str
+    let: dict[str, Any] = Field({})
+    if_: str = Field("", alias="if")
+    at: str = ""
+    over: Literal["every", "some", "mean"] = "every"
+    unit: str = "RMSE"
+    tolerance: float | None = None
+    note: str = ""
+
+    def margin(self, outer: "Scope") -> Margin | None:
+        """Returns the margin; None if there is no such atom here. Raises MissingEvidence if a result is missing."""
+        scope = outer.named(self.let)
+        if self.if_ and not scope.value(self.if_):
+            return None
+        match parsed(self.says):
+            case ast.Compare(first, [operation], [second]):
+                less, more = np.broadcast_arrays(scope.array(first), scope.array(second))
+                if isinstance(operation, (ast.Gt, ast.GtE)):
+                    less, more = more, less
+            case _:
+                raise ValueError(f"is not one comparison: {self.says}")
+        with np.errstate(invalid="ignore", divide="ignore"):  # of curves that have diverged or never cross
+            margins = np.ravel(np.log(more) - np.log(less) if self.unit == "ε" else more - less)
+        if not margins.size:
+            raise MissingEvidence(self.says)
+        value, decides = _over(margins, self.over)
+        said = " against ".join(_side(np.ravel(each)[decides], self.unit) for each in (less, more))
+        if self.at and margins.size > 1:
+            said += self._where(np.ravel(scope.value(self.at)), margins, decides)
+        tolerance = (
+            scope.names["tolerances"].get(self.unit, 0.0) if self.tolerance is None else self.tolerance
+        )
+        if self.unit == "ε" and tolerance:
+            tolerance = math.log(tolerance)
+        return Margin(scope.text(self.text), self.unit, tolerance, value, said, self.note)
+
+    def _where(self, names: Values, margins: Values, decides: int) -> str:
+        failing = [significant(float(name)) for name in names[margins < 0]]
+        if self.over != "every" or not failing:
+            return f" at {significant(float(names[decides]))}"
+        few = ", ".join(failing) if len(failing) <= 3 else f"{len(failing)} of {len(names)}"
+        return f"; not at {few}"
+
+
+def _over(margins: Values, over: str) -> tuple[float, int]:
+    """Returns the margin of all elements together, and the element that decides it.
+
+    It is NaN if an element whose sign is open could turn it.
+    """
+    sign = -1.0 if over == "some" else 1.0
+    signed = sign * margins
+    decides = int(np.argmin(np.where(np.isnan(signed), np.inf, signed)))
+    if over == "mean":
+        return float(margins.mean()), decides
+    is_open = np.isnan(signed).any() and not signed[decides] < 0
+    return (math.nan if is_open else float(margins[decides])), decides
+
+
+def _side(value: float, unit: str) -> str:
+    if unit == "ε":
+        return epsilon_text(float(value))
+    return f"{value:.4f}" if unit == "RMSE" else f"{value:.4g}"
 
 
 class Rule(StrictModel):
-    """The rule of one claim about figures.
+    """What one claim about figures means.
 
-    let     names of its own
-    each    loops, by the name of their variable: all values of the first with all of the second
-    needs   what must be true in each turn of the loops; else results decide nothing
-    parts   the parts of the claim in each turn of the loops; an array is a part for each element
-    holds   parts that are judged once, after the loops
-    told    the text of each turn, of which `says` makes the figures behind the verdict
+    let      names of its own
+    each     loops, by the name of their variable: all values of the first with all of the second
+    needs    what must be true in each turn of the loops; else results decide nothing
+    reading  the name of what its sentence leaves open; every atom has a margin for each reading
+    atoms    the inequalities, in each turn of the loops
+    once     inequalities that are judged once
+    same     other claims whose atoms it repeats, each with what the atoms' texts begin with
     """
 
     let: dict[str, Any] = Field({})
     each: dict[str, Any] = Field({})
     needs: Expressions = ()
-    parts: Expressions = ()
-    holds: Expressions = ()
-    told: str = ""
-    says: str = "{told:;}"
+    reading: str = ""
+    atoms: tuple[Atom, ...] = ()
+    once: tuple[Atom, ...] = ()
+    same: dict[str, str] = Field({})
 
-    def judged(self, paper: "Scope") -> Computed:
-        """Judges the claim with the names of its paper. Raises MissingEvidence if a result is missing."""
-        with np.errstate(invalid="ignore"):  # of curves that have diverged
-            return self._judged(paper.named(self.let))
+    def margins(self, paper: "Scope") -> Iterator[Margin]:
+        """Yields the margin of each atom that has all results it needs."""
+        scope = paper.named(self.let)
+        for atoms, loops in ((self.atoms, self.each), (self.once, {})):
+            with suppress(MissingEvidence):
+                for turn in scope.turns(loops) if atoms else ():
+                    with suppress(MissingEvidence):
+                        if all(turn.value(each) for each in self.needs):
+                            yield from _known(atoms, turn)
 
-    def _judged(self, scope: "Scope") -> Computed:
-        held, told = [], []
-        for turn in scope.turns(self.each):
-            if not all(turn.value(each) for each in self.needs):
-                raise MissingEvidence(f"what {self.needs} asks for")
-            held += [turn.value(each) for each in self.parts]
-            told.append(turn.text(self.told))
-        held += [scope.value(each) for each in self.holds]
-        parts = np.concatenate([np.ravel(each) for each in held]) if held else ()
-        return Computed(tuple(map(bool, parts)), scope.with_values({"told": told}).text(self.says))
+
+def _known(atoms: Iterable[Atom], scope: "Scope") -> Iterator[Margin]:
+    for each in atoms:
+        with suppress(MissingEvidence):
+            if (margin := each.margin(scope)) is not None:
+                yield margin
 
 
 @cache
@@ -124,11 +224,16 @@ class Scope:
         """Returns a text with the values of the expressions in its braces."""
         said = ""
         for literal, expression, how, _ in Formatter().parse(template):
-            said += literal + (formatted(self.value(expression), how or "") if expression else "")
+            said += literal + (format(self.value(expression), how or "") if expression else "")
         return said
 
     def value(self, expression: str) -> Any:
         return self._of(parsed(expression))
+
+    def array(self, tree: ast.expr) -> Values:
+        """Returns numbers, lists of numbers, or the values of a dictionary as an array."""
+        found = self._of(tree)
+        return np.asarray(list(found.values()) if isinstance(found, Mapping) else found, float)
 
     def _of(self, tree: ast.expr) -> Any:
         match tree:
@@ -141,6 +246,8 @@ class Scope:
                 return self._of(found) if isinstance(found, ast.expr) else found
             case ast.Attribute(owner, key):
                 return self._of(owner)[key]
+            case ast.Slice(first, last):
+                return slice(first and self._of(first), last and self._of(last))
             case ast.Subscript(owner, key):
                 return self._of(owner)[self._of(key)]
             case ast.List(elements):
@@ -151,8 +258,9 @@ class Scope:
                 return {turn._of(key): turn._of(value) for turn in self._comprehended(loops)}
             case ast.IfExp(test, body, otherwise):
                 return self._of(body if self._of(test) else otherwise)
-            case ast.BoolOp(ast.And(), values):
-                return all(self._of(each) for each in values)
+            case ast.BoolOp(operation, values):
+                found = (self._of(each) for each in values)
+                return all(found) if isinstance(operation, ast.And) else any(found)
             case ast.UnaryOp(operation, operand):
                 return OPERATORS[type(operation)](self._of(operand))
             case ast.BinOp(left, operation, right):
@@ -189,27 +297,3 @@ def _array(values: list[Any]) -> Any:
     """Returns numbers, or arrays of one shape, as one array. Anything else stays a list."""
     numeric = all(isinstance(each, (float, int, np.ndarray, np.generic)) for each in values)
     return np.array(values) if numeric and len({np.shape(each) for each in values}) == 1 else values
-
-
-def formatted(value: Any, how: str) -> str:
-    """Formats a value for the figures behind a verdict.
-
-    Values of a dictionary stand behind their keys, and several values behind commas, or behind semicolons for ";".
-    "…–" is from the least to the largest of them; "ε" is a crossing in words; "3" rounds to so many significant
-    figures; "+3" is signed, with so many decimals; "below" counts the pairs of `quantities.below`. All else is
-    Python's.
-    """
-    if how == "below":
-        return counted_below(value)
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {formatted(each, how)}" for key, each in value.items())
-    if how.endswith("–"):
-        every = np.ravel(value).tolist()
-        return f"{min(every):{how[:-1]}}–{max(every):{how[:-1]}}"
-    if isinstance(value, (list, np.ndarray)):
-        return "; ".join(value) if how == ";" else ", ".join(formatted(each, how) for each in value)
-    if how == "ε":
-        return epsilon_text(value)
-    if how.isdigit():
-        return significant(value, int(how))
-    return signed(value, int(how)) if how.startswith("+") and how[1:].isdigit() else format(value, how)

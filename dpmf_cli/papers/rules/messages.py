@@ -29,9 +29,9 @@ EXTREMES = (2.0**-53, 1 - 2.0**-53)
 """The uniforms that lead to the least and the largest message."""
 
 
-def hides_item() -> bool:
-    """Returns whether a message of BLP-MoG-MF hides which item was rated."""
-    return MixtureFactorization(algorithm="blp_mog_mf").neighbours in HIDE_IDS
+def names_item() -> int:
+    """Returns how many items a message of BLP-MoG-MF names: 0 if it hides which item was rated."""
+    return int(MixtureFactorization(algorithm="blp_mog_mf").neighbours not in HIDE_IDS)
 
 
 def slope(epsilons: Values) -> Values:

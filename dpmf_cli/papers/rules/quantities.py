@@ -5,7 +5,7 @@ a curve. It raises MissingEvidence if that result is missing. Dictionaries are r
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import combinations
 from typing import Any
@@ -17,7 +17,6 @@ from dpmf_cli.datasets.catalog import entry
 from dpmf_cli.evaluation.curves import Measured
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
-from dpmf_cli.papers.printed import load
 from dpmf_cli.papers.rules import messages
 
 Values = NDArray[np.float64]
@@ -38,6 +37,31 @@ def theta(evidence: Evidence, name: str, label: str, baseline: str) -> float:
     if curve.thetas is None or not 0 < epsilon < np.inf:
         return epsilon
     return float(np.exp(np.interp(np.log(epsilon), np.log(curve.epsilons), np.log(curve.thetas))))
+
+
+def rmse_at(evidence: Evidence, name: str, label: str, epsilon: float) -> float:
+    """Returns the RMSE of a curve at an ε within its grid, interpolated over log ε."""
+    curve = evidence.curve(name, label)
+    return float(np.interp(np.log(epsilon), np.log(curve.epsilons), curve.mean()))
+
+
+def rmse_where(
+    evidence: Evidence, name: str, label: str, other_name: str, other: str, baseline: str
+) -> float:
+    """Returns the RMSE of a curve at the ε at which another curve crosses a baseline.
+
+    Where the other never crosses it, or does so below its grid, the last or the first ε is a bound. The RMSE is NaN
+    if that bound does not decide which curve is first.
+    """
+    curve, level = evidence.curve(name, label), evidence.baseline(name, baseline)
+    epsilon = evidence.crossing(other_name, other, baseline)
+    if epsilon == math.inf:
+        last = float(curve.mean()[-1])
+        return last if last < level else math.nan
+    if epsilon == 0:
+        first = float(curve.mean()[0])
+        return first if first > level else math.nan
+    return rmse_at(evidence, name, label, epsilon)
 
 
 def loss(evidence: Evidence, name: str, label: str) -> Values:
@@ -75,16 +99,13 @@ def swept_at(evidence: Evidence, name: str, line: str, epsilon: float) -> dict[f
     return {value: float(point.mean()[point.epsilons == epsilon][0]) for value, point in points}
 
 
-def swept_pairs(evidence: Evidence, name: str) -> dict[str, dict[tuple[float, int], float]]:
-    """Returns the RMSE by method and ε, then by (λ, d), where each d has a line over λ."""
-    found: dict[str, dict[tuple[float, int], float]] = {}
-    for method in ("ALS", "ISGD"):
-        for d in (1, 3, 5, 10):
-            for rate, point in evidence.line(name, f"{method}, d {d}"):
-                for epsilon, rmse in zip(point.epsilons, point.mean(), strict=True):
-                    what = f"{method}, ε {epsilon:g}" if math.isfinite(epsilon) else f"clean {method}"
-                    found.setdefault(what, {})[rate, d] = float(rmse)
-    return found
+def swept_pairs(evidence: Evidence, name: str, method: str) -> dict[tuple[float, int], Values]:
+    """Returns the (E,) RMSE of a method by (λ, d), where each d has a line over λ."""
+    return {
+        (rate, d): point.mean()
+        for d in (1, 3, 5, 10)
+        for rate, point in evidence.line(name, f"{method}, d {d}")
+    }
 
 
 def percent(evidence: Evidence, name: str, label: str) -> Values:
@@ -144,29 +165,6 @@ def curves_of(evidence: Evidence, *choices: Sequence[str]) -> dict[str, Measured
     return found
 
 
-def mean_above(below: Measured, above: Measured) -> float:
-    """Returns the most by which the first curve is above the second, at the first curve's ε that both cover."""
-    inside = (below.epsilons >= above.epsilons[0]) & (below.epsilons <= above.epsilons[-1])
-    epsilons = below.epsilons[inside]
-    there = np.interp(np.log(epsilons), np.log(above.epsilons), above.mean())
-    return float((below.mean()[inside] - there).max())
-
-
-def below(pairs: Mapping[str, Sequence[float]]) -> bool:
-    """Returns whether the first ε of each pair is below the second. If neither is reached, a pair does not count."""
-    return all(a < b for a, b in pairs.values() if min(a, b) < math.inf)
-
-
-def counted_below(pairs: Mapping[str, Sequence[float]]) -> str:
-    """Returns in words how many pairs are as `below` asks for, and which are not."""
-    reached = {key: (a, b) for key, (a, b) in pairs.items() if min(a, b) < math.inf}
-    against = [
-        f"{key} {epsilon_text(a)} and {epsilon_text(b)}" for key, (a, b) in reached.items() if not a < b
-    ]
-    said = f"{len(reached) - len(against)} of {len(reached)}"
-    return said + (f", not {', '.join(against)}" if against else "")
-
-
 def epsilon_text(value: float) -> str:
     """Returns a crossing of `Evidence.crossing` in words."""
     if not value:
@@ -174,18 +172,21 @@ def epsilon_text(value: float) -> str:
     return significant(value) if np.isfinite(value) else "not reached"
 
 
-def close(values: Iterable[float]) -> bool:
-    """Returns whether ε are within the factor up to which they count as similar."""
-    most, least = float(reduced(np.max, values)), float(reduced(np.min, values))
-    similar: float = load("friedman2016")["tolerances"]["similar"]
-    return most <= similar * least < math.inf
+def apart(*values: Any) -> float:
+    """Returns the ratio of the largest to the smallest ε; NaN if one is off the grid."""
+    every = np.ravel(values[0] if len(values) == 1 else values)
+    return float(every.max() / every.min()) if every.min() > 0 and every.max() < math.inf else math.nan
 
 
-def settled(rmse: Mapping[float, float], tolerance: float) -> float:
-    """Returns the first swept value from which on the RMSE varies by no more than a tolerance, else the last."""
-    after = {first: [value for at, value in rmse.items() if at >= first] for first in rmse}
-    calm = (first for first, later in after.items() if max(later) - min(later) <= tolerance)
-    return min(calm, default=max(rmse))
+def regret_of_order(low: Mapping[float, float], high: Mapping[float, float]) -> float:
+    """Returns by how much RMSE two sweeps say that the best value of the first is below that of the second.
+
+    It is what one gives up, over both sweeps, by choosing values against this order, less what one gives up by
+    choosing them in this order.
+    """
+    lost = {(a, b): (low[a] - min(low.values())) + (high[b] - min(high.values())) for a in low for b in high}
+    against = min(each for (a, b), each in lost.items() if a >= b)
+    return against - min(each for (a, b), each in lost.items() if a < b)
 
 
 def off_straight(values: Values) -> float:
@@ -252,6 +253,8 @@ MEASURED: Mapping[str, Callable[..., Any]] = {
     "has": lambda evidence, name, key: any(
         each.algorithm == key for each in evidence.experiment(name).curves
     ),
+    "rmse_at": rmse_at,
+    "rmse_where": rmse_where,
     "theta": theta,
     "loss": loss,
     "growing_loss": growing_loss,
@@ -269,13 +272,11 @@ MEASURED: Mapping[str, Callable[..., Any]] = {
 
 PLAIN: Mapping[str, Callable[..., Any]] = {
     "abs": np.abs,
-    "all": np.all,
     "any": np.any,
+    "apart": apart,
     "argmax": places("argmax"),
     "argmin": places("argmin"),
     "at": at,
-    "below": below,
-    "close": close,
     "diff": lambda values: np.diff(values, axis=0),
     "finite": np.isfinite,
     "isclose": np.isclose,
@@ -283,17 +284,16 @@ PLAIN: Mapping[str, Callable[..., Any]] = {
     "list": list,
     "max": lambda *values: reduced(np.max, *values),
     "mean": np.mean,
-    "mean_above": mean_above,
     "mean_of": lambda curve: curve.mean(),
     "message_bias": messages.bias,
     "message_ends": messages.ends,
-    "message_hides_item": messages.hides_item,
+    "message_names_item": messages.names_item,
     "message_slope": messages.slope,
     "min": lambda *values: reduced(np.min, *values),
     "off_straight": off_straight,
     "pair": lambda *values: values,
     "pairs": lambda values: list(combinations(values, 2)),
-    "settled": settled,
+    "regret_of_order": regret_of_order,
     "sqrt": np.sqrt,
     "sum": np.sum,
     "upper": str.upper,

@@ -1,8 +1,7 @@
-"""Figures that are not of an experiment: an exploration's specification curve, and the noise of the local model.
+"""Figures that are not of an experiment: the margins of an exploration, and the noise of the local model.
 
-The specification curve has settings ordered by distance from print, with their choices below, after Simonsohn,
-Simmons and Nelson, Specification curve analysis, Nature Human Behaviour 4, 2020. The noise is figure 2 of Neera et
-al. 2020: what Laplace and bounded Laplace add to the same ratings.
+The first is after Simonsohn, Simmons and Nelson, Specification curve analysis, Nature Human Behaviour 4, 2020. The
+noise is figure 2 of Neera et al. 2020: what Laplace and bounded Laplace add to the same ratings.
 """
 
 import numpy as np
@@ -12,89 +11,63 @@ from numpy.typing import NDArray
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.papers.record import Explored
-from dpmf_cli.papers.verdicts import FAR, deviation, shares_held
+from dpmf_cli.papers.verdicts import judged, limit_of, prior_of
 from dpmf_cli.privacy.local_mechanisms import BoundedLaplace
 from dpmf_cli.report.figures.style import COLOURS, GREY, file_of, new_figure
 
-_WIDTH, _TOP_HEIGHT, _ROW = 9.0, 2.8, 0.15
+_WIDTH, _ROW, _FAR = 10.0, 0.24, 100.0
 
 
 def specification_bytes(explored: Explored, form: str) -> bytes:
-    """Draws the curve as PNG, SVG or PDF.
+    """Draws margins as PNG, SVG or PDF.
 
-    The upper axes show for each setting how far each printed cell is off, in tolerances (the dots), and their median.
-    For a paper without printed cells they show which fractions of its claims hold, and their mean. The lower axes
-    have a mark for each choice that a setting takes. Settings are in ascending order of the line in the upper axes.
+    Each row is an inequality, under each reading of its sentence. Its margins are in units of the limit from which a
+    setting decides: right of 1 it holds, left of −1 it fails. A small dot is a setting. The large dot is the shipped
+    setting, or the best setting for each ε if the paper chose parameters for each ε.
     """
-
-    def draw() -> Figure:
-        score, dots, name = _scores(explored)
-        order = np.argsort(score, kind="stable")
-        rows = sum(map(len, explored.open.values())) + len(explored.open)
-        height = _TOP_HEIGHT + _ROW * rows + 0.5
-        figure = new_figure(_WIDTH, height)
-        left, right = 0.38, 0.60
-        above = figure.add_axes((left, 1 - (_TOP_HEIGHT - 0.3) / height, right, (_TOP_HEIGHT - 0.6) / height))
-        below = figure.add_axes((left, 0.3 / height, right, 1 - (_TOP_HEIGHT + 0.4) / height))
-        places, points = np.arange(len(order)), dots[order].ravel()
-        above.plot(np.repeat(places, dots.shape[1]), points, ".", color=COLOURS[4], markersize=2.5, alpha=0.6)
-        above.plot(places, score[order], color=COLOURS[0], linewidth=1.6)
-        above.axhline(0, color=GREY, linewidth=0.6)
-        above.set_ylabel(name)
-        above.spines[["top", "right"]].set_visible(False)
-        for at, tried in enumerate(explored.tried):
-            if not any(tried.setting):
-                place = float(np.flatnonzero(order == at)[0])
-                above.axvline(place, color=GREY, linewidth=0.6, linestyle=":")
-                above.text(place, above.get_ylim()[1], "shipped", fontsize=7, ha="center", color=GREY)
-        above.set_title(f"{explored.title}: {len(order)} settings", loc="left", fontsize=9)
-        # A row for each value, with the values of a choice together, and a mark for each setting that takes it.
-        chosen = np.array([each.setting for each in explored.tried])[order]
-        row, ticks, names = 0, [], []
-        for at, (choice, values) in enumerate(explored.open.items()):
-            for rank, value in enumerate(values):
-                taken = np.flatnonzero(chosen[:, at] == rank)
-                colour = COLOURS[at % len(COLOURS)]
-                below.plot(taken, np.full(len(taken), -row), "|", color=colour, markersize=5)
-                ticks.append(-row)
-                names.append(f"{choice}: {value}" if not rank else value)
-                row += 1
-            row += 1
-        below.set_yticks(ticks, names, fontsize=6.5)
-        below.set_ylim(-row + 1, 1)
-        below.tick_params(length=0)
-        below.spines[:].set_visible(False)
-        for axes in (above, below):
-            axes.set_xlim(-1, len(order))
-            axes.set_xticks([])
-        return figure
-
-    return file_of(draw, form)
+    return file_of(lambda: _draw(explored), form)
 
 
-def _scores(explored: Explored) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
-    """Returns (S,) the scores by which settings are ordered, (S, K) their dots, and the name of the axis.
+def _draw(explored: Explored) -> Figure:
+    height = _ROW * len(explored.atoms) + 1.1
+    figure = new_figure(_WIDTH, height)
+    axes = figure.add_axes((0.56, 0.6 / height, 0.42, 1 - 1.1 / height))
+    words = {
+        (claim, each.text): each.word
+        for claim in dict.fromkeys(atom.claim for atom in explored.atoms)
+        for each in judged(explored, claim)
+    }
+    colours = {"holds": COLOURS[2], "fails": COLOURS[3], "depends": COLOURS[1]}
+    names = []
+    for at, atom in enumerate(explored.atoms):
+        table = np.array([each.margins[at] for each in explored.tried], float)
+        with np.errstate(invalid="ignore"):
+            limits = limit_of(table[:, 1:], atom.tolerance, explored.partition, prior_of(atom.shipped))
+            dots = _scaled(table[:, 0] / np.maximum(limits, 1e-12))
+        axes.plot(dots, np.full(len(dots), -at), ".", color=GREY, markersize=3, alpha=0.5)
+        middle = float(np.mean(np.array(atom.chosen, float))) if atom.chosen else table[0, 0]
+        word = words[atom.claim, atom.text]
+        place = _scaled(np.array([middle / max(float(np.nanmedian(limits)), 1e-12)]))
+        axes.plot(place, [-at], "o", color=colours.get(word, GREY), markersize=6)
+        names.append(f"{atom.text}{f' ({atom.reading})' if atom.reading else ''}: {word}")
+    axes.axvspan(-1, 1, color=GREY, alpha=0.15, linewidth=0)
+    axes.axvline(0, color=GREY, linewidth=0.6)
+    axes.set_yticks(-np.arange(len(names)), names, fontsize=7)
+    axes.set_ylim(-len(names) + 0.5, 0.5)
+    axes.set_xlim(-_scaled(np.array([_FAR]))[0] - 0.2, _scaled(np.array([_FAR]))[0] + 0.2)
+    ticks = np.array([-_FAR, -10, -1, 0, 1, 10, _FAR])
+    axes.set_xticks(_scaled(ticks), [f"{tick:g}" for tick in ticks])
+    axes.set_xlabel("fails   ←   margin, in units of what decides   →   holds", fontsize=8)
+    axes.tick_params(length=0)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.set_title(f"{explored.title}: {len(explored.tried)} settings", loc="right", fontsize=9)
+    return figure
 
-    A score is NaN if its setting has no dot.
-    """
-    if explored.printed:
-        name = "cells: tolerances off print\n(line: their median)"
-        dots = [
-            [
-                np.clip(deviation(cell, tried.cells[key][1]), -FAR, FAR) if key in tried.cells else np.nan
-                for key, cell in explored.printed.items()
-            ]
-            for tried in explored.tried
-        ]
-    else:
-        name = "parts of claims that hold\n(line: their mean)"
-        claims = sorted({claim for tried in explored.tried for claim in tried.claims})
-        held = [dict(shares_held(explored, claim)) for claim in claims]
-        dots = [[each.get(tried.setting, np.nan) for each in held] for tried in explored.tried]
-    rows = np.array(dots, dtype=np.float64)
-    known, score = np.isfinite(rows), np.median if explored.printed else np.mean
-    scores = [score(row[at]) if at.any() else np.nan for row, at in zip(rows, known, strict=True)]
-    return np.array(scores), rows, name
+
+def _scaled(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns the places of margins: linear up to 1, then logarithmic up to `_FAR`."""
+    size = np.minimum(np.abs(values), _FAR)
+    return np.asarray(np.sign(values) * np.where(size <= 1, size, 1 + np.log10(np.maximum(size, 1))))
 
 
 EPSILONS = (0.1, 1.0)

@@ -23,15 +23,14 @@ from numpy.typing import NDArray
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import printable, say
 from dpmf_cli.datasets import Folders
-from dpmf_cli.evaluation.crossings import Crossing
 from dpmf_cli.evaluation.curves import ERROR_CDF, Experiment, Measured
 from dpmf_cli.evaluation.numbers import duration, significant
 from dpmf_cli.experiment.results.folders import Compared
 from dpmf_cli.experiment.results.manifest import MANIFEST
 from dpmf_cli.papers.claims import Claim, PaperFindings, all_papers
-from dpmf_cli.papers.evidence import Evidence
-from dpmf_cli.papers.rules import compute
-from dpmf_cli.papers.verdicts import Word, of_parts
+from dpmf_cli.papers.evidence import Evidence, Found
+from dpmf_cli.papers.rules import margins
+from dpmf_cli.papers.verdicts import limit_of, states_of, word_of
 from dpmf_cli.report.advice import paragraphs
 from dpmf_cli.report.figures.chart import Chart, Line, epsilon_ticks, spread
 from dpmf_cli.report.figures.charts import charts_of
@@ -41,13 +40,8 @@ from dpmf_cli.report.html.views import ExhibitView, ExperimentView, exhibit_view
 from dpmf_cli.report.tables.ranked import combined_table, differences_table, settings_table, whole_first
 
 NOT_RUN = "not run here"
-HERE: dict[Word | None, str] = {
-    "confirmed": "holds here",
-    "in part": "in part here",
-    "refuted": "fails here",
-    None: NOT_RUN,
-}
-"""What one setting says of a claim. A verdict on the paper needs many settings (`papers.verdicts`)."""
+HERE = {"holds": "holds here", "fails": "fails here", "too close": "too close here", "no data": "open here"}
+"""What one setting says of an inequality. A verdict on the paper needs many settings (`papers.verdicts`)."""
 
 
 def experiment_page(folder: Path) -> str:
@@ -75,15 +69,14 @@ class ClaimView(NamedTuple):
     """A claim on one data set, and what the results at hand say of it, which are of one setting.
 
     on        key of the data set; `ANY` for a theorem
-    measured  the figures behind the verdict; "" if nothing was run
+    atoms     (verdict, inequality, both sides) of each inequality; one `NOT_RUN` if nothing was run
     by        for each config that measures the claim: (config, name of the experiment at hand that ran it, or "")
     reduced   whether one of these experiments is a reduction
     """
 
     claim: Claim
     on: str
-    verdict: str
-    measured: str
+    atoms: Sequence[tuple[str, str, str]]
     by: Sequence[tuple[str, str]]
     reduced: bool
 
@@ -104,10 +97,10 @@ def overview(folders: Folders, configs: Path) -> dict[str, Any]:
     found: dict[str, ExperimentView] = {}
     for view in sorted(views, key=lambda view: view.is_reduced):
         found.setdefault(view.stands_for, view)
-    by_data: dict[str, dict[str, tuple[Experiment, Sequence[Crossing]]]] = {}
+    by_data: dict[str, dict[str, Experiment]] = {}
     for name, view in found.items():
         experiment = view.collected.experiment
-        by_data.setdefault(experiment.dataset, {})[name] = (experiment, view.crossings)
+        by_data.setdefault(experiment.dataset, {})[name] = experiment
 
     papers, not_run, shown, pages = [], [], set[str](), {}
     for key, paper in all_papers().items():
@@ -132,10 +125,8 @@ def overview(folders: Folders, configs: Path) -> dict[str, Any]:
             by = [(name, found[name].name if name in found else "") for name in claim.configs]
             is_reduced = any(found[name].is_reduced for name, ran in by if ran)
             for data in claim.data:
-                computed = compute(key, claim.id, Evidence(by_data, data))
-                verdict = HERE[of_parts(computed.held) if computed else None]
-                measured, reduced = (computed.measured, is_reduced) if computed else ("", False)
-                claims.append(ClaimView(claim, data, verdict, measured, by, reduced))
+                atoms = _here(key, claim, Evidence(by_data, data)) or [(NOT_RUN, "", "")]
+                claims.append(ClaimView(claim, data, atoms, by, is_reduced))
         papers.append(PaperView(key, paper, of_it, claims, of_paper))
     exhibits = [exhibit for paper in papers for exhibit in paper.exhibits]
     absent = [each for exhibit in exhibits for each in exhibit.absent]
@@ -156,12 +147,41 @@ def overview(folders: Folders, configs: Path) -> dict[str, Any]:
         "pages": pages,
         "protected": combined_table(combined, notes=notes),
         "agreement": Counter(row.agreement for exhibit in exhibits for row in exhibit.rows),
-        "verdicts": Counter(claim.verdict for paper in papers for claim in paper.claims),
+        "verdicts": Counter(each[0] for paper in papers for claim in paper.claims for each in claim.atoms),
         "data_missing": [
             (title, how, [name for name in names if name != title]) for (title, how), names in waiting.items()
         ],
         "not_made": {each.what: each for each in absent if not each.waits_for}.values(),
         "passed_over": passed_over,
+    }
+
+
+def _here(key: str, claim: Claim, evidence: Evidence) -> list[tuple[str, str, str]]:
+    """Returns (verdict, inequality, both sides) of each inequality of a claim that the results at hand measure."""
+    whole = margins(key, claim.id, evidence)
+    of_data = [
+        each for under in evidence.found.values() for name, each in under.items() if name in claim.configs
+    ]
+    count = min((each.folds for each in of_data), default=1)
+    by_fold = [
+        margins(key, claim.id, replace(evidence, found=_of_fold(evidence.found, fold)))
+        for fold in (range(count) if whole and count > 1 else ())
+    ]
+    found = []
+    for (text, reading), margin in whole.items():
+        own = np.array([[each[text, reading].value for each in by_fold if (text, reading) in each]])
+        limit = margin.tolerance
+        if own.size > 1:
+            limit = float(limit_of(own, margin.tolerance, of_data[0].partition, float(own.var(ddof=1)))[0])
+        word = word_of(states_of(np.array([margin.value]), limit))
+        found.append((HERE[word], text + (f" ({reading})" if reading else ""), margin.said))
+    return found
+
+
+def _of_fold(found: Found, fold: int) -> Found:
+    return {
+        data: {name: each.of_folds([min(fold, each.folds - 1)]) for name, each in under.items()}
+        for data, under in found.items()
     }
 
 
@@ -254,7 +274,7 @@ def _environment() -> Environment:
     environment.globals |= {
         "agreements": list(views.Agreement),
         "bounds": (views.RATIOS, views.DIFFERENCES, views.POINTS, views.SHARES),
-        "verdict_signs": dict(zip(HERE.values(), "✓≈✗–", strict=True)),
+        "verdict_signs": {**dict(zip(HERE.values(), "✓✗≈?", strict=True)), NOT_RUN: "–"},
     }
     environment.filters |= {
         "base64": lambda data: base64.b64encode(data).decode(),

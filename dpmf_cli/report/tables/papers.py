@@ -4,9 +4,11 @@ These are messages sent in the local model (table 1) and improvements over ISGD 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +22,17 @@ from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.papers.claims import ANY, Claim, PaperFindings
 from dpmf_cli.papers.printed import load
 from dpmf_cli.papers.record import Explored, Printed, Record
-from dpmf_cli.papers.space import halves
 from dpmf_cli.papers.verdicts import (
     FAR,
+    OPEN,
+    UNBOUNDED,
     Judged,
+    Word,
     deviation,
     judged,
     moved_by,
     nearest,
     of_theorem,
-    shares_held,
 )
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
@@ -39,44 +42,91 @@ from dpmf_cli.report.words import lines
 
 
 def verdicts(record: Record, claim: Claim) -> Iterator[tuple[str, Judged]]:
-    """Yields the verdict on a claim for each data set that it is about; one verdict for a theorem."""
+    """Yields the verdicts on a claim's atoms for each data set that it is about; one verdict for a theorem."""
     for data in claim.data:
-        found = record.data.get(data)
+        found = (
+            []
+            if claim.no_test or data == ANY or data not in record.data
+            else judged(record.data[data], claim.id)
+        )
         if data == ANY and not claim.no_test:
-            yield "", of_theorem(record.theorems.get(claim.id))
-        else:
-            yield data, judged(found, claim.id) if found and not claim.no_test else Judged("not tested", "")
+            found = [of_theorem(record.theorems.get(claim.id))]
+        for each in found or [Judged("no data")]:
+            yield "" if data == ANY else data, each
 
 
-def claims_text(record: Record, paper: PaperFindings) -> TextTable:
-    """Returns a row for each claim and data set on which it was tried, and one row for its other data sets."""
-    rows = []
-    for claim in paper.claims:
-        said = claim.told + f" [{claim.source}]" * bool(claim.source)
-        rows += [("″" if at else said, *row) for at, row in enumerate(_rows(record, claim))]
-    return TextTable(
-        header=("the paper says", "on", "verdict", "because it", "measured"),
-        alignment="lllll",
-        groups=(Group("Claims", tuple(rows)),),
-        notes=tuple(lines("notes/explored", record=record, halves=halves)),
+def words_of(record: Record, claim: Claim) -> dict[str, list[Word]]:
+    """Returns the verdicts on a claim's inequalities by data set."""
+    found: dict[str, list[Word]] = {}
+    for data, each in verdicts(record, claim):
+        found.setdefault(data, []).append(each.word)
+    return found
+
+
+def summary_of(words: Iterable[Word]) -> str:
+    """Returns verdicts side by side: "2 hold, 1 fails"."""
+    several = {"holds": "hold", "fails": "fail", "depends": "depend"}
+    counts = Counter(words)
+    return ", ".join(
+        f"{counts[word]} {word if counts[word] == 1 else several.get(word, word)}"
+        for word in get_args(Word)
+        if counts[word]
     )
 
 
-def _rows(record: Record, claim: Claim) -> Iterator[tuple[str, ...]]:
-    untested = []
-    for data, verdict in verdicts(record, claim):
-        if verdict.word == "not tested" and data:
-            untested.append(data)
-            continue
-        theorem, moved = record.theorems.get(claim.id), NONE
-        measured = theorem.measured if theorem else NONE
-        if found := record.data.get(data):
-            moved = _moved(moved_by(found, shares_held(found, claim.id)))
-            measured = found.measured.get(claim.id) or NONE
-        why = "; ".join(filter(None, (verdict.said, f"most moved by {moved}" * (moved != NONE))))
-        yield data or NONE, verdict.word, why or NONE, measured
-    if untested:
-        yield ", ".join(untested), "not tested", NONE, NONE
+def claims_text(record: Record, paper: PaperFindings) -> TextTable:
+    """Returns a group for each claim, with a row for each inequality and data set."""
+    groups = []
+    for claim in paper.claims:
+        rows, absent = [], []
+        for data, verdict in verdicts(record, claim):
+            if verdict.word == "no data" and not verdict.text:
+                absent.append(data)
+            else:
+                rows.append(_row(verdict, data))
+        if any(absent):
+            rows.append((NONE, ", ".join(absent), "no data", NONE, NONE, NONE))
+        groups.append(Group(claim.told + f" [{claim.source}]" * bool(claim.source), tuple(rows)))
+    return TextTable(
+        header=("inequality", "on", "verdict", "margin", "settings", "because"),
+        alignment="llllll",
+        groups=tuple(groups),
+        notes=tuple(lines("notes/explored", record=record)),
+    )
+
+
+def _row(verdict: Judged, data: str) -> tuple[str, ...]:
+    states = {1: "+", -1: "−", 0: "≈", OPEN: "open"}
+    settings = ", ".join(
+        f"{verdict.counts[at]} {sign}" for at, sign in states.items() if verdict.counts.get(at)
+    )
+    margins = "; ".join(
+        f"{reading}: " * bool(reading) + _margin(of, verdict.unit) for reading, of in verdict.margins.items()
+    )
+    turns = f"{100 * verdict.flips:.0f} % of other searches would say otherwise" * (verdict.flips > TURNS)
+    by = f"depends on {verdict.by}" if verdict.by else ""
+    because = "; ".join(filter(None, (verdict.said, by, turns, verdict.note)))
+    return verdict.text, data or NONE, verdict.word, margins or NONE, settings or NONE, because or NONE
+
+
+TURNS = 0.1
+"""The probability from which it is said that other settings would turn a verdict."""
+
+
+def _margin(margin: tuple[float, float, float], unit: str) -> str:
+    """Returns a margin with its interval. Ratios of ε are factors."""
+
+    def said(value: float) -> str:
+        if math.isnan(value):
+            return "open"
+        if abs(value) >= UNBOUNDED:
+            return "−∞" if value < 0 else "∞"
+        if unit == "ε":
+            return f"×{math.exp(value):.3g}"
+        return f"{value:+.4f}" if unit == "RMSE" else f"{value:+.3g}"
+
+    middle, low, high = map(said, margin)
+    return middle if low == high == middle else f"{middle} [{low}, {high}]"
 
 
 def _moved(by: Sequence[tuple[str, float]]) -> str:
@@ -110,7 +160,7 @@ def cells_text(found: Explored) -> TextTable:
             f"{written(values[0])} … {written(values[-1])}" if values else NONE,
             f"{sum(_is_within(cell, halves) for _, *halves in tried)} of {len(tried)}",
             written(best.cells[name][1] if best and name in best.cells else None),
-            _moved(moved_by(found, off)),
+            _moved(moved_by(found.open, off)),
         )
 
     return TextTable(

@@ -56,7 +56,8 @@ def _folders(results: Path) -> Folders:
 
 def test_what_is_computed_of_the_whole_is_credited_to_it(found: Found) -> None:
     view = claim(found("friedman_fig3a"), "friedman2016", "preprocessing-helps")
-    assert view.verdict != NOT_RUN
+    assert len(view.atoms) == 3
+    assert NOT_RUN not in [verdict for verdict, *_ in view.atoms]
     assert ("friedman_fig3a", "friedman_fig3a") in view.by
     assert not view.reduced
 
@@ -67,14 +68,14 @@ def test_a_reduced_run_is_judged_by_its_own_figures_and_says_so(found: Found) ->
     assert view.reduced
     assert ("friedman_fig3a", "friedman_fig3a.held-out-1") in view.by
     page = overview_page(_folders(folder), folder)
-    cell = page[page.index(view.measured) :].partition("</td>")[0]
+    cell = page[page.index(view.atoms[0][2]) :].partition("</td>")[0]
     assert 'measured by <a href="#friedman_fig3a.held-out-1">' in cell
     assert "from a reduced run" in page
 
 
 def test_no_verdict_is_one_of_the_papers_page(found: Found) -> None:
     view = claim(found("wang_fig1_ml100k"), "wang2017", "sgd-pnbm-beats-neighbours")
-    assert (view.verdict, view.measured) == (NOT_RUN, "")
+    assert view.atoms == [(NOT_RUN, "", "")]
     assert ("wang_fig1_ml100k", "wang_fig1_ml100k") in view.by
     proved = claim(found("mcsherry_fig1_ml1m"), "mcsherry2009", "theorem-4")
-    assert (proved.verdict, proved.by) == (NOT_RUN, [])
+    assert (proved.atoms, proved.by) == ([(NOT_RUN, "", "")], [])
