@@ -36,17 +36,13 @@ from dpmf_cli.cli.main import app
 from dpmf_cli.core import terminal
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
+from dpmf_cli.evaluation.crossings import Agreement, agreement
 from dpmf_cli.papers.claims import PaperFindings, all_papers, paper
 from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
 from dpmf_cli.papers.space import space
 from dpmf_cli.papers.verdicts import Word
 from dpmf_cli.report.tables.layout import TextTable, markdown
-from dpmf_cli.report.tables.papers import (
-    cells_text,
-    claims_text,
-    verdicts,
-    within_tolerance,
-)
+from dpmf_cli.report.tables.papers import cells_text, claims_text, verdicts
 
 _MARKED = re.compile(
     rf"(<!-- (?:(?P<of_all>summary|{'|'.join(KINDS)}) of all|"
@@ -136,17 +132,13 @@ def summary_table(records: Records) -> str:
     rows = []
     for key, found in all_papers().items():
         record = records(key)
-        cells = [
-            within_tolerance(each, name, cell)
-            for each in record.data.values()
-            for name, cell in each.printed.items()
-        ]
-        shipped, reached = (sum(each) for each in zip(*cells, strict=True)) if cells else (0, 0)
+        off = [cell.off for each in record.data.values() for cell in each.printed.values()]
         said = Counter(verdict.word for claim in found.claims for _, verdict in verdicts(record, claim))
-        of_cells = f"{shipped} of {len(cells)} ({reached})" if cells else "–"
+        agreeing = sum(agreement(each) is Agreement.AGREES for each in off)
+        of_cells = f"{agreeing} of {len(off)}" if off else "–"
         counts = (str(said[word]) for word in words)
         rows.append((f"[{found.title}]({found.page})", found.subject, of_cells, *counts))
-    return markdown_table(("paper", "about", "printed cells", *words), rows)
+    return markdown_table(("paper", "about", "printed figures that agree", *words), rows)
 
 
 def exhibits_table(found: PaperFindings) -> str:

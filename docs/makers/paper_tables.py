@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+from dpmf_cli.evaluation.crossings import DISTANCE, FACTOR, Agreement, agreement
+from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.papers.claims import ANY, Claim, PaperFindings, all_papers
-from dpmf_cli.papers.record import Record
-from dpmf_cli.papers.space import Space
+from dpmf_cli.papers.record import Explored, Record
+from dpmf_cli.papers.space import Setting, Space
 from dpmf_cli.papers.verdicts import Word
 from dpmf_cli.report.leaders import Ranking, shipped
 from dpmf_cli.report.tables.layout import Group, TextTable
-from dpmf_cli.report.tables.papers import summary_of, verdicts, within_tolerance, words_of
+from dpmf_cli.report.tables.papers import agreeing, most_agreeing, summary_of, verdicts, words_of
 
 Records = Callable[[str], Record]
 """From a paper's key to its record; the record has no data if nothing was explored."""
@@ -70,21 +72,72 @@ def _verdicts(records: Records) -> TextTable:
 
 
 def _cells(records: Records) -> TextTable:
+    """Returns a row for each paper and data set, and one for all data sets that the same settings were tried on."""
     rows = []
     for key, found in all_papers().items():
-        for name, data in records(key).data.items():
-            near = [within_tolerance(data, *printed) for printed in data.printed.items()]
-            if near:
-                rows.append(
-                    (found.title, name, str(len(near)), *(str(sum(each)) for each in zip(*near, strict=True)))
-                )
+        data = {name: each for name, each in records(key).data.items() if each.printed}
+        whole = [each for each in data.values() if {of.setting for of in each.tried} == _settings(data)]
+        sets = [
+            *((name, [each]) for name, each in data.items()),
+            *([(", ".join(data), whole)] * (len(whole) > 1)),
+        ]
+        for name, each in sets:
+            shipped = Counter(agreement(cell.off) for one in each for cell in one.printed.values())
+            best = agreeing(each, most_agreeing(each))
+            rows.append((found.title, name, *_three(shipped), *_three(best)))
     return _table(
         "Printed figures",
-        ("paper", "on", "printed", "within tolerance as shipped", "within tolerance in some setting"),
-        "llrrr",
+        ("paper", "on", "agree", "near", "differ", "best setting: agree", "near", "differ"),
+        "llrrrrrr",
         rows,
-        "within tolerance: on both halves of the folds",
-        "in some setting: counted for each number separately; no single setting need reproduce them all",
+        "agree, near, differ: with the shipped configs, on all folds",
+        "best setting: the one of those tried in which the most agree; it is a reading of the paper, not a fact",
+    )
+
+
+def _settings(data: Mapping[str, Explored]) -> set[Setting]:
+    return {each.setting for each in next(iter(data.values())).tried} if data else set()
+
+
+def _three(counts: Counter[Agreement]) -> tuple[str, str, str]:
+    return str(counts[Agreement.AGREES]), str(counts[Agreement.NEAR]), str(counts[Agreement.DIFFERS])
+
+
+SIGNS = {Agreement.AGREES: "✓", Agreement.NEAR: "≈", Agreement.DIFFERS: "✗"}
+
+
+def _printed(records: Records) -> TextTable:
+    """Returns Friedman et al.'s tables 4 and 5: a row for each method and baseline, a column for each data set."""
+    known = records("friedman2016").data
+    data = {name: known[name].printed for name in ("ml-100k", "ml-1m") if name in known}
+    rows: dict[str, list[str]] = {}
+    for table in ("table 4", "table 5"):
+        for cells in data.values():
+            of_table = {
+                name.partition(", ")[2]: cell for name, cell in cells.items() if name.startswith(table)
+            }
+            for name, cell in of_table.items():
+                measured = "–" if cell.measured is None else significant(cell.measured)
+                gap = "" if cell.gap is None else f" ({signed(cell.gap, 4)})"
+                said = f"{significant(cell.printed)} → {measured}{gap} {SIGNS[agreement(cell.off)]}"
+                rows.setdefault(name, []).append(said)
+    found = [
+        cell
+        for cells in data.values()
+        for name, cell in cells.items()
+        if name.startswith(("table 4", "table 5"))
+    ]
+    counts = Counter(agreement(cell.off) for cell in found)
+    below = sum(cell.measured is not None and cell.measured < cell.printed for cell in found)
+    return _table(
+        "Printed figures",
+        ("meets", *(f"{name.upper()}, {kind}" for kind in ("bounded", "unbounded") for name in data)),
+        "l" * (1 + 2 * len(data)),
+        [(name, *cells) for name, cells in rows.items()],
+        "printed ε → measured ε (RMSE at the printed ε, less the baseline's); "
+        f"✓ {counts[Agreement.AGREES]} agree: the curve passes within a factor {FACTOR} in ε and {DISTANCE} in RMSE "
+        f"of the printed point; ≈ {counts[Agreement.NEAR]} are near, within twice that; ✗ "
+        f"{counts[Agreement.DIFFERS]} differ; {below} of {len(found)} measured ε are below the printed ones",
     )
 
 
@@ -216,6 +269,7 @@ KINDS: Mapping[str, Callable[[Records], TextTable]] = {
     "explored": _explored,
     "verdicts": _verdicts,
     "cells": _cells,
+    "printed": _printed,
     "holding": _holding,
     "failing": _failing,
     "theorems": _theorems,

@@ -16,7 +16,8 @@ from pathlib import Path
 from textwrap import wrap
 
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.papers.record import FOLDER, path_of, read_record
+from dpmf_cli.evaluation.crossings import FACTOR
+from dpmf_cli.papers.record import FOLDER, Cell, path_of, read_record
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.protection import Guarantee, Protection
 
@@ -27,10 +28,11 @@ text { font: 14px system-ui, sans-serif; fill: #1f2328; }
 .head { font-weight: 600; } .note { font-size: 12px; fill: #59636e; } .mid { text-anchor: middle; }
 .box { fill: #eef2fb; stroke: #7c93c9; } .line { stroke: #59636e; fill: none; stroke-width: 1.5; }
 .page { fill: #fff; } .band { fill: #7c93c9; opacity: .18; } .grid { stroke: #59636e; opacity: .25; }
-.a { fill: #2f6fde; } .b { fill: #c9552a; } .range { stroke: #59636e; opacity: .55; }
+.a { fill: #2f6fde; stroke: #2f6fde; } .b { fill: #c9552a; stroke: #c9552a; } .near { fill: none; stroke-width: 2; }
 @media (prefers-color-scheme: dark) {
   .page { fill: #0d1117; } text { fill: #e6edf3; } .note { fill: #a8b3bf; } .box { fill: #1d2740; stroke: #5f79b8; }
-  .line, .range, .grid { stroke: #a8b3bf; } .a { fill: #79a8ff; } .b { fill: #ff9d73; }
+  .line, .grid { stroke: #a8b3bf; } .a { fill: #79a8ff; stroke: #79a8ff; } .b { fill: #ff9d73; stroke: #ff9d73; }
+  .near { fill: none; }
 }
 </style>"""
 
@@ -155,20 +157,18 @@ def flow() -> str:
     return picture("The way of the data", y + 4, marks)
 
 
-def _crossings(records: Path) -> Iterator[tuple[str, float, list[float]]]:
-    """Yields (data set, the printed ε, the measured ones, as shipped first) of Friedman et al. on MovieLens."""
+def _crossings(records: Path) -> Iterator[tuple[str, Cell]]:
+    """Yields the printed crossings of Friedman et al. on MovieLens that were measured, each with its data set."""
     record = read_record(path_of(records, "friedman2016"))
     assert record is not None
-    for name in ("ml-100k", "ml-1m"):
-        for cell, said in record.data[name].printed.items():
-            halves = [tried.cells.get(cell, (None,)) for tried in record.data[name].tried]
-            means = [sum(half) / len(half) for half in halves if None not in half]  # type: ignore[arg-type]
-            if said.ratio and means:
-                yield name, said.printed, means
+    for name in {"ml-100k", "ml-1m"} & set(record.data):
+        for of, cell in record.data[name].printed.items():
+            if not of.startswith("table 3") and cell.measured:
+                yield name, cell
 
 
 def printed(records: Path) -> str:
-    """Returns printed crossings against measured ones: dots are the shipped settings, lines span all settings."""
+    """Returns printed crossings against measured ones. A dot is full if the curve passes the printed point."""
     low, high = 0.1, 50.0
     size, left, top = 400.0, 56.0, 30.0
 
@@ -179,11 +179,11 @@ def printed(records: Path) -> str:
         return left + place(across), top + size - place(up)
 
     band = [
-        at(low, low * 1.3),
-        at(high / 1.3, high),
+        at(low, low * FACTOR),
+        at(high / FACTOR, high),
         at(high, high),
-        at(high, high / 1.3),
-        at(low * 1.3, low),
+        at(high, high / FACTOR),
+        at(low * FACTOR, low),
         at(low, low),
     ]
     marks = [f'<polygon points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in band)}" class="band"/>']
@@ -196,12 +196,10 @@ def printed(records: Path) -> str:
         marks += [text(x, top + size + 18, f"{tick:g}", "mid"), text(left - 32, y + 5, f"{tick:g}")]
     marks += [line(at(low, low), at(high, high)), text(4, 16, "measured crossing (ε)", "head")]
     marks.append(text(left + size / 2, top + size + 38, "printed crossing (ε)", "mid head"))
-    for name, said, means in _crossings(records):
-        (x, y0), (_, y1), (_, y) = at(said, min(means)), at(said, max(means)), at(said, means[0])
-        marks.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y0:.1f}" y2="{y1:.1f}" class="range"/>')
-        marks.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" class="{"a" if name == "ml-100k" else "b"}"/>'
-        )
+    for name, cell in _crossings(records):
+        x, y = at(cell.printed, cell.measured or low)
+        kind = ("a" if name == "ml-100k" else "b") + " near" * (cell.off > 1)
+        marks.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" class="{kind}"/>')
     keys = [("a", "MovieLens 100K"), ("b", "MovieLens 1M")]
     for row, (kind, words) in enumerate(keys):
         marks += [f'<circle cx="{left + 16:g}" cy="{top + 18 + 20 * row:g}" r="4.5" class="{kind}"/>']

@@ -123,8 +123,8 @@ def explore(
 ) -> None:
     """Try what a paper leaves open, and judge its claims.
 
-    Runs many settings, and continues an interrupted exploration. Says in which share of the settings each claim and
-    each printed cell holds, and which choices decide that.
+    Runs many settings, and continues an interrupted exploration. Says which inequalities of each claim hold in them,
+    and which printed figures agree.
 
     Example: dpmf explore friedman2016 --settings 32
     """
@@ -160,7 +160,7 @@ def explore(
         found = kept.data[dataset]
         picture = folder / f"{key}-{dataset}.png"
         write_atomically(picture, specification_bytes(found, "png"))
-        print(terminal(claims_text(kept, wanted.paper)))
+        print(terminal(claims_text(kept, wanted.paper, brief=True)))
         if found.printed:
             print(terminal(cells_text(found)))
         say(f"{path} and {picture}")

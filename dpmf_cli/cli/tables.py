@@ -53,7 +53,7 @@ def crossings(
     from dpmf_cli.audit.job import of_experiment
     from dpmf_cli.datasets import data_folder
     from dpmf_cli.datasets.located import present_keys
-    from dpmf_cli.papers.printed_cells import with_printed_cells
+    from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
     from dpmf_cli.report.tables.crossings import crossings_table
     from dpmf_cli.report.tables.layout import draw
 
@@ -61,19 +61,12 @@ def crossings(
     audits = {}
     for folder, experiment in _experiments(of or [], results, metric):
         audits[experiment.name] = of_experiment(folder)
-        rows += _crossings(experiment)
+        rows += beside_print(experiment)
     if printed:
         rows = with_printed_cells(rows, present=present_keys(data_folder()))
     if audited and not any(audits.values()):
         say("nothing was audited: `dpmf audit` a config, and ask again")
     return draw(crossings_table(rows, audits if audited else None), form)
-
-
-def _crossings(experiment: "Experiment") -> "list[Crossing]":
-    from dpmf_cli.evaluation.crossings import find_crossings
-    from dpmf_cli.papers.printed_cells import beside_print
-
-    return beside_print(find_crossings(experiment))
 
 
 def explain(
@@ -86,10 +79,11 @@ def explain(
     Example: dpmf explain configs/quickstart.yaml
     """
     from dpmf_cli.evaluation.metrics import RMSE
+    from dpmf_cli.papers.printed_cells import beside_print
     from dpmf_cli.report.advice import advice as advice_on
 
     experiments = [experiment for _, experiment in _experiments(of or [], results, RMSE.key)]
-    return advice_on(experiments, [row for each in experiments for row in _crossings(each)])
+    return advice_on(experiments, [row for each in experiments for row in beside_print(each)])
 
 
 def levels(

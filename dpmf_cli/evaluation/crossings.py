@@ -28,11 +28,15 @@ the grid says too little about the curve inside the gap, and the range is the en
 
 A printed error (`Reference`) is crossed in the same way. It is one number, so it adds nothing to the interval.
 
+A printed crossing is a point of a plot: at that ε the curve meets the baseline. On a flat curve a ratio of ε says
+nothing, and on a steep one a difference of RMSE says too much. So the measured curve agrees with the point if it
+passes within `FACTOR` in ε and `DISTANCE` in RMSE of it, and is near if it passes within twice both.
+
 A level is the value of a curve, RMSE or another metric, with its interval: at each ε of a grid, or at any one ε.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -68,6 +72,25 @@ class Status(StrEnum):
     NO_DATA = "data not present"
 
 
+class Agreement(StrEnum):
+    """How near a measured figure is to a printed one. The values are class names of the report's style sheet."""
+
+    AGREES = "agrees"
+    NEAR = "near"
+    DIFFERS = "differs"
+    MISSING = "missing"
+    UNPRINTED = "unprinted"
+
+
+FACTOR, DISTANCE = 1.1, 0.005
+"""How far from a printed crossing a curve may pass: a factor in ε, and a distance in RMSE, in rating units."""
+
+
+def agreement(off: float) -> Agreement:
+    """Judges a measured figure that is `off` times its tolerance from the printed one, with room for rounding."""
+    return Agreement.AGREES if off <= 1.0001 else Agreement.NEAR if off <= 2.0001 else Agreement.DIFFERS
+
+
 #: An end of an interval: its ε, or the side of the grid on which it lies; None where there is no interval.
 End = float | Status | None
 
@@ -79,6 +102,8 @@ class Crossing:
     baseline    as printed: "IA", "GE", "Cinematch probe"
     printed     total ε that a paper prints for this cell; None where none is known
     reproduced  total ε of the crossing; None unless `status` is "crossed"
+    gap         the curve's RMSE at the printed ε, less the baseline's; None where that ε is not on the grid
+    off         how far from the printed crossing the curve passes, where `FACTOR` and `DISTANCE` are 1
     low, high   ends of the crossing's 95 % interval
     recrosses   whether the curve is worse than the baseline again at a larger ε of the grid
     claimed     ε that the method's publication states for a run at the crossing
@@ -104,6 +129,8 @@ class Crossing:
     status: Status
     printed: float | None = None
     reproduced: float | None = None
+    gap: float | None = None
+    off: float | None = None
     low: End = None
     high: End = None
     recrosses: bool = False
@@ -131,15 +158,28 @@ class Crossing:
             return None
         return self.reproduced / self.printed
 
+    @property
+    def agreement(self) -> Agreement:
+        """Whether the measured curve passes the printed crossing."""
+        if self.printed is None:
+            return Agreement.UNPRINTED
+        return Agreement.MISSING if self.off is None else agreement(self.off)
 
-def find_crossings(experiment: Experiment, *, replicates: int = REPLICATES) -> list[Crossing]:
+
+Printed = Callable[[str, str, str, str], float | None]
+"""The ε that a paper prints, by data set, neighbours, algorithm and baseline ("ml-100k", "bounded", "pge", "IA")."""
+
+
+def find_crossings(
+    experiment: Experiment, printed: Printed | None = None, *, replicates: int = REPLICATES
+) -> list[Crossing]:
     """The crossing of every curve with every target of the experiment, in the experiment's order.
 
     A crossing depends only on its own curve and baseline, the dataset and the experiment's seed.
     """
     targets = crossing_targets(experiment)
     return [
-        measure_crossing(experiment, curve, target, replicates=replicates)
+        measure_crossing(experiment, curve, target, printed, replicates=replicates)
         for curve in experiment.curves
         for target in targets
     ]
@@ -164,7 +204,12 @@ def target_name(target: Measured | Reference) -> str:
 
 
 def measure_crossing(
-    experiment: Experiment, curve: Measured, target: Measured | Reference, *, replicates: int = REPLICATES
+    experiment: Experiment,
+    curve: Measured,
+    target: Measured | Reference,
+    printed: Printed | None = None,
+    *,
+    replicates: int = REPLICATES,
 ) -> Crossing:
     """The crossing of `curve` with `target`, both of `experiment`. Raises `ValueError` as `differences_between`."""
     epsilons, (folds, runs, _) = curve.epsilons, curve.values.shape
@@ -183,9 +228,15 @@ def measure_crossing(
         grid_low=float(epsilons[0]),
         grid_high=float(epsilons[-1]),
     )
+    if printed:
+        of = printed(cell.dataset, cell.neighbours, cell.algorithm, cell.baseline)
+        cell = replace(cell, printed=of)
     drawn = differences_between(experiment, curve, target, replicates=replicates)
     if drawn is None:
         return cell
+    if cell.printed is not None:
+        gap, off = beside(epsilons, drawn.mean, cell.printed)
+        cell = replace(cell, gap=gap, off=off)
     low = high = None
     if drawn.over != "none":
         # Where crossings are refined, the interval covers the range in which each replicate may cross.
@@ -211,6 +262,27 @@ def measure_crossing(
         theta = float(np.exp(np.interp(np.log(found), np.log(epsilons), np.log(curve.thetas))))
     claimed, provable = (spent_at(found, epsilons, spent) for spent in (curve.claimed, curve.provable))
     return replace(cell, reproduced=found, claimed=claimed, provable=provable, theta=theta)
+
+
+def beside(
+    epsilons: NDArray[np.float64], difference: NDArray[np.float64], printed: float
+) -> tuple[float | None, float]:
+    """The curve's distance from its baseline at a printed ε, and how far from the printed crossing it passes.
+
+    `difference` (E,) is RMSE − baseline RMSE, linear in log ε between the grid's points. The first is None for an ε
+    outside the grid.
+    """
+    x, at = np.log(epsilons), math.log(printed)
+    there = np.union1d(np.linspace(x[0], x[-1], STEPS), x)
+    off = np.maximum(
+        np.abs(there - at) / math.log(FACTOR), np.abs(np.interp(there, x, difference)) / DISTANCE
+    )
+    inside = x[0] <= at <= x[-1]
+    return float(np.interp(at, x, difference)) if inside else None, float(off.min())
+
+
+STEPS = 10_001
+"""Points at which a curve is held against a printed crossing. Over a factor of 1,000 in ε, `off` is within 0.01."""
 
 
 def differences_between(

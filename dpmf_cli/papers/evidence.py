@@ -8,7 +8,14 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.evaluation.crossings import Status, crossing_targets, is_complete, measure_crossing, target_name
+from dpmf_cli.evaluation.crossings import (
+    Crossing,
+    Status,
+    crossing_targets,
+    is_complete,
+    measure_crossing,
+    target_name,
+)
 from dpmf_cli.evaluation.curves import Experiment, Measured
 
 T = TypeVar("T")
@@ -117,11 +124,7 @@ class Evidence:
 
     def crossing(self, name: str, label: str, baseline: str) -> float:
         """Returns the ε at which a curve crosses a baseline: 0 below the grid, ∞ if it is not reached."""
-        experiment, curve = self.experiment(name), self.curve(name, label)
-        targets = {target_name(each): each for each in crossing_targets(experiment)}
-        if baseline not in targets:
-            raise MissingEvidence(f"{baseline} of {name}")
-        cell = measure_crossing(experiment, curve, targets[baseline], replicates=REPLICATES)
+        cell = self.cell(name, label, baseline)
         if cell.status == Status.NOT_REACHED:
             return math.inf
         if cell.status == Status.BELOW_GRID:
@@ -129,6 +132,16 @@ class Evidence:
         if cell.reproduced is None:
             raise MissingEvidence(name)
         return cell.reproduced
+
+    def cell(self, name: str, label: str, baseline: str, printed: float | None = None) -> Crossing:
+        """Returns the crossing of a curve with a baseline, beside a printed ε."""
+        experiment, curve = self.experiment(name), self.curve(name, label)
+        targets = {target_name(each): each for each in crossing_targets(experiment)}
+        if baseline not in targets:
+            raise MissingEvidence(f"{baseline} of {name}")
+        return measure_crossing(
+            experiment, curve, targets[baseline], lambda *_: printed, replicates=REPLICATES
+        )
 
 
 def _only(name: str, found: Iterable[T]) -> T:

@@ -1,21 +1,16 @@
 """Crossings beside the cells of Friedman et al.'s tables 4 and 5, and the cells that no crossing reproduces."""
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 
-from dpmf_cli.evaluation.crossings import Crossing, Status
+from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
+from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.papers.claims import is_held_against_tables
 from dpmf_cli.papers.printed import PrintedCrossing, printed_crossing, printed_crossings
 
 
-def beside_print(crossings: Iterable[Crossing]) -> list[Crossing]:
-    """Returns `crossings`. Each of an experiment that reproduces a printed table gets its printed total ε."""
-    return [
-        replace(crossing, printed=printed_crossing(*_cell(crossing)))
-        if is_held_against_tables(crossing.experiment)
-        else crossing
-        for crossing in crossings
-    ]
+def beside_print(experiment: Experiment) -> list[Crossing]:
+    """Returns the crossings of an experiment, with the printed ε if it reproduces a printed table."""
+    return find_crossings(experiment, printed_crossing if is_held_against_tables(experiment.name) else None)
 
 
 def with_printed_cells(crossings: Sequence[Crossing], *, present: Collection[str] = ()) -> list[Crossing]:

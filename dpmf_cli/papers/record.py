@@ -5,8 +5,9 @@ Verdicts are computed from the record alone (`papers.verdicts`).
 
 import json
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.strict_model import StrictModel
@@ -19,12 +20,26 @@ Margins = tuple[float | None, ...]
 """Margins of one inequality; None where the grid leaves the sign open, or a result is missing."""
 
 
-class Printed(StrictModel):
-    """A printed cell, and how far from it a measured one may be: by a factor if `ratio`, else by a difference."""
+Rounded = Annotated[float, AfterValidator(lambda value: float(f"{value:.6g}"))]
+"""Logarithms of NumPy differ between processors in the last digits."""
+
+
+class Cell(StrictModel):
+    """A printed figure beside the measured one.
+
+    measured   None for a crossing that is not on the grid
+    gap, off   as in `Crossing`; of a figure that is no crossing, gap is measured less printed
+    """
 
     printed: float
-    tolerance: float
-    ratio: bool
+    measured: Rounded | None
+    gap: Rounded | None
+    off: Rounded
+
+    @classmethod
+    def of(cls, printed: float, measured: float, tolerance: float) -> "Cell":
+        gap = measured - printed
+        return cls(printed=printed, measured=measured, gap=gap, off=abs(gap) / tolerance)
 
 
 class Inequality(StrictModel):
@@ -53,12 +68,12 @@ class Tried(StrictModel):
     """One setting that was tried.
 
     margins   for each inequality of the record its margins: on all folds together, then on each fold
-    cells     by name, the measured values on both halves of the folds; None for a crossing that is not reached
+    off       by the name of a printed cell, how far off it is
     """
 
     setting: Setting
     margins: tuple[Margins, ...]
-    cells: dict[str, tuple[float | None, float | None]] = Field(default_factory=dict)
+    off: dict[str, Rounded] = Field(default_factory=dict)
 
 
 class Explored(StrictModel):
@@ -69,7 +84,7 @@ class Explored(StrictModel):
     configs    the names of the configs that were run
     open       by the name of each choice, the names of its values, in the order of a setting's numbers
     sets       the digest of these choices and of what their values set
-    printed    the printed cells of this data set, by name
+    printed    the printed cells of this data set, by name, with what the shipped setting has on all folds
     """
 
     title: str
@@ -81,7 +96,7 @@ class Explored(StrictModel):
     configs: tuple[str, ...]
     open: dict[str, tuple[str, ...]]
     sets: str = ""
-    printed: dict[str, Printed]
+    printed: dict[str, Cell]
     atoms: tuple[Inequality, ...]
     tried: tuple[Tried, ...]
 

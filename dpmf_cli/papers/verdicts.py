@@ -37,7 +37,7 @@ from scipy.stats import f
 from scipy.stats import t as student
 
 from dpmf_cli.core.streams import named_generator
-from dpmf_cli.papers.record import Explored, Inequality, Printed, Proved, Tried
+from dpmf_cli.papers.record import Explored, Inequality, Proved
 from dpmf_cli.papers.space import Setting
 
 Word = Literal["holds", "fails", "depends", "too close", "undecided", "no data"]
@@ -306,33 +306,3 @@ def _fitted(values: list[int], rest: NDArray[np.float64], used: int) -> _Fit | N
     gained = float(rest @ rest) - within
     ratio = gained / between / max(within / freedom, 1e-300)
     return _Fit(means, len(levels), gained - between * within / freedom, float(f.sf(ratio, between, freedom)))
-
-
-def deviation(cell: Printed, measured: float | None) -> float:
-    """Returns how far a measured cell is from the printed one, in tolerances; ∞ if a crossing is not reached."""
-    if measured is None:
-        return math.inf
-    if not cell.ratio:
-        return (measured - cell.printed) / cell.tolerance
-    return math.log(measured / cell.printed) / math.log(cell.tolerance) if measured > 0 else -math.inf
-
-
-def nearest(explored: Explored) -> Tried | None:
-    """Returns the setting whose cells are nearest to the printed ones on the folds to choose by: with the least mean
-    distance, in tolerances. None if nothing is printed."""
-    if not explored.printed:
-        return None
-
-    def off(tried: Tried) -> float:
-        gaps = [
-            abs(deviation(cell, tried.cells[name][0]))
-            for name, cell in explored.printed.items()
-            if name in tried.cells
-        ]
-        return float(np.mean(np.minimum(gaps, FAR))) if gaps else math.inf
-
-    return min(explored.tried, key=off)
-
-
-FAR = 10.0
-"""In tolerances: no cell counts as further off than this."""

@@ -10,7 +10,7 @@ from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import Folders, load, look
 from dpmf_cli.datasets.spec import CsvSpec
-from dpmf_cli.evaluation.crossings import Crossing, find_crossings
+from dpmf_cli.evaluation.crossings import Crossing
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.folders import Collected
 from dpmf_cli.experiment.results.manifest import (
@@ -92,7 +92,7 @@ def run(
     failures = [outcome for outcome in outcomes if outcome.failure]
     experiment = collected.shown
     missing = sum(each.missing for each in experiment.measured())
-    crossings = beside_print(find_crossings(experiment))
+    crossings = beside_print(experiment)
     with held(folder):
         write_files(folder, manifest(ran, outcomes), outputs(collected, crossings), never_made(experiment))
     return Finished(collected, crossings, folder, len(outcomes) - len(failures), missing, failures)

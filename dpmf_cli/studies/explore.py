@@ -32,7 +32,6 @@ from dpmf_cli.papers.evidence import BEST, Evidence, Proof
 from dpmf_cli.papers.record import (
     Explored,
     Inequality,
-    Printed,
     Proved,
     Record,
     Tried,
@@ -262,7 +261,8 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
     data = load(config.dataset, folders, config.test).identity
 
     by_setting = [_on_folds(of, each, config.folds_run) for each in experiments]
-    by_fold = _on_folds(of, shipped, config.folds)[1:]
+    most = max(each.folds for under in shipped.values() for each in under.values())
+    by_fold = _on_folds(of, shipped, most)[1:]
     known = {key: each for folds in reversed(by_setting) for key, each in folds[0].items()}
     crossed, resampled = _searched(of, experiments) if of.space.tuned else ([], [])
     atoms = []
@@ -285,10 +285,11 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
                 ),
             )
         )
-    tried, printed = [], dict[str, Printed]()
+    tried = []
     for setting, under, folds in zip(of.settings, experiments, by_setting, strict=True):
         margins = tuple(tuple(_recorded(key, each) for each in folds) for key in known)
-        tried.append(Tried(setting=setting, margins=margins, cells=_cells(of, under, printed)))
+        off = {name: cell.off for name, cell in cells(of.key, Evidence(under, of.data)).items()}
+        tried.append(Tried(setting=setting, margins=margins, off=off))
     return Explored(
         title=data.title,
         checksum=data.checksum,
@@ -299,7 +300,7 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
         configs=of.space.on(of.data).configs,
         open={choice.name: tuple(value.name for value in choice.values) for choice in of.space.open},
         sets=of.space.digest,
-        printed=printed,
+        printed=cells(of.key, Evidence(shipped, of.data)),
         atoms=tuple(atoms),
         tried=tuple(tried),
     )
@@ -333,7 +334,7 @@ def _on_folds(of: Exploration, experiments: Experiments, folds: int) -> list[Ato
 
     def cut(fold: int) -> Experiments:
         return {
-            data: {name: each.of_folds([fold]) for name, each in under.items()}
+            data: {name: each.of_folds([fold]) for name, each in under.items() if fold < each.folds}
             for data, under in experiments.items()
         }
 
@@ -367,32 +368,6 @@ def _searched(
     count = len(experiments)
     drawn = named_generator("resampled searches", of.key, of.data).integers(count, size=(RESAMPLES, count))
     return list(both(range(count))), [both(each) for each in drawn.tolist()]
-
-
-def _cells(
-    of: Exploration, under: Experiments, printed: dict[str, Printed]
-) -> dict[str, tuple[float | None, float | None]]:
-    """Returns the cells that are measured on both halves, and adds their printed values to `printed`."""
-    choosing, testing = (
-        cells(
-            of.key,
-            Evidence(
-                {
-                    data: {name: each.of_folds(halves(each.folds)[half]) for name, each in found.items()}
-                    for data, found in under.items()
-                },
-                of.data,
-            ),
-        )
-        for half in (0, 1)
-    )
-    known = {name: each for name, each in choosing.items() if name in testing}
-    printed |= {name: cell for name, (cell, _) in known.items() if name not in printed}
-    return {name: (_reached(measured), _reached(testing[name][1])) for name, (_, measured) in known.items()}
-
-
-def _reached(value: float) -> float | None:
-    return float(f"{value:.9g}") if math.isfinite(value) else None
 
 
 def _recorded(key: tuple[str, str, str], atoms: Atoms) -> float | None:

@@ -13,7 +13,7 @@ from dpmf_cli.experiment.config.loading import ConfigPath, with_values
 from dpmf_cli.experiment.running.processes import LocalProcesses
 from dpmf_cli.papers.claims import Claim, PaperFindings
 from dpmf_cli.papers.evidence import Evidence
-from dpmf_cli.papers.record import Printed
+from dpmf_cli.papers.record import Cell
 from dpmf_cli.papers.rules.language import Margin
 from dpmf_cli.papers.space import OnData, Space, explored
 from dpmf_cli.papers.verdicts import judged
@@ -52,9 +52,8 @@ def learns(evidence: Evidence) -> dict[tuple[str, str], Margin]:
     return {("ISGD is below IA", ""): Margin("ISGD is below IA", "RMSE", 0.002, margin, f"{len(epsilons)} ε")}
 
 
-def a_cell(evidence: Evidence) -> dict[str, tuple[Printed, float]]:
-    printed = Printed(printed=1.0, tolerance=0.5, ratio=False)
-    return {"table 1": (printed, float(evidence.curve("made", "pge").mean()[-1]))}
+def a_cell(evidence: Evidence) -> dict[str, Cell]:
+    return {"table 1": Cell.of(1.0, float(evidence.curve("made", "pge").mean()[-1]), 0.5)}
 
 
 @pytest.fixture
@@ -99,9 +98,9 @@ def test_every_setting_is_judged_and_shared_fits_are_run_once(made: Exploration,
         assert whole == pytest.approx(np.mean(np.array(folds, float)), abs=1e-6)
     assert len(atom.shipped) == 3
     assert atom.shipped[:2] == found.tried[0].margins[0][1:]
-    values = [each.cells["table 1"] for each in found.tried]
-    assert values[0] == values[2] != values[1] == values[3]
-    assert values[0][0] != values[0][1]
+    off = [each.off["table 1"] for each in found.tried]
+    assert off[0] == off[2] != off[1] == off[3]
+    assert found.printed["table 1"].off != off[0]  # of all folds
     assert specification_bytes(found, "svg") == specification_bytes(found, "svg")
     sorted((folders.results / "tasks").rglob("*.json"))[0].unlink()
     assert len(plan_of(made, folders).left) == 1

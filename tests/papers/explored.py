@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from itertools import product
 
-from dpmf_cli.papers.record import Explored, Inequality, Printed, Tried
+from dpmf_cli.papers.record import Cell, Explored, Inequality, Tried
 from dpmf_cli.papers.space import Setting
 
 OPEN = {"start": ("zero", "one"), "step": ("small", "middle", "large"), "order": ("a", "b", "c", "d")}
@@ -22,13 +22,13 @@ ATOM = Inequality(
 
 def explored(
     margin: Callable[[Setting], float | None],
-    cell: Callable[[Setting], float | None] = lambda _: 1.0,
+    off: Callable[[Setting], float] = lambda _: 1.0,
     *,
     atoms: Sequence[Inequality] = (ATOM,),
     noise: float = 0.0,
 ) -> Explored:
-    """`margin(setting)` is that of every atom, and `noise` how far both folds are off it; `cell` is the measured value
-    of a cell that prints 2."""
+    """`margin(setting)` is that of every atom, and `noise` how far both folds are off it; `off` is how far off its
+    printed cell is."""
 
     def folds(setting: Setting) -> tuple[float | None, ...]:
         value = margin(setting)
@@ -43,14 +43,10 @@ def explored(
         seed=1,
         configs=("made",),
         open=OPEN,
-        printed={"table 1": Printed(printed=2.0, tolerance=1.5, ratio=True)},
+        printed={"table 1": Cell.of(2.0, 1.9, 0.1)},
         atoms=tuple(atoms),
         tried=tuple(
-            Tried(
-                setting=setting,
-                margins=(folds(setting),) * len(atoms),
-                cells={"table 1": (cell(setting), cell(setting))},
-            )
+            Tried(setting=setting, margins=(folds(setting),) * len(atoms), off={"table 1": off(setting)})
             for setting in SETTINGS
         ),
     )

@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 
 from dpmf_cli.core.streams import named_generator
+from dpmf_cli.evaluation.crossings import Crossing, Status
 from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Stage
 from dpmf_cli.evaluation.folds import Portion
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence, Proof
@@ -129,6 +130,12 @@ class MadeUp(Evidence):
         near = known[: 3 if self.spread(name) < 0.01 else len(known)]
         earlier = 100 ** BY_SIZE.index(self.data) if numbers(self.seed, "larger data")[0] < -0.2 else 1
         return near[int(len(near) * (draw() + 1) / 2)] / earlier
+
+    def cell(self, name: str, label: str, baseline: str, printed: float | None = None) -> Crossing:
+        found = self.crossing(name, label, baseline)
+        kind = "crossed" if 0 < found < math.inf else "below the grid"
+        measured = found if kind == "crossed" else None
+        return Crossing("", "", "", "", "", baseline, Status(kind), printed, measured, gap=0.1, off=1.0)
 
     def experiment(self, name: str) -> Experiment:
         draw = self.answered("experiment", name)

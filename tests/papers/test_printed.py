@@ -106,7 +106,7 @@ def test_a_table_is_completed_by_the_printed_cells_beside_no_result() -> None:
 
 
 def test_a_cell_whose_tasks_are_missing_has_its_row_already() -> None:
-    (started,) = beside_print(find_crossings(experiment(curve([1, 4], [np.nan, -1]))))
+    (started,) = beside_print(experiment(curve([1, 4], [np.nan, -1])))
     assert (started.status, started.printed, started.ratio) == (Status.INCOMPLETE, 0.2, None)
     assert with_printed_cells([started])[0] == started
     assert len(with_printed_cells([started])) == 4 * 14
@@ -140,7 +140,7 @@ def test_one_experiment_hides_its_own_cells_alone() -> None:
 def test_only_what_reproduces_a_table_has_its_printed_cells(name: str, printed: float | None) -> None:
     """The same methods on the same data with other settings are not what the paper printed."""
     made = replace(experiment(curve([0.1, 1, 10], [0.3, 0.1, -0.1])), name=name)
-    (found,) = measured = beside_print(find_crossings(made))
+    (found,) = measured = beside_print(made)
     assert found.printed == printed
     assert found.ratio == (None if printed is None else pytest.approx(np.sqrt(10) / printed))
     assert (PGE_ON_IA in cells(with_printed_cells(measured)[1:])) == (printed is None)

@@ -7,16 +7,14 @@ import numpy as np
 import pytest
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.papers.record import Printed, Proved, Record, path_of, read_record, text_of
+from dpmf_cli.papers.record import Proved, Record, path_of, read_record, text_of
 from dpmf_cli.papers.space import Setting
 from dpmf_cli.papers.verdicts import (
     UNBOUNDED,
     Judged,
-    deviation,
     judged,
     limit_of,
     moved_by,
-    nearest,
     of_theorem,
     word_of,
 )
@@ -147,26 +145,11 @@ def test_what_moves_nothing_is_not_named() -> None:
     assert [name for name, _ in moved_by(OPEN, uneven)] == ["step"]
 
 
-def test_deviations_count_in_tolerances() -> None:
-    factor = Printed(printed=2.0, tolerance=1.5, ratio=True)
-    assert deviation(factor, 3.0) == pytest.approx(1)
-    assert deviation(factor, 2 / 1.5) == pytest.approx(-1)
-    assert deviation(factor, None) == math.inf
-    assert deviation(factor, 0.0) == -math.inf
-    assert deviation(Printed(printed=1.0, tolerance=0.01, ratio=False), 0.98) == pytest.approx(-2)
-
-
-def test_the_setting_nearest_to_print_is_found_on_the_folds_to_choose_by() -> None:
-    found = nearest(explored(lambda _: 1.0, lambda setting: None if not setting[0] else 1.0 + setting[1]))
-    assert found is not None
-    assert found.setting == (1, 1, 0)
-
-
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     record = Record(
         paper="made",
         version="1",
-        data={"ml-100k": explored(small_steps, lambda setting: None if setting[0] else 3.0)},
+        data={"ml-100k": explored(small_steps, lambda setting: 3.0 + setting[0])},
         theorems={"sound": Proved(held=True, proved=True, measured="proved")},
     )
     path = path_of(tmp_path, "made")

@@ -126,7 +126,7 @@ def crossings() -> Texts:
         yield name, draw(crossings_table(rows))
     yield from in_all_forms(crossings_table([row for rows in alone.values() for row in rows]))
     made = replace(of_theta(make(3)), name="ml1m_bounded")
-    yield "with printed cells", draw(crossings_table(with_printed_cells(beside_print(find_crossings(made)))))
+    yield "with printed cells", draw(crossings_table(with_printed_cells(beside_print(made))))
     found = [*find_crossings(make(2)), *find_crossings(made)]
     labels = ("λ #1", "λ %1", r"\input{x}", "a_b", "ε", "ε")
     odd = [replace(cell, label=label) for cell, label in zip(found, labels, strict=False)]

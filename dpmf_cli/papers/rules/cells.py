@@ -6,51 +6,60 @@ or pictures only ("about 70 %").
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
+from dpmf_cli.evaluation.crossings import DISTANCE
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
 from dpmf_cli.papers.printed import CROSSING_TABLES, load, printed_baseline, printed_crossings
-from dpmf_cli.papers.record import Printed
+from dpmf_cli.papers.record import Cell
 from dpmf_cli.papers.rules import scope
 
 
-def cells(key: str, evidence: Evidence) -> dict[str, tuple[Printed, float]]:
-    """Returns by name the printed cells of the evidence's data set that are measured, and what was measured."""
+def cells(key: str, evidence: Evidence) -> dict[str, Cell]:
+    """Returns by name the printed cells of the evidence's data set that are measured."""
     of_paper = {"friedman2016": _of_friedman, "neera2020": _of_neera}
-    tolerances, found = load(key).get("tolerances", {}), {}
-    for name, printed, tolerance, expression, values in of_paper[key](evidence) if key in of_paper else ():
-        with suppress(MissingEvidence):
-            measured = scope(key, evidence).with_values(values).value(expression)
-            within, ratio = tolerances[tolerance], tolerance == "crossing"
-            found[name] = (Printed(printed=printed, tolerance=within, ratio=ratio), measured)
-    return found
+    return dict(of_paper[key](evidence)) if key in of_paper else {}
 
 
-_Asked = tuple[str, float, str, str, dict[str, Any]]
-"""A cell's name and printed figure, the name of its tolerance, what is measured, and its variables."""
-
-
-def _of_friedman(evidence: Evidence) -> Iterator[_Asked]:
+def _of_friedman(evidence: Evidence) -> Iterator[tuple[str, Cell]]:
+    names, data = scope("friedman2016", evidence), evidence.data
     for baseline in ("GA", "IA", "GE", "ALS"):
-        printed = printed_baseline(evidence.data, baseline)
-        if printed is not None:
-            tolerance = "als" if baseline == "ALS" else "baseline"
-            values = {"kind": "bounded", "baseline": baseline.lower()}
-            yield f"table 3, {baseline}", printed, tolerance, "level(table, baseline)", values
-    for cell in printed_crossings():
-        if cell.dataset == evidence.data and cell.epsilon is not None:
-            name = f"table {CROSSING_TABLES[cell.neighbours][-1]}, {cell.algorithm.upper()}, {cell.baseline}"
-            values = {"kind": cell.neighbours, "key": cell.algorithm, "baseline": cell.baseline}
-            yield name, cell.epsilon, "crossing", "crossing(table, key, baseline)", values
-    for algorithm, baselines in load("friedman2016")["section5_4"].get(evidence.data, {}).items():
-        for baseline, epsilon in baselines.items():
-            values = {"key": algorithm, "baseline": baseline}
-            name = f"section 5.4, {algorithm.upper()}, {baseline}"
-            yield name, epsilon, "crossing", "crossing(fig5, key, baseline)", values
+        printed = printed_baseline(data, baseline)
+        with suppress(MissingEvidence):
+            if printed is not None:
+                values = {"kind": "bounded", "baseline": baseline.lower()}
+                level = float(names.with_values(values).value("level(table, baseline)"))
+                yield f"table 3, {baseline}", Cell.of(printed, level, DISTANCE)
+    of_tables = [
+        (
+            f"table {CROSSING_TABLES[each.neighbours][-1]}",
+            each.neighbours,
+            each.algorithm,
+            each.baseline,
+            each.epsilon,
+        )
+        for each in printed_crossings()
+        if each.dataset == data
+    ]
+    of_section = [
+        ("section 5.4", "", algorithm, baseline, epsilon)
+        for algorithm, baselines in load("friedman2016")["section5_4"].get(data, {}).items()
+        for baseline, epsilon in baselines.items()
+    ]
+    for place, kind, key, baseline, epsilon in (*of_tables, *of_section):
+        with suppress(MissingEvidence):
+            if epsilon is not None:
+                config = names.with_values({"kind": kind}).value("table" if kind else "fig5")
+                found = evidence.cell(config, key, baseline, epsilon)
+                if found.off is not None:
+                    cell = Cell(printed=epsilon, measured=found.reproduced, gap=found.gap, off=found.off)
+                    yield f"{place}, {key.upper()}, {baseline}", cell
 
 
-def _of_neera(evidence: Evidence) -> Iterator[_Asked]:
-    printed_as = scope("neera2020", evidence).value("printed_as").get(evidence.data)
-    for epsilon, wanted in load("neera2020")["improvement_over_isgd"].get(printed_as, {}).items():
-        name = f"section 4.3, improvement at ε = {epsilon}"
-        yield name, wanted, "improvement", "gain_at", {"epsilon": float(epsilon)}
+def _of_neera(evidence: Evidence) -> Iterator[tuple[str, Cell]]:
+    names, printed = scope("neera2020", evidence), load("neera2020")
+    of_data = printed["improvement_over_isgd"].get(names.value("printed_as").get(evidence.data), {})
+    for epsilon, wanted in of_data.items():
+        with suppress(MissingEvidence):
+            gain = float(names.with_values({"epsilon": float(epsilon)}).value("gain_at"))
+            name = f"section 4.3, improvement at ε = {epsilon}"
+            yield name, Cell.of(wanted, gain, printed["tolerances"]["improvement"])

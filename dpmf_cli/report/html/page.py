@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import printable, say
 from dpmf_cli.datasets import Folders
+from dpmf_cli.evaluation.crossings import DISTANCE, FACTOR, Agreement
 from dpmf_cli.evaluation.curves import ERROR_CDF, Experiment, Measured
 from dpmf_cli.evaluation.numbers import duration, significant
 from dpmf_cli.experiment.results.folders import Compared
@@ -272,8 +273,8 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.globals |= {
-        "agreements": list(views.Agreement),
-        "bounds": (views.RATIOS, views.DIFFERENCES, views.POINTS, views.SHARES),
+        "agreements": list(Agreement),
+        "bounds": (FACTOR, DISTANCE, views.POINTS, 100 * (views.SHARE - 1)),
         "verdict_signs": {**dict(zip(HERE.values(), "✓✗≈?", strict=True)), NOT_RUN: "–"},
     }
     environment.filters |= {

@@ -5,9 +5,9 @@ and 10 points until 2026-11-23.
 """
 
 import csv
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders, catalog, load, located
 from dpmf_cli.datasets.soundness import figures
 from dpmf_cli.datasets.spec import CatalogSpec
-from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
+from dpmf_cli.evaluation.crossings import DISTANCE, Agreement, Crossing, agreement, find_crossings
 from dpmf_cli.evaluation.numbers import signed
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.config.loading import whole_name
@@ -42,42 +42,11 @@ from dpmf_cli.report.tables.ledgers import ledger_table, records_table
 from dpmf_cli.report.tables.papers import improvements, improvements_table, learned_nothing_table
 from dpmf_cli.report.tables.ranked import found_in, frontier_table
 
-RATIOS = (1.3, 1.5)
-DIFFERENCES = (0.005, 0.02)
-POINTS = (100 * load_printed("neera2020")["tolerances"]["improvement"], 5.0)
-SHARES = (1.005, 1.05)
-"""A figure agrees within the first bound of the printed one, and is near within the second.
-
-RATIOS        factors for a crossing or another ratio
-DIFFERENCES   distances for an RMSE, in rating units
-POINTS        distances for a percentage, in points; the first is that of the paper's claims
-SHARES        factors for a count, or a mean of counts
-"""
+POINTS, SHARE = 100 * load_printed("neera2020")["tolerances"]["improvement"], 1.005
+"""A percentage agrees within so many points of the printed one, and a count, or a mean of counts, within this factor.
+An RMSE agrees within `DISTANCE`. Each is near within twice that."""
 
 NO_DATA = "not measured"
-
-
-class Agreement(StrEnum):
-    """A verdict. The values are class names of the style sheet; `agreement.html.j2` has their signs and meanings."""
-
-    AGREES = "agrees"
-    NEAR = "near"
-    DIFFERS = "differs"
-    MISSING = "missing"
-    UNPRINTED = "unprinted"
-
-
-def by_ratio(reproduced: float, printed: float, bounds: tuple[float, float] = RATIOS) -> Agreement:
-    """Judges two positive numbers by their ratio; `SHARES` are the bounds for counts and means of counts."""
-    return by_difference(max(reproduced / printed, printed / reproduced), 0.0, bounds)
-
-
-def by_difference(reproduced: float, printed: float, bounds: tuple[float, float] = DIFFERENCES) -> Agreement:
-    """Judges two RMSE by their distance; `POINTS` are the bounds for percentages."""
-    distance = abs(reproduced - printed)
-    # A ten-thousandth of the bound is added for rounding: 0.9246 − 0.9196 counts as within 0.005.
-    near, far = (bound * 1.0001 for bound in bounds)
-    return Agreement.AGREES if distance <= near else Agreement.NEAR if distance <= far else Agreement.DIFFERS
 
 
 @dataclass(frozen=True)
@@ -110,24 +79,16 @@ class Row:
 def crossing_row(crossing: Crossing) -> Row:
     """Returns the row for the ε at which a curve meets a baseline. A crossing outside the grid is not near."""
     cell = cells_of(crossing, COLUMNS)
-    if crossing.printed is None:
-        agreement = Agreement.UNPRINTED
-    elif crossing.status in (Status.INCOMPLETE, Status.NOT_RUN, Status.NO_DATA):
-        agreement = Agreement.MISSING
-    elif crossing.reproduced is None:
-        agreement = Agreement.DIFFERS
-    else:
-        agreement = by_ratio(crossing.reproduced, crossing.printed)
     table = CROSSING_TABLES.get(crossing.neighbours, "")
     stated = printed_reason(table, crossing.algorithm, crossing.baseline, crossing.dataset)
     return Row(
         of=f"{crossing.dataset}, {crossing.neighbours}, {crossing.mode}",
         what=cell["label"],
         at=cell["baseline"],
-        change=NONE if crossing.ratio is None else f"× {cell['ratio']}",
-        agreement=agreement,
+        change=" ".join(each for each in (f"×{cell['ratio']}", cell["gap"]) if NONE not in each) or NONE,
+        agreement=crossing.agreement,
         source=crossing.experiment,
-        reason=why(agreement, stated, crossing.experiment),
+        reason=why(crossing.agreement, stated, crossing.experiment),
         **{key: cell[key] for key in ("printed", "reproduced", "claimed", "provable", "theta")},
     )
 
@@ -136,25 +97,25 @@ def baseline_row(row: BaselineRow) -> Row:
     """Returns the row for the RMSE of a baseline."""
     cell = cells_of(row, BASELINE_COLUMNS)
     if row.printed is None:
-        agreement = Agreement.UNPRINTED
+        found = Agreement.UNPRINTED
     elif row.reproduced is None:
-        agreement = Agreement.MISSING
+        found = Agreement.MISSING
     else:
-        agreement = by_difference(row.reproduced, row.printed)
+        found = agreement(abs(row.reproduced - row.printed) / DISTANCE)
     printed, reproduced, change = (cell[key] for key in ("printed", "reproduced", "difference"))
-    reason = why(agreement, "", row.experiment)
+    reason = why(found, "", row.experiment)
     return Row(
-        row.title, cell["baseline"], "", printed, reproduced, change, agreement,
+        row.title, cell["baseline"], "", printed, reproduced, change, found,
         source=row.experiment, reason=reason,
     )  # fmt: skip
 
 
-def why(agreement: Agreement, stated: str, source: str) -> str:
+def why(found: Agreement, stated: str, source: str) -> str:
     """Returns the text beside a cell that is off: that its experiment is reduced, and the stated reason."""
-    if agreement not in (Agreement.NEAR, Agreement.DIFFERS):
+    if found not in (Agreement.NEAR, Agreement.DIFFERS):
         return ""
     reduced = "a reduced run" if whole_name(source) != source else ""
-    unknown = "no reason is known" if agreement is Agreement.DIFFERS else ""
+    unknown = "no reason is known" if found is Agreement.DIFFERS else ""
     return "; ".join(filter(None, (reduced, stated))) or unknown
 
 
@@ -193,7 +154,7 @@ def view_of(folder: Path) -> ExperimentView:
     """Returns everything in a results folder. Raises DpmfError as `collect_folder` does."""
     collected = collect_folder(folder)
     experiment, audits = collected.experiment, of_experiment(folder)
-    found = beside_print(find_crossings(experiment))
+    found = beside_print(experiment)
     shown = found if collected.shown is experiment else find_crossings(collected.shown)
     ledger = ledger_table(collected.ledgers, experiment.curves, audits)
     envelopes = [each for each in found_in([experiment]) if len(each.members) > 1]
@@ -264,9 +225,9 @@ def exhibit_view(
             if lower is None or printed is None:
                 continue
             of, spread = f"{each.title}, ε = {each.epsilon:g}", "" if sd is None else f" ± {sd:.1f}"
-            change, agreement = f"{signed(lower - printed, 1)} points", by_difference(lower, printed, POINTS)
+            change, off = f"{signed(lower - printed, 1)} points", abs(lower - printed) / POINTS
             what, texts = f"below {each.method}", (f"{printed:.0f} %", f"{lower:.1f}{spread} %")
-            rows.append(Row(of, what, "", *texts, change, agreement, source=each.experiment))
+            rows.append(Row(of, what, "", *texts, change, agreement(off), source=each.experiment))
     elif exhibit.kind in ("baselines", "crossings"):
         first: dict[str, ExperimentView] = {}
         for view in views:
@@ -359,9 +320,9 @@ def _statistics(exhibit: Exhibit, folders: Folders) -> ExhibitView:
                 rows.append(Row(*of, NO_DATA, NONE, Agreement.MISSING))
                 continue
             found = counted[name]
-            agreement, change = by_ratio(found, printed[name], SHARES), f"× {found / printed[name]:.3f}"
-            reason = why(agreement, printed_reason("table2", key, name), "")
-            rows.append(Row(*of, form.format(found), change, agreement, reason=reason))
+            near = agreement(abs(math.log(found / printed[name])) / math.log(SHARE))
+            reason = why(near, printed_reason("table2", key, name), "")
+            rows.append(Row(*of, form.format(found), f"× {found / printed[name]:.3f}", near, reason=reason))
     return ExhibitView(exhibit, rows, absent=absent)
 
 

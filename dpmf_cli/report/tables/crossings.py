@@ -86,9 +86,25 @@ COLUMNS: tuple[TableColumn[Crossing], ...] = (
     TableColumn("low_status", lambda row: row.low if isinstance(row.low, Status) else None),
     TableColumn("high_status", lambda row: row.high if isinstance(row.high, Status) else None),
     number("ratio", significant, seen=_any("printed")),
+    number("gap", lambda gap: signed(gap, 4), seen=_any("printed")),
+    TableColumn(
+        "agreement", text=lambda row: "" if row.printed is None else row.agreement, seen=_any("printed")
+    ),
 )
 
-SHOWN = ("label", "baseline", "printed", "reproduced", "ratio", "theta", "claimed", "provable", "audited")
+SHOWN = (
+    "label",
+    "baseline",
+    "printed",
+    "reproduced",
+    "ratio",
+    "gap",
+    "agreement",
+    "theta",
+    "claimed",
+    "provable",
+    "audited",
+)
 
 
 def crossings_table(crossings: Sequence[Crossing], audits: Audits | None = None) -> TextTable:

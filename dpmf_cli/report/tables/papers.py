@@ -6,7 +6,7 @@ These are messages sent in the local model (table 1) and improvements over ISGD 
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import get_args
 
@@ -16,24 +16,15 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
+from dpmf_cli.evaluation.crossings import Agreement, agreement
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.numbers import significant
+from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.papers.claims import ANY, Claim, PaperFindings
 from dpmf_cli.papers.printed import load
-from dpmf_cli.papers.record import Explored, Printed, Record
-from dpmf_cli.papers.verdicts import (
-    FAR,
-    OPEN,
-    UNBOUNDED,
-    Judged,
-    Word,
-    deviation,
-    judged,
-    moved_by,
-    nearest,
-    of_theorem,
-)
+from dpmf_cli.papers.record import Cell, Explored, Record
+from dpmf_cli.papers.space import Setting
+from dpmf_cli.papers.verdicts import OPEN, UNBOUNDED, Judged, Word, judged, of_theorem
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import epsilon_per_user
@@ -74,8 +65,8 @@ def summary_of(words: Iterable[Word]) -> str:
     )
 
 
-def claims_text(record: Record, paper: PaperFindings) -> TextTable:
-    """Returns a group for each claim, with a row for each inequality and data set."""
+def claims_text(record: Record, paper: PaperFindings, *, brief: bool = False) -> TextTable:
+    """Returns a group for each claim, with a row for each inequality and data set; `brief` leaves out the reasons."""
     groups = []
     for claim in paper.claims:
         rows, absent = [], []
@@ -87,10 +78,14 @@ def claims_text(record: Record, paper: PaperFindings) -> TextTable:
         if any(absent):
             rows.append((NONE, ", ".join(absent), "no data", NONE, NONE, NONE))
         groups.append(Group(claim.told + f" [{claim.source}]" * bool(claim.source), tuple(rows)))
+    shown = (2, 1, 0) if brief else range(6)
+    header = ("inequality", "on", "verdict", "margin", "settings", "because")
     return TextTable(
-        header=("inequality", "on", "verdict", "margin", "settings", "because"),
-        alignment="llllll",
-        groups=tuple(groups),
+        header=tuple(header[at] for at in shown),
+        alignment="l" * len(shown),
+        groups=tuple(
+            replace(each, rows=tuple(tuple(row[at] for at in shown) for row in each.rows)) for each in groups
+        ),
         notes=tuple(lines("notes/explored", record=record)),
     )
 
@@ -129,66 +124,46 @@ def _margin(margin: tuple[float, float, float], unit: str) -> str:
     return middle if low == high == middle else f"{middle} [{low}, {high}]"
 
 
-def _moved(by: Sequence[tuple[str, float]]) -> str:
-    return ", ".join(f"{name} ({100 * index:.0f} %)" for name, index in by[:2]) or NONE
-
-
 def cells_text(found: Explored) -> TextTable:
-    """Returns a row for each printed cell: the values reached, the nearest to print, and what moves the cell most."""
-    best = nearest(found)
-    choices = best and zip(found.values(best.setting).items(), best.setting, strict=True)
+    """Returns a row for each printed cell: what the shipped setting has on all folds, and how many settings agree."""
 
-    def row(name: str, cell: Printed) -> tuple[str, ...]:
-        def written(value: float | None) -> str:
-            if value is None:
-                return "not reached"
-            return significant(value) if cell.ratio else f"{value:.4f}"
-
-        tried = [(each.setting, *each.cells[name]) for each in found.tried if name in each.cells]
-        off = [
-            (setting, max(-FAR, min(FAR, (deviation(cell, choosing) + deviation(cell, testing)) / 2)))
-            for setting, choosing, testing in tried
-        ]
-        values = sorted(
-            (testing for *_, testing in tried), key=lambda value: math.inf if value is None else value
-        )
+    def row(name: str, cell: Cell) -> tuple[str, ...]:
+        off = [each.off[name] for each in found.tried if name in each.off]
         return (
             name,
             significant(cell.printed),
-            f"× {cell.tolerance:g}" if cell.ratio else f"± {cell.tolerance:g}",
-            written(tried[0][2]) if tried and not any(tried[0][0]) else NONE,
-            f"{written(values[0])} … {written(values[-1])}" if values else NONE,
-            f"{sum(_is_within(cell, halves) for _, *halves in tried)} of {len(tried)}",
-            written(best.cells[name][1] if best and name in best.cells else None),
-            _moved(moved_by(found.open, off)),
+            "not on the grid" if cell.measured is None else significant(cell.measured),
+            NONE if cell.gap is None else signed(cell.gap, 4),
+            agreement(cell.off),
+            f"{sum(agreement(each) is Agreement.AGREES for each in off)} of {len(off)}",
         )
 
+    best = most_agreeing([found])
+    choices = zip(found.values(best).items(), best, strict=True)
     return TextTable(
-        header=("cell", "printed", "tolerance", "shipped", "range", "within", "nearest", "moved by"),
-        alignment="lrrrrrrl",
-        groups=(
-            Group(
-                f"{found.title}, {len(found.tried)} settings",
-                tuple(row(*printed) for printed in found.printed.items()),
-            ),
-        ),
+        header=("cell", "printed", "measured", "gap", "it", "settings that agree"),
+        alignment="lrrrlr",
+        groups=(Group(found.title, tuple(row(*printed) for printed in found.printed.items())),),
         notes=tuple(lines("notes/cells", choices=choices)),
     )
 
 
-def _is_within(cell: Printed, halves: Sequence[float | None]) -> bool:
-    """Whether a cell is within its tolerance on both halves of the folds."""
-    return all(abs(deviation(cell, half)) <= 1 for half in halves)
+def agreeing(found: Sequence[Explored], setting: Setting) -> Counter[Agreement]:
+    """Returns how many printed cells of some data sets agree, are near and differ in a setting."""
+    tried = [each for of in found for each in of.tried if each.setting == setting]
+    return Counter(agreement(off) for each in tried for off in each.off.values())
 
 
-def within_tolerance(found: Explored, name: str, cell: Printed) -> tuple[bool, bool]:
-    """Whether a printed cell is within its tolerance in the shipped setting, and in any setting."""
-    held = [
-        not any(each.setting)
-        for each in found.tried
-        if name in each.cells and _is_within(cell, each.cells[name])
-    ]
-    return any(held), bool(held)
+def most_agreeing(found: Sequence[Explored]) -> Setting:
+    """Returns the setting, of those tried on all of these data sets, in which the most printed cells agree."""
+    common = [each.setting for each in found[0].tried]
+    common = [each for each in common if all(any(each == of.setting for of in one.tried) for one in found)]
+
+    def rank(setting: Setting) -> tuple[int, int]:
+        counts = agreeing(found, setting)
+        return counts[Agreement.AGREES], counts[Agreement.NEAR]
+
+    return max(common, key=rank)
 
 
 PRINTED_AT = {"ml-100k": "movielens", "jester-1": "jester"}

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from dpmf_cli.datasets import Folders
+from dpmf_cli.evaluation.crossings import Agreement
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.papers.claims import Exhibit, paper
 from dpmf_cli.papers.printed import load, printed_reason
 from dpmf_cli.privacy.protection import Protection
-from dpmf_cli.report.html.views import Agreement, ExhibitView, paper_table
+from dpmf_cli.report.html.views import ExhibitView, paper_table
 from dpmf_cli.report.html.views import exhibit_view as view_of
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"

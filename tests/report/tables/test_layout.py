@@ -136,9 +136,8 @@ def test_crossings_fit_a_column(made: Make, form: str) -> None:
         experiment.curves[0], label="Gradient perturbation, private_covariance_estimate, λ = 0.05"
     )
     experiment = replace(experiment, curves=(longer, *experiment.curves[1:]))
-    crossings = find_crossings(experiment)
-    if form == "printed":
-        crossings = with_printed_cells(beside_print(crossings))
+    printed = form == "printed"
+    crossings = with_printed_cells(beside_print(experiment)) if printed else find_crossings(experiment)
     drawn = draw(crossings_table(crossings), "latex")
     assert "not reached in the grid" in drawn
     assert ("printed" in drawn.splitlines()[3]) == (form == "printed")
