@@ -9,6 +9,7 @@ import pandas as pd
 WORDS = {
     *("dataset", "title", "neighbours", "mode", "algorithm", "label", "baseline", "experiment", "source"),
     *("status", "low_status", "high_status", "over", "protects", "towards", "group", "method", "line"),
+    "agreement",
     *("step", "mechanism", "norm", "verdict", "label_a", "label_b", "partial", "metric", "clean"),
     *("tied", "run_a", "run_b"),
     *(f"{bar}_{name}" for bar in ("ia", "ge") for name in ("status", "low_status", "high_status")),

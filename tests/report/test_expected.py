@@ -98,9 +98,18 @@ def ends(value: Any) -> Any:
 
 def crossings() -> Texts:
     first = crossed(
-        "isgd", 2.4, printed=2.7, low=2.1, high=NEVER, recrosses=True, provable=np.inf, over="runs"
+        "isgd",
+        2.4,
+        printed=2.7,
+        gap=-0.004,
+        off=1.2,
+        low=2.1,
+        high=NEVER,
+        recrosses=True,
+        provable=np.inf,
+        over="runs",
     )
-    other = replace(first, printed=None, experiment="other")
+    other = replace(first, printed=None, gap=None, off=None, experiment="other")
     quiz = replace(first, baseline="Cinematch quiz", reference=True, comparable=False)
     alone = {
         "printed": [first],

@@ -17,7 +17,7 @@ from dpmf_cli.datasets import Folders, catalog, load, located
 from dpmf_cli.datasets.soundness import figures
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.evaluation.crossings import DISTANCE, Agreement, Crossing, agreement, find_crossings
-from dpmf_cli.evaluation.numbers import signed
+from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.config.loading import whole_name
 from dpmf_cli.experiment.results.folders import Collected, collect_folder
@@ -85,7 +85,9 @@ def crossing_row(crossing: Crossing) -> Row:
         of=f"{crossing.dataset}, {crossing.neighbours}, {crossing.mode}",
         what=cell["label"],
         at=cell["baseline"],
-        change=" ".join(each for each in (f"×{cell['ratio']}", cell["gap"]) if NONE not in each) or NONE,
+        change=NONE
+        if crossing.ratio is None
+        else f"×{significant(crossing.ratio)}, {cell['gap'].split()[0]}",
         agreement=crossing.agreement,
         source=crossing.experiment,
         reason=why(crossing.agreement, stated, crossing.experiment),

@@ -60,6 +60,13 @@ def crossing_cell(crossing: Crossing) -> str:
     return f"{found} [{shown(crossing.low)}, {shown(crossing.high)}]" + "*" * (crossing.over == "runs")
 
 
+def beside_cell(crossing: Crossing) -> str:
+    """Returns `−0.013 near`: how far the curve is from its baseline at the printed ε, and whether it agrees."""
+    if crossing.off is None:
+        return NONE
+    return ("" if crossing.gap is None else signed(crossing.gap, 3) + " ") + crossing.agreement
+
+
 def _any(name: str) -> Callable[[Sequence[Any]], bool]:
     """Whether any row has that attribute."""
     return lambda rows: any(getattr(row, name) is not None for row in rows)
@@ -85,26 +92,12 @@ COLUMNS: tuple[TableColumn[Crossing], ...] = (
     _METRIC,
     TableColumn("low_status", lambda row: row.low if isinstance(row.low, Status) else None),
     TableColumn("high_status", lambda row: row.high if isinstance(row.high, Status) else None),
-    number("ratio", significant, seen=_any("printed")),
-    number("gap", lambda gap: signed(gap, 4), seen=_any("printed")),
-    TableColumn(
-        "agreement", text=lambda row: "" if row.printed is None else row.agreement, seen=_any("printed")
-    ),
+    *names("ratio"),
+    TableColumn("gap", text=beside_cell, seen=_any("printed")),
+    *names("agreement"),
 )
 
-SHOWN = (
-    "label",
-    "baseline",
-    "printed",
-    "reproduced",
-    "ratio",
-    "gap",
-    "agreement",
-    "theta",
-    "claimed",
-    "provable",
-    "audited",
-)
+SHOWN = ("label", "baseline", "printed", "reproduced", "gap", "theta", "claimed", "provable", "audited")
 
 
 def crossings_table(crossings: Sequence[Crossing], audits: Audits | None = None) -> TextTable:
