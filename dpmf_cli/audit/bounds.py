@@ -25,9 +25,10 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from dpmf_cli.core.arrays import Doubles, Flags, Longs
 from dpmf_cli.privacy.accounting import epsilon_of_mu
 
 TRAINING_CONFIDENCE = 0.95
@@ -48,11 +49,10 @@ UNIT_OF_ZERO = 2000
 HALVINGS = 60
 """Halvings in the search for the ε that guesses refute. After so many, a float cannot tell the ends apart."""
 
-Floats = NDArray[np.float64]
-Counted = NDArray[np.int64]
+Counted = Longs
 
 
-def clopper_pearson(successes: ArrayLike, trials: int, confidence: float) -> tuple[Floats, Floats]:
+def clopper_pearson(successes: ArrayLike, trials: int, confidence: float) -> tuple[Doubles, Doubles]:
     """Returns (lows, highs), two one-sided bounds on the chance of a success, given `successes` (…) of `trials`.
 
     Each is wrong with a probability of at most 1 − `confidence`: for the two-sided interval of 95 % ask for 0.975.
@@ -89,7 +89,7 @@ class EventCounts(NamedTuple):
     other_hits: int
     other_trials: int
 
-    def ends(self, confidence: float) -> tuple[Floats, Floats]:
+    def ends(self, confidence: float) -> tuple[Doubles, Doubles]:
         """Returns the least p and the largest q that the counts allow, each at (1 + `confidence`)/2 (Bonferroni)."""
         low, _ = clopper_pearson(self.hits, self.trials, (1 + confidence) / 2)
         _, high = clopper_pearson(self.other_hits, self.other_trials, (1 + confidence) / 2)
@@ -111,7 +111,7 @@ def epsilon_of_event(counts: EventCounts, delta: float, confidence: float) -> fl
     return max(float(_epsilons(*counts.ends(confidence), delta)), 0.0)
 
 
-def _epsilons(lows: Floats, highs: Floats, delta: float) -> Floats:
+def _epsilons(lows: Doubles, highs: Doubles, delta: float) -> Doubles:
     """Returns ln((low − δ)/high) of each pair of bounds, −∞ where low ≤ δ."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(np.maximum(lows - delta, 0.0)) - np.log(highs))
@@ -139,7 +139,7 @@ def gaussian_epsilon_of_event(counts: EventCounts, delta: float, confidence: flo
     return epsilon_of_mu(mu_of_event(counts, confidence), delta)
 
 
-def _mus(lows: Floats, highs: Floats) -> Floats:
+def _mus(lows: Doubles, highs: Doubles) -> Doubles:
     """Returns Φ⁻¹(low) − Φ⁻¹(high) of each pair of bounds, −∞ where low is 0 or high is 1."""
     return np.asarray(special.ndtri(lows) - special.ndtri(highs))
 
@@ -155,7 +155,7 @@ class Event:
     above: bool
     numerator_here: bool
 
-    def holds(self, values: ArrayLike) -> NDArray[np.bool_]:
+    def holds(self, values: ArrayLike) -> Flags:
         """Returns, for each of `values`, whether the event happened."""
         reached = np.asarray(values) >= self.threshold
         return np.asarray(reached if self.above else ~reached)
@@ -188,7 +188,7 @@ def best_threshold_for_mu(here: ArrayLike, there: ArrayLike) -> Event:
 
 
 def _best(
-    here: ArrayLike, there: ArrayLike, score: Callable[[Floats, Floats], Floats]
+    here: ArrayLike, there: ArrayLike, score: Callable[[Doubles, Doubles], Doubles]
 ) -> tuple[float, Event]:
     """Returns the best score of all events "at least" or "less than" a value that occurs, and the best event.
 
@@ -279,9 +279,9 @@ class BitEvent(Event):
 
     bits: int
     shift: int
-    odds: Floats
+    odds: Doubles
 
-    def holds(self, values: ArrayLike) -> NDArray[np.bool_]:
+    def holds(self, values: ArrayLike) -> Flags:
         """Returns, for each of `values`, whether the event happened."""
         if self.bits == 0:
             return super().holds(_unit_exponent(values))

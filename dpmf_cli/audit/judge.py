@@ -36,7 +36,6 @@ from itertools import groupby
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, ndtri
@@ -44,6 +43,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit.fits import Place, Seen, Side, both_sides
 from dpmf_cli.audit.pairs import Pair
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Entry
 from dpmf_cli.privacy.neighbours import RECORDS_APART, Mode, Neighbours
@@ -140,7 +140,7 @@ def _composed(steps: list[OnSamples], delta: float, width: float, way: int) -> f
     return float(brentq(excess, 0, losses[-1], rtol=1e-9))
 
 
-def _losses(step: OnSamples, width: float, way: int) -> tuple[NDArray[np.float64], int]:
+def _losses(step: OnSamples, width: float, way: int) -> tuple[Doubles, int]:
     """Returns the probabilities of a step's losses on the multiples of `width`, and the least multiple."""
     a, b = step.move, -step.move if step.exchanged else 0.0
     x = np.linspace(b - BEYOND, a + BEYOND, INTERVALS + 1)
@@ -247,7 +247,7 @@ class Judge:
     there: Side
     findings: list[Finding] = field(default_factory=list)
     steps: dict[str, StepMoves] = field(default_factory=dict)
-    directions: dict[Place, NDArray[np.float64]] = field(default_factory=dict)
+    directions: dict[Place, Doubles] = field(default_factory=dict)
     samples: dict[str, tuple[int, int, float]] = field(default_factory=dict)
     alike: dict[tuple[str, str], int] = field(default_factory=dict)
     _costs: dict[str, Spent] = field(default_factory=dict)
@@ -464,7 +464,7 @@ def _same_noise(
     return found
 
 
-def _scale(release: Release) -> NDArray[np.float64]:
+def _scale(release: Release) -> Doubles:
     return release.scale if release.told is None else release.told
 
 
@@ -493,7 +493,7 @@ def _cost(entry: Entry, draws: Iterable[Release], move: float) -> Spent:
     return Spent(math.fsum(ratios) * (2 if math.isinf(entry.sensitivity.norm) else 1))
 
 
-def _distance(moves: NDArray[np.float64], entry: Entry, of: Sensitivity) -> float:
+def _distance(moves: Doubles, entry: Entry, of: Sensitivity) -> float:
     """Returns how far numbers have moved in the norm of a sensitivity; `moves` (numbers, …) has a row per number."""
     if entry.by_rows:
         return float(np.linalg.norm(moves, axis=1).sum())

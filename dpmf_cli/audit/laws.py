@@ -21,11 +21,11 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import integrate, optimize, special, stats
 
 from dpmf_cli.audit.bounds import chance_of_count
 from dpmf_cli.audit.fits import Place, Seen
+from dpmf_cli.core.arrays import Doubles, Longs
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.privacy.grid import FINENESS
 from dpmf_cli.privacy.release import Release
@@ -64,8 +64,7 @@ OTHER_LAW = "noise of another law"
 DEPENDENT = "noise that depends on other noise"
 OF_RATINGS = "noise that depends on the ratings"
 
-Floats = NDArray[np.float64]
-Coins = NDArray[np.int64]
+Coins = Longs
 
 
 @dataclass(frozen=True)
@@ -107,19 +106,19 @@ class Tails:
     half               (2,) half of all draws lie between
     """
 
-    low: Floats
-    high: Floats
-    chances: Floats
+    low: Doubles
+    high: Doubles
+    chances: Doubles
     middle: float
     half: tuple[float, float]
 
-    def counts(self, units: Floats) -> Coins:
+    def counts(self, units: Doubles) -> Coins:
         """Returns (2, T) how many of the draws are in each tail."""
         ordered = np.sort(units)
         below = np.searchsorted(ordered, self.low)
         return np.stack([below, len(ordered) - np.searchsorted(ordered, self.high, "right")])
 
-    def coins(self, units: Floats) -> tuple[Coins, Coins]:
+    def coins(self, units: Doubles) -> tuple[Coins, Coins]:
         """Returns ±1 for every draw, for its sign and for its size: above the median or not, among the larger half or
         not."""
         alone, (low, high) = units[:FIRST, 0], self.half
@@ -264,7 +263,7 @@ def _all_of(kind: str) -> str:
     return f"all steps: {kind}"
 
 
-def _units(seen: Iterable[Seen], *, in_rows: bool) -> Floats | None:
+def _units(seen: Iterable[Seen], *, in_rows: bool) -> Doubles | None:
     """Returns the unit noise (numbers, d) of one draw, d = 1 unless `in_rows`.
 
     None if there is none, if devices draw it, or if it is not a number.

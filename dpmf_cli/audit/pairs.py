@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Floats
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, Scale, with_ratings
 from dpmf_cli.core.terminal import csv_text
@@ -206,7 +207,7 @@ def _changed(
 def _ratings(
     users: NDArray[np.generic],
     items: NDArray[np.generic],
-    values: NDArray[np.floating],
+    values: Floats,
     n_users: int,
     n_items: int,
     scale: Scale,
@@ -217,7 +218,7 @@ def _ratings(
     return with_ratings(empty, users.astype(np.int64), items.astype(np.int64), values)
 
 
-def _values(rng: np.random.Generator, scale: Scale, count: int) -> NDArray[np.float64]:
+def _values(rng: np.random.Generator, scale: Scale, count: int) -> Doubles:
     """Draws ratings on the steps of the scale; extremes come twice as often as in a uniform draw."""
     drawn = rng.uniform(scale.minimum, scale.maximum, count)
     if scale.step:

@@ -15,12 +15,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Floats, Ints, Longs
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import OWN
 
 Duplicates = Literal["error", "last", "mean"]
-Ids = NDArray[np.int64] | NDArray[np.str_]
+Ids = Longs | NDArray[np.str_]
 
 _LONGEST_ID = 200
 
@@ -46,7 +47,7 @@ class Raw:
 
     users: NDArray[np.integer]
     items: NDArray[np.integer]
-    values: NDArray[np.floating]
+    values: Floats
     where: Callable[[int], str]
     fix: str
     columns: dict[str, NDArray[np.generic]] = field(default_factory=dict)
@@ -214,7 +215,7 @@ def arrays(ratings: Ratings) -> dict[str, NDArray[Any]]:
     return {"users": ratings.users, "items": ratings.items, "values": ratings.values, **columns}
 
 
-def dense(ids: NDArray[np.integer], labels: list[str] | None = None) -> tuple[NDArray[np.int32], Ids]:
+def dense(ids: NDArray[np.integer], labels: list[str] | None = None) -> tuple[Ints, Ids]:
     """Returns dense int32 indices in the order of the sorted ids, and the sorted ids.
 
     With labels, `ids` are positions in them; the sorted labels are int64 if all are plain whole numbers.
@@ -247,14 +248,14 @@ def dense(ids: NDArray[np.integer], labels: list[str] | None = None) -> tuple[ND
     return rank[ids], sorted_ids
 
 
-def _counting_order(keys: NDArray[np.int32], n_keys: int) -> NDArray[np.int32]:
+def _counting_order(keys: Ints, n_keys: int) -> Ints:
     """Returns a stable argsort in linear time: SciPy's conversion to rows is a counting sort."""
     from scipy import sparse
 
     n = len(keys)
     rows = np.arange(n, dtype=np.int32)
     matrix = sparse.coo_array((np.ones(n, dtype=np.int8), (keys, rows)), shape=(n_keys, n)).tocsr()
-    order: NDArray[np.int32] = matrix.indices.astype(np.int32, copy=False)
+    order: Ints = matrix.indices.astype(np.int32, copy=False)
     return order
 
 
@@ -289,7 +290,7 @@ class Stars:
         in_stars = replace(FIVE_STARS, step=FIVE_STARS.width / width if scale.step else 0.0)
         return replace(ratings, values=stars.astype(np.float32), scale=in_stars)
 
-    def back(self, stars: NDArray[np.floating]) -> NDArray[np.float64]:
+    def back(self, stars: Floats) -> Doubles:
         """Converts predictions in stars, of any shape, to rating units."""
         return np.asarray(
             self.scale.minimum + self.unit * (np.asarray(stars, np.float64) - FIVE_STARS.minimum)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import own_file
 from dpmf_cli.datasets.archives import unpacked
@@ -367,7 +367,7 @@ def _columns(names: list[str], rows: list[list[str]], decimal: str) -> tuple[Col
     return tuple(Column(name, each, decimal) for name, each in zip(names, cells, strict=True))
 
 
-def _ratings(path: Path, layout: Layout, at: int) -> NDArray[np.float64]:
+def _ratings(path: Path, layout: Layout, at: int) -> Doubles:
     """Returns (n,) every finite number in a column."""
     if is_parquet(path):
         return own_file.numbers(path, layout.columns[at].name)
@@ -387,7 +387,7 @@ def _ratings(path: Path, layout: Layout, at: int) -> NDArray[np.float64]:
                 index_col=False,
                 low_memory=False,
             )
-            found: NDArray[np.float64] = pd.to_numeric(frame[at], errors="coerce").to_numpy(np.float64)
+            found: Doubles = pd.to_numeric(frame[at], errors="coerce").to_numpy(np.float64)
         except (ValueError, OverflowError):  # pandas raises the second for a number that is too large
             return np.array(layout.columns[at].numbers)
     return found[np.isfinite(found)]

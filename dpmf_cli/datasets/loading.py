@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Flags, Ints
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, in_ratings
 from dpmf_cli.core.streams import named_generator
@@ -235,7 +235,7 @@ def _prize_set(which: PrizeSet, place: Path, dataset: Dataset, data: Path) -> Ca
     listed = Ratings(users, items, values, known.n_users, known.n_items, scale)
     there = in_ratings(listed, known)
 
-    def refuse(faulty: NDArray[np.bool_], fault: str, get: str) -> None:
+    def refuse(faulty: Flags, fault: str, get: str) -> None:
         if faulty.any():
             at = int(np.argmax(faulty))
             about = {
@@ -258,7 +258,7 @@ def _prize_set(which: PrizeSet, place: Path, dataset: Dataset, data: Path) -> Ca
     return Canonical(listed, dataset.user_ids, dataset.item_ids)
 
 
-def _indices(place: Path, what: str, ids: NDArray[np.int32], known: Ids) -> NDArray[np.int32]:
+def _indices(place: Path, what: str, ids: Ints, known: Ids) -> Ints:
     """Returns (n,) the dense index of each id."""
     at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
     strange = known[at] != ids

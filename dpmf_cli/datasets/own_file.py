@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Flags, Floats, Ints
 from dpmf_cli.core.errors import DpmfError, did_you_mean, without_extra
 from dpmf_cli.core.files import open_file
 from dpmf_cli.datasets.archives import most_bytes, unpacked
@@ -97,7 +98,7 @@ def _position(where: str, names: Sequence[str], role: str, column: str | int) ->
     return names.index(str(column))
 
 
-def _labelled(ids: NDArray[np.object_]) -> tuple[NDArray[np.int32], list[str]]:
+def _labelled(ids: NDArray[np.object_]) -> tuple[Ints, list[str]]:
     """Returns (n,) positions in the list of distinct ids, and that list."""
     import pandas as pd
 
@@ -139,7 +140,7 @@ _MOST_STEPS = 100
 _PRECISION = 10_000
 
 
-def scale_of(values: NDArray[np.floating]) -> tuple[float, float, float]:
+def scale_of(values: Floats) -> tuple[float, float, float]:
     """Returns (minimum, maximum, step) of ratings (n,), n ≥ 1; step 0 if there is no regular step, or over 100."""
     different = np.unique(values[np.isfinite(values)].astype(np.float64))
     if not len(different):
@@ -347,12 +348,12 @@ def _parquet_columns(path: Path, spec: CsvSpec) -> dict[str, Any]:
         return {role: _cells(table[name], path, role) for role, name in chosen.items()}
 
 
-def numbers(path: Path, name: str) -> NDArray[np.float64]:
+def numbers(path: Path, name: str) -> Doubles:
     """Returns (n,) the finite numbers in a column."""
     file = _opened(path)
     with _reading(path):
         column = file.read(columns=[name], use_threads=False)[name].drop_null()
-        found: NDArray[np.float64] = _cells(column, path, "rating")
+        found: Doubles = _cells(column, path, "rating")
     return found[np.isfinite(found)]
 
 
@@ -399,7 +400,7 @@ def _cells(column: Any, path: Path, role: str) -> Any:
     """Returns ids as (positions (n,) in the list of distinct ids, that list), numbers (n,), times in seconds."""
     import pyarrow as pa
 
-    def refuse(wrong: NDArray[np.bool_], fault: str) -> None:
+    def refuse(wrong: Flags, fault: str) -> None:
         if wrong.any():
             raise DpmfError(f"{path}: row {np.argmax(wrong) + 1}: the {role} {fault}; correct the file")
 

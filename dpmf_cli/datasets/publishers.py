@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Ints
 from dpmf_cli.core.children import python
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import sheet_reader
@@ -184,7 +185,7 @@ def list_wanted(path: Path, which: str) -> Wanted:
     return Wanted((path.name if bare else f"{which}.txt",), ("*.tar", "*.tar.gz"))
 
 
-def read_list(path: Path, which: str) -> NDArray[np.int32]:
+def read_list(path: Path, which: str) -> Ints:
     """Reads movies, customers and, of `judging.txt`, ratings, (n,) each; `path` may be an archive with the list.
 
     Raises DpmfError if the list is missing or empty.
@@ -199,7 +200,7 @@ def read_list(path: Path, which: str) -> NDArray[np.int32]:
     return columns
 
 
-def _blocks(source: Source, n_fields: int) -> Iterator[NDArray[np.int32]]:
+def _blocks(source: Source, n_fields: int) -> Iterator[Ints]:
     """Yields blocks (1 + n_fields, rows) int32 of about 32 MB of text: the movie, then the fields of its lines."""
     for text in _texts(source):
         block = _block(text, n_fields)
@@ -235,7 +236,7 @@ def _texts(source: Source) -> Iterator[bytes]:
         yield b"".join(pending)
 
 
-def _block(text: bytes, n_fields: int) -> NDArray[np.int32] | None:
+def _block(text: bytes, n_fields: int) -> Ints | None:
     """Returns (1 + n_fields, rows) of a text, or None if a line of it is at fault."""
     import pandas as pd
 

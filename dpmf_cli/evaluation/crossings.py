@@ -39,6 +39,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Flags
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
@@ -256,7 +257,7 @@ def _outside(crossing: float) -> Status | None:
     return Status.BELOW_GRID if crossing < 0 else Status.NOT_REACHED
 
 
-def spent_at(crossing: float, epsilons: NDArray[np.float64], spent: NDArray[np.float64]) -> float:
+def spent_at(crossing: float, epsilons: Doubles, spent: Doubles) -> float:
     """The ε that a run at `crossing` spends, given the ε that the runs at the grid points spend.
 
     The spent ε is taken as the same multiple of the nominal ε as at the neighbouring grid points. Where their
@@ -337,7 +338,7 @@ def levels_at(experiment: Experiment, epsilon: float) -> list[LevelAt]:
     return [*curves, *(_level(experiment, baseline, math.inf) for baseline in experiment.baselines)]
 
 
-def band(experiment: Experiment, curve: Measured) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def band(experiment: Experiment, curve: Measured) -> tuple[Doubles, Doubles]:
     """(E,), (E,) the 95 % interval of a complete curve's mean, from the same draws as its crossings; NaN for none."""
     return _drawn(experiment, curve).interval
 
@@ -376,7 +377,7 @@ SETTLED = 0.01
 """Interpolation may always move a crossing by up to this fraction of its ε."""
 
 
-def first_crossing(epsilons: NDArray[np.float64], difference: NDArray[np.float64]) -> NDArray[np.float64]:
+def first_crossing(epsilons: Doubles, difference: Doubles) -> Doubles:
     """(…) the first ε, from small to large, at which each curve is no longer above its baseline.
 
     `epsilons` (E,) is ascending, positive, finite; `difference` (…, E) is RMSE − baseline RMSE, finite.
@@ -391,9 +392,7 @@ def first_crossing(epsilons: NDArray[np.float64], difference: NDArray[np.float64
     return np.where((difference <= 0).any(axis=-1), crossing, np.inf)
 
 
-def crossing_range(
-    epsilons: NDArray[np.float64], difference: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def crossing_range(epsilons: Doubles, difference: Doubles) -> tuple[Doubles, Doubles]:
     """(…), (…) the smallest and the largest ε at which each curve may cross first.
 
     Where the crossing is outside the grid, both are the crossing. Takes the arguments of `first_crossing`.
@@ -418,9 +417,7 @@ def crossing_range(
     return np.where(crosses, low, chord), np.where(crosses, high, chord)
 
 
-def value_range(
-    epsilons: NDArray[np.float64], values: NDArray[np.float64], epsilon: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def value_range(epsilons: Doubles, values: Doubles, epsilon: float) -> tuple[Doubles, Doubles, Doubles]:
     """(…) each: the values of curves (…, E) at an ε within the grid, then the smallest and largest possible values.
 
     At a grid point all three are the same. NaN where either end of the gap is NaN.
@@ -437,9 +434,7 @@ def value_range(
     return chord, np.fmin.reduce([chord, *bent]), np.fmax.reduce([chord, *bent])
 
 
-def open_gaps(
-    epsilons: NDArray[np.float64], mean: NDArray[np.float64], replicates: NDArray[np.float64]
-) -> list[tuple[float, float]]:
+def open_gaps(epsilons: Doubles, mean: Doubles, replicates: Doubles) -> list[tuple[float, float]]:
     """The gaps (from ε, to ε) in which interpolation may move the crossing by more than its statistical interval.
 
     Three crossings are examined, each with its own range: that of `mean` (E,), and the two ends of its interval,
@@ -466,7 +461,7 @@ def open_gaps(
     return list(dict.fromkeys(gaps))
 
 
-def bends_beside(epsilons: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+def bends_beside(epsilons: Doubles, values: Doubles) -> Doubles:
     """(2, …, E − 1) how much a curve may bend in each gap, judged by the grid points below and above the gap.
 
     Let t go from 0 to 1 over the gap, with log ε linear in t. Then the curve deviates from its chord by
@@ -479,19 +474,19 @@ def bends_beside(epsilons: NDArray[np.float64], values: NDArray[np.float64]) -> 
     return SAFETY * np.diff(x) ** 2 * np.stack([second[..., :-1], second[..., 1:]])
 
 
-def are_unknown(epsilons: NDArray[np.float64]) -> NDArray[np.bool_]:
+def are_unknown(epsilons: Doubles) -> Flags:
     """(E − 1,) whether the grid says too little about the curve inside each gap."""
     wide = epsilons[1:] > WIDEST * epsilons[:-1] * (1 + 1e-9)
-    unknown: NDArray[np.bool_] = wide | (len(epsilons) == 2)
+    unknown: Flags = wide | (len(epsilons) == 2)
     return unknown
 
 
-def _gap(difference: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _gap(difference: Doubles) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """(…), (…) the indices of the grid points on either side of each first crossing; 0 and 0 without a crossing."""
     upper = (difference <= 0).argmax(axis=-1)
     return np.maximum(upper - 1, 0), upper
 
 
-def _at(values: NDArray[np.float64], index: NDArray[np.intp]) -> NDArray[np.float64]:
-    taken: NDArray[np.float64] = np.take_along_axis(values, index[..., None], axis=-1)[..., 0]
+def _at(values: Doubles, index: NDArray[np.intp]) -> Doubles:
+    taken: Doubles = np.take_along_axis(values, index[..., None], axis=-1)[..., 0]
     return taken

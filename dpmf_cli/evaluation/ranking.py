@@ -34,8 +34,8 @@ from operator import attrgetter
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.evaluation.crossings import Crossing, Status, band, is_complete, measure_crossing
@@ -431,7 +431,7 @@ def differences(
     folds, runs = (min(a.rmse.shape[axis], b.rmse.shape[axis]) for axis in (0, 1))
     ours, theirs = a.rmse[:folds, :runs, in_a], b.rmse[:folds, :runs, in_b]
     finite = np.asarray((np.isfinite(ours) & np.isfinite(theirs)).all(axis=(0, 1)))
-    difference: NDArray[np.float64] = np.subtract(theirs, ours, where=finite, out=np.zeros_like(ours))
+    difference: Doubles = np.subtract(theirs, ours, where=finite, out=np.zeros_like(ours))
     rng = named_generator(experiment.seed, "comparison", experiment.stream, a.neighbours, a.label, b.label)
     drawn = replicate_means(difference, rng=rng, partition=experiment.partition, replicates=replicates)
     for at, (epsilon, low, high) in enumerate(zip(common, *drawn.interval, strict=True)):

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.privacy.accounting import SampledSteps, composed_epsilons, epsilons_of_mus
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
 
-Epsilons = NDArray[np.float64]
+Epsilons = Doubles
 """Arrays (E,) with one number for each ε of the grid."""
 
 TOLERANCE, LEAST = 1e-9, 1e-12

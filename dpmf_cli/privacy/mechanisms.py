@@ -19,8 +19,8 @@ from dataclasses import replace
 from itertools import count
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.privacy.accounting import SampledSteps, amplified, moves
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN
@@ -47,12 +47,12 @@ def laplace(
     shape: tuple[int, ...],
     *,
     sensitivity: Sensitivity,
-    epsilon: NDArray[np.float64],
+    epsilon: Doubles,
     curator: Curator,
     calibrated_to: Sensitivity | None = None,
     later: bool = False,
     rate: float | None = None,
-    claimed: NDArray[np.float64] | None = None,
+    claimed: Doubles | None = None,
     stream: str = "",
 ) -> Release:
     """The Laplace mechanism: Laplace(Δ/ε) noise for `shape` numbers whose joint L1 sensitivity is Δ.
@@ -81,7 +81,7 @@ def repeated_laplace(
     *,
     repetitions: int,
     sensitivity: Sensitivity,
-    epsilon: NDArray[np.float64],
+    epsilon: Doubles,
     curator: Curator,
     calibrated_to: Sensitivity | None = None,
 ) -> Iterator[Release]:
@@ -98,10 +98,10 @@ def gaussian(
     shape: tuple[int, ...],
     *,
     sensitivity: Sensitivity,
-    theta: NDArray[np.float64],
+    theta: Doubles,
     curator: Curator,
     calibrated_to: Sensitivity | None = None,
-    claimed: NDArray[np.float64] | None = None,
+    claimed: Doubles | None = None,
     later: bool = False,
 ) -> Release:
     """The Gaussian mechanism: N(0, (Δ/θ)²) noise for `shape` numbers whose joint L2 sensitivity is Δ.
@@ -127,9 +127,9 @@ def subsampled_gaussian(
     rate: float,
     sensitivity: Sensitivity,
     contribution: float,
-    multiplier: NDArray[np.float64],
+    multiplier: Doubles,
     curator: Curator,
-    claimed: NDArray[np.float64] | None = None,
+    claimed: Doubles | None = None,
 ) -> Iterator[Release]:
     """N(0, (c·multiplier)²) noise, `repetitions` times, for sums over samples of the users.
 
@@ -162,7 +162,7 @@ def exponential_choice(
     *,
     choices: int | None = None,
     sensitivity: Sensitivity,
-    epsilon: NDArray[np.float64],
+    epsilon: Doubles,
     curator: Curator,
 ) -> Release:
     """The exponential mechanism among `candidates`: noise for their losses. The smallest noisy loss is chosen.
@@ -181,9 +181,7 @@ def exponential_choice(
     return release
 
 
-def keyed_laplace(
-    step: str, *, sensitivity: Sensitivity, epsilon: NDArray[np.float64], curator: Curator
-) -> Release:
+def keyed_laplace(step: str, *, sensitivity: Sensitivity, epsilon: Doubles, curator: Curator) -> Release:
     """The Laplace mechanism for any number of numbers. Each one's noise is computed from a key when it is visited."""
     entry, scale = _spend(step, "Laplace", 1, sensitivity, epsilon, curator)
     return curator.release(entry, KeyedNoise(int(curator.noise(step).integers(2**63)), scale))
@@ -195,7 +193,7 @@ def repeated_k_norm(
     *,
     repetitions: int,
     sensitivity: Sensitivity,
-    epsilon: NDArray[np.float64],
+    epsilon: Doubles,
     curator: Curator,
     calibrated_to: Sensitivity | None = None,
     rounded: bool = True,
@@ -219,7 +217,7 @@ def redrawn_k_norm(
     *,
     sensitivity: Sensitivity,
     calibrated_to: Sensitivity,
-    epsilon: NDArray[np.float64],
+    epsilon: Doubles,
     curator: Curator,
 ) -> Callable[[str], Release]:
     """K-norm noise that a publication charges once, but draws anew whenever it is used.
@@ -256,7 +254,7 @@ def on_devices(
     *,
     repetitions: int = 1,
     sensitivity: Sensitivity,
-    epsilon: NDArray[np.float64],
+    epsilon: Doubles,
     curator: Curator,
     calibrated_to: Sensitivity | None = None,
     stream: str = "",
@@ -277,14 +275,14 @@ def _spend(
     mechanism: str,
     norm: float,
     sensitivity: Sensitivity,
-    epsilon: NDArray[np.float64],
+    epsilon: Doubles,
     curator: Curator,
     calibrated_to: Sensitivity | None = None,
     repetitions: int = 1,
     *,
-    claimed: NDArray[np.float64] | None = None,
+    claimed: Doubles | None = None,
     rate: float | None = None,
-) -> tuple[Entry, NDArray[np.float64]]:
+) -> tuple[Entry, Doubles]:
     """Enters the repetitions as one step. Returns its entry, and the scale (E,) of the noise of one repetition.
 
     If the noise is scaled to Δ′ and the sensitivity is Δ, the step is Δ/Δ′·ε-DP, which is its provable ε (`amplified`
@@ -312,7 +310,7 @@ def _repeated(
     law: Law,
     entry: Entry,
     shape: tuple[int, ...],
-    scale: NDArray[np.float64],
+    scale: Doubles,
     curator: Curator,
     repetitions: int = 1,
     *,
@@ -325,7 +323,7 @@ def _repeated(
 
 
 def _drawn(
-    law: Law, stream: str, shape: tuple[int, ...], scale: NDArray[np.float64], curator: Curator, later: bool
+    law: Law, stream: str, shape: tuple[int, ...], scale: Doubles, curator: Curator, later: bool
 ) -> LaneNoise | LaterNoise:
     """Returns the noise of a step that has one draw."""
     if later:

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise, unit_normal
@@ -47,7 +47,7 @@ class LangevinSchedule:
 class LangevinStep:
     """One step for the complete ε grid: subtract `drift` (E,) times the gradient of −log posterior, add `noise`."""
 
-    drift: NDArray[np.float64]
+    drift: Doubles
     noise: Release
 
 
@@ -57,7 +57,7 @@ def posterior_sampling(
     *,
     schedule: LangevinSchedule,
     bound: float,
-    epsilon: NDArray[np.float64],
+    epsilon: Doubles,
     neighbours: Neighbours,
     curator: Curator,
 ) -> Iterator[LangevinStep]:

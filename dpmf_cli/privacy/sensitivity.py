@@ -19,8 +19,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.ratings import Scale
 from dpmf_cli.privacy.accounting import moves
 from dpmf_cli.privacy.neighbours import RECORDS_APART, Neighbours
@@ -256,7 +256,7 @@ def hessian_unbounded(other_bound: float) -> Sensitivity:
     return Sensitivity(other_bound**2, 2, Neighbours.UNBOUNDED, "det(A + qqᵀ)/det A ≤ 1 + q_max²/w")
 
 
-def jacobian_epsilon(hessian: Sensitivity, ridge: NDArray[np.float64]) -> NDArray[np.float64]:
+def jacobian_epsilon(hessian: Sensitivity, ridge: Doubles) -> Doubles:
     """Returns the ε that the determinant costs beside the noise: ln(1 + q_max²/w) for w = `ridge`.
 
     Chaudhuri et al. 2011.
@@ -264,7 +264,7 @@ def jacobian_epsilon(hessian: Sensitivity, ridge: NDArray[np.float64]) -> NDArra
     return np.asarray(np.log1p(hessian.value / ridge))
 
 
-def ridge_for_jacobian(hessian: Sensitivity, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
+def ridge_for_jacobian(hessian: Sensitivity, epsilon: Doubles) -> Doubles:
     """Returns the least w whose determinant costs no more than ε: the inverse of `jacobian_epsilon`."""
     return np.asarray(hessian.value / np.expm1(np.minimum(epsilon, 700.0)))
 

@@ -18,6 +18,7 @@ from dpmf_cli.algorithms.shared.base import Arrays, Model, PrivateAlgorithm, Rel
 from dpmf_cli.algorithms.shared.factorization import KnownModel, OwnFactors, UnitModel
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel
 from dpmf_cli.algorithms.shared.sample_fits import ModelColumns, SideBySide
+from dpmf_cli.core.arrays import Doubles, Longs
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import read_file
 from dpmf_cli.core.ratings import Ratings, with_ratings
@@ -42,7 +43,7 @@ def as_ids(ids: ArrayLike, what: str) -> Ids:
     return found
 
 
-def places(known: Ids, asked: Ids) -> NDArray[np.int64]:
+def places(known: Ids, asked: Ids) -> Longs:
     """Returns (n,) the position of each id of `asked` in `known`, which has no id twice; −1 if it is not there."""
     if known.dtype.kind != asked.dtype.kind:
         known, asked = known.astype(str), asked.astype(str)
@@ -214,7 +215,7 @@ class OwnRatings:
 
     users: Ids
     items: Ids
-    values: NDArray[np.float64]
+    values: Doubles
 
     @classmethod
     def of(cls, users: ArrayLike, items: ArrayLike, values: ArrayLike) -> "OwnRatings":
@@ -250,9 +251,7 @@ class Recommender:
             f"<{self.statement.name} of {self.statement.dataset.name}, {privacy.neighbours}, {proved}{delta}>"
         )
 
-    def predict(
-        self, users: ArrayLike, items: ArrayLike, own: OwnRatings | None = None
-    ) -> NDArray[np.float64]:
+    def predict(self, users: ArrayLike, items: ArrayLike, own: OwnRatings | None = None) -> Doubles:
         """Returns (n,) predicted ratings of n pairs, on the rating scale.
 
         `own` are the ratings of these users, for a joint model: a user without own ratings counts as one who has
@@ -273,7 +272,7 @@ class Recommender:
             out[~known & (place == user)] = mean
         return out
 
-    def top(self, user: Any, count: int, own: OwnRatings | None = None) -> tuple[Ids, NDArray[np.float64]]:
+    def top(self, user: Any, count: int, own: OwnRatings | None = None) -> tuple[Ids, Doubles]:
         """Returns the `count` items with the largest predictions for a user, and these predictions.
 
         Leaves out items in the user's own ratings.
@@ -293,9 +292,7 @@ class Recommender:
         """The algorithm with its parameters."""
         return self.statement.entry()
 
-    def _predicted(
-        self, model: Model, users: NDArray[np.int64], items: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def _predicted(self, model: Model, users: Longs, items: Longs) -> Doubles:
         """Predicts (n,) on the scale of the data set. Predictions leave a model only here."""
         found = np.asarray(model.predict(users.astype(np.int32), items.astype(np.int32))[:, 0], np.float64)
         scale, stars = self.statement.dataset.scale, self.statement.dataset.stars
@@ -328,7 +325,7 @@ class Recommender:
         return restored(self.statement.kind, arrays, self.entry, ratings)
 
 
-def _rows(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
+def _rows(array: NDArray[Any], rows: Longs) -> NDArray[Any]:
     """Returns the `rows` of users. A row of −1 is an unknown user: the mean of all rows, or False in a mask of known
     users."""
     found: NDArray[Any] = array[np.maximum(rows, 0)]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
@@ -24,6 +23,7 @@ from dpmf_cli.algorithms.shared.neighbourhood import (
     largest,
     most_co_rated,
 )
+from dpmf_cli.core.arrays import Doubles, Ints, Singles
 from dpmf_cli.core.ratings import Ratings, average_of, transposed
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import later
@@ -93,9 +93,7 @@ def tuned_averages(train: Ratings, effects: EffectsParameters, keys: tuple[str, 
     return effects.model_copy(update={key: float(BETAS[at]) for key, at in zip(keys, best, strict=True)})
 
 
-def both_averages(
-    train: Ratings, effects: EffectsParameters
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def both_averages(train: Ratings, effects: EffectsParameters) -> tuple[Doubles, Doubles]:
     """(n_items, 1) item averages and (n_users, 1) user averages of the residuals, with the β of `effects`.
 
     Algorithms 1 and 2 of Friedman et al. 2016, without noise and without the clamp.
@@ -106,9 +104,7 @@ def both_averages(
     return items, averages_of_the_rated(sums[:-1], train.user_counts, effects.beta_u, centre)
 
 
-def averages_by(
-    side: Literal["items", "users"], train: Ratings, betas: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def averages_by(side: Literal["items", "users"], train: Ratings, betas: Doubles) -> Doubles:
     """(rows, B) (Σ r_ui + β·GAvg)/(count + β) of each item or user, for each β of `betas` (B,), rating units."""
     rows, counts = (train.items, train.item_counts) if side == "items" else (train.users, train.user_counts)
     sums = sums_by(rows, train.values, len(counts))[:, None]
@@ -248,12 +244,12 @@ class BetweenUsers:
 
     items: NeighbourhoodModel
 
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
+    def predict(self, users: Ints, items: Ints) -> Singles:
         """(n, E) predictions for n pairs."""
         return self.items.predict(items, users)
 
 
-Block = tuple[slice, NDArray[np.float64]]
+Block = tuple[slice, Doubles]
 """Some items i, and s_ij (b, n_items)."""
 
 
@@ -290,7 +286,7 @@ class CorrelationKNN(NeighbourhoodBaseline):
         return neighbourhood_model(train, np.concatenate(neighbours), np.concatenate(values), averages)
 
     @abstractmethod
-    def similarities(self, train: Ratings, averages: NDArray[np.float64]) -> Iterator[Block]:
+    def similarities(self, train: Ratings, averages: Doubles) -> Iterator[Block]:
         """Yields s_ij (b, n_items) for one block of items i after the other; `averages` (n_items,) are r̄."""
 
     def cost(self, shape: Shape, grid: int) -> Cost:
@@ -302,7 +298,7 @@ class CorrelationKNN(NeighbourhoodBaseline):
         )
 
 
-def over_co_raters(train: Ratings, values: NDArray[np.float64]) -> Iterator[Block]:
+def over_co_raters(train: Ratings, values: Doubles) -> Iterator[Block]:
     """Yields Σ_u v_ui·v_uj/√(Σ_u v_ui²·Σ_u v_uj²) by blocks; every sum is over the users who rated both items."""
     rated, squares = by_user(train, np.ones(len(train))), by_user(train, values**2)
     numbers = by_user(train, values)
@@ -316,7 +312,7 @@ def over_co_raters(train: Ratings, values: NDArray[np.float64]) -> Iterator[Bloc
         yield items, over_norms(products, np.sqrt(own * other))
 
 
-def over_norms(products: NDArray[np.float64], norms: NDArray[np.float64]) -> NDArray[np.float64]:
+def over_norms(products: Doubles, norms: Doubles) -> Doubles:
     """Products divided by norms; 0 where a norm is 0."""
     return np.where(norms > 1e-12, products / np.maximum(norms, 1e-12), 0.0)
 
@@ -330,7 +326,7 @@ class PearsonKNN(CorrelationKNN):
     title = "PCC"
     algorithm: Literal["pcc"]
 
-    def similarities(self, train: Ratings, averages: NDArray[np.float64]) -> Iterator[Block]:
+    def similarities(self, train: Ratings, averages: Doubles) -> Iterator[Block]:
         return over_co_raters(train, train.values.astype(np.float64) - averages[train.items])
 
 
@@ -348,7 +344,7 @@ class CosineKNN(CorrelationKNN):
         "raters", description="the users over whom squares are summed: raters of the item, or of both items"
     )
 
-    def similarities(self, train: Ratings, averages: NDArray[np.float64]) -> Iterator[Block]:
+    def similarities(self, train: Ratings, averages: Doubles) -> Iterator[Block]:
         values = train.values.astype(np.float64)
         if self.over == "co_raters":
             yield from over_co_raters(train, values)

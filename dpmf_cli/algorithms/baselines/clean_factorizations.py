@@ -4,7 +4,6 @@ from itertools import islice, product
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
 from dpmf_cli.algorithms.baselines.clean_averages import (
@@ -30,6 +29,7 @@ from dpmf_cli.algorithms.shared.factorization import (
     start_model,
 )
 from dpmf_cli.algorithms.shared.sample_fits import AroundABase
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.compiled.lane_groups import LaneValues
 from dpmf_cli.core.ratings import Ratings, average_of
 from dpmf_cli.core.streams import Streams
@@ -42,9 +42,7 @@ from dpmf_cli.privacy.ledger import Epsilons
 FACTORS = (5, 10, 20)
 """The values tried for d."""
 
-Ridges = NDArray[np.float64]
-
-RIDGES: Ridges = np.array([0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5])
+RIDGES: Doubles = np.array([0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5])
 """(L,) the values tried for λ, with every d. All are fitted side by side in one pass."""
 
 STARTS = {
@@ -62,7 +60,7 @@ def tuned_factorization(train: Ratings, iterations: int, streams: Streams) -> Kn
     """
     effects = tuned_averages(train, EffectsParameters(), ("beta_u", "beta_m"))
 
-    def factorised(train: Ratings, biased: bool, factors: int, ridges: Ridges) -> KnownModel:
+    def factorised(train: Ratings, biased: bool, factors: int, ridges: Doubles) -> KnownModel:
         """One model for each λ of `ridges` (L,)."""
         items, users = (np.repeat(each, len(ridges), axis=1) for each in both_averages(train, effects))
         start = initial_factors(train, STARTS[biased], factors, streams)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
@@ -21,6 +20,7 @@ from dpmf_cli.algorithms.shared.base import Arrays, Paper, PrivateAlgorithm, Var
 from dpmf_cli.algorithms.shared.budget import Delta
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
+from dpmf_cli.core.arrays import Doubles, Longs
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
@@ -48,7 +48,7 @@ NODES = 96
 LEAST = 1e-12
 """A lower bound of variances, for items with neither noise nor raters."""
 
-Lanes = NDArray[np.float64]
+Lanes = Doubles
 
 
 @dataclass(frozen=True)
@@ -321,7 +321,7 @@ def learn(
     curator: Curator,
     *,
     weights: Lanes,
-    ranks: NDArray[np.int64],
+    ranks: Longs,
     theta: Lanes,
     start: Lanes,
 ) -> None:
@@ -397,7 +397,7 @@ def estimated(sums: Lanes, weight: Lanes, variance: Lanes) -> Lanes:
     return np.asarray(gain * (sums @ directions))
 
 
-def _learning(users: FactorModel, ranks: NDArray[np.int64], start: Lanes | None, train: Ratings) -> Lanes:
+def _learning(users: FactorModel, ranks: Longs, start: Lanes | None, train: Ratings) -> Lanes:
     """(n_users, d, E) z: the coefficients of learned features, shortened to z·min(1, Γ/‖z‖); 0 if z is not finite.
 
     Each model has its first `ranks` (E,) of them. With `start`, they are the coefficients of popularity and quality,
@@ -417,7 +417,7 @@ def _learning(users: FactorModel, ranks: NDArray[np.int64], start: Lanes | None,
     return np.where(np.isfinite(lengths), shorter, 0.0)
 
 
-def _whitening(grams: Lanes, ranks: NDArray[np.int64], noise: Lanes) -> Lanes:
+def _whitening(grams: Lanes, ranks: Longs, noise: Lanes) -> Lanes:
     """(E, d, d) maps that turn coefficients with mean products `grams` (E, d, d) into coefficients of mean square 1.
 
     A direction below 2·`noise` (E,), or below 0.02, is scaled less. `noise` is the deviation of the noise in `grams`.
@@ -531,7 +531,7 @@ class OwnRegression(PrivateAlgorithm):
         most = 0.8 if self.neighbours is Neighbours.USER else 0.95
         return np.where(strength < STRONG, NOTHING, most / (1 + STRONG / strength))
 
-    def ranks(self, strength: Lanes) -> NDArray[np.int64]:
+    def ranks(self, strength: Lanes) -> Longs:
         """(E,) how many features are learned: 0, or 2 and one more for each doubling of strength from 16 on."""
         more = np.floor(np.log2(np.clip(strength / 16, 1, 2.0**64)))
         return np.where(strength < STRONG, 0, np.minimum(2 + more, self.factors)).astype(np.int64)

@@ -11,7 +11,6 @@ from enum import StrEnum
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from dpmf_cli.algorithms.shared import cost as costs
@@ -35,6 +34,7 @@ from dpmf_cli.algorithms.shared.theta import (
     certified_gradients,
     rates_under,
 )
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
@@ -158,9 +158,7 @@ class ItemAlternation(PrivateAlgorithm):
         """The residuals from which items learn, and how they are clipped."""
 
     @abstractmethod
-    def learning(
-        self, train: Ratings, counts: NDArray[np.float64], measurer: Measurer, streams: Streams
-    ) -> Learning:
+    def learning(self, train: Ratings, counts: Doubles, measurer: Measurer, streams: Streams) -> Learning:
         """How the items learn; `counts` (n_items, E) are n̂, at least 1."""
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
@@ -169,7 +167,7 @@ class ItemAlternation(PrivateAlgorithm):
         solve_rows(model, by_user(own), self.of_a_user)
         return model
 
-    def measured_centre(self, kept: Ratings, measurer: Measurer) -> NDArray[np.float64]:
+    def measured_centre(self, kept: Ratings, measurer: Measurer) -> Doubles:
         """(E,) m: the noisy sum of ratings divided by their noisy number, clamped to the scale.
 
         Published mode scales the noise of the sum to √k·r_max, and that of the number to 1.
@@ -177,7 +175,7 @@ class ItemAlternation(PrivateAlgorithm):
         k, scale, origin = self.most_ratings, kept.scale, origin_of_sums(self.mode, kept.scale)
         largest = max(abs(scale.minimum - origin), abs(scale.maximum - origin))
 
-        def noisy(step: str, clean: float, largest: float, published: float) -> NDArray[np.float64]:
+        def noisy(step: str, clean: float, largest: float, published: float) -> Doubles:
             scaled_to = sensitivity.published_sampled_total(published)
             used = scaled_to if self.mode is Mode.PUBLISHED else None
             moves = sensitivity.sampled_total(k, largest)
@@ -188,7 +186,7 @@ class ItemAlternation(PrivateAlgorithm):
         count = noisy("global count", len(kept), 1.0, 1.0)
         return np.clip(origin + total / np.maximum(count, 1), scale.minimum, scale.maximum)
 
-    def own_means(self, own: Ratings, centre: NDArray[np.float64]) -> NDArray[np.float64]:
+    def own_means(self, own: Ratings, centre: Doubles) -> Doubles:
         """(n_users, E) r̄_u = Σ_i (r_ui − m)/(c_u + β_u), or 0 if users are not centred. Not released."""
         if self.centring == "overall":
             return np.zeros((own.n_users, len(centre)))
@@ -196,7 +194,7 @@ class ItemAlternation(PrivateAlgorithm):
         sums = np.bincount(own.users, own.values, own.n_users)[:, None] - counts * centre
         return stabilised(sums, counts, self.effects.beta_u, np.zeros_like(centre))
 
-    def weights(self, learned: Ratings, counts: NDArray[np.float64]) -> equations.RatingWeights:
+    def weights(self, learned: Ratings, counts: Doubles) -> equations.RatingWeights:
         """w_ui, with Σ_i w_ui² ≤ k for each user."""
         every = np.ones((learned.n_users, counts.shape[1]))
         if self.selection is Selection.WEIGHTED:
@@ -270,9 +268,7 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
     def residuals(self) -> equations.Residuals:
         return equations.Residuals(self.rating_clip) if self.mode is Mode.CORRECTED else equations.Residuals()
 
-    def learning(
-        self, train: Ratings, counts: NDArray[np.float64], measurer: Measurer, streams: Streams
-    ) -> Learning:
+    def learning(self, train: Ratings, counts: Doubles, measurer: Measurer, streams: Streams) -> Learning:
         k, d, norm = self.most_ratings, self.factors, self.user_norm
         side_moves: tuple[Sensitivity, ...] = (sensitivity.item_right_sides(k, norm, self.rating_clip),)
         if self.mode is Mode.PUBLISHED:
@@ -308,9 +304,7 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
         return self.users_cost(shape, grid, times + 1) + Cost(summed + solutions, held, far)
 
 
-def solved(
-    grams: NDArray[np.float64], sides: NDArray[np.float64], ridge: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def solved(grams: Doubles, sides: Doubles, ridge: Doubles) -> Doubles:
     """(n, d, E) (A⁺ + ridge·I)⁻¹·b, where A⁺ is the nearest matrix without negative eigenvalues.
 
     grams (n, E, d, d), sides (n, d, E), ridge (n, E)
@@ -386,9 +380,7 @@ class PrivateAlternatingMinimization(ItemAlternation):
     def residuals(self) -> equations.Residuals:
         return equations.Residuals(after_factors=True, vector=self.clip)
 
-    def learning(
-        self, train: Ratings, counts: NDArray[np.float64], measurer: Measurer, streams: Streams
-    ) -> Learning:
+    def learning(self, train: Ratings, counts: Doubles, measurer: Measurer, streams: Streams) -> Learning:
         steps, beside = self.iterations * self.steps, math.hypot(self.budget.centre, self.budget.counts)
         shape, of_whom = (train.n_items, self.factors), (measurer.epsilons, measurer.curator)
         gradients, multiplier = certified_gradients(self, shape, self.clip, steps, beside, *of_whom)

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
@@ -23,6 +22,7 @@ from dpmf_cli.algorithms.shared.factorization import (
     sampled_model,
     start_model,
 )
+from dpmf_cli.core.arrays import Floats, Longs
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
@@ -303,9 +303,9 @@ class LiuMF(PrivateAlgorithm):
         centred = replace(train, values=train.values - np.float32(middle))
         model = start_model(train, self.initial_factors, self.factors, streams, grid=grid)
         of_errors, of_rows = np.ones(grid), {side: np.full((self.factors + 1, grid), 100.0) for side in SIDES}
-        counts: dict[Side, NDArray[np.int64]] = {"users": train.user_counts, "items": train.item_counts}
+        counts: dict[Side, Longs] = {"users": train.user_counts, "items": train.item_counts}
 
-        def posterior(numbers: NDArray[np.floating]) -> Epsilons:
+        def posterior(numbers: Floats) -> Epsilons:
             """λ, for each ε and coordinate: the mean of its posterior, (a + n/2)/(b + Σx²/2) for n numbers x."""
             squares = np.square(numbers, dtype=np.float64).sum(axis=0)
             return np.asarray((self.shape + len(numbers) / 2) / (self.rate + squares / 2))

@@ -5,8 +5,6 @@ Friedman, Berkovsky, Kaafar 2016, section 5.4, after McSherry and Mironov 2009, 
 
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared import item_covariance
@@ -20,6 +18,7 @@ from dpmf_cli.algorithms.shared.item_covariance import (
     NearestItems,
     ReleasedProducts,
 )
+from dpmf_cli.core.arrays import Ints
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import triangle_size
@@ -72,7 +71,7 @@ class PrivateKNN(CovarianceAlgorithm):
     diagonal_noise_shrinkage: float = Field(120.0, ge=0, description="the same for the diagonal's s")
     k: int = Field(20, ge=1, le=1000, description="the most neighbours of a prediction")
 
-    def predictor(self, own: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> NearestItems:
+    def predictor(self, own: Ratings, users: Ints, items: Ints) -> NearestItems:
         ridge = self.ridge * self.effects.residual_clamp**2
         return NearestItems(own, users, items, k=self.k, ridge=ridge)
 

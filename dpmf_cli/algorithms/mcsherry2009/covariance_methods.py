@@ -28,6 +28,7 @@ from dpmf_cli.algorithms.shared.item_covariance import (
     spectra_cost,
 )
 from dpmf_cli.algorithms.shared.theta import Measurer
+from dpmf_cli.core.arrays import Doubles, Ints
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import triangle_size
@@ -136,7 +137,7 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
         refitting = self.refitting(train, averages, epsilons, streams, curator)
         return CovarianceModel(self, released, train, own_means, averages.counts, refitting)
 
-    def product_weights(self, counts: NDArray[Any]) -> NDArray[np.float64]:
+    def product_weights(self, counts: NDArray[Any]) -> Doubles:
         """(n,) the weight of each product of two of a user's ratings, from users' numbers of ratings (n,)."""
         weights = self.rating_weights(counts)
         return weights**2 if self.neighbours is Neighbours.USER else weights
@@ -225,7 +226,7 @@ class CovarianceKNN(PrivateCovariance):
 
     algorithm: Literal["mm_knn"]
 
-    def predictor(self, own: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> NearestItems:
+    def predictor(self, own: Ratings, users: Ints, items: Ints) -> NearestItems:
         ridge = self.ridge * self.effects.residual_clamp**2
         return NearestItems(own, users, items, k=self.k, ridge=ridge, cleaned=self.eigenpairs)
 
@@ -263,7 +264,7 @@ class CovarianceSVD(PrivateCovariance):
         "a user's place along the direction were drawn with that variance",
     )
 
-    def predictor(self, own: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> Subspace:
+    def predictor(self, own: Ratings, users: Ints, items: Ints) -> Subspace:
         ridge = self.ridge if self.flat_ridge else self.ridge * self.effects.residual_clamp**2
         return Subspace(own, users, items, k=self.k, ridge=ridge, flat=self.flat_ridge, cleaned=self.cleaning)
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Protocol, Self, get_args, runtime_checkable
 
-import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -15,6 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.budget import EffectsParameters
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, pairs_cost
+from dpmf_cli.core.arrays import Flags, Floats, Ints
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import StrictModel
@@ -29,7 +29,7 @@ from dpmf_cli.privacy.protection import Protection, protection_of
 class Model(Protocol):
     """A fitted algorithm: one recommender for each ε of the grid."""
 
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
+    def predict(self, users: Ints, items: Ints) -> Floats:
         """(n, E) predicted ratings, rating scale, for n pairs of dense indices."""
 
 
@@ -227,7 +227,7 @@ class Algorithm(StrictModel, ABC):
     def fit_samples(
         self,
         train: Ratings,
-        kept: NDArray[np.bool_],
+        kept: Flags,
         epsilons: Epsilons,
         *,
         streams: Streams,

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
@@ -39,6 +38,7 @@ from dpmf_cli.algorithms.shared.sample_fits import (
     replaced_epsilon,
     sampled_epsilon,
 )
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
@@ -92,7 +92,7 @@ class ObjectivePerturbation(StrictModel):
     )
     public_constant: float = Field(0.9, ge=0, le=1, description="corrected: the constant in a unit row")
 
-    def public_rows(self, rows: int, dimension: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def public_rows(self, rows: int, dimension: int, rng: np.random.Generator) -> Doubles:
         """(rows, dimension) unit rows that do not depend on any rating."""
         if dimension == 1:
             return np.ones((rows, 1))
@@ -104,7 +104,7 @@ class ObjectivePerturbation(StrictModel):
         """The largest ‖row‖₂ of this side, and of the other side."""
         return (self.item_norm, 1.0) if side == "item" else (1.0, self.item_norm)
 
-    def ridge(self, other: float, each: Epsilons) -> NDArray[np.float64]:
+    def ridge(self, other: float, each: Epsilons) -> Doubles:
         """(E,) w of solutions that each spend ε `each` (E,), if the other side's rows have norms up to `other`."""
         hessian = sensitivity.hessian_unbounded(other)
         return np.maximum(
@@ -113,8 +113,8 @@ class ObjectivePerturbation(StrictModel):
 
 
 def private_global_average(
-    train: Ratings, epsilon: NDArray[np.float64], neighbours: Neighbours, *, curator: Curator
-) -> NDArray[np.float64]:
+    train: Ratings, epsilon: Doubles, neighbours: Neighbours, *, curator: Curator
+) -> Doubles:
     """(E,) the mean rating, measured with ε `epsilon` and clamped to the scale.
 
     The sum is of r − middle of the scale. Bounded: the number of ratings is public. Unbounded: it gets half of ε.
