@@ -35,6 +35,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,16 +43,10 @@ from numpy.typing import NDArray
 from dpmf_cli.core.arrays import Doubles, Flags
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.streams import named_generator
+from dpmf_cli.evaluation import statistics as bootstrap
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 from dpmf_cli.evaluation.metrics import BESIDE, RMSE, Metric
-from dpmf_cli.evaluation.statistics import (
-    REPLICATES,
-    Over,
-    Replicates,
-    percentile_interval,
-    percentile_places,
-    replicate_means,
-)
+from dpmf_cli.evaluation.statistics import REPLICATES, Over, Replicates
 
 #: The RMSE of a model that diverged is infinite. At such an ε the curve counts as this far above any baseline, in
 #: every replicate, which keeps the arithmetic defined.
@@ -138,22 +133,14 @@ def find_crossings(experiment: Experiment, *, replicates: int = REPLICATES) -> l
 
     A crossing depends only on its own curve and baseline, the dataset and the experiment's seed.
     """
-    targets = crossing_targets(experiment)
-    return [
-        measure_crossing(experiment, curve, target, replicates=replicates)
-        for curve in experiment.curves
-        for target in targets
-    ]
+    pairs = product(experiment.curves, crossing_targets(experiment))
+    return [measure_crossing(experiment, *each, replicates=replicates) for each in pairs]
 
 
 def crossing_targets(experiment: Experiment) -> list[Measured | Reference]:
     """What crossings are measured against: the baselines that are targets, and all references."""
-    found = [
-        baseline
-        for key in experiment.targets
-        for baseline in experiment.baselines
-        if baseline.algorithm == key and baseline.swept is None
-    ]
+    baselines = [each for each in experiment.baselines if each.swept is None]
+    found = [each for key in experiment.targets for each in baselines if each.algorithm == key]
     return [*found, *experiment.references]
 
 
@@ -167,7 +154,7 @@ def target_name(target: Measured | Reference) -> str:
 def measure_crossing(
     experiment: Experiment, curve: Measured, target: Measured | Reference, *, replicates: int = REPLICATES
 ) -> Crossing:
-    """The crossing of `curve` with `target`, both of `experiment`. Raises `ValueError` as `differences_between`."""
+    """The crossing of `curve` with `target`, both of `experiment`."""
     epsilons, (folds, runs, _) = curve.epsilons, curve.values.shape
     of_curve = ("neighbours", "mode", "algorithm", "label", "delta", "joint", "metric")
     cell = Crossing(
@@ -193,7 +180,10 @@ def measure_crossing(
         least = most = first_crossing(epsilons, drawn.curves)
         if experiment.refines:
             least, most = crossing_range(epsilons, drawn.curves)
-        low, high = float(percentile_interval(least)[0]), float(percentile_interval(most)[1])
+        low, high = (
+            float(bootstrap.percentile_interval(least)[0]),
+            float(bootstrap.percentile_interval(most)[1]),
+        )
     found = float(first_crossing(epsilons, drawn.mean))
     worse = drawn.mean[(drawn.mean <= 0).argmax() :] > 0
     cell = replace(
@@ -219,24 +209,20 @@ def differences_between(
 ) -> Replicates | None:
     """How much worse `curve` is than `target`, by fold; None where a task of either has no result.
 
-    A baseline's runs are averaged within a fold. Raises `ValueError` for a grid that is not positive, finite and
-    ascending, or if curve and baseline have different numbers of folds.
+    A baseline's runs are averaged within a fold.
     """
-    epsilons, folds = curve.epsilons, len(curve.values)
-    if not (np.isfinite(epsilons).all() and (epsilons > 0).all() and (np.diff(epsilons) > 0).all()):
-        raise ValueError(f"{curve.label}: a crossing needs ε positive, finite and ascending, got {epsilons}")
     if isinstance(target, Reference):
-        level, known = np.full((folds, 1, 1), target.rmse), True
+        level, known = np.full((len(curve.values), 1, 1), target.rmse), True
     else:
         level, known = target.values[:, :, :1], is_complete(target)
-        if len(level) != folds:
-            raise ValueError(f"{curve.label} has {folds} folds, {target.label} has {len(level)}")
     if not (is_complete(curve) and known):
         return None
     difference = curve.metric.sign * (curve.values - level.mean(axis=1, keepdims=True))
     difference[:, :, np.isinf(curve.values).any(axis=(0, 1))] = _DIVERGED
     rng = curve_stream(experiment, curve)
-    return replicate_means(difference, rng=rng, partition=experiment.partition, replicates=replicates)
+    return bootstrap.replicate_means(
+        difference, rng=rng, partition=experiment.partition, replicates=replicates
+    )
 
 
 def is_complete(measured: Measured) -> bool:
@@ -280,8 +266,7 @@ has been cut into 256 parts."""
 def epsilons_to_add(experiment: Experiment) -> dict[str, tuple[float, ...]]:
     """The ε, ascending, that the next round adds to the grid of each curve of the experiment, by its label.
 
-    Adds nothing to curves whose crossings are uncertain only statistically, no longer by interpolation. Depends on
-    the results only.
+    Adds nothing to curves whose crossings are uncertain only statistically. Depends on the results only.
     """
     found = {}
     for curve in experiment.curves:
@@ -346,7 +331,9 @@ def band(experiment: Experiment, curve: Measured) -> tuple[Doubles, Doubles]:
 def _drawn(experiment: Experiment, curve: Measured) -> Replicates:
     """The mean of a complete curve, NaN where a model diverged, and its replicates."""
     finite = np.where(np.isfinite(curve.values), curve.values, np.nan)
-    return replicate_means(finite, rng=curve_stream(experiment, curve), partition=experiment.partition)
+    return bootstrap.replicate_means(
+        finite, rng=curve_stream(experiment, curve), partition=experiment.partition
+    )
 
 
 def _level(experiment: Experiment, curve: Measured, epsilon: float) -> LevelAt:
@@ -366,7 +353,7 @@ def _level(experiment: Experiment, curve: Measured, epsilon: float) -> LevelAt:
     if math.isnan(value) or drawn.over == "none":
         return level
     _, least, most = value_range(grid, drawn.curves, epsilon)
-    low, high = float(percentile_interval(least)[0]), float(percentile_interval(most)[1])
+    low, high = float(bootstrap.percentile_interval(least)[0]), float(bootstrap.percentile_interval(most)[1])
     return replace(level, low=low, high=high, over=drawn.over)
 
 
@@ -448,7 +435,7 @@ def open_gaps(epsilons: Doubles, mean: Doubles, replicates: Doubles) -> list[tup
     curves = mean[None]
     if len(replicates):
         ordered = replicates[np.argsort(first_crossing(epsilons, replicates), kind="stable")]
-        curves = np.vstack([curves, ordered[list(percentile_places(len(ordered)))]])
+        curves = np.vstack([curves, ordered[list(bootstrap.percentile_places(len(ordered)))]])
     crossings = first_crossing(epsilons, curves)
     distances = np.abs(np.log(crossings[(crossings > 0) & np.isfinite(crossings)] / found))[1:]
     tolerance = max(SETTLED, min(distances, default=0.0))
@@ -465,8 +452,7 @@ def bends_beside(epsilons: Doubles, values: Doubles) -> Doubles:
     """(2, …, E − 1) how much a curve may bend in each gap, judged by the grid points below and above the gap.
 
     Let t go from 0 to 1 over the gap, with log ε linear in t. Then the curve deviates from its chord by
-    bend·t·(t − 1). A gap at an end of the grid has one neighbour, so its other bend is 0. `values` (…, E) are the
-    values to interpolate.
+    bend·t·(t − 1). A gap at an end of the grid has one neighbour, so its other bend is 0. `values` (…, E).
     """
     x = np.log(epsilons)
     second = np.zeros_like(values)

@@ -74,20 +74,13 @@ def errors_of(predictions: Floats, values: Floats) -> dict[str, Doubles]:
 def error_cdf(predictions: Floats, values: Floats, limits: Sequence[float]) -> Doubles:
     """(E, L) the fraction of |prediction − value| ≤ x for each x of `limits` (L,), ascending, rating scale.
 
-    predictions (n, E), values (n,). Zhang et al. 2018, section 6.1, "CDF". Columns do not affect each other. A
-    prediction that is not finite is off by more than any limit. Raises ValueError where there are no values, or where
-    the limits do not ascend or are negative.
+    predictions (n, E), values (n,), n > 0. Zhang et al. 2018, section 6.1, "CDF". Columns do not affect each other. A
+    prediction that is not finite is off by more than any limit.
     """
-    bounds = np.asarray(limits, dtype=np.float64)
-    if not len(values):
-        raise ValueError("no values to compare predictions with")
-    if np.any(bounds < 0) or np.any(np.diff(bounds) <= 0):
-        raise ValueError(f"the limits must be 0 or more and ascend: {list(limits)}")
-    fractions = np.empty((predictions.shape[1], len(bounds)))
+    fractions = np.empty((predictions.shape[1], len(limits)))
     for column, prediction in enumerate(predictions.T):
-        errors = np.abs(prediction.astype(np.float64) - values)
-        errors.sort()
-        fractions[column] = np.searchsorted(errors, bounds, side="right") / len(values)
+        errors = np.sort(np.abs(prediction.astype(np.float64) - values))
+        fractions[column] = np.searchsorted(errors, limits, side="right") / len(values)
     return fractions
 
 
@@ -95,11 +88,9 @@ SCORES_AT_ONCE = 1 << 22
 """Number of scores in a block of users, over all lanes. If one user has more, a block is one user."""
 
 LEAST_LANES = 8
-"""A pair counts as at least this many scores, because it also needs memory of its own (neighbours that a model looks
-up)."""
+"""A pair counts as at least this many scores, because it needs memory of its own, too."""
 GROUPS = 4
-"""Groups for each of the first k places in the bound of the k-th largest score. More groups make the bound tighter
-and cost more."""
+"""Groups for each of the first k places in the bound of the k-th largest score. More are tighter and cost more."""
 
 Predict = Callable[[Ints, Ints], Floats]
 """Maps n pairs (users, items) to (n, E) scores."""
@@ -115,9 +106,9 @@ class TopItems(StrictModel):
     @property
     def metrics(self) -> tuple[Metric, Metric]:
         """The two metrics, in the order of results."""
-        return (
-            Metric(f"ndcg@{self.ndcg}", f"nDCG@{self.ndcg}", larger_is_better=True),
-            Metric(f"recall@{self.recall}", f"Recall@{self.recall}", larger_is_better=True),
+        ndcg, recall = f"nDCG@{self.ndcg}", f"Recall@{self.recall}"
+        return Metric(ndcg.lower(), ndcg, larger_is_better=True), Metric(
+            recall.lower(), recall, larger_is_better=True
         )
 
 

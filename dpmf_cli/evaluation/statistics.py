@@ -85,11 +85,7 @@ def expansion(units: int, *, partition: int | None) -> float:
 
 
 def replicate_means(
-    values: Doubles,
-    *,
-    rng: np.random.Generator,
-    partition: int | None,
-    replicates: int = REPLICATES,
+    values: Doubles, *, rng: np.random.Generator, partition: int | None, replicates: int = REPLICATES
 ) -> Replicates:
     """Bootstraps the mean over folds and runs of finite `values` (folds, runs, E).
 
