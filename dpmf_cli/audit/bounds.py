@@ -3,8 +3,7 @@
 A mechanism M is (ε, δ)-DP if P[M(D) ∈ E] ≤ e^ε·P[M(D') ∈ E] + δ for all neighbours D, D' and all events E. An audit
 takes one pair and one event, runs M on both data sets, and counts. If the first probability is at least p and the
 second at most q, no ε below ln((p − δ)/q) can be true (Jagielski, Ullman, Oprea 2020, "Auditing differentially
-private machine learning"; Ding et al. 2018). Everything here is a pure function of counts or arrays: nothing is
-drawn.
+private machine learning"; Ding et al. 2018). Nothing here is drawn.
 
 *Confidence.* p and q come from counts by Clopper and Pearson (1934). Their bounds are exact: they hold for every
 number of trials. A bound on ε needs both p and q, and is wrong only if one of them is. So each is taken at (1 + c)/2,
@@ -80,8 +79,7 @@ def chance_of_count(count: int, trials: int, least: float, largest: float) -> fl
 class EventCounts(NamedTuple):
     """How often one event happened: `hits` of `trials` on the data set of the numerator, and on the other one.
 
-    The event, its direction and the data set of the numerator must have been fixed before anybody looked at these
-    trials.
+    The event, its direction and the data set of the numerator must have been fixed before the trials.
     """
 
     hits: int
@@ -304,13 +302,11 @@ def bit_event(here: ArrayLike, there: ArrayLike, delta: float) -> BitEvent:
     float32 numbers show too.
 
     There are more patterns than a count can tell apart. So every other value is used to find how much more often each
-    pattern comes here than there. The rest of the values choose the threshold on that, and score the result. The best
-    score of all candidates wins.
+    pattern comes here than there. The rest of the values choose the threshold on that, and score it. The best wins.
     """
     ours, theirs = (np.asarray(values, dtype=np.float64).ravel() for values in (here, there))
-    used = [  # the mantissa bits that are 1 in any float, and the highest one
-        int(np.bitwise_or.reduce(_bits_of(values)[0])) | 2 ** (MANTISSA - 1) for values in (ours, theirs)
-    ]
+    # The mantissa bits that are 1 in any float, and the highest one.
+    used = [int(np.bitwise_or.reduce(_bits_of(each)[0])) | 2 ** (MANTISSA - 1) for each in (ours, theirs)]
     shift = min((bits & -bits).bit_length() - 1 for bits in used)
     score = partial(_epsilons, delta=delta)
     best_score, event = _best(_unit_exponent(ours[1::2]), _unit_exponent(theirs[1::2]), score)

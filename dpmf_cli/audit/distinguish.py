@@ -169,9 +169,8 @@ def distinguish(
                 means = np.zeros(n_means)
                 with np.errstate(all="ignore"):
                     if len(averaged):
-                        means = (
-                            predictions(model, *of_means).reshape(n_means, -1).mean(axis=1, dtype=np.float64)
-                        )
+                        of_items = predictions(model, *of_means).reshape(n_means, -1)
+                        means = of_items.mean(axis=1, dtype=np.float64)
                     seen = np.concatenate([predictions(model, users, items), means, means[1:] - means[0]])
             except PASSED_ON:
                 raise
@@ -184,17 +183,13 @@ def distinguish(
 
     def both(first: int, after: int) -> list[tuple[list[Doubles], Doubles]]:
         """Returns the same on either side, of fits that have noise of their own."""
-        return [
-            fits(ratings, range(side + 2 * first, side + 2 * after, 2))
-            for side, ratings in ((1, pair.here), (2, pair.there))
-        ]
+        sides = (1, pair.here), (2, pair.there)
+        return [fits(ratings, range(side + 2 * first, side + 2 * after, 2)) for side, ratings in sides]
 
     half, delta = trials // 2, algorithm.spends_delta
     here, there = both(0, trials)
-    weights = [
-        each.weights(ours[:half], theirs[:half])
-        for each, ours, theirs in zip(watched, here[0], there[0], strict=True)
-    ]
+    of_each = zip(watched, here[0], there[0], strict=True)
+    weights = [each.weights(ours[:half], theirs[:half]) for each, ours, theirs in of_each]
 
     def statistics(released: list[Doubles], others: Doubles) -> Doubles:
         """Returns (n, len(names))."""
@@ -253,14 +248,13 @@ def one_run(
     else:
         first = min(OBSERVERS, ratings.n_users // 2)  # the first users observe
         rated = set(zip(ratings.users.tolist(), ratings.items.tolist(), strict=True))
-        without = [
-            [u for u in range(first, ratings.n_users) if (u, item) not in rated] for item in items.tolist()
-        ]
+        others = range(first, ratings.n_users)
+        without = [[u for u in others if (u, item) not in rated] for item in items.tolist()]
         users = np.array([rng.choice(free) for free in without if free], np.int32)
         items = items[[bool(free) for free in without]]  # an item that all users have rated has no canary
     n_items, averages = len(items), averages[items]
-    others = np.setdiff1d(np.arange(ratings.n_users), users)[:OBSERVERS].astype(np.int32)
-    if n_items < 2 or not len(others):
+    observers = np.setdiff1d(np.arange(ratings.n_users), users)[:OBSERVERS].astype(np.int32)
+    if n_items < 2 or not len(observers):
         raise DpmfError("canaries need two items or more, and users who have no canary")
     coins = rng.random(n_items) < 0.5
     high = averages < scale.middle
@@ -274,9 +268,9 @@ def one_run(
     model, _ = fitted(algorithm, data, epsilon, run=run)
     if algorithm.joint or whole_users:
         seen = np.zeros(n_items)
-        for user in others:
+        for user in observers:
             seen += predictions(model, np.full(n_items, user, np.int32), items)
-        seen /= len(others)
+        seen /= len(observers)
     else:
         seen = predictions(model, users, items).astype(np.float64)
     score = sign * np.nan_to_num(seen - averages)
@@ -285,10 +279,8 @@ def one_run(
     correct = int(coins[order[n_items - each :]].sum() + (~coins[order[:each]]).sum())
     delta = algorithm.spends_delta
     statistic = f"{correct} of {2 * each} guesses right, of {n_items} canaries in one run"
-    lower, ceiling = (
-        bounds.epsilon_of_guesses(right, 2 * each, n_items, delta, confidence)
-        for right in (correct, 2 * each)
-    )
+    of_all = 2 * each, n_items, delta, confidence
+    lower, ceiling = (bounds.epsilon_of_guesses(right, *of_all) for right in (correct, 2 * each))
     return LowerBound(statistic, lower, ceiling, 1, confidence)
 
 

@@ -47,9 +47,8 @@ def fitted(
     streams = CoupledStreams(0, "audit", algorithm.algorithm, 0, run)
     ledger = Ledger([epsilon], algorithm.mode, algorithm.spends_delta)
     with np.errstate(all="ignore"):
-        model = algorithm.fit(
-            ratings, ledger.limit, streams=streams, curator=Curator(ledger, streams, witness)
-        )
+        curator = Curator(ledger, streams, witness)
+        model = algorithm.fit(ratings, ledger.limit, streams=streams, curator=curator)
     return model, ledger
 
 
@@ -101,8 +100,7 @@ class Seen:
 
 
 class Side(Witness):
-    """One side of a replay, as a witness of its fit: notes the measured and published numbers, and publishes those of
-    an earlier fit again.
+    """One side of a replay, as a witness of its fit: notes all numbers, and publishes those of an earlier fit again.
 
     frozen  the numbers that the fit on the neighbour has published; None for the first fit
 

@@ -34,8 +34,7 @@ BY_CHANCE = 1e-9
 """The accepted probability of a false finding, for each test that can find something by chance."""
 
 TAILS = (0.5, 0.1, 0.01, 1e-3, 2.3e-4, 3.2e-5, 3.4e-6, 2.9e-7)
-"""The probabilities of the tails in which draws are counted. The last four begin at 3.5, 4, 4.5 and 5 standard
-deviations of a normal."""
+"""The probabilities of the tails in which draws are counted. The last four begin at 3.5 to 5 deviations."""
 
 FAR, FAR_ROWS = 1_000_000, 200_000
 """The number of fresh draws of each kind of noise, and of noise in rows: a normal cut at 4 deviations shows."""
@@ -185,18 +184,14 @@ class Watch:
             self._releases[kind, units.shape[1]] = seen[0].release
             coins = tails.coins(units)
             earlier = latest.get(step), release_before, self._before.get((step, number))
-            products = np.array(
-                [
-                    _products(own, [each and each[score] for each in earlier])
-                    for score, own in enumerate(coins)
-                ]
-            )
+            before = ([each and each[score] for each in earlier] for score in range(2))
+            products = np.array([_products(*each) for each in zip(coins, before, strict=True)])
             self._before[step, number] = latest[step] = release_before = coins
             alone = units[:, 0]
             counts = tails.counts(alone)
             for group in (step, _all_of(kind)):
-                _, draws, before = self._tails.get(group, (None, 0, 0))
-                self._tails[group] = tails, draws + len(alone), before + counts
+                _, draws, so_far = self._tails.get(group, (None, 0, 0))
+                self._tails[group] = tails, draws + len(alone), so_far + counts
                 self._coins[group] = self._coins.get(group, 0) + products
         for place in here.keys() & there.keys():
             self._compare(here[place], there[place])
@@ -264,10 +259,7 @@ def _all_of(kind: str) -> str:
 
 
 def _units(seen: Iterable[Seen], *, in_rows: bool) -> Doubles | None:
-    """Returns the unit noise (numbers, d) of one draw, d = 1 unless `in_rows`.
-
-    None if there is none, if devices draw it, or if it is not a number.
-    """
+    """Returns the unit noise (numbers, d) of one draw, d = 1 unless `in_rows`; None if devices draw, or for NaN."""
     units = []
     for each in seen:
         release = each.release

@@ -179,12 +179,11 @@ def composed_epsilons(
     steps: tuple[SampledSteps, ...], mu: Doubles, delta: float, neighbours: Neighbours
 ) -> Doubles:
     """Returns (E,) the ε of sampled steps composed with Gaussian steps on all users, whose total Δ/σ is `mu` (E,)."""
-
-    def of_lane(lane: int) -> float:
+    found = []
+    for lane, others in enumerate(mu.tolist()):
         sampled = tuple((float(step.multiplier[lane]), step.rate, step.repetitions) for step in steps)
-        return _composed_epsilon(sampled, float(mu[lane]), delta, neighbours)
-
-    return np.array([of_lane(lane) for lane in range(len(mu))])
+        found.append(_composed_epsilon(sampled, others, delta, neighbours))
+    return np.array(found)
 
 
 @lru_cache(maxsize=65536)
@@ -257,10 +256,7 @@ def noise_multipliers(
 def _noise_multiplier(
     epsilon: float, delta: float, rate: float, steps: int, neighbours: Neighbours, beside: float
 ) -> float:
-    """Returns a multiplier at most `EXCESS` above the least, never below it.
-
-    If the least is not above `LEAST_MULTIPLIER`, as where hardly any user is ever sampled, it is below 3 times that.
-    """
+    """Returns a multiplier, not below the least, at most `EXCESS` above it or below 3·`LEAST_MULTIPLIER`."""
     from scipy.optimize import brentq
 
     if math.isinf(epsilon):
@@ -271,12 +267,10 @@ def _noise_multiplier(
     unsampled = moves(neighbours) * math.sqrt(steps / left)
     if rate == 1:
         return unsampled
-
     if delta < LEAST_CERTIFIED_DELTA:
         raise ValueError(f"no sampled step can be certified at δ = {delta:g}")
 
     def excess(multiplier: float) -> float:
-        """Returns ln of the spent ε over the allowed ε."""
         spent = _composed_epsilon(((multiplier, rate, steps),), beside, delta, neighbours)
         return math.log(max(spent / epsilon, 1e-9))
 

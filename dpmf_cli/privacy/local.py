@@ -1,12 +1,10 @@
 """The local model: each rating is perturbed on its user's device, and the aggregator gets nothing but the messages.
 
 `PerturbedRatings` is that boundary. Only the functions of this module can make one, from clean ratings and through
-the ledger. The aggregator's code (`LocalAlgorithm.aggregate`) takes one and nothing else, and no clean value can be
-reached from it.
+the ledger. The aggregator's code (`LocalAlgorithm.aggregate`) takes it alone, and reaches no clean value.
 
 ε is spent per rating. A user who sends n messages spends n·ε in total (sequential composition). The items that
-somebody rated are not hidden at all. Neera et al. 2020 conclude that the method "completely hides" preferences, which
-is not proved.
+somebody rated are not hidden at all. Neera et al. 2020 conclude more, which is not proved.
 """
 
 from dataclasses import InitVar, dataclass, replace
@@ -228,11 +226,7 @@ class SignChannel:
         return self.messages * self._each
 
     def send(
-        self,
-        numbers: Floats,
-        items: Ints,
-        coordinates: NDArray[np.uint8],
-        weights: Longs,
+        self, numbers: Floats, items: Ints, coordinates: NDArray[np.uint8], weights: Longs
     ) -> PerturbedSigns:
         """Returns what the aggregator receives for numbers (n, E) or (n, 1), clipped to [−1, 1] on the device."""
         reports = next(self._rounds, None)

@@ -190,8 +190,7 @@ class UnaryEncoding(LocalMechanism):
     """Sends one bit for each level: 1 with probability ½ for the value's own, and with q = 1/(e^ε + 1) for others.
 
     Optimised unary encoding: Wang, Blocki, Li, Jha 2017, section 4.3. The decoded message is
-    ½ + Σ_j (v_j − ½)(bit_j − q)/(½ − q), whose mean is the value. Even at ε = ∞ the value's own bit is lost half of
-    the time.
+    ½ + Σ_j (v_j − ½)(bit_j − q)/(½ − q), whose mean is the value. Even at ε = ∞ its own bit is lost half of the time.
     """
 
     title: ClassVar[str] = "unary encoding"

@@ -19,8 +19,7 @@ the noise and rounds to the grid. Otherwise they differ. Kernels of keyed noise 
 them, and in fits for several ε, the model goes on with the twin's results.
 
 Some methods release the solution of a perturbed problem, and not the problem (`Publish.solutions`). The witness then
-sees the noise that gives that solution. The sensitivity bounds how far this noise moves between neighbours while the
-solution is the same.
+sees the noise that gives that solution. The sensitivity bounds how far it moves between neighbours at one solution.
 
 There are two exceptions. Covariances are released anew at each prediction; the fit pays for their noise, which is the
 same each time. Published modes use some statistics without a release, and a witness does not see these (common
