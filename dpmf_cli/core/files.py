@@ -2,8 +2,7 @@
 
 A file that is being written has a temporary name and is locked. A killed process leaves its temporary file behind,
 but not its lock. So a missing lock, and no clock, tells which temporary files can be removed. A file's bytes are on
-the disk before the file has its name, and the name is on the disk before the function returns. Only these functions
-write results and caches.
+the disk before the file has its name, and the name before the function returns. Results and caches are written so.
 """
 
 import contextlib

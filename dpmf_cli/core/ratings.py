@@ -110,10 +110,7 @@ def transposed(ratings: Ratings) -> Ratings:
 
 
 def with_ratings(
-    ratings: Ratings,
-    users: NDArray[np.integer],
-    items: NDArray[np.integer],
-    values: Floats,
+    ratings: Ratings, users: NDArray[np.integer], items: NDArray[np.integer], values: Floats
 ) -> Ratings:
     """Adds (n,) ratings to others, in user-major order, without columns. A pair in both gets the new value."""
     pairs = np.append(ratings.users, users), np.append(ratings.items, items)

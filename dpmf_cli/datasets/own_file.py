@@ -1,8 +1,7 @@
 """Parses a user's own ratings file, text or Parquet, as its spec describes it.
 
 In text, a separator is any one character, the encoding UTF-8, and quoted fields may hold separators, but not line
-ends. Ids are read as text, so that `007` and `7` stay two ids; the canonical form sorts ids as numbers if all are
-plain numbers.
+ends. Ids are read as text, so that `007` and `7` stay two ids.
 """
 
 import csv

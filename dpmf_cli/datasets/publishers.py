@@ -317,9 +317,7 @@ PARSERS: dict[str, Callable[[Source], Raw]] = {
     "dat": partial(parse_lines, separator=b"::"),
     "ratings.csv": partial(parse_lines, separator=b",", header=b"userId,movieId,rating,timestamp"),
     "inter": partial(
-        parse_lines,
-        separator=b"\t",
-        header=b"user_id:token\titem_id:token\trating:float\ttimestamp:float",
+        parse_lines, separator=b"\t", header=b"user_id:token\titem_id:token\trating:float\ttimestamp:float"
     ),
     "jester": parse_jester,
     "netflix": parse_netflix,

@@ -71,12 +71,7 @@ def _pairs(counts: Longs, weights: Doubles, stream: tuple[int, str, str]) -> tup
     return users, items
 
 
-def _block(
-    counts: Longs,
-    given: Longs,
-    weights: Doubles,
-    rng: np.random.Generator,
-) -> Longs:
+def _block(counts: Longs, given: Longs, weights: Doubles, rng: np.random.Generator) -> Longs:
     """Returns sorted keys user·n_items + item of one block of users, its users numbered from 0."""
     n_items, cumulative = len(weights), np.cumsum(weights / weights.sum())
     heavy = counts > _HEAVY * n_items
@@ -155,8 +150,7 @@ def generate(key: str, target: Counts, shape: TwinShape, scale: Scale, *, seed: 
 def _fit_to_scale(values: Singles, target: Counts, scale: Scale) -> None:
     """Shifts, stretches, rounds and clips `values` in place to the scale and to the target's mean and variance.
 
-    Rounding and clipping change mean and variance, so the shift and the factor are found by repeated correction, on
-    an evenly spread sample.
+    Rounding and clipping change mean and variance, so the shift and the factor are corrected repeatedly, on a sample.
     """
     sample = values[:: max(1, len(values) // _SAMPLE)].astype(np.float64)
     deviation = np.sqrt(target.variance)

@@ -10,8 +10,7 @@ always give the same bytes. They are not compressed, although noise on a grid co
 no file unpacks to more than it has bytes.
 
 Both files are written into a hidden folder beside the release, which then gets the release's name at once. A
-process that is killed leaves nothing under that name, and perhaps the hidden folder: the next attempt writes into
-it.
+process that is killed leaves nothing under that name, but perhaps the hidden folder, for the next attempt.
 """
 
 import io
@@ -261,8 +260,7 @@ def releases_in(place: Path) -> list[Path]:
 
 
 def read(path: Path) -> tuple[Statement, Arrays]:
-    """Reads the release in a folder; `path` may be one of its files. Raises DpmfError if there is none, or a changed
-    one."""
+    """Reads the release in a folder; `path` may be one of its files. Raises DpmfError for none, or a changed one."""
     folder = path.parent if path.name in (ARRAYS, STATEMENT) and not path.is_dir() else path
     if folder.name.endswith(UNFINISHED):
         raise DpmfError(f"{folder}: is a release that was never finished; give its command again")

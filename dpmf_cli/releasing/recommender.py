@@ -326,8 +326,7 @@ class Recommender:
 
 
 def _rows(array: NDArray[Any], rows: Longs) -> NDArray[Any]:
-    """Returns the `rows` of users. A row of −1 is an unknown user: the mean of all rows, or False in a mask of known
-    users."""
+    """Returns the `rows` of users. A row of −1 is an unknown user: the mean of all rows, or False in a mask."""
     found: NDArray[Any] = array[np.maximum(rows, 0)]
     if (rows < 0).any():
         known = array.dtype.kind == "b"

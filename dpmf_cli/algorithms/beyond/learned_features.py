@@ -9,14 +9,14 @@ scale of their noise, each ε by itself, and so cost no ε.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import sums_and_counts
-from dpmf_cli.algorithms.shared.base import Arrays, Paper, PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.base import Arrays, Paper, PrivateAlgorithm, by_mode
 from dpmf_cli.algorithms.shared.budget import Delta
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
@@ -150,8 +150,7 @@ def averages_of(
 def updated(spread: float | Lanes, weight: Lanes, variance: Lanes) -> tuple[Lanes, Lanes]:
     """Returns the gain of an update, and the variance after it. Kalman 1960.
 
-    The prior variance of a number is `spread`. The observation is `weight` times that number, with noise of variance
-    `variance`.
+    The prior variance of a number is `spread`. The observation is `weight` times it, plus noise of `variance`.
     """
     gain = weight * spread / (weight**2 * spread + variance + LEAST)
     return gain, spread * (1 - gain * weight)
@@ -160,8 +159,7 @@ def updated(spread: float | Lanes, weight: Lanes, variance: Lanes) -> tuple[Lane
 COUNTS, USER_MEANS, USERS_LEFT, SUMS = 0.30, 0.01, 0.01, 0.68
 """Fractions of μ² if neighbours differ in a user."""
 FURTHEST, OFF = 1.0, 0.5
-"""FURTHEST: the bound to which users' means are clipped, around a public guess. OFF: the prior deviation of that
-guess."""
+"""FURTHEST: the bound to which users' means are clipped, around a public guess. OFF: its prior deviation."""
 ROOTS = 0.02
 """The fraction of ε for Σ_u √n_u if neighbours differ in the presence of a rating."""
 PUBLIC_CENTRE, PUBLIC_TREND = 0.15, 0.25
@@ -277,8 +275,7 @@ FIXED = 3
 LONGEST = 2.0
 """Γ: the L2 norm to which a user's coefficients are shortened. Each coefficient has a prior deviation of 1."""
 GRAMS, GROWTH = 0.03, 1.4
-"""GRAMS: the fraction of μ² for the products of coefficients. GROWTH: the factor by which each later round's μ² for
-sums by item is larger."""
+"""GRAMS: the fraction of μ² for the products of coefficients. GROWTH: of μ² for sums by item, from round to round."""
 LEFT = 0.75
 """The fraction of users' weights that clipping leaves: a public guess."""
 SAMPLING = 0.06
@@ -401,8 +398,7 @@ def _learning(users: FactorModel, ranks: Longs, start: Lanes | None, train: Rati
     """(n_users, d, E) z: the coefficients of learned features, shortened to z·min(1, Γ/‖z‖); 0 if z is not finite.
 
     Each model has its first `ranks` (E,) of them. With `start`, they are the coefficients of popularity and quality,
-    and then `start`. Users without ratings have coefficients 0: they take no part, so they must add nothing to any
-    sum.
+    and then `start`. Users without ratings have coefficients 0: they must add nothing to any sum.
     """
     coefficients = users.published["users"][:, :-1].astype(np.float64)
     learned, z = coefficients.shape[1] - FIXED, coefficients[:, FIXED:]
@@ -434,8 +430,7 @@ TYPICAL = 100
 STRONG = 3.5
 """Features are learned from this strength on."""
 NOTHING = 1e-6
-"""The fraction of the budget for learned features at an ε at which none are learned: the steps are in the ledger for
-every ε of the grid."""
+"""The fraction of the budget for learned features at an ε at which none are learned: all ε have the same steps."""
 
 
 Ridge = Annotated[float, Field(ge=1e-3, le=1e6)]
@@ -493,11 +488,11 @@ class OwnRegression(PrivateAlgorithm):
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
         return regressed(items, own.n_users, by_user(own))
 
-    variants: ClassVar[Variants] = {
-        (Neighbours.USER, Mode.CORRECTED): of_users,
-        (Neighbours.UNBOUNDED, Mode.CORRECTED): of_presence,
-        (Neighbours.BOUNDED, Mode.CORRECTED): of_values,
-    }
+    variants = (
+        by_mode(Neighbours.USER, corrected=of_users)
+        | by_mode(Neighbours.UNBOUNDED, corrected=of_presence)
+        | by_mode(Neighbours.BOUNDED, corrected=of_values)
+    )
     """They release averages and popularity of items, for the part of the budget that `share` (E,) leaves.
 
     `weights` (n_users,) are those of a rating of each user in later steps: n_u^(−½).

@@ -23,16 +23,16 @@ from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import svds
 
 from dpmf_cli.algorithms.shared.averages import EffectsModel, sums_and_counts
-from dpmf_cli.algorithms.shared.base import Arrays, Paper, PrivateAlgorithm, Variants
-from dpmf_cli.algorithms.shared.budget import AveragesBudget, Part
+from dpmf_cli.algorithms.shared.base import Arrays, Paper, PrivateAlgorithm, by_mode
+from dpmf_cli.algorithms.shared.budget import AveragesBudget, Part, Ridge
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, effects_cost, gram_entries
-from dpmf_cli.algorithms.shared.factorization import OwnFactors
+from dpmf_cli.algorithms.shared.factorization import OwnFactors, regress
 from dpmf_cli.core.arrays import Doubles, Longs
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings, UserMajor
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import StrictModel
-from dpmf_cli.kernels.als import RowProblem, SideRatings, by_item, by_user, solve_rows
+from dpmf_cli.kernels.als import SideRatings, by_item, by_user
 from dpmf_cli.kernels.covariance import with_fixed_signs
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, move_factors, set_effects
 from dpmf_cli.kernels.gradients import clamped_sums
@@ -315,7 +315,7 @@ class PatternAlgorithm(PrivateAlgorithm):
     """
 
     paper = Paper.DPMF
-    variants: ClassVar[Variants] = {(Neighbours.BOUNDED, Mode.CORRECTED): None}
+    variants = by_mode(Neighbours.BOUNDED, corrected=None)
     averaged = False
     measured: ClassVar[tuple[str, ...]]
 
@@ -503,8 +503,8 @@ class OwnPattern(PatternAlgorithm):
 
     title = "Public pattern, own ratings"
     about = (
-        "The public pattern for joint differential privacy: users solve for their own part of the "
-        "model, without noise."
+        "The public pattern for joint differential privacy: users solve for their own part of the model, "
+        "without noise."
     )
     joint = True
     measured = ("item averages", "item factors")
@@ -512,7 +512,7 @@ class OwnPattern(PatternAlgorithm):
     algorithm: Literal["own_pattern"]
     own_features: int = Field(24, ge=1, le=64, description="how many features y_i has; y_i has norm 1")
     own_average: float = Field(1.3, ge=0, le=100, description="a, where y_i has norm 1")
-    own_ridge: float = Field(5.0, ge=0.01, le=1e6, description="w, the ridge of a user's own regression")
+    own_ridge: Ridge = Field(5.0, description="w, the ridge of a user's own regression")
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
         whole = Pattern.of(train, max(self.own_features, self.factors))
@@ -525,9 +525,8 @@ class OwnPattern(PatternAlgorithm):
         return OwnFactors(self, released.without_users(), {}, train)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        model = items.with_users(np.zeros((own.n_users, items.published["items"].shape[2])))
-        solve_rows(model, by_user(own), RowProblem(self.own_ridge, math.inf, per_rating=False))
-        return model
+        no_effects = np.zeros((own.n_users, items.published["items"].shape[2]))
+        return regress(items.with_users(no_effects), own, self.own_ridge)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         k, features = self.factors, max(self.own_features, self.factors)
@@ -551,12 +550,9 @@ class ShrunkAverages(PrivateAlgorithm):
     """
 
     title = "Shrunk averages"
-    about = (
-        "Averages for neighbours that differ in the presence of a rating, shrunk as far as their "
-        "noise requires."
-    )
+    about = "Averages for neighbours that differ in the presence of a rating, shrunk as far as their noise requires."
     paper = Paper.DPMF
-    variants: ClassVar[Variants] = {(Neighbours.UNBOUNDED, Mode.CORRECTED): None}
+    variants = by_mode(Neighbours.UNBOUNDED, corrected=None)
     averaged = False
 
     algorithm: Literal["shrunk_averages"]

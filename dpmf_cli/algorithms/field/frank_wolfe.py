@@ -9,7 +9,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages import Effects, OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.base import Arrays, ByMode, Paper, by_mode
-from dpmf_cli.algorithms.shared.budget import EffectsParameters, Fractions
+from dpmf_cli.algorithms.shared.budget import EffectsParameters, Fractions, Size
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.factorization import OwnFactors, at_most
 from dpmf_cli.algorithms.shared.theta import NoiseKind
@@ -70,10 +70,8 @@ class FrankWolfe(OwnMeansAlgorithm):
     nuclear: float = Field(
         0.5, gt=0, le=1e3, description="κ: k divided by √(users × items); section 5 tries 6 to 9"
     )
-    norm: float = Field(
+    norm: Size = Field(
         10.0,
-        ge=1e-6,
-        le=1e6,
         description="L: published, the L2 bound of a user's ratings and of their predictions, so that ‖a_u‖ ≤ 2L; "
         "corrected, the norm to which a_u is clipped",
     )

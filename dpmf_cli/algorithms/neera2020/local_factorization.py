@@ -10,13 +10,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Arrays, Paper, PrivateAlgorithm, by_mode, in_both_modes
+from dpmf_cli.algorithms.shared.budget import Size
 from dpmf_cli.algorithms.shared.cost import LINE, SOLVED_ENTRY, Cost, Shape, gram_entries
-from dpmf_cli.algorithms.shared.factorization import (
-    InitialFactors,
-    OwnFactors,
-    descend_in_order,
-    initial_factors,
-)
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, descend_in_order, start_model
 from dpmf_cli.algorithms.shared.local_model import LocalFactorization, LocalModel
 from dpmf_cli.core.arrays import Doubles, Flags, Floats, Ints, Longs, Singles
 from dpmf_cli.core.compiled.lane_groups import LaneValues, groups, padded_grid
@@ -25,7 +21,7 @@ from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import later
 from dpmf_cli.kernels import mixture
 from dpmf_cli.kernels.als import RowProblem, SideRatings, solve_rows
-from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors, users_moved
+from dpmf_cli.kernels.factors import FactorModel, move_factors, users_moved
 from dpmf_cli.kernels.gradients import coordinate_gradients, sums_of_reports
 from dpmf_cli.kernels.mixture import LEAST_VARIANCE, Mixture
 from dpmf_cli.kernels.releasing import project_side
@@ -355,21 +351,15 @@ class PrivateGradientMF(PrivateAlgorithm):
     algorithm: Literal["pg_mf"]
     neighbours: Neighbours = Neighbours.LOCAL
     factors: int = Field(5, ge=1, le=64, description="d; not in the paper")
-    regularization: float = Field(
-        0.04,
-        ge=1e-6,
-        le=1e6,
-        description="λ; not in the paper; with less, users with few ratings cannot be solved",
+    regularization: Size = Field(
+        0.04, description="λ; not in the paper; with less, users with few ratings cannot be solved"
     )
     iterations: int = Field(10, ge=1, description="k; not in the paper")
     learning_rate: float = Field(0.3, gt=0, le=1e6, description="γ; not in the paper")
-    gradient_bound: float = Field(
-        0.05,
-        ge=1e-6,
-        le=1e6,
-        description="G: gradients' coordinates are clipped to ±G, for ratings on [0, 1]",
+    gradient_bound: Size = Field(
+        0.05, description="G: gradients' coordinates are clipped to ±G, for ratings on [0, 1]"
     )
-    item_norm: float = Field(2.0, ge=1e-6, le=1e6, description="q_max")
+    item_norm: Size = Field(2.0, description="q_max")
     average: float = Field(0.05, ge=1e-6, lt=1, description="the fraction of ε for the mean of all ratings")
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=1.0)
 
@@ -381,9 +371,8 @@ class PrivateGradientMF(PrivateAlgorithm):
         spent, moves = (1 - self.average) * epsilons, devices.moves
         gradients = channel("gradients", repetitions=self.iterations, epsilon=spent, sensitivity=moves)
         mean = shrunk_mean(devices.report_ratings(ratings))
-        factors = initial_factors(train, self.initial_factors, self.factors, streams)
-        no_effects = np.zeros((train.n_items, len(mean)))
-        model = factor_model(*factors, np.tile(mean, (train.n_users, 1)), no_effects)
+        effects = np.tile(mean, (train.n_users, 1)), np.zeros((train.n_items, len(mean)))
+        model = start_model(train, self, streams, *effects)
         items = model.without_users()
         for _ in range(self.iterations):
             solve_own_factors(model, train, self.regularization)
@@ -405,9 +394,8 @@ class PrivateGradientMF(PrivateAlgorithm):
         solve_own_factors(model, own, self.regularization)
         return model
 
-    variants = by_mode(Neighbours.LOCAL, published=Devices, corrected=DevicesOfOneReport) | in_both_modes(
-        Neighbours.USER, run=DevicesOfWholeUsers
-    )
+    variants = by_mode(Neighbours.LOCAL, published=Devices, corrected=DevicesOfOneReport)
+    variants |= in_both_modes(user=DevicesOfWholeUsers)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         of_each = self.neighbours is Neighbours.LOCAL and self.mode is Mode.PUBLISHED

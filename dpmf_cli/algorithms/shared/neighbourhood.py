@@ -92,7 +92,7 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
         pieces: dict[str, int] = {Part.OVERALL: 1, Part.ITEMS: 1}
         measurer = Measurer(self.accounting, pieces, epsilons, curator)
         moves = sensitivity.rating_sums(train.scale, self.noise.norm)
-        return bounded_item_averages(train, measurer.noise, moves, shrinkage=self.effects.of_items)[1]
+        return bounded_item_averages(train, measurer.noise, moves, self.effects.of_items)[1]
 
     @model_validator(mode="after")
     def _refuse_a_choice_that_would_not_be_private(self) -> Self:

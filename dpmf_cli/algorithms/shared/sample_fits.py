@@ -295,8 +295,7 @@ def fit_samples(
 
 
 def one_by_one(fit: Callable[[int, Epsilons, Curator], T], epsilons: Epsilons, curator: Curator) -> list[T]:
-    """Calls `fit` for each ε separately, with the place of that ε in the grid. Enters each step in the ledger once,
-    for all ε."""
+    """Calls `fit` for each ε separately, with its place in the grid. Each step enters the ledger once, for all ε."""
     found, accounts = [], []
     for place, epsilon in enumerate(epsilons):
         alone = curator.apart([epsilon], first=place)

@@ -10,34 +10,15 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.beyond.comparisons import PrivateBatchGradientDescent
-from dpmf_cli.algorithms.friedman2016.matrix_factorization import (
-    InputPerturbationSGD,
-    PrivateALS,
-    PrivateGlobalEffects,
-    PrivateSGD,
-)
-from dpmf_cli.algorithms.shared.base import (
-    IN_PUBLISHED_MODE,
-    ByMode,
-    Choices,
-    Model,
-    Paper,
-    PrivateAlgorithm,
-    Where,
-    by_mode,
-    in_both_modes,
-)
+from dpmf_cli.algorithms.friedman2016 import matrix_factorization as friedman
+from dpmf_cli.algorithms.shared import base as methods
+from dpmf_cli.algorithms.shared import sample_fits
+from dpmf_cli.algorithms.shared.base import IN_PUBLISHED_MODE, ByMode, Model, Paper, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.budget import Size
 from dpmf_cli.algorithms.shared.cost import LINE, PERTURBED_ENTRY, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.factorization import GradientDescentPMF, Kept, KnownModel, sampled_model
 from dpmf_cli.algorithms.shared.private_factorization import Side
-from dpmf_cli.algorithms.shared.sample_fits import (
-    AroundABase,
-    Draw,
-    ModelColumns,
-    RecordCosts,
-    replaced_epsilon,
-    sampled_epsilon,
-)
+from dpmf_cli.algorithms.shared.sample_fits import AroundABase, Draw, ModelColumns, RecordCosts
 from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
@@ -81,13 +62,9 @@ class ObjectivePerturbation(StrictModel):
         le=0.9,
         description="corrected: fraction of a solution's ε for its determinant; sets w",
     )
-    residual_clamp: float = Field(
-        2.0, ge=1e-6, le=1e6, description="corrected: B, the clamp of ratings less their average"
-    )
-    item_norm: float = Field(
+    residual_clamp: Size = Field(2.0, description="corrected: B, the clamp of ratings less their average")
+    item_norm: Size = Field(
         1.5,
-        ge=1e-6,
-        le=1e6,
         description="corrected: R, the largest norm of an item's row; above the limit its square overflows float32",
     )
     public_constant: float = Field(0.9, ge=0, le=1, description="corrected: the constant in a unit row")
@@ -264,7 +241,9 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
         drawn = draw(sensitivity=moves, epsilon=count * each - determinants.claimed, rounded=False)
         return (release.paid_for_volume(determinants) for release in drawn)
 
-    variants = by_mode(Neighbours.BOUNDED, Neighbours.UNBOUNDED, published=published, corrected=corrected)
+    variants = methods.by_mode(
+        Neighbours.BOUNDED, Neighbours.UNBOUNDED, published=published, corrected=corrected
+    )
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         d, parts = self.factors, len(groups(grid))
@@ -279,11 +258,11 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
 
 PrivateBase = (
     PrivatePMF
-    | InputPerturbationSGD
-    | PrivateALS
-    | PrivateSGD
+    | friedman.InputPerturbationSGD
+    | friedman.PrivateALS
+    | friedman.PrivateSGD
     | PrivateBatchGradientDescent
-    | PrivateGlobalEffects
+    | friedman.PrivateGlobalEffects
 )
 """The algorithms that can be personalised. They hide the presence of a rating by pure ε-DP in all predictions. The
 one exception is published `dp_pmf`, which is joint; the paper personalises it.
@@ -314,18 +293,18 @@ class Personalized(AroundABase, PrivateAlgorithm):
 
     title = "Personalised"
     about = (
-        "Personalised differential privacy around any algorithm that hides the presence of a rating, "
-        "and its clean twin."
+        "Personalised differential privacy around any algorithm that hides the presence of a rating, and "
+        "its clean twin."
     )
     paper = Paper.ZHANG
-    variants = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
+    variants = methods.in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     averaged = False
     why_no_twin = (
         "a personalised algorithm has no twin, because its records set their own ε; remove `twins`, and add "
         "`sampled` to `baselines`"
     )
     revision = 2
-    joint = Where(lambda entry: entry.base.joint, "where its base is")
+    joint = methods.Where(lambda entry: entry.base.joint, "where its base is")
     small: ClassVar[Mapping[str, Any]] = {
         "epsilon_conservative": 0.5,
         "epsilon_moderate": 1,
@@ -340,7 +319,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
     )
 
     @classmethod
-    def choices(cls, mode: Mode) -> Choices:
+    def choices(cls, mode: Mode) -> methods.Choices:
         bases = [each for each in get_args(PrivateBase) if (Neighbours.UNBOUNDED, mode) in each.variants]
         return (tuple({"base": {"algorithm": each.key(), **each.small_in(mode)}} for each in bases),)
 
@@ -400,7 +379,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
             )
         kept, records = np.zeros_like(draw.thresholds), np.zeros((3, len(draw.thresholds)))
         if len(draw.kept):
-            of_a_record = sampled_epsilon if self.changes == 1 else replaced_epsilon
+            of_a_record = sample_fits.sampled_epsilon if self.changes == 1 else sample_fits.replaced_epsilon
             spent = of_a_record(draw.probability, ledger.provable / self.changes)
             records = np.quantile(spent, (0, 0.5, 1), axis=0, method="nearest")
             kept = draw.kept.mean(axis=0)
