@@ -24,6 +24,8 @@ Duplicates = Literal["error", "last", "mean"]
 Ids = Longs | NDArray[np.str_]
 
 _LONGEST_ID = 200
+PLAIN_TABLE: dict[str, Any] = {"index_col": False, "na_filter": False, "low_memory": False}
+"""How pandas reads a table of ratings: each column is one, nothing counts as absent, and types hold for all rows."""
 
 FIVE_STARS = Scale(1.0, 5.0)
 """The scale that algorithms see."""
@@ -182,13 +184,10 @@ def canonicalise(
             values = (np.add.reduceat(values.astype(np.float64), begin) / counts).astype(np.float32)
         else:
             values = values[last]
-        columns = {
-            name: np.minimum.reduceat(column, begin)
-            if name == "epsilon" and duplicates == "mean"
-            else column[last]
-            for name, column in columns.items()
-        }
-        users, items = users[last], items[last]
+        merged = {name: column[last] for name, column in columns.items()}
+        if duplicates == "mean" and "epsilon" in columns:
+            merged["epsilon"] = np.minimum.reduceat(columns["epsilon"], begin)
+        users, items, columns = users[last], items[last], merged
     ratings = Ratings(users, items, values, len(user_ids), len(item_ids), scale, columns)
     return Canonical(ratings, user_ids, item_ids, merged=len(raw.values) - len(ratings))
 
@@ -232,8 +231,7 @@ def dense(ids: NDArray[np.integer], labels: list[str] | None = None) -> tuple[In
         return index[shifted], np.flatnonzero(present) + low
     try:
         numbers = [int(label) for label in labels]
-        plain = all(str(number) == label for number, label in zip(numbers, labels, strict=True))
-        plain = plain and all(abs(number) < 2**63 for number in numbers)
+        plain = list(map(str, numbers)) == labels and all(abs(number) < 2**63 for number in numbers)
     except ValueError:
         plain = False
     keys: list[Any] = numbers if plain else labels
@@ -277,9 +275,8 @@ class Stars:
         A rating on the grid of the scale is first counted in whole steps. So the stars do not depend on how exactly
         floats represent the step, or on the unit of the scale.
         """
-        scale = self.scale
+        scale, width = self.scale, self.scale.width
         values = ratings.values.astype(np.float64) - scale.minimum
-        width = scale.width
         if scale.step:
             values /= scale.step
             whole = np.rint(values)
@@ -292,9 +289,8 @@ class Stars:
 
     def back(self, stars: Floats) -> Doubles:
         """Converts predictions in stars, of any shape, to rating units."""
-        return np.asarray(
-            self.scale.minimum + self.unit * (np.asarray(stars, np.float64) - FIVE_STARS.minimum)
-        )
+        above: Doubles = np.asarray(stars, np.float64) - FIVE_STARS.minimum
+        return self.scale.minimum + self.unit * above
 
 
 def in_stars(scale: Scale) -> bool:

@@ -21,7 +21,7 @@ from dpmf_cli.core.arrays import Doubles, Flags, Floats, Ints
 from dpmf_cli.core.errors import DpmfError, did_you_mean, without_extra
 from dpmf_cli.core.files import open_file
 from dpmf_cli.datasets.archives import most_bytes, unpacked
-from dpmf_cli.datasets.canonical import Raw
+from dpmf_cli.datasets.canonical import PLAIN_TABLE, Raw
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.privacy.accounting import LEAST_EPSILON, MOST_EPSILON
 
@@ -98,7 +98,6 @@ def _position(where: str, names: Sequence[str], role: str, column: str | int) ->
 
 
 def _labelled(ids: NDArray[np.object_]) -> tuple[Ints, list[str]]:
-    """Returns (n,) positions in the list of distinct ids, and that list."""
     import pandas as pd
 
     codes, labels = pd.factorize(ids)  # pandas' own categories would read "007" as 7.0
@@ -205,26 +204,14 @@ def _columns(
     """Returns arrays by role, ids as (codes, labels); None if a line is at fault."""
     import pandas as pd
 
-    types: dict[int, Any] = {
-        at: object if role in _IDS else times if role == "timestamp" else np.float64
-        for role, at in positions.items()
-    }
+    by_role: dict[str, Any] = {**dict.fromkeys(_IDS, object), "timestamp": times}
+    types = {at: by_role.get(role, np.float64) for role, at in positions.items()}
+    form: dict[str, Any] = {"sep": spec.separator, "decimal": spec.decimal, "engine": "c", **PLAIN_TABLE}
+    form |= {"names": list(range(width)), "usecols": sorted(types), "dtype": types}
     try:
         with warnings.catch_warnings(), unpacked(path) as stream:
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(
-                stream,
-                sep=spec.separator,
-                names=list(range(width)),
-                usecols=sorted(positions.values()),
-                skiprows=header_line,
-                dtype=types,
-                index_col=False,
-                na_filter=False,
-                decimal=spec.decimal,
-                engine="c",
-                low_memory=False,
-            )
+            frame = pd.read_csv(stream, skiprows=header_line, **form)
     except pd.errors.EmptyDataError:
         frame = pd.DataFrame({at: [] for at in types}).astype(types)
     except (ValueError, OverflowError, IndexError, pd.errors.ParserWarning):
@@ -266,10 +253,8 @@ def _lines(path: Path, spec: CsvSpec) -> Iterator[tuple[int, list[str]]]:
                 try:
                     yield line.decode("utf-8-sig" if number == 1 else "utf-8")
                 except UnicodeDecodeError as error:
-                    raise DpmfError(
-                        f"{path}:{number}: byte {error.start + 1} of the line is not UTF-8; save the file as "
-                        "UTF-8"
-                    ) from None
+                    fault = f"byte {error.start + 1} of the line is not UTF-8; save the file as UTF-8"
+                    raise DpmfError(f"{path}:{number}: {fault}") from None
 
     reader = csv.reader(decoded(), delimiter=spec.separator)
     try:
@@ -333,12 +318,9 @@ def is_parquet(path: Path) -> bool:
 
 def _parquet_columns(path: Path, spec: CsvSpec) -> dict[str, Any]:
     """Returns the same of a Parquet file."""
-    names = [str(name) for name in _opened(path).schema_arrow.names]
-    chosen = {
-        role: names[_position(str(path), names, role, column)]
-        for role, column in spec.columns.by_role.items()
-    }
-    for role, name in chosen.items():
+    names, chosen = [str(name) for name in _opened(path).schema_arrow.names], {}
+    for role, column in spec.columns.by_role.items():
+        chosen[role] = name = names[_position(str(path), names, role, column)]
         if names.count(name) != 1:  # a column given by its number, which is read by its name
             raise not_one(str(path), name, role, names)
     file = _opened(path, list(chosen.values()))
@@ -377,10 +359,8 @@ def _opened(path: Path, texts: list[str] | None = None) -> Any:
     with _reading(path):
         file = parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
     size, head = path.stat().st_size, file.metadata
-    groups = [head.row_group(number) for number in range(head.num_row_groups)]
-    if head.num_rows > _MOST_ROWS_PER_BYTE * size or sum(
-        group.total_byte_size for group in groups
-    ) > most_bytes(size):
+    unpacked_size = sum(head.row_group(number).total_byte_size for number in range(head.num_row_groups))
+    if head.num_rows > _MOST_ROWS_PER_BYTE * size or unpacked_size > most_bytes(size):
         raise DpmfError(f"{path}: unpacks to far more than ratings do; refused")
     return file
 
@@ -409,9 +389,8 @@ def _cells(column: Any, path: Path, role: str) -> Any:
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if role in _IDS or (role == "timestamp" and text):
         encoded = column.combine_chunks().dictionary_encode()
-        texts = [
-            each.decode() if isinstance(each, bytes) else str(each) for each in encoded.dictionary.to_pylist()
-        ]
+        distinct = encoded.dictionary.to_pylist()
+        texts = [each.decode() if isinstance(each, bytes) else str(each) for each in distinct]
         codes, labels = _labelled(np.array([*texts, ""], dtype=object)[encoded.indices.to_numpy()])
         for code, label in enumerate(labels):
             if fault := _fault_of(label):
