@@ -56,9 +56,8 @@ class UserMajor:
     def user_starts(self) -> Longs:
         """(n_users + 1,) offsets: the ratings of user u are at [user_starts[u], user_starts[u + 1])."""
         # NumPy would convert a copy of all users if these numbers had another type.
-        return np.searchsorted(self.users, np.arange(self.n_users + 1, dtype=self.users.dtype)).astype(
-            np.int64
-        )
+        numbers = np.arange(self.n_users + 1, dtype=self.users.dtype)
+        return np.searchsorted(self.users, numbers).astype(np.int64)
 
     @cached_property
     def user_counts(self) -> Longs:

@@ -106,25 +106,14 @@ class StartGenerator(QuietGenerator):
 
 def _refusing(law: str) -> Callable[..., Any]:
     def refuse(*_: Any, **__: Any) -> Any:
-        raise UnaccountedNoiseError(
-            f"`{law}` draws noise that no ledger knows of; take it from a mechanism of dpmf_cli.privacy, with the "
-            "fit's curator"
-        )
+        fix = "take it from a mechanism of dpmf_cli.privacy, with the fit's curator"
+        raise UnaccountedNoiseError(f"`{law}` draws noise that no ledger knows of; {fix}")
 
     return refuse
 
 
-UNIFORM_LAWS = (
-    "random",
-    "uniform",
-    "integers",
-    "bytes",
-    "permutation",
-    "permuted",
-    "shuffle",
-    "choice",
-    "spawn",
-)
+_OF_ORDER = ("permutation", "permuted", "shuffle", "choice")
+UNIFORM_LAWS = ("random", "uniform", "integers", "bytes", "spawn", *_OF_ORDER)
 """The laws that a `QuietGenerator` draws from."""
 
 START_LAWS = ("normal", "standard_normal", "dirichlet")

@@ -146,12 +146,8 @@ class Progress:
             from tqdm import tqdm
 
             # Without tqdm's own times and pauses: they follow the wall clock, and stop if it is set back.
-            self._bar = tqdm(
-                total=total_cost,
-                desc=printable(title),
-                file=unguarded(sys.stderr),
-                bar_format="{desc} {percentage:3.0f}% |{bar}|{postfix}",
-            )
+            form, file = "{desc} {percentage:3.0f}% |{bar}|{postfix}", unguarded(sys.stderr)
+            self._bar = tqdm(total=total_cost, desc=printable(title), file=file, bar_format=form)
 
     def finished(self, algorithm: str, cost: float) -> None:
         """Counts one more finished task of this algorithm."""

@@ -124,9 +124,8 @@ class Statement(SealedModel):
                 "wrote it"
             ) from None
         if entry.plugin.get("sha256") != self.plugin.get("sha256"):
-            raise DpmfError(
-                f"the plugin {key} is not the one of this release; give the file that the release was made with"
-            )
+            fix = "give the file that the release was made with"
+            raise DpmfError(f"the plugin {key} is not the one of this release; {fix}")
         return entry
 
 
@@ -135,6 +134,8 @@ def statement_of(
 ) -> Statement:
     """Returns the statement of a fit for one ε."""
     guarantee = Guarantee(entry.protects, entry.joint, entry.spends_delta)
+    users = USERS if entry.neighbours in HIDE_IDS and dataset.users != NO_USERS else ""
+    says = filter(None, (guarantee.statement, users, guarantee.of_delta if guarantee.delta else ""))
     return Statement(
         form=FORM,
         dpmf=__version__,
@@ -153,13 +154,7 @@ def statement_of(
             protects=guarantee.protects,
             towards=guarantee.towards,
             joint=guarantee.joint,
-            says=" ".join(
-                [
-                    guarantee.statement,
-                    *([USERS] if entry.neighbours in HIDE_IDS and dataset.users != NO_USERS else []),
-                    *([guarantee.of_delta] if guarantee.delta else []),
-                ]
-            ),
+            says=" ".join(says),
             not_to_publish=JOINT if entry.joint else None,
         ),
         unknown=UNKNOWN,
@@ -273,9 +268,8 @@ def read(path: Path) -> tuple[Statement, Arrays]:
         ) from None
     statement = _statement(folder / STATEMENT, text)
     if sha256(data) != statement.sha256:
-        raise DpmfError(
-            f"{folder / ARRAYS}: is not the file that {STATEMENT} describes, by its SHA-256; {AGAIN}"
-        )
+        fault = f"is not the file that {STATEMENT} describes, by its SHA-256"
+        raise DpmfError(f"{folder / ARRAYS}: {fault}; {AGAIN}")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.infolist()
@@ -294,9 +288,8 @@ def _statement(path: Path, text: bytes) -> Statement:
         found = json.loads(text)
         form = found.get("form") if isinstance(found, dict) else None
         if form != FORM:
-            raise DpmfError(
-                f"{path}: has form {form}, but this dpmf reads form {FORM}; use the dpmf that wrote it"
-            )
+            fault = f"has form {form}, but this dpmf reads form {FORM}"
+            raise DpmfError(f"{path}: {fault}; use the dpmf that wrote it")
         statement = Statement.model_validate(found)
         if statement.text(indent=2) != text:
             raise DpmfError(f"{path}: was changed after the release, by its checksum; {AGAIN}")
