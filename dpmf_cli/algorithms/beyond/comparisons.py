@@ -6,6 +6,7 @@ ratings that an aggregator received are what a local method has to beat.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -417,24 +418,14 @@ class PrivateBatchGradientDescent(shared.NormBoundedFactorization):
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
         effects = self.measure_effects(train, epsilons, curator)
-        steps = repeated_k_norm(
-            "gradients",
-            (train.n_users + train.n_items, self.factors),
-            repetitions=self.epochs,
-            sensitivity=sensitivity.clipped_gradients(self.clip, self.neighbours),
-            epsilon=self.for_factors(epsilons),
-            curator=curator,
-        )
+        shape, epsilon = (train.n_users + train.n_items, self.factors), self.for_factors(epsilons)
+        draw = partial(repeated_k_norm, "gradients", shape, repetitions=self.epochs, curator=curator)
+        moves = sensitivity.clipped_gradients(self.clip, self.neighbours)
         model = self.start_within_norms(train, effects, streams)
-        sgd = Sgd(
-            self.learning_rate,
-            self.regularization,
-            self.bound(train.scale),
-            user_limit=self.user_norm,
-            item_limit=self.item_norm,
-            clip=self.clip,
-        )
-        for gradients in steps:
+        norms: dict[str, Any] = {"user_limit": self.user_norm, "item_limit": self.item_norm}
+        bound = self.bound(train.scale)
+        sgd = Sgd(self.learning_rate, self.regularization, bound, clip=self.clip, **norms)
+        for gradients in draw(sensitivity=moves, epsilon=epsilon):
             gradients.inside(step_batch, model, train, sgd)
         return model
 

@@ -37,6 +37,7 @@ from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import gaussian, laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
+from dpmf_cli.privacy.sensitivity import clipped_contributions
 
 QUALITY, TREND, CENTRE = 0.4, 0.5, 1.0
 """Prior deviations, in stars: of items' averages around the trend, of the trend's slope over popularity, and of the
@@ -185,9 +186,7 @@ def of_users(
         return gaussian(step, shape, sensitivity=moves, theta=theta * math.sqrt(part), curator=curator)
 
     rows, everybody, ratings = (train.n_items,), np.ones((train.n_users, 1, len(theta))), by_user(train)
-    reach, once, far = (
-        sensitivity.clipped_contributions(each, 2, Neighbours.USER) for each in (clip, 1.0, FURTHEST)
-    )
+    reach, once, far = (clipped_contributions(each, 2, Neighbours.USER) for each in (clip, 1.0, FURTHEST))
     counts = noise("item counts", rows, COUNTS, user_rating_sums(1.0, 2))
     noisy = counts.added_to(sums_by(train.items, weights[train.users], train.n_items))
     weight, logarithms = counts_of(noisy, counts.scale, OFFSET)
@@ -200,10 +199,8 @@ def of_users(
     noisy_mean = of_means.added_to(_totals(users)) / train.n_users
     guess = guess + noisy_mean * OFF**2 / (OFF**2 + (of_means.scale / train.n_users) ** 2)
 
-    nothing = np.zeros_like(guess)
-    means = regressed(
-        fixed_features(Items(guess, nothing, nothing, nothing), entry.ridges, 0), train.n_users, ratings
-    )
+    guessed = Items(guess, *(np.zeros_like(guess) for _ in range(3)))
+    means = regressed(fixed_features(guessed, entry.ridges, 0), train.n_users, ratings)
     sums, left = clipped_item_sums(means, train, clip, directions=everybody, weights=weights)
     kept = noise("users left by clipping", (), USERS_LEFT, once).added_to(_totals(left))
     of_sums = noise("item sums", rows, SUMS, reach)
@@ -227,10 +224,8 @@ def of_presence(
     epsilon, learning = epsilons * (1 - share), entry.factors > 0
     scale, of_roots = train.scale, ROOTS if learning else 0.0
     x = (train.values.astype(np.float64) - scale.middle) / (scale.width / 2)
-    both = [sums_by(train.items, (1 + sign * x) / 2, train.n_items) for sign in (1, -1)]
-    sums, noisy, deviation = sums_and_counts(
-        "item halves", np.stack(both, axis=1), epsilon * (1 - of_roots), curator
-    )
+    both = np.stack([sums_by(train.items, (1 + sign * x) / 2, train.n_items) for sign in (1, -1)], axis=1)
+    sums, noisy, deviation = sums_and_counts("item halves", both, epsilon * (1 - of_roots), curator)
     counts, logarithms = counts_of(noisy, deviation, RARE)
     popularity = popularity_of(logarithms, counts)
     sums = sums * scale.width / 2
@@ -344,7 +339,7 @@ def learn(
     # C is in units of √(1 + rank).
     unit, entries = np.sqrt(1.0 + ranks), learned * (learned + 1) // 2
     of_products = sensitivity.pooled_products(LONGEST, entry.neighbours)
-    of_sums = sensitivity.clipped_contributions(entry.clip, 2, entry.neighbours)
+    of_sums = clipped_contributions(entry.clip, 2, entry.neighbours)
     for_products, growing = theta * math.sqrt(GRAMS / times), GROWTH ** np.arange(times)
     for t in range(times):
         users = regressed(model, train.n_users, ratings)
@@ -536,7 +531,5 @@ class OwnRegression(PrivateAlgorithm):
         rows_solved = shape.ratings + costs.ROW_IN_RATINGS * shape.users
         solved = rows_solved * costs.gram_entries(features) * costs.SOLVED_ENTRY
         summed = shape.ratings * costs.CLIPPED_VISIT * features / 2
-        rows = shape.rows * features * costs.LINE  # coefficients and sums are float64
-        return costs.effects_cost(shape, grid) + Cost(
-            passes * (solved + summed), 8 * rows * len(groups(grid))
-        )
+        rows = shape.rows * features * costs.LINE * len(groups(grid))  # coefficients and sums are float64
+        return costs.effects_cost(shape, grid) + Cost(passes * (solved + summed), 8 * rows)

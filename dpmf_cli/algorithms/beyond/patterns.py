@@ -76,9 +76,8 @@ class Pattern:
         """The pattern of all ratings, with k features. Features that a small matrix does not have are 0."""
         ones, shape = np.ones(len(pairs)), (pairs.n_users, pairs.n_items)
         rated = csr_array((ones, pairs.items, pairs.user_starts), shape=shape)
-        by_user, by_item = (
-            1 / np.sqrt(np.maximum(counts, 1)) for counts in (pairs.user_counts, pairs.item_counts)
-        )
+        counts = (pairs.user_counts, pairs.item_counts)
+        by_user, by_item = (1 / np.sqrt(np.maximum(each, 1)) for each in counts)
         left, singular, right = _leading(diags_array(by_user) @ rated @ diags_array(by_item), k)
         return cls(rated, _unit_rows(left * singular), _unit_rows(right * singular))
 
@@ -134,12 +133,8 @@ def _leading(matrix: csr_array, k: int) -> tuple[Doubles, Doubles, Doubles]:
     order = np.argsort(-singular, kind="stable")[:k]
     signed = with_fixed_signs(right[order].T)
     turned = left[:, order] * np.sign(np.einsum("ij,ij->j", signed, right[order].T))
-    padding = (0, k - len(order))
-    return (
-        np.pad(turned, ((0, 0), padding)),
-        np.pad(singular[order], padding),
-        np.pad(signed, ((0, 0), padding)),
-    )
+    padding = ((0, 0), (0, k - len(order)))
+    return np.pad(turned, padding), np.pad(singular[order], padding[1]), np.pad(signed, padding)
 
 
 def _unit_rows(rows: Doubles) -> Doubles:
@@ -401,10 +396,8 @@ class Measurements:
         moves, epsilon = sensitivity.clamped_sums(), self.epsilons[part]
         noise = laplace(part, counts.shape, sensitivity=moves, epsilon=epsilon, curator=self.curator)
         law, known = self.entry.laws.of(part), counts.astype(np.float64)
-        unit, covariates = (
-            law.star(self.entry.clamp),
-            self.pattern.covariates(side, counts, self.entry.covariates),
-        )
+        covariates = self.pattern.covariates(side, counts, self.entry.covariates)
+        unit = law.star(self.entry.clamp)
         sums = unit * noise.added_to(self._sums(side, np.ones((others, 1)))[:, 0])
         lanes = zip(sums.T, noise_variance(unit * noise.scale, 1), strict=True)
         return np.column_stack([averages_of(lane, known, covariates, law, float(v)) for lane, v in lanes])
@@ -428,16 +421,12 @@ class Measurements:
         """(rows, k, E) coefficients from the clean sums (rows, k, E): adds noise to them and shrinks them."""
         rows, k, _ = sums.shape
         moves, epsilon, curator = sensitivity.clamped_vectors(), self.epsilons[part], self.curator
-        (noise,) = repeated_k_norm(
-            part, (rows, k), repetitions=1, sensitivity=moves, epsilon=epsilon, curator=curator
-        )
+        draw = partial(repeated_k_norm, part, (rows, k), repetitions=1, curator=curator)
+        (noise,) = draw(sensitivity=moves, epsilon=epsilon)
         law = self.entry.laws.of(part)
         unit = law.star(self.entry.clamp)
-        lanes = zip(
-            np.moveaxis(unit * noise.added_to(sums), -1, 0),
-            noise_variance(unit * noise.scale, k),
-            strict=True,
-        )
+        noisy, variances = unit * noise.added_to(sums), noise_variance(unit * noise.scale, k)
+        lanes = zip(np.moveaxis(noisy, -1, 0), variances, strict=True)
         return np.stack([coefficients_of(lane, spectrum, law, float(v)) for lane, v in lanes], axis=-1)
 
     def _sums(self, side: Side, features: Doubles) -> Doubles:
@@ -585,9 +574,8 @@ class ShrunkAverages(PrivateAlgorithm):
         counts, others = counts_of(train, side)
         law, ratings = (self.of_items, by_item) if side == "items" else (self.of_users, by_user)
         sums = clamped_sums(model, ratings(train), np.ones((others, 1)), self.clamp)[:, 0]
-        noisy, numbers, deviation = sums_and_counts(
-            f"{side[:-1]} averages", halves_of(sums, counts), epsilons, curator
-        )
+        part, halves = f"{side[:-1]} averages", halves_of(sums, counts)
+        noisy, numbers, deviation = sums_and_counts(part, halves, epsilons, curator)
         star, found = law.star(self.clamp), []
         for own, number, variance in zip(noisy.T, numbers.T, deviation**2, strict=True):
             # A row whose count may be all noise has only the covariate 1: it is shrunk to the average of all rows.

@@ -4,6 +4,7 @@ Friedman, Berkovsky, Kaafar 2016, section 4.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -96,15 +97,9 @@ class InputPerturbationSGD(shared.PrivateFactorization):
         3        (P, Q) = SGD on Σ (r′_ui − p_u·q_i)² + λ(‖p_u‖² + ‖q_i‖²)
         4        return P, Q
         """
-        effects = self.measure_effects(train, epsilons, curator)
-        bound = self.bound(train.scale)
-        residuals = laplace(
-            "residuals",
-            (len(train),),
-            sensitivity=sensitivity.clamped_residuals(bound, train.scale),
-            epsilon=self.for_factors(epsilons),
-            curator=curator,
-        )
+        effects, bound = self.measure_effects(train, epsilons, curator), self.bound(train.scale)
+        moves, epsilon = sensitivity.clamped_residuals(bound, train.scale), self.for_factors(epsilons)
+        residuals = laplace("residuals", (len(train),), sensitivity=moves, epsilon=epsilon, curator=curator)
         model, visits = self.start(train, effects, streams), shared.in_order(train, self.order, streams)
         sgd = Sgd(self.learning_rate, self.regularization, bound, epochs=self.epochs)
         residuals.inside(kernel.descend_perturbed, model, visits, sgd)  # lines 1 to 3
@@ -140,20 +135,14 @@ class InputPerturbationSGD(shared.PrivateFactorization):
                 return self.measure_effects(train.select(kept[:, place]), epsilon, alone)
 
             effects, bits = side_by_side(one_by_one(measure, epsilons, curator)), sample_bits(kept)
-        bound = self.bound(train.scale)
-        residuals = keyed_laplace(
-            "residuals of all cells",
-            sensitivity=sensitivity.residual_cells_unbounded(bound),
-            epsilon=self.for_factors(epsilons),
-            curator=curator,
-        )
+        bound, epsilon = self.bound(train.scale), self.for_factors(epsilons)
+        step, moves = "residuals of all cells", sensitivity.residual_cells_unbounded(bound)
+        residuals = keyed_laplace(step, sensitivity=moves, epsilon=epsilon, curator=curator)
         rng = streams.generator("order of visits")
         order = rng.permutation(train.n_items).astype(np.int32)
         shifts = rng.integers(train.n_items, size=train.n_users)
-        model = self.start(train, effects, streams)
-        sgd = Sgd(
-            self.learning_rate, self.regularization, bound, threshold=self.threshold, epochs=self.epochs
-        )
+        model, times = self.start(train, effects, streams), self.epochs
+        sgd = Sgd(self.learning_rate, self.regularization, bound, threshold=self.threshold, epochs=times)
         residuals.inside(descend_survivors, model, train, sgd, order, shifts, bits)
         return model
 
@@ -218,18 +207,11 @@ class PrivateSGD(shared.TwoSidedFactorization):
         bound = self.bound(train.scale)
         model = self.start_within_norms(train, effects, streams)  # line 1
         visits = shared.in_order(train, self.order, streams)
-        passes = repeated_laplace(
-            "errors",
-            (len(train),),
-            repetitions=self.epochs,
-            sensitivity=sensitivity.clamped_residuals(bound, train.scale),
-            epsilon=self.for_factors(epsilons),
-            curator=curator,
-        )
-        sgd = Sgd(
-            self.learning_rate, self.regularization, bound, self.error_bound, self.user_norm, self.item_norm
-        )
-        for errors in passes:  # line 2
+        draw = partial(repeated_laplace, "errors", (len(train),), repetitions=self.epochs, curator=curator)
+        moves, epsilon = sensitivity.clamped_residuals(bound, train.scale), self.for_factors(epsilons)
+        limits = (self.error_bound, self.user_norm, self.item_norm)
+        sgd = Sgd(self.learning_rate, self.regularization, bound, *limits)
+        for errors in draw(sensitivity=moves, epsilon=epsilon):  # line 2
             errors.inside(
                 kernel.descend_noisy_errors, model, visits, sgd
             )  # lines 3 to 7, and the norm bounds

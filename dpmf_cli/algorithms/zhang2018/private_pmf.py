@@ -154,12 +154,11 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
         self, train: Ratings, kept: Kept, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> KnownModel:
         """Fits each model of the grid on the ratings of its column of `kept` (n_ratings, E)."""
+        why = "Zhang et al. 2018, algorithm 2: noise redrawn, U and V fitted before"
         gradients = redrawn_k_norm(
             "objective",
             (train.n_items, self.factors),
-            sensitivity=sensitivity.no_bound_known(
-                2, self.neighbours, "Zhang et al. 2018, algorithm 2: noise redrawn, U and V fitted before"
-            ),
+            sensitivity=sensitivity.no_bound_known(2, self.neighbours, why),
             calibrated_to=sensitivity.published_objective(train.scale, self.neighbours),
             epsilon=epsilons,
             curator=curator,
@@ -169,9 +168,8 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
         for epoch in range(self.noisy_epochs):
             for batch in schedule.stretches:
                 sum_gradients(descent, schedule.visits, batch.first, batch.last, of_users=False)
-                gradients(f"{epoch} {batch.place}").inside(
-                    step_noisy, descent, "items", batch.rates, self.regularization
-                )
+                noise = gradients(f"{epoch} {batch.place}")
+                noise.inside(step_noisy, descent, "items", batch.rates, self.regularization)
         return sampled_model(train, kept, model)
 
     def corrected(
@@ -197,12 +195,9 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
         items, users = self.problem("item", each), self.problem("user", each)
         ratings_by_user, ratings_by_item = by_user(train), by_item(train)
         public = self.public_rows(train.n_users, self.factors, streams.start("public user factors"))
-        nothing, no_effects = (
-            np.zeros((train.n_items, self.factors)),
-            np.zeros((train.n_users, len(epsilons))),
-        )
-        averages = np.broadcast_to(average, (train.n_items, len(epsilons)))
-        model = factor_model(public, nothing, no_effects, averages)
+        nothing, grid = np.zeros((train.n_items, self.factors)), len(epsilons)
+        averages = np.broadcast_to(average, (train.n_items, grid))
+        model = factor_model(public, nothing, np.zeros((train.n_users, grid)), averages)
         of_user, of_item = self.norms("user")
         next(item_noises).inside(solve_perturbed, model, ratings_by_item, items, of_item)
         for of_users, of_items in zip(user_noises, item_noises, strict=True):
@@ -334,16 +329,15 @@ class Personalized(AroundABase, PrivateAlgorithm):
     @model_validator(mode="after")
     def _provable_where_corrected(self) -> Self:
         if (self.base.neighbours, self.base.mode) != (Neighbours.UNBOUNDED, self.mode):
-            raise PydanticCustomError(
-                "base",
-                "`base` must hide presence (neighbours: unbounded), in the same mode as the entry around it",
+            what = (
+                "`base` must hide presence (neighbours: unbounded), in the same mode as the entry around it"
             )
+            raise PydanticCustomError("base", what)
         if self.mode is Mode.CORRECTED and not self.threshold_is_public:
-            raise PydanticCustomError(
-                "threshold",
-                "the {threshold} of a column depends on which ratings there are: give a number as `threshold`",
-                {"threshold": self.threshold},
+            what = (
+                "the {threshold} of a column depends on which ratings there are: give a number as `threshold`"
             )
+            raise PydanticCustomError("threshold", what, {"threshold": self.threshold})
         return self
 
     @property
