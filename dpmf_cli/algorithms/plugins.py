@@ -3,8 +3,7 @@
 A config names the plugins that it needs, `plugins: [item_median]`, and an entry uses one like any other algorithm.
 A config may be somebody else's and must not be able to run code, so it cannot say where a plugin's code is. The name
 is looked up among the files of the command line (`--plugin FILE`), then among the entry points `dpmf.algorithms` of
-installed distributions. Whoever runs dpmf controls both. A path or a module is not a valid name. An entry point that
-no config names is not imported.
+installed distributions. Whoever runs dpmf controls both. Only entry points that a config names are imported.
 
 A plugin's code is part of the name of its results: the SHA-256 of its file, and for an installed plugin also the
 distribution and its version. A changed plugin therefore computes anew. The checksum does not cover modules that the
@@ -94,14 +93,10 @@ def plugin_names(data: Any) -> list[str]:
 
 @cache
 def _installed(name: str) -> type[Algorithm]:
-    """The algorithm of an entry point."""
     points = list(metadata.entry_points(group=GROUP, name=name))
     if not points:
-        names = available()
-        hint = did_you_mean(name, names) if names else ""
-        raise DpmfError(
-            f'there is no plugin "{name}"{hint}; give its file with `--plugin FILE`, or install its package'
-        )
+        fix = "give its file with `--plugin FILE`, or install its package"
+        raise DpmfError(f'there is no plugin "{name}"{did_you_mean(name, available())}; {fix}')
     if len(points) > 1:
         owners = ", ".join(sorted(point.dist.name for point in points if point.dist))
         raise DpmfError(f'"{name}" is a plugin of several packages ({owners}); uninstall all but one')
@@ -126,7 +121,6 @@ def _installed(name: str) -> type[Algorithm]:
 
 @cache
 def _of_text(path: str, text: bytes) -> dict[str, type[Algorithm]]:
-    """The algorithms of a file, which is run once in a process."""
     digest = hashlib.sha256(text).hexdigest()
     _refuse_own_noise(text, path)
     module = ModuleType(f"dpmf_plugin_{digest[:16]}")
@@ -208,11 +202,9 @@ def _refuse_unfit(algorithm: type[Algorithm], where: str) -> None:
                 "`fit(self, train, epsilons, *, streams, curator)` (docs/guides/plugin.md)"
             )
     is_private = issubclass(algorithm, PrivateAlgorithm)
+    naming = ': name it by `algorithm: Literal["…"]`, in small letters, digits and _'
     for wrong, message in (
-        (
-            not re.fullmatch(NAME, name),
-            ': name it by `algorithm: Literal["…"]`, in small letters, digits and _',
-        ),
+        (not re.fullmatch(NAME, name), naming),
         (name in BASELINES or name in PRIVATE, f': "{name}" is part of dpmf; choose another name'),
         (not isinstance(getattr(algorithm, "title", None), str), " has no `title`, its name in tables"),
         (is_private and not variants, " has no `variants`, the neighbours and modes that it offers"),
@@ -298,7 +290,6 @@ def _drawn(name: str) -> str:
 
 
 def _draws(name: str) -> bool:
-    """Whether a dotted name is one of `MODULES`, or inside one."""
     return any(name == module or name.startswith(f"{module}.") for module in MODULES)
 
 

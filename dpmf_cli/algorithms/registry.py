@@ -14,7 +14,6 @@ from dpmf_cli.algorithms.zhang2018 import private_pmf
 
 
 def _by_key(*classes: Any) -> dict[str, Any]:
-    """Classes by their name in a config."""
     return {each.key(): each for each in classes}
 
 

@@ -3,8 +3,7 @@
 A mechanism M is (ε, δ)-DP if P[M(D) ∈ E] ≤ e^ε·P[M(D') ∈ E] + δ for all neighbours D, D' and all events E. An audit
 takes one pair and one event, runs M on both data sets, and counts. If the first probability is at least p and the
 second at most q, no ε below ln((p − δ)/q) can be true (Jagielski, Ullman, Oprea 2020, "Auditing differentially
-private machine learning"; Ding et al. 2018). Everything here is a pure function of counts or arrays: nothing is
-drawn.
+private machine learning"; Ding et al. 2018). Nothing here is drawn.
 
 *Confidence.* p and q come from counts by Clopper and Pearson (1934). Their bounds are exact: they hold for every
 number of trials. A bound on ε needs both p and q, and is wrong only if one of them is. So each is taken at (1 + c)/2,
@@ -25,9 +24,10 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from dpmf_cli.core.arrays import Doubles, Flags, Longs
 from dpmf_cli.privacy.accounting import epsilon_of_mu
 
 TRAINING_CONFIDENCE = 0.95
@@ -48,11 +48,10 @@ UNIT_OF_ZERO = 2000
 HALVINGS = 60
 """Halvings in the search for the ε that guesses refute. After so many, a float cannot tell the ends apart."""
 
-Floats = NDArray[np.float64]
-Counted = NDArray[np.int64]
+Counted = Longs
 
 
-def clopper_pearson(successes: ArrayLike, trials: int, confidence: float) -> tuple[Floats, Floats]:
+def clopper_pearson(successes: ArrayLike, trials: int, confidence: float) -> tuple[Doubles, Doubles]:
     """Returns (lows, highs), two one-sided bounds on the chance of a success, given `successes` (…) of `trials`.
 
     Each is wrong with a probability of at most 1 − `confidence`: for the two-sided interval of 95 % ask for 0.975.
@@ -80,8 +79,7 @@ def chance_of_count(count: int, trials: int, least: float, largest: float) -> fl
 class EventCounts(NamedTuple):
     """How often one event happened: `hits` of `trials` on the data set of the numerator, and on the other one.
 
-    The event, its direction and the data set of the numerator must have been fixed before anybody looked at these
-    trials.
+    The event, its direction and the data set of the numerator must have been fixed before the trials.
     """
 
     hits: int
@@ -89,7 +87,7 @@ class EventCounts(NamedTuple):
     other_hits: int
     other_trials: int
 
-    def ends(self, confidence: float) -> tuple[Floats, Floats]:
+    def ends(self, confidence: float) -> tuple[Doubles, Doubles]:
         """Returns the least p and the largest q that the counts allow, each at (1 + `confidence`)/2 (Bonferroni)."""
         low, _ = clopper_pearson(self.hits, self.trials, (1 + confidence) / 2)
         _, high = clopper_pearson(self.other_hits, self.other_trials, (1 + confidence) / 2)
@@ -111,7 +109,7 @@ def epsilon_of_event(counts: EventCounts, delta: float, confidence: float) -> fl
     return max(float(_epsilons(*counts.ends(confidence), delta)), 0.0)
 
 
-def _epsilons(lows: Floats, highs: Floats, delta: float) -> Floats:
+def _epsilons(lows: Doubles, highs: Doubles, delta: float) -> Doubles:
     """Returns ln((low − δ)/high) of each pair of bounds, −∞ where low ≤ δ."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(np.maximum(lows - delta, 0.0)) - np.log(highs))
@@ -139,7 +137,7 @@ def gaussian_epsilon_of_event(counts: EventCounts, delta: float, confidence: flo
     return epsilon_of_mu(mu_of_event(counts, confidence), delta)
 
 
-def _mus(lows: Floats, highs: Floats) -> Floats:
+def _mus(lows: Doubles, highs: Doubles) -> Doubles:
     """Returns Φ⁻¹(low) − Φ⁻¹(high) of each pair of bounds, −∞ where low is 0 or high is 1."""
     return np.asarray(special.ndtri(lows) - special.ndtri(highs))
 
@@ -155,7 +153,7 @@ class Event:
     above: bool
     numerator_here: bool
 
-    def holds(self, values: ArrayLike) -> NDArray[np.bool_]:
+    def holds(self, values: ArrayLike) -> Flags:
         """Returns, for each of `values`, whether the event happened."""
         reached = np.asarray(values) >= self.threshold
         return np.asarray(reached if self.above else ~reached)
@@ -188,7 +186,7 @@ def best_threshold_for_mu(here: ArrayLike, there: ArrayLike) -> Event:
 
 
 def _best(
-    here: ArrayLike, there: ArrayLike, score: Callable[[Floats, Floats], Floats]
+    here: ArrayLike, there: ArrayLike, score: Callable[[Doubles, Doubles], Doubles]
 ) -> tuple[float, Event]:
     """Returns the best score of all events "at least" or "less than" a value that occurs, and the best event.
 
@@ -279,9 +277,9 @@ class BitEvent(Event):
 
     bits: int
     shift: int
-    odds: Floats
+    odds: Doubles
 
-    def holds(self, values: ArrayLike) -> NDArray[np.bool_]:
+    def holds(self, values: ArrayLike) -> Flags:
         """Returns, for each of `values`, whether the event happened."""
         if self.bits == 0:
             return super().holds(_unit_exponent(values))
@@ -304,13 +302,11 @@ def bit_event(here: ArrayLike, there: ArrayLike, delta: float) -> BitEvent:
     float32 numbers show too.
 
     There are more patterns than a count can tell apart. So every other value is used to find how much more often each
-    pattern comes here than there. The rest of the values choose the threshold on that, and score the result. The best
-    score of all candidates wins.
+    pattern comes here than there. The rest of the values choose the threshold on that, and score it. The best wins.
     """
     ours, theirs = (np.asarray(values, dtype=np.float64).ravel() for values in (here, there))
-    used = [  # the mantissa bits that are 1 in any float, and the highest one
-        int(np.bitwise_or.reduce(_bits_of(values)[0])) | 2 ** (MANTISSA - 1) for values in (ours, theirs)
-    ]
+    # The mantissa bits that are 1 in any float, and the highest one.
+    used = [int(np.bitwise_or.reduce(_bits_of(each)[0])) | 2 ** (MANTISSA - 1) for each in (ours, theirs)]
     shift = min((bits & -bits).bit_length() - 1 for bits in used)
     score = partial(_epsilons, delta=delta)
     best_score, event = _best(_unit_exponent(ours[1::2]), _unit_exponent(theirs[1::2]), score)

@@ -35,14 +35,13 @@ from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit import bounds
 from dpmf_cli.audit.fits import PASSED_ON, Place, Seen, Side, both_sides, covered, fitted, predictions
 from dpmf_cli.audit.pairs import Pair
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, with_ratings
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.privacy.accounting import epsilon_of_mu
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import Numbers, Release, Witness
-
-Floats = NDArray[np.float64]
 
 PREDICTIONS, AVERAGED = 40, 500
 """The number of single predictions that are tried as statistics, and about how many users mean predictions are of."""
@@ -82,16 +81,16 @@ class _Watched:
 
     place: Place
     positions: NDArray[np.intp]
-    moves: Floats
+    moves: Doubles
 
-    def numbers(self, seen: Mapping[Place, Seen]) -> Floats:
+    def numbers(self, seen: Mapping[Place, Seen]) -> Doubles:
         """Returns (d,) the published numbers; zeros if nothing was published there."""
         at = seen.get(self.place)
         if at is None or not at.release.leaves or self.positions.max() >= at.out.size:
             return 0 * self.moves
         return np.asarray(np.nan_to_num(at.out.ravel(), posinf=0, neginf=0)[self.positions])
 
-    def weights(self, here: Floats, there: Floats) -> Floats:
+    def weights(self, here: Doubles, there: Doubles) -> Doubles:
         """Returns (d,) Σ⁻¹m. Training fits on each side, (n, d), estimate Σ."""
         apart = np.concatenate([here - here.mean(axis=0), there - there.mean(axis=0)])
         deviations = np.maximum(apart.std(axis=0), 1e-9 * np.abs(self.moves).max())
@@ -112,7 +111,9 @@ class _Trial(Side):
 
     solved = Witness.solved
 
-    def published(self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: Floats) -> Floats:
+    def published(
+        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: Doubles
+    ) -> Doubles:
         self.seen[release.entry.step, release.draw, first] = Seen(release, clean, noisy)
         return noisy
 
@@ -125,7 +126,7 @@ def distinguish(
     *,
     confidence: float = 0.95,
     allowed: float = math.inf,
-    directions: Mapping[Place, Floats] | None = None,
+    directions: Mapping[Place, Doubles] | None = None,
 ) -> LowerBound:
     """Returns the lower bound that `trials` fits on each side give.
 
@@ -157,9 +158,9 @@ def distinguish(
     names += [f"mean prediction of item {i}" for i in range(n_means)]
     names += [f"the same, of item {i} less item 0" for i in range(1, n_means)]
 
-    def fits(ratings: Ratings, runs: Iterable[int]) -> tuple[list[Floats], Floats]:
+    def fits(ratings: Ratings, runs: Iterable[int]) -> tuple[list[Doubles], Doubles]:
         """Returns what fits show: (n, d) numbers of each watched release, and (n, s) all other statistics."""
-        released: list[list[Floats]] = [[] for _ in watched]
+        released: list[list[Doubles]] = [[] for _ in watched]
         others = []
         for run in runs:
             side = _Trial(0.0)
@@ -168,9 +169,8 @@ def distinguish(
                 means = np.zeros(n_means)
                 with np.errstate(all="ignore"):
                     if len(averaged):
-                        means = (
-                            predictions(model, *of_means).reshape(n_means, -1).mean(axis=1, dtype=np.float64)
-                        )
+                        of_items = predictions(model, *of_means).reshape(n_means, -1)
+                        means = of_items.mean(axis=1, dtype=np.float64)
                     seen = np.concatenate([predictions(model, users, items), means, means[1:] - means[0]])
             except PASSED_ON:
                 raise
@@ -181,26 +181,22 @@ def distinguish(
                 numbers.append(each.numbers(side.seen))
         return [np.array(numbers) for numbers in released], np.array(others, np.float64)
 
-    def both(first: int, after: int) -> list[tuple[list[Floats], Floats]]:
+    def both(first: int, after: int) -> list[tuple[list[Doubles], Doubles]]:
         """Returns the same on either side, of fits that have noise of their own."""
-        return [
-            fits(ratings, range(side + 2 * first, side + 2 * after, 2))
-            for side, ratings in ((1, pair.here), (2, pair.there))
-        ]
+        sides = (1, pair.here), (2, pair.there)
+        return [fits(ratings, range(side + 2 * first, side + 2 * after, 2)) for side, ratings in sides]
 
     half, delta = trials // 2, algorithm.spends_delta
     here, there = both(0, trials)
-    weights = [
-        each.weights(ours[:half], theirs[:half])
-        for each, ours, theirs in zip(watched, here[0], there[0], strict=True)
-    ]
+    of_each = zip(watched, here[0], there[0], strict=True)
+    weights = [each.weights(ours[:half], theirs[:half]) for each, ours, theirs in of_each]
 
-    def statistics(released: list[Floats], others: Floats) -> Floats:
+    def statistics(released: list[Doubles], others: Doubles) -> Doubles:
         """Returns (n, len(names))."""
         along = [numbers @ weight for numbers, weight in zip(released, weights, strict=True)]
         return np.column_stack([np.sum(along, axis=0), *along, others]) if along else others
 
-    def tested(ours: Floats, theirs: Floats, trials: int, confidence: float) -> LowerBound:
+    def tested(ours: Doubles, theirs: Doubles, trials: int, confidence: float) -> LowerBound:
         """Returns the bound that values of the best statistic give on both sides."""
         counts, most = event.counts(ours, theirs), bounds.always_against_never(len(ours), len(theirs))
         lower, ceiling = (bounds.epsilon_of_event(each, delta, confidence) for each in (counts, most))
@@ -252,14 +248,13 @@ def one_run(
     else:
         first = min(OBSERVERS, ratings.n_users // 2)  # the first users observe
         rated = set(zip(ratings.users.tolist(), ratings.items.tolist(), strict=True))
-        without = [
-            [u for u in range(first, ratings.n_users) if (u, item) not in rated] for item in items.tolist()
-        ]
+        others = range(first, ratings.n_users)
+        without = [[u for u in others if (u, item) not in rated] for item in items.tolist()]
         users = np.array([rng.choice(free) for free in without if free], np.int32)
         items = items[[bool(free) for free in without]]  # an item that all users have rated has no canary
     n_items, averages = len(items), averages[items]
-    others = np.setdiff1d(np.arange(ratings.n_users), users)[:OBSERVERS].astype(np.int32)
-    if n_items < 2 or not len(others):
+    observers = np.setdiff1d(np.arange(ratings.n_users), users)[:OBSERVERS].astype(np.int32)
+    if n_items < 2 or not len(observers):
         raise DpmfError("canaries need two items or more, and users who have no canary")
     coins = rng.random(n_items) < 0.5
     high = averages < scale.middle
@@ -273,9 +268,9 @@ def one_run(
     model, _ = fitted(algorithm, data, epsilon, run=run)
     if algorithm.joint or whole_users:
         seen = np.zeros(n_items)
-        for user in others:
+        for user in observers:
             seen += predictions(model, np.full(n_items, user, np.int32), items)
-        seen /= len(others)
+        seen /= len(observers)
     else:
         seen = predictions(model, users, items).astype(np.float64)
     score = sign * np.nan_to_num(seen - averages)
@@ -284,10 +279,8 @@ def one_run(
     correct = int(coins[order[n_items - each :]].sum() + (~coins[order[:each]]).sum())
     delta = algorithm.spends_delta
     statistic = f"{correct} of {2 * each} guesses right, of {n_items} canaries in one run"
-    lower, ceiling = (
-        bounds.epsilon_of_guesses(right, 2 * each, n_items, delta, confidence)
-        for right in (correct, 2 * each)
-    )
+    of_all = 2 * each, n_items, delta, confidence
+    lower, ceiling = (bounds.epsilon_of_guesses(right, *of_all) for right in (correct, 2 * each))
     return LowerBound(statistic, lower, ceiling, 1, confidence)
 
 

@@ -48,9 +48,8 @@ def of_plugin(entry: type[PrivateAlgorithm]) -> Iterator[PrivateAlgorithm]:
             yield _made(entry, neighbours, mode, {})
         except ValidationError as error:
             where = ", ".join(str(part) for part in error.errors()[0]["loc"])
-            raise DpmfError(
-                f"{entry.key()}: needs the parameter `{where}`, which has no default; audit a config that sets it"
-            ) from None
+            needs = f"needs the parameter `{where}`, which has no default; audit a config that sets it"
+            raise DpmfError(f"{entry.key()}: {needs}") from None
 
 
 def _made(
@@ -60,9 +59,8 @@ def _made(
     said += [parameters[field] for field in ("noise", "tuning", "mechanism") if field in parameters]
     said += [f"samples of {parameters['sampling_rate']:g}"] if "sampling_rate" in parameters else []
     label = ", ".join((entry.key(), *said, neighbours.value, mode.value))
-    return entry.model_validate(
-        {"algorithm": entry.key(), "neighbours": neighbours, "mode": mode, "label": label, **parameters}
-    )
+    given = {"algorithm": entry.key(), "neighbours": neighbours, "mode": mode, "label": label}
+    return entry.model_validate({**given, **parameters})
 
 
 @dataclass(frozen=True)
@@ -92,20 +90,17 @@ class KnownFlaw:
         """Returns the worst finding that shows the flaw; None if there is none."""
         found = []
         for audited in (each for each in audits if each.label == self.entry):
-            moved = (
-                each for each in audited.steps if each.step.startswith(self.step) and each.of_sensitivity > 0
-            )
-            if self.flaw is None and (step := next(moved, None)):
+            steps = (each for each in audited.steps if each.step.startswith(self.step))
+            if self.flaw is None and (
+                step := next((each for each in steps if each.of_sensitivity > 0), None)
+            ):
                 size = step.of_sensitivity
                 found.append(Finding(PAID, step.step, size, pairs=audited.pairs, against=CLAIMED))
                 continue
-            found += [
-                each
-                for each in audited.found
-                if each.flaw == self.flaw
-                and each.step.startswith(self.step)
-                and each.said.startswith(self.said)
-            ]
+            same = (
+                each for each in audited.found if each.flaw == self.flaw and each.step.startswith(self.step)
+            )
+            found += [each for each in same if each.said.startswith(self.said)]
         return max(found, key=lambda each: -1.0 if math.isnan(each.size) else each.size, default=None)
 
 

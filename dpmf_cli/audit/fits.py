@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import Arrays, PrivateAlgorithm
 from dpmf_cli.audit.pairs import Pair
+from dpmf_cli.core.arrays import Doubles, Floats, Ints
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, UserMajor
 from dpmf_cli.core.streams import Streams, UnaccountedNoiseError, named_generator
@@ -28,7 +28,7 @@ from dpmf_cli.releasing.recommender import published
 class CoupledStreams(Streams):
     """Streams whose secret draw for a rating depends only on its (user, item) pair, not on the other ratings."""
 
-    def of_ratings(self, purpose: str, pairs: UserMajor, *sets: int) -> NDArray[np.float64]:
+    def of_ratings(self, purpose: str, pairs: UserMajor, *sets: int) -> Doubles:
         cells = pairs.users.astype(np.int64) * pairs.n_items + pairs.items
         keys = self.generator(purpose).integers(2**63, size=sets, dtype=np.uint64)
         drawn = [uniforms_of_cells(np.uint64(key), cells) for key in np.ravel(keys)]
@@ -47,21 +47,18 @@ def fitted(
     streams = CoupledStreams(0, "audit", algorithm.algorithm, 0, run)
     ledger = Ledger([epsilon], algorithm.mode, algorithm.spends_delta)
     with np.errstate(all="ignore"):
-        model = algorithm.fit(
-            ratings, ledger.limit, streams=streams, curator=Curator(ledger, streams, witness)
-        )
+        curator = Curator(ledger, streams, witness)
+        model = algorithm.fit(ratings, ledger.limit, streams=streams, curator=curator)
     return model, ledger
 
 
-def predictions(model: Any, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
+def predictions(model: Any, users: Ints, items: Ints) -> Floats:
     """Returns (n,) predictions of a model for one ε."""
     with np.errstate(all="ignore"):
         return np.asarray(model.predict(users, items))[:, 0]
 
 
-def covered(
-    algorithm: PrivateAlgorithm, pair: Pair, most: int = 20_000
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def covered(algorithm: PrivateAlgorithm, pair: Pair, most: int = 20_000) -> tuple[Ints, Ints]:
     """Returns the predictions that privacy covers, as users (n,) and items (n,).
 
     If there are more than `most`, it returns a part: all items of the user who differs, and about `most` others at
@@ -93,18 +90,17 @@ class Seen:
 
     release: Release
     clean: Numbers
-    out: NDArray[np.float64]
-    volume: NDArray[np.float64] | None = None
+    out: Doubles
+    volume: Doubles | None = None
     """For solutions: ln |det| for each row."""
-    excess: NDArray[np.float64] | None = None
+    excess: Doubles | None = None
     """For solutions: the part of the noise that their constraints take up."""
-    noise: NDArray[np.float64] | None = None
+    noise: Doubles | None = None
     """The noise draw for the numbers; None for solutions."""
 
 
 class Side(Witness):
-    """One side of a replay, as a witness of its fit: notes the measured and published numbers, and publishes those of
-    an earlier fit again.
+    """One side of a replay, as a witness of its fit: notes all numbers, and publishes those of an earlier fit again.
 
     frozen  the numbers that the fit on the neighbour has published; None for the first fit
 
@@ -117,13 +113,13 @@ class Side(Witness):
         self.restless: set[str] = set()
         """Steps that have measured other numbers at a place that was published already."""
         self.ledger = Ledger([0.0])
-        self.predictions: NDArray[np.floating] = np.zeros(0)
+        self.predictions: Floats = np.zeros(0)
         self.arrays: Arrays = {}
         self.error = ""
 
     def published(
-        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: Doubles
+    ) -> Doubles:
         place = release.entry.step, release.draw, first
         before = self.seen.get(place)
         if before is not None and before.clean.shape == clean.shape:
@@ -138,8 +134,8 @@ class Side(Witness):
         return out
 
     def solved(
-        self, release: Release, lanes: slice, problems: Perturbed, drawn: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        self, release: Release, lanes: slice, problems: Perturbed, drawn: Doubles
+    ) -> tuple[Doubles, Doubles]:
         """Publishes the same solutions on both sides, with the same multipliers."""
         place = release.entry.step, release.draw, 0
         there = self._frozen.get(place)

@@ -183,19 +183,14 @@ def audit(job: Job) -> Audited:
     for tried, by in ((bound, "trials"), (canary, "canaries in one run")):
         if tried is not None and tried.epsilon > settings.epsilon:
             refutes = PROVABLE if tried.epsilon > provable * settings.epsilon else CLAIMED
-            size, said = tried.epsilon / settings.epsilon, tried.statistic
+            how, size = f"told apart by {by}", tried.epsilon / settings.epsilon
+            told_apart.append(Finding(how, "", size, "", settings.epsilon, tried.statistic, against=refutes))
+    for test in bits:
+        if test.epsilon > test.allowed:
+            how, size = "told apart by low bits", test.epsilon / test.allowed
             told_apart.append(
-                Finding(f"told apart by {by}", "", size, "", settings.epsilon, said, against=refutes)
+                Finding(how, test.step, size, "", settings.epsilon, test.event, against=against)
             )
-    told_apart += [
-        Finding(
-            *("told apart by low bits", test.step, test.epsilon / test.allowed, "", settings.epsilon),
-            test.event,
-            against=against,
-        )
-        for test in bits
-        if test.epsilon > test.allowed
-    ]
     shown = flawed or costliest
     return Audited(
         label=algorithm.name,
@@ -226,7 +221,6 @@ def audit(job: Job) -> Audited:
 
 
 def _replays(job: Job) -> Iterator[tuple[Pair, float]]:
-    """Yields the pairs, and the ε for which each is replayed."""
     algorithm, settings = job.algorithm, job.settings
     small = itertools.chain(tiny_pairs(algorithm.neighbours, settings.pairs), job.own)
     yield from zip(small, itertools.cycle(settings.epsilons))
@@ -252,7 +246,6 @@ def _provable(algorithm: PrivateAlgorithm, epsilon: float) -> float:
 
 
 def _merged(findings: Iterable[Finding], against: str, *, corrected: bool) -> Iterator[Finding]:
-    """Yields the worst finding for each flaw of each step."""
     by_kind: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
         kind = finding.flaw, finding.step, finding.said if finding.flaw == Flaw.CLAIM else ""
@@ -296,10 +289,10 @@ def _of_all_pairs(
 @cache
 def _code() -> str:
     """Returns a checksum of the package's source, since an audit is about the code that ran."""
-    root, digest = PACKAGE, hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
-    return digest.hexdigest()
+    code = (
+        str(path.relative_to(PACKAGE)).encode() + path.read_bytes() for path in sorted(PACKAGE.rglob("*.py"))
+    )
+    return hashlib.sha256(b"".join(code)).hexdigest()
 
 
 _RECORD = TypeAdapter(Audited)

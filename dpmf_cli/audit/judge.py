@@ -36,7 +36,6 @@ from itertools import groupby
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, ndtri
@@ -44,6 +43,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit.fits import Place, Seen, Side, both_sides
 from dpmf_cli.audit.pairs import Pair
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Entry
 from dpmf_cli.privacy.neighbours import RECORDS_APART, Mode, Neighbours
@@ -140,7 +140,7 @@ def _composed(steps: list[OnSamples], delta: float, width: float, way: int) -> f
     return float(brentq(excess, 0, losses[-1], rtol=1e-9))
 
 
-def _losses(step: OnSamples, width: float, way: int) -> tuple[NDArray[np.float64], int]:
+def _losses(step: OnSamples, width: float, way: int) -> tuple[Doubles, int]:
     """Returns the probabilities of a step's losses on the multiples of `width`, and the least multiple."""
     a, b = step.move, -step.move if step.exchanged else 0.0
     x = np.linspace(b - BEYOND, a + BEYOND, INTERVALS + 1)
@@ -172,8 +172,7 @@ GIVEN_DELTA = 1e-6
 
 
 class Flaw(StrEnum):
-    """The kinds of flaws that a replay can find. `CLAIM` contradicts what a publication claims; all others contradict
-    what dpmf calls provable."""
+    """The kinds of flaws that a replay can find. `CLAIM` contradicts a publication, all others what is provable."""
 
     MOVES = "moves more than its sensitivity"
     STEPS = "other releases on the neighbour"
@@ -247,7 +246,7 @@ class Judge:
     there: Side
     findings: list[Finding] = field(default_factory=list)
     steps: dict[str, StepMoves] = field(default_factory=dict)
-    directions: dict[Place, NDArray[np.float64]] = field(default_factory=dict)
+    directions: dict[Place, Doubles] = field(default_factory=dict)
     samples: dict[str, tuple[int, int, float]] = field(default_factory=dict)
     alike: dict[tuple[str, str], int] = field(default_factory=dict)
     _costs: dict[str, Spent] = field(default_factory=dict)
@@ -269,23 +268,21 @@ class Judge:
         for entry in here.ledger.entries:
             if entry.sensitivity.neighbours is not self.algorithm.neighbours:
                 self.find(Flaw.LEDGER, entry.step, said=f"is of neighbours {entry.sensitivity.neighbours}")
-        if [each.record() for each in here.ledger.entries] != [
-            each.record() for each in there.ledger.entries
-        ]:
+        ours, theirs = ([each.record() for each in side.ledger.entries] for side in (here, there))
+        if ours != theirs:
             self.find(Flaw.LEDGER, "")
         for place in sorted(here.seen.keys() ^ there.seen.keys()):
             self.find(Flaw.STEPS, place[0], said="numbers that one side alone releases")
         for place in sorted(here.seen.keys() & there.seen.keys()):
-            ours, theirs = here.seen[place], there.seen[place]
-            if ours.clean.shape != theirs.clean.shape:
-                self.find(Flaw.STEPS, place[0], said=f"{ours.clean.shape} and {theirs.clean.shape} numbers")
-            elif not np.array_equal(_scale(ours.release), _scale(theirs.release)):
+            one, other = here.seen[place], there.seen[place]
+            if one.clean.shape != other.clean.shape:
+                self.find(Flaw.STEPS, place[0], said=f"{one.clean.shape} and {other.clean.shape} numbers")
+            elif not np.array_equal(_scale(one.release), _scale(other.release)):
                 self.find(Flaw.SCALES, place[0])
         for name in sorted(here.restless | there.restless):
             self.find(Flaw.STEPS, name, said="one draw of noise covers several measurements")
-        draws = {
-            draw: list(places) for draw, places in groupby(sorted(here.seen), key=lambda place: place[:2])
-        }
+        by_draw = groupby(sorted(here.seen), key=lambda place: place[:2])
+        draws = {draw: list(places) for draw, places in by_draw}
         self.alike = _same_noise(here.seen, draws)
         for (step, like), numbers in self.alike.items():
             if numbers >= COMPARED:
@@ -294,14 +291,14 @@ class Judge:
             self._compare_draw(step, places)
         self._compare_grids()
         self._compare_totals(Spent.of([self._compare_cost(entry) for entry in here.ledger.entries]))
-        one, other = here.predictions, there.predictions
-        if not np.array_equal(np.isfinite(one), np.isfinite(other)):
+        of_one, of_other = here.predictions, there.predictions
+        if not np.array_equal(np.isfinite(of_one), np.isfinite(of_other)):
             self.find(Flaw.NAN, "predictions")
-        elif one.tobytes() != other.tobytes():
-            differ = one != other
+        elif of_one.tobytes() != of_other.tobytes():
+            differ = of_one != of_other
             with np.errstate(invalid="ignore"):
-                largest = float(np.nanmax(np.abs(one.astype(np.float64) - other)[differ], initial=0.0))
-            said = f"{int(differ.sum())} predictions of {len(one)}, by {largest:.3g} at most"
+                largest = float(np.nanmax(np.abs(of_one.astype(np.float64) - of_other)[differ], initial=0.0))
+            said = f"{int(differ.sum())} predictions of {len(of_one)}, by {largest:.3g} at most"
             self.find(Flaw.AFTER, "predictions", said=said)
         for name in sorted(here.arrays.keys() | there.arrays.keys()):
             arrays = [np.asarray(side.arrays.get(name, ())) for side in (here, there)]
@@ -367,10 +364,7 @@ class Judge:
             self._limit(Flaw.MOVES, paid.step, changed, allowed)
 
     def _changes(self, entry: Entry) -> int:
-        """Returns how many of the changes that a step's entry is about lead from one side to the other.
-
-        It is two if a base hides presence and the algorithm around it hides values.
-        """
+        """Returns how many changes of an entry's kind lead to the other side: two if presence hides a value."""
         hides_presence = entry.sensitivity.neighbours is Neighbours.UNBOUNDED
         return RECORDS_APART.get(self.algorithm.neighbours, 1) if hides_presence else 1
 
@@ -434,10 +428,7 @@ class Judge:
 def _same_noise(
     seen: Mapping[Place, Seen], draws: Mapping[tuple[str, int], list[Place]]
 ) -> dict[tuple[str, str], int]:
-    """Returns the pairs of steps whose draws begin with the same unit noise, each with the count of the same numbers.
-
-    Noise counts as the same if it differs only by rounding to the grids.
-    """
+    """Returns pairs of steps whose draws begin with the same unit noise, but for rounding, and how many numbers."""
     steps, begins = [], []
     times = Counter(step for step, _ in draws)
     for (step, _), places in draws.items():
@@ -464,7 +455,7 @@ def _same_noise(
     return found
 
 
-def _scale(release: Release) -> NDArray[np.float64]:
+def _scale(release: Release) -> Doubles:
     return release.scale if release.told is None else release.told
 
 
@@ -493,7 +484,7 @@ def _cost(entry: Entry, draws: Iterable[Release], move: float) -> Spent:
     return Spent(math.fsum(ratios) * (2 if math.isinf(entry.sensitivity.norm) else 1))
 
 
-def _distance(moves: NDArray[np.float64], entry: Entry, of: Sensitivity) -> float:
+def _distance(moves: Doubles, entry: Entry, of: Sensitivity) -> float:
     """Returns how far numbers have moved in the norm of a sensitivity; `moves` (numbers, …) has a row per number."""
     if entry.by_rows:
         return float(np.linalg.norm(moves, axis=1).sum())

@@ -21,11 +21,11 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import integrate, optimize, special, stats
 
 from dpmf_cli.audit.bounds import chance_of_count
 from dpmf_cli.audit.fits import Place, Seen
+from dpmf_cli.core.arrays import Doubles, Longs
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.privacy.grid import FINENESS
 from dpmf_cli.privacy.release import Release
@@ -34,8 +34,7 @@ BY_CHANCE = 1e-9
 """The accepted probability of a false finding, for each test that can find something by chance."""
 
 TAILS = (0.5, 0.1, 0.01, 1e-3, 2.3e-4, 3.2e-5, 3.4e-6, 2.9e-7)
-"""The probabilities of the tails in which draws are counted. The last four begin at 3.5, 4, 4.5 and 5 standard
-deviations of a normal."""
+"""The probabilities of the tails in which draws are counted. The last four begin at 3.5 to 5 deviations."""
 
 FAR, FAR_ROWS = 1_000_000, 200_000
 """The number of fresh draws of each kind of noise, and of noise in rows: a normal cut at 4 deviations shows."""
@@ -64,8 +63,7 @@ OTHER_LAW = "noise of another law"
 DEPENDENT = "noise that depends on other noise"
 OF_RATINGS = "noise that depends on the ratings"
 
-Floats = NDArray[np.float64]
-Coins = NDArray[np.int64]
+Coins = Longs
 
 
 @dataclass(frozen=True)
@@ -107,19 +105,19 @@ class Tails:
     half               (2,) half of all draws lie between
     """
 
-    low: Floats
-    high: Floats
-    chances: Floats
+    low: Doubles
+    high: Doubles
+    chances: Doubles
     middle: float
     half: tuple[float, float]
 
-    def counts(self, units: Floats) -> Coins:
+    def counts(self, units: Doubles) -> Coins:
         """Returns (2, T) how many of the draws are in each tail."""
         ordered = np.sort(units)
         below = np.searchsorted(ordered, self.low)
         return np.stack([below, len(ordered) - np.searchsorted(ordered, self.high, "right")])
 
-    def coins(self, units: Floats) -> tuple[Coins, Coins]:
+    def coins(self, units: Doubles) -> tuple[Coins, Coins]:
         """Returns ±1 for every draw, for its sign and for its size: above the median or not, among the larger half or
         not."""
         alone, (low, high) = units[:FIRST, 0], self.half
@@ -186,18 +184,14 @@ class Watch:
             self._releases[kind, units.shape[1]] = seen[0].release
             coins = tails.coins(units)
             earlier = latest.get(step), release_before, self._before.get((step, number))
-            products = np.array(
-                [
-                    _products(own, [each and each[score] for each in earlier])
-                    for score, own in enumerate(coins)
-                ]
-            )
+            before = ([each and each[score] for each in earlier] for score in range(2))
+            products = np.array([_products(*each) for each in zip(coins, before, strict=True)])
             self._before[step, number] = latest[step] = release_before = coins
             alone = units[:, 0]
             counts = tails.counts(alone)
             for group in (step, _all_of(kind)):
-                _, draws, before = self._tails.get(group, (None, 0, 0))
-                self._tails[group] = tails, draws + len(alone), before + counts
+                _, draws, so_far = self._tails.get(group, (None, 0, 0))
+                self._tails[group] = tails, draws + len(alone), so_far + counts
                 self._coins[group] = self._coins.get(group, 0) + products
         for place in here.keys() & there.keys():
             self._compare(here[place], there[place])
@@ -264,11 +258,8 @@ def _all_of(kind: str) -> str:
     return f"all steps: {kind}"
 
 
-def _units(seen: Iterable[Seen], *, in_rows: bool) -> Floats | None:
-    """Returns the unit noise (numbers, d) of one draw, d = 1 unless `in_rows`.
-
-    None if there is none, if devices draw it, or if it is not a number.
-    """
+def _units(seen: Iterable[Seen], *, in_rows: bool) -> Doubles | None:
+    """Returns the unit noise (numbers, d) of one draw, d = 1 unless `in_rows`; None if devices draw, or for NaN."""
     units = []
     for each in seen:
         release = each.release

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Floats
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, Scale, with_ratings
 from dpmf_cli.core.terminal import csv_text
@@ -155,9 +156,8 @@ def neighbour_of(name: str, base: Ratings, neighbours: Neighbours, rng: np.rando
     before, after = (low, high) if rng.random() < 0.5 else (high, low)
     if rng.random() < 0.2:
         after = rng.uniform(low, high)
-    user = (
-        int(rng.choice(base.users)) if len(base) and rng.random() < 0.8 else int(rng.integers(base.n_users))
-    )
+    some = len(base) and rng.random() < 0.8
+    user = int(rng.choice(base.users) if some else rng.integers(base.n_users))
     if neighbours in (Neighbours.BOUNDED, Neighbours.LOCAL) and not np.any(base.users == user):
         user = int(rng.choice(base.users)) if len(base) else user
     own = base.items[base.users == user]
@@ -206,7 +206,7 @@ def _changed(
 def _ratings(
     users: NDArray[np.generic],
     items: NDArray[np.generic],
-    values: NDArray[np.floating],
+    values: Floats,
     n_users: int,
     n_items: int,
     scale: Scale,
@@ -217,7 +217,7 @@ def _ratings(
     return with_ratings(empty, users.astype(np.int64), items.astype(np.int64), values)
 
 
-def _values(rng: np.random.Generator, scale: Scale, count: int) -> NDArray[np.float64]:
+def _values(rng: np.random.Generator, scale: Scale, count: int) -> Doubles:
     """Draws ratings on the steps of the scale; extremes come twice as often as in a uniform draw."""
     drawn = rng.uniform(scale.minimum, scale.maximum, count)
     if scale.step:
@@ -231,7 +231,6 @@ SHAPES = ("mixed", "alike", "extreme", "one each", "contrary user", "busy user",
 
 
 def _shaped(shape: str, rng: np.random.Generator, scale: Scale) -> Ratings:
-    """Returns a small set of ratings of a shape."""
     both_ends = [scale.minimum, scale.maximum]
     if shape == "nothing else":
         return _ratings(np.zeros(0), np.zeros(0), np.zeros(0), 3, 3, scale)
@@ -242,9 +241,7 @@ def _shaped(shape: str, rng: np.random.Generator, scale: Scale) -> Ratings:
         users = np.concatenate([np.zeros(items - 2), np.arange(1, 5)])
         rated = np.concatenate([np.arange(items - 2), rng.integers(items, size=4)])
         return _ratings(users, rated, rng.choice(both_ends, len(users)), 6, items, scale)
-    if (
-        shape == "contrary user"
-    ):  # all others love half of the items and hate the rest; one rates the other way
+    if shape == "contrary user":  # others love half of the items and hate the rest; one rates the other way
         items, others = int(rng.integers(2, 10)), 12
         ends = np.where(np.arange(items) % 2 == 0, scale.maximum, scale.minimum)
         users, rated = np.divmod(np.arange(others * items), items)
@@ -286,10 +283,8 @@ def pair_csv(kept: KeptPair) -> str:
     """Returns the text of a pair; if one side lacks a rating, its field is empty."""
     pair, scale = kept.pair, kept.pair.here.scale
     here, there = (
-        dict(
-            zip(zip(side.users.tolist(), side.items.tolist(), strict=True), side.values.tolist(), strict=True)
-        )
-        for side in (pair.here, pair.there)
+        {(user, item): value for user, item, value in zip(*(each.tolist() for each in columns), strict=True)}
+        for columns in ((side.users, side.items, side.values) for side in (pair.here, pair.there))
     )
     ends = " ".join(f"{number:g}" for number in (scale.minimum, scale.maximum, scale.step))
     how = f"{kept.neighbours}, epsilon {kept.epsilon!r}, run {kept.run}"

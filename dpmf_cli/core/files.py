@@ -2,8 +2,7 @@
 
 A file that is being written has a temporary name and is locked. A killed process leaves its temporary file behind,
 but not its lock. So a missing lock, and no clock, tells which temporary files can be removed. A file's bytes are on
-the disk before the file has its name, and the name is on the disk before the function returns. Only these functions
-write results and caches.
+the disk before the file has its name, and the name before the function returns. Results and caches are written so.
 """
 
 import contextlib
@@ -61,12 +60,8 @@ def is_private(path: Path, kind: int = stat.S_IFDIR) -> bool:
 
 def is_ours(status: os.stat_result, kind: int) -> bool:
     """The same for the status of a file or folder."""
-    others = stat.S_IWGRP | stat.S_IWOTH
-    return (
-        stat.S_IFMT(status.st_mode) == kind
-        and status.st_uid in (os.getuid(), 0)
-        and not stat.S_IMODE(status.st_mode) & others
-    )
+    open_to_others = stat.S_IMODE(status.st_mode) & (stat.S_IWGRP | stat.S_IWOTH)
+    return stat.S_IFMT(status.st_mode) == kind and status.st_uid in (os.getuid(), 0) and not open_to_others
 
 
 def cache_folder() -> Path:

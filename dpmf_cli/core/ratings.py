@@ -6,6 +6,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Flags, Floats, Ints, Longs, Singles
+
 _CHUNK = 1 << 22
 
 
@@ -42,8 +44,8 @@ class UserMajor:
     users, items  (n,) int32, dense indices in [0, n_users), non-decreasing, and in [0, n_items)
     """
 
-    users: NDArray[np.int32]
-    items: NDArray[np.int32]
+    users: Ints
+    items: Ints
     n_users: int
     n_items: int
 
@@ -51,20 +53,19 @@ class UserMajor:
         return len(self.users)
 
     @cached_property
-    def user_starts(self) -> NDArray[np.int64]:
+    def user_starts(self) -> Longs:
         """(n_users + 1,) offsets: the ratings of user u are at [user_starts[u], user_starts[u + 1])."""
         # NumPy would convert a copy of all users if these numbers had another type.
-        return np.searchsorted(self.users, np.arange(self.n_users + 1, dtype=self.users.dtype)).astype(
-            np.int64
-        )
+        numbers = np.arange(self.n_users + 1, dtype=self.users.dtype)
+        return np.searchsorted(self.users, numbers).astype(np.int64)
 
     @cached_property
-    def user_counts(self) -> NDArray[np.int64]:
+    def user_counts(self) -> Longs:
         """(n_users,) ratings per user."""
         return np.diff(self.user_starts)
 
     @cached_property
-    def item_counts(self) -> NDArray[np.int64]:
+    def item_counts(self) -> Longs:
         """(n_items,) ratings per item."""
         counts = np.zeros(self.n_items, np.int64)
         for start in range(0, len(self), _CHUNK):  # NumPy converts a copy of the items it counts
@@ -85,15 +86,15 @@ class Ratings(UserMajor):
     the same in every fold and a user or item may have no rating in it.
     """
 
-    users: NDArray[np.int32]
-    items: NDArray[np.int32]
-    values: NDArray[np.float32]
+    users: Ints
+    items: Ints
+    values: Singles
     n_users: int
     n_items: int
     scale: Scale
     columns: dict[str, NDArray[np.generic]] = field(default_factory=dict)
 
-    def select(self, rows: NDArray[np.bool_]) -> "Ratings":
+    def select(self, rows: Flags) -> "Ratings":
         """The ratings where the mask `rows` (n_ratings,) holds, in the same order and index space."""
         columns = {name: column[rows] for name, column in self.columns.items()}
         of_users = self.users[rows], self.items[rows], self.values[rows]
@@ -108,10 +109,7 @@ def transposed(ratings: Ratings) -> Ratings:
 
 
 def with_ratings(
-    ratings: Ratings,
-    users: NDArray[np.integer],
-    items: NDArray[np.integer],
-    values: NDArray[np.floating],
+    ratings: Ratings, users: NDArray[np.integer], items: NDArray[np.integer], values: Floats
 ) -> Ratings:
     """Adds (n,) ratings to others, in user-major order, without columns. A pair in both gets the new value."""
     pairs = np.append(ratings.users, users), np.append(ratings.items, items)
@@ -123,12 +121,12 @@ def with_ratings(
     return Ratings(*both, whole, ratings.n_users, ratings.n_items, ratings.scale)
 
 
-def average_of(values: NDArray[np.floating], otherwise: float) -> float:
+def average_of(values: Floats, otherwise: float) -> float:
     """The mean of `values` (n,), in double precision; `otherwise` where there are none."""
     return float(values.mean(dtype=np.float64)) if len(values) else otherwise
 
 
-def in_ratings(ratings: Ratings, others: Ratings) -> NDArray[np.bool_]:
+def in_ratings(ratings: Ratings, others: Ratings) -> Flags:
     """(n_ratings,) whether `others` has a rating of the same (user, item) pair."""
     keys, wanted = _pair_keys(ratings), _pair_keys(others)
     found = np.zeros(len(ratings), dtype=np.bool_)
@@ -138,6 +136,6 @@ def in_ratings(ratings: Ratings, others: Ratings) -> NDArray[np.bool_]:
     return found
 
 
-def _pair_keys(ratings: Ratings) -> NDArray[np.int64]:
+def _pair_keys(ratings: Ratings) -> Longs:
     """(n_ratings,) one number for each (user, item) pair, ascending."""
     return ratings.users.astype(np.int64) * ratings.n_items + ratings.items

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.ratings import UserMajor
 
 SECRET: Literal["secret"] = "secret"
@@ -58,7 +58,7 @@ class Streams:
         """
         return QuietGenerator(self._bits(purpose))
 
-    def of_ratings(self, purpose: str, pairs: UserMajor, *sets: int) -> NDArray[np.float64]:
+    def of_ratings(self, purpose: str, pairs: UserMajor, *sets: int) -> Doubles:
         """Returns (*sets, n_ratings) uniform draws, one for each rating: secret choices of records, such as a sample.
 
         They are drawn apart from other randomness, so that an audit can give the same draws to the ratings that two
@@ -106,25 +106,14 @@ class StartGenerator(QuietGenerator):
 
 def _refusing(law: str) -> Callable[..., Any]:
     def refuse(*_: Any, **__: Any) -> Any:
-        raise UnaccountedNoiseError(
-            f"`{law}` draws noise that no ledger knows of; take it from a mechanism of dpmf_cli.privacy, with the "
-            "fit's curator"
-        )
+        fix = "take it from a mechanism of dpmf_cli.privacy, with the fit's curator"
+        raise UnaccountedNoiseError(f"`{law}` draws noise that no ledger knows of; {fix}")
 
     return refuse
 
 
-UNIFORM_LAWS = (
-    "random",
-    "uniform",
-    "integers",
-    "bytes",
-    "permutation",
-    "permuted",
-    "shuffle",
-    "choice",
-    "spawn",
-)
+_OF_ORDER = ("permutation", "permuted", "shuffle", "choice")
+UNIFORM_LAWS = ("random", "uniform", "integers", "bytes", "spawn", *_OF_ORDER)
 """The laws that a `QuietGenerator` draws from."""
 
 START_LAWS = ("normal", "standard_normal", "dirichlet")

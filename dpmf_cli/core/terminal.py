@@ -71,8 +71,7 @@ def _is_number(text: str) -> bool:
 class _Guarded:
     """A text stream that escapes invisible characters, except line ends. It has no `buffer` for bytes.
 
-    Raises DpmfError if the stream cannot be written, and BrokenPipeError if its reader has left. After that, nothing
-    more is written to the stream.
+    Raises DpmfError if the stream cannot be written, and BrokenPipeError if its reader has left.
     """
 
     def __init__(self, stream: TextIO, name: str) -> None:
@@ -127,8 +126,7 @@ def unguarded(stream: TextIO) -> TextIO:
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_REFRESHES = 0.1
 LEAST_PART = 0.1
-"""Fraction of the work after which the remaining time is estimated. Until then, most time goes into starting and
-compiling."""
+"""Fraction of the work after which the remaining time is estimated. Until then, starting and compiling count."""
 
 
 def say(message: str) -> None:
@@ -148,12 +146,8 @@ class Progress:
             from tqdm import tqdm
 
             # Without tqdm's own times and pauses: they follow the wall clock, and stop if it is set back.
-            self._bar = tqdm(
-                total=total_cost,
-                desc=printable(title),
-                file=unguarded(sys.stderr),
-                bar_format="{desc} {percentage:3.0f}% |{bar}|{postfix}",
-            )
+            form, file = "{desc} {percentage:3.0f}% |{bar}|{postfix}", unguarded(sys.stderr)
+            self._bar = tqdm(total=total_cost, desc=printable(title), file=file, bar_format=form)
 
     def finished(self, algorithm: str, cost: float) -> None:
         """Counts one more finished task of this algorithm."""

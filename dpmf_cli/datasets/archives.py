@@ -112,9 +112,8 @@ class _Search:
 
 
 def _too_many(archive: str) -> DpmfError:
-    return DpmfError(
-        f"{archive}: holds more than {_MOST_MEMBERS:,} files; refused; give the files of ratings by themselves"
-    )
+    fix = "give the files of ratings by themselves"
+    return DpmfError(f"{archive}: holds more than {_MOST_MEMBERS:,} files; refused; {fix}")
 
 
 class _SmallReads:

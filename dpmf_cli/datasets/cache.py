@@ -25,23 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core import files
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.files import (
-    NOT_PRIVATE,
-    flush_folder,
-    is_private,
-    make_folder,
-    new_file,
-    read_file,
-    remove,
-    rename,
-    sha256,
-    sweep,
-    temporary_folder,
-    unused_name,
-    write_whole,
-    writing,
-)
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.datasets.canonical import Canonical, arrays, checksum
 
@@ -57,8 +42,8 @@ _UNFIT = "its content does not fit its checksum"
 
 def write_text(path: Path, text: str) -> None:
     """Writes a small file atomically. Raises `DpmfError` if the disk is full or the folder read-only."""
-    with writing(path.parent, _FIX):
-        write_whole(path, text.encode(), 0o644)
+    with files.writing(path.parent, _FIX):
+        files.write_whole(path, text.encode(), 0o644)
 
 
 def publish(folder: Path, write: Callable[[Path], object]) -> None:
@@ -67,12 +52,12 @@ def publish(folder: Path, write: Callable[[Path], object]) -> None:
     `write` gets an empty folder to fill with `new_file`. Raises `DpmfError` if the folder cannot be written.
     """
     place = folder.parent
-    with writing(place, _FIX):
-        make_folder(place, 0o755)
-        sweep(place)
-        with temporary_folder(place) as fresh:
+    with files.writing(place, _FIX):
+        files.make_folder(place, 0o755)
+        files.sweep(place)
+        with files.temporary_folder(place) as fresh:
             write(fresh)
-            flush_folder(fresh)
+            files.flush_folder(fresh)
             for _ in range(_ATTEMPTS):
                 if _is_whole(folder):
                     break
@@ -84,22 +69,22 @@ def publish(folder: Path, write: Callable[[Path], object]) -> None:
 
 def _replace(folder: Path, fresh: Path) -> None:
     """Tries once to give `fresh` the name of `folder`. Another process may be faster: then the caller tries again."""
-    broken = unused_name(folder.parent)
+    broken = files.unused_name(folder.parent)
     with contextlib.suppress(FileNotFoundError):
-        rename(folder, broken)
+        files.rename(folder, broken)
     with contextlib.suppress(FileNotFoundError, FileExistsError):
         try:
-            rename(fresh, folder)
+            files.rename(fresh, folder)
         except OSError:
             # The error of renaming onto a filled folder is "not empty" on some systems, "exists" on others.
             if not folder.exists():
                 raise
-    remove(broken)
+    files.remove(broken)
 
 
 def source_key(description: Mapping[str, Any]) -> str:
     """Returns the name of a source: a digest of everything that decides what is parsed from it."""
-    return sha256(json.dumps({"parser": PARSER_VERSION, **description}, sort_keys=True).encode())
+    return files.sha256(json.dumps({"parser": PARSER_VERSION, **description}, sort_keys=True).encode())
 
 
 def find(key: str, cache: Path) -> Canonical | None:
@@ -125,13 +110,13 @@ def keep(key: str, parsed: Canonical, cache: Path) -> Canonical:
     head = json.dumps({"checksum": name, "merged": parsed.merged}).encode()
     data = head + b"\n" + ids.getvalue()
     if source.is_dir():  # an older version kept a folder of files
-        remove(source)
+        files.remove(source)
     elif source.exists() and (wrong := broken(source)):
         _say_replaced(source, wrong)
 
     def fill(fresh: Path) -> None:
         for name, array in arrays(parsed.ratings).items():
-            with new_file(fresh / f"{name}.npy") as file:
+            with files.new_file(fresh / f"{name}.npy") as file:
                 np.save(file, array, allow_pickle=False)
         scale = parsed.ratings.scale
         meta = {
@@ -141,15 +126,15 @@ def keep(key: str, parsed: Canonical, cache: Path) -> Canonical:
             "columns": sorted(parsed.ratings.columns),
             "files": {path.name: path.stat().st_size for path in fresh.iterdir()},
         }
-        with new_file(fresh / "meta.json") as file:
+        with files.new_file(fresh / "meta.json") as file:
             file.write(json.dumps(meta).encode())
 
     for _ in range(2):
         publish(cache / "ratings" / name, fill)
-        with writing(source.parent, _FIX):
+        with files.writing(source.parent, _FIX):
             if source.parent.exists():
-                sweep(source.parent)
-            write_whole(source, _seal(key, data).encode() + b"\n" + data, 0o644)
+                files.sweep(source.parent)
+            files.write_whole(source, _seal(key, data).encode() + b"\n" + data, 0o644)
         found = find(key, cache)
         if found is not None:
             return found
@@ -184,11 +169,9 @@ def _say_replaced(place: Path, why: str) -> None:
 def refuse_shared(cache: Path) -> None:
     """Raises DpmfError if another user may write to the cache: ratings could be planted there."""
     for place in (cache, *(cache / part for part in ("ratings", "sources", "digests"))):
-        if place.is_dir() and not is_private(place.resolve()):
-            raise DpmfError(
-                f"{place}: parsed ratings are not kept there: {NOT_PRIVATE}; run `chmod -R go-w` on it if only you "
-                "have written there, else name another folder in $DPMF_CACHE"
-            )
+        if place.is_dir() and not files.is_private(place.resolve()):
+            fix = "run `chmod -R go-w` on it if only you have written there, else name another folder in $DPMF_CACHE"
+            raise DpmfError(f"{place}: parsed ratings are not kept there: {files.NOT_PRIVATE}; {fix}")
 
 
 def open_ratings(name: str, cache: Path) -> Ratings:
@@ -207,7 +190,7 @@ def _open(folder: Path) -> Ratings:
         )
     mapped = partial(np.load, mmap_mode="r", allow_pickle=False)
     try:
-        meta = json.loads(read_file(folder / "meta.json"))
+        meta = json.loads(files.read_file(folder / "meta.json"))
         return Ratings(
             mapped(folder / "users.npy"),
             mapped(folder / "items.npy"),
@@ -243,7 +226,7 @@ def checksum_of(source: Path) -> str | None:
 def discard(name: str, cache: Path) -> Path:
     """Removes the ratings of a checksum, and returns the folder that they were in."""
     folder = cache / "ratings" / name
-    remove(folder)
+    files.remove(folder)
     return folder
 
 
@@ -253,7 +236,7 @@ def packed(name: str, cache: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted((cache / "ratings" / name).iterdir())}
 
 
-def unpack(name: str, files: Mapping[str, bytes], cache: Path) -> None:
+def unpack(name: str, contents: Mapping[str, bytes], cache: Path) -> None:
     """Keeps the files that `packed` read, unless the cache has them undamaged.
 
     Raises DpmfError if they cannot be kept, or arrived damaged.
@@ -262,8 +245,8 @@ def unpack(name: str, files: Mapping[str, bytes], cache: Path) -> None:
     folder = cache / "ratings" / name
 
     def fill(fresh: Path) -> None:
-        for file, content in files.items():
-            with new_file(fresh / file) as kept:
+        for file, content in contents.items():
+            with files.new_file(fresh / file) as kept:
                 kept.write(content)
         if checksum(_open(fresh)) != name:
             raise DpmfError(f"{folder}: the files came damaged over the network; run the command again")
@@ -279,11 +262,11 @@ def unpack(name: str, files: Mapping[str, bytes], cache: Path) -> None:
 def _is_whole(folder: Path) -> bool:
     """Whether a folder of ratings has all its files, of the right size, and only this user may write to them."""
     try:
-        sizes = json.loads(read_file(folder / "meta.json"))["files"]
+        sizes = json.loads(files.read_file(folder / "meta.json"))["files"]
         paths = [folder / "meta.json", *(folder / name for name in sizes)]
         return (
-            is_private(folder)
-            and all(is_private(path, S_IFREG) for path in paths)
+            files.is_private(folder)
+            and all(files.is_private(path, S_IFREG) for path in paths)
             and all((folder / name).stat().st_size == size for name, size in sizes.items())
         )
     except _DAMAGED:
@@ -292,8 +275,8 @@ def _is_whole(folder: Path) -> bool:
 
 def _source(path: Path) -> tuple[dict[str, Any], NDArray[Any], NDArray[Any]]:
     """Reads the head of a source, and the ids of users and items. Raises an error of `_DAMAGED` if it is unsound."""
-    seal, _, data = read_file(path).partition(b"\n")
-    if not is_private(path, S_IFREG) or seal.decode() != _seal(path.name, data):
+    seal, _, data = files.read_file(path).partition(b"\n")
+    if not files.is_private(path, S_IFREG) or seal.decode() != _seal(path.name, data):
         raise ValueError(f"incomplete, or {_UNFIT}")
     stream = io.BytesIO(data)
     head = json.loads(stream.readline())
@@ -302,4 +285,4 @@ def _source(path: Path) -> tuple[dict[str, Any], NDArray[Any], NDArray[Any]]:
 
 
 def _seal(key: str, data: bytes) -> str:
-    return sha256(key.encode() + b"\n" + data)
+    return files.sha256(key.encode() + b"\n" + data)

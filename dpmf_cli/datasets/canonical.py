@@ -15,14 +15,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Floats, Ints, Longs
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import OWN
 
 Duplicates = Literal["error", "last", "mean"]
-Ids = NDArray[np.int64] | NDArray[np.str_]
+Ids = Longs | NDArray[np.str_]
 
 _LONGEST_ID = 200
+PLAIN_TABLE: dict[str, Any] = {"index_col": False, "na_filter": False, "low_memory": False}
+"""How pandas reads a table of ratings: each column is one, nothing counts as absent, and types hold for all rows."""
 
 FIVE_STARS = Scale(1.0, 5.0)
 """The scale that algorithms see."""
@@ -46,7 +49,7 @@ class Raw:
 
     users: NDArray[np.integer]
     items: NDArray[np.integer]
-    values: NDArray[np.floating]
+    values: Floats
     where: Callable[[int], str]
     fix: str
     columns: dict[str, NDArray[np.generic]] = field(default_factory=dict)
@@ -181,13 +184,10 @@ def canonicalise(
             values = (np.add.reduceat(values.astype(np.float64), begin) / counts).astype(np.float32)
         else:
             values = values[last]
-        columns = {
-            name: np.minimum.reduceat(column, begin)
-            if name == "epsilon" and duplicates == "mean"
-            else column[last]
-            for name, column in columns.items()
-        }
-        users, items = users[last], items[last]
+        merged = {name: column[last] for name, column in columns.items()}
+        if duplicates == "mean" and "epsilon" in columns:
+            merged["epsilon"] = np.minimum.reduceat(columns["epsilon"], begin)
+        users, items, columns = users[last], items[last], merged
     ratings = Ratings(users, items, values, len(user_ids), len(item_ids), scale, columns)
     return Canonical(ratings, user_ids, item_ids, merged=len(raw.values) - len(ratings))
 
@@ -214,7 +214,7 @@ def arrays(ratings: Ratings) -> dict[str, NDArray[Any]]:
     return {"users": ratings.users, "items": ratings.items, "values": ratings.values, **columns}
 
 
-def dense(ids: NDArray[np.integer], labels: list[str] | None = None) -> tuple[NDArray[np.int32], Ids]:
+def dense(ids: NDArray[np.integer], labels: list[str] | None = None) -> tuple[Ints, Ids]:
     """Returns dense int32 indices in the order of the sorted ids, and the sorted ids.
 
     With labels, `ids` are positions in them; the sorted labels are int64 if all are plain whole numbers.
@@ -231,8 +231,7 @@ def dense(ids: NDArray[np.integer], labels: list[str] | None = None) -> tuple[ND
         return index[shifted], np.flatnonzero(present) + low
     try:
         numbers = [int(label) for label in labels]
-        plain = all(str(number) == label for number, label in zip(numbers, labels, strict=True))
-        plain = plain and all(abs(number) < 2**63 for number in numbers)
+        plain = list(map(str, numbers)) == labels and all(abs(number) < 2**63 for number in numbers)
     except ValueError:
         plain = False
     keys: list[Any] = numbers if plain else labels
@@ -247,14 +246,14 @@ def dense(ids: NDArray[np.integer], labels: list[str] | None = None) -> tuple[ND
     return rank[ids], sorted_ids
 
 
-def _counting_order(keys: NDArray[np.int32], n_keys: int) -> NDArray[np.int32]:
+def _counting_order(keys: Ints, n_keys: int) -> Ints:
     """Returns a stable argsort in linear time: SciPy's conversion to rows is a counting sort."""
     from scipy import sparse
 
     n = len(keys)
     rows = np.arange(n, dtype=np.int32)
     matrix = sparse.coo_array((np.ones(n, dtype=np.int8), (keys, rows)), shape=(n_keys, n)).tocsr()
-    order: NDArray[np.int32] = matrix.indices.astype(np.int32, copy=False)
+    order: Ints = matrix.indices.astype(np.int32, copy=False)
     return order
 
 
@@ -276,9 +275,8 @@ class Stars:
         A rating on the grid of the scale is first counted in whole steps. So the stars do not depend on how exactly
         floats represent the step, or on the unit of the scale.
         """
-        scale = self.scale
+        scale, width = self.scale, self.scale.width
         values = ratings.values.astype(np.float64) - scale.minimum
-        width = scale.width
         if scale.step:
             values /= scale.step
             whole = np.rint(values)
@@ -289,11 +287,10 @@ class Stars:
         in_stars = replace(FIVE_STARS, step=FIVE_STARS.width / width if scale.step else 0.0)
         return replace(ratings, values=stars.astype(np.float32), scale=in_stars)
 
-    def back(self, stars: NDArray[np.floating]) -> NDArray[np.float64]:
+    def back(self, stars: Floats) -> Doubles:
         """Converts predictions in stars, of any shape, to rating units."""
-        return np.asarray(
-            self.scale.minimum + self.unit * (np.asarray(stars, np.float64) - FIVE_STARS.minimum)
-        )
+        above: Doubles = np.asarray(stars, np.float64) - FIVE_STARS.minimum
+        return self.scale.minimum + self.unit * above
 
 
 def in_stars(scale: Scale) -> bool:

@@ -18,9 +18,7 @@ _STRICT = ConfigDict(extra="forbid")
 
 
 def _scale(words: Any) -> Any:
-    return (
-        Scale(**{name: float(value) for name, value in words.items()}) if isinstance(words, dict) else words
-    )
+    return Scale(**{key: float(each) for key, each in words.items()}) if isinstance(words, dict) else words
 
 
 @dataclass(frozen=True, config=_STRICT)

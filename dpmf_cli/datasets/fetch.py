@@ -227,8 +227,7 @@ def fetch(
 def take(entry: CatalogEntry, path: Path, data: Path, cache: Path, *, out: TextIO | None = None) -> Path:
     """Verifies a file that the user has and copies it (by a link, where the disk allows) into `data`.
 
-    If no checksum is published, prints the counts to `out` (default: stderr). Raises `DpmfError` if the file is not
-    one of `entry`.
+    If no checksum is published, prints the counts to `out` (default: stderr). Raises `DpmfError` for any other file.
     """
     if not path.is_file():
         hint = "; a folder can be used where it is: `dataset: {kind: catalog, name: …, path: …}`"

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import own_file
 from dpmf_cli.datasets.archives import unpacked
+from dpmf_cli.datasets.canonical import PLAIN_TABLE
 from dpmf_cli.datasets.own_file import in_words, is_parquet, is_time, not_one, scale_of
 from dpmf_cli.datasets.spec import CsvSpec
 
@@ -266,22 +267,16 @@ def layout_of(
     separators = [separator] if separator else list(_SEPARATORS)
     _refuse_comment(path, lines, separators)
     separator, (first, *rest) = _separated(path, lines, separators)
-    unnamed = [""] * len(first)
-    comma = any(
-        all(map(_COMMA_NUMBER.fullmatch, cells)) and "," in "".join(cells)
-        for cells in zip(*rest, strict=True)
-    )
+    unnamed, below = [""] * len(first), zip(*rest, strict=True)
+    comma = any(all(map(_COMMA_NUMBER.fullmatch, cells)) and "," in "".join(cells) for cells in below)
     decimal = decimal or ("," if comma else ".")
     if header is None:
         # A header lacks a number or a date in a column where all other lines have one. A single line is a header if
         # it has no number.
-        above, below = (_columns(unnamed, lines, decimal) for lines in ([first], rest))
-        header = not any(column.is_numeric for column in above)
-        if rest:
-            header = any(
-                (column.is_numeric and not name.is_numeric) or (column.is_time and not name.is_time)
-                for name, column in zip(above, below, strict=True)
-            )
+        above, under = (_columns(unnamed, lines, decimal) for lines in ([first], rest))
+        header = not rest and not any(column.is_numeric for column in above)
+        for name, column in zip(above, under, strict=True):
+            header |= (column.is_numeric and not name.is_numeric) or (column.is_time and not name.is_time)
     names, rows = (first, rest) if header else (unnamed, [first, *rest])
     return Layout(separator, header, decimal, _columns(names, rows, decimal))
 
@@ -367,27 +362,22 @@ def _columns(names: list[str], rows: list[list[str]], decimal: str) -> tuple[Col
     return tuple(Column(name, each, decimal) for name, each in zip(names, cells, strict=True))
 
 
-def _ratings(path: Path, layout: Layout, at: int) -> NDArray[np.float64]:
+def _ratings(path: Path, layout: Layout, at: int) -> Doubles:
     """Returns (n,) every finite number in a column."""
     if is_parquet(path):
         return own_file.numbers(path, layout.columns[at].name)
     import pandas as pd
 
+    form: dict[str, Any] = {
+        "sep": layout.separator,
+        "decimal": layout.decimal,
+        "skiprows": int(layout.header),
+    }
+    form |= {**PLAIN_TABLE, "na_filter": True, "on_bad_lines": "skip", "encoding_errors": "replace"}
     with unpacked(path) as stream:
         try:
-            frame = pd.read_csv(
-                stream,
-                sep=layout.separator,
-                names=list(range(len(layout.columns))),
-                usecols=[at],
-                skiprows=int(layout.header),
-                decimal=layout.decimal,
-                on_bad_lines="skip",
-                encoding_errors="replace",
-                index_col=False,
-                low_memory=False,
-            )
-            found: NDArray[np.float64] = pd.to_numeric(frame[at], errors="coerce").to_numpy(np.float64)
+            frame = pd.read_csv(stream, names=list(range(len(layout.columns))), usecols=[at], **form)
+            found: Doubles = pd.to_numeric(frame[at], errors="coerce").to_numpy(np.float64)
         except (ValueError, OverflowError):  # pandas raises the second for a number that is too large
             return np.array(layout.columns[at].numbers)
     return found[np.isfinite(found)]

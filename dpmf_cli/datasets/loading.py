@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Flags, Ints
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, in_ratings
 from dpmf_cli.core.streams import named_generator
@@ -178,12 +178,10 @@ def read_catalog(found: located.Located, cache: Path | None) -> Canonical:
             "can be described as `kind: csv`)"
         )
     ratings, expected = canonical.ratings, entry.expected
-    shapes = (
-        (len(ratings), ratings.n_users, ratings.n_items),
-        (expected.ratings, expected.users, expected.items),
-    )
-    if shapes[0] != shapes[1]:
-        counted, complete = ("{:,} ratings by {:,} users of {:,} items".format(*shape) for shape in shapes)
+    there = Sizes(ratings.n_users, ratings.n_items, len(ratings), "counted")
+    form = "{0.ratings:,} ratings by {0.users:,} users of {0.items:,} items"
+    counted, complete = map(form.format, (there, expected))
+    if counted != complete:
         raise DpmfError(
             f"{found.source.paths[0]}: {counted}, but {entry.title} has {complete}: it is not complete, or another "
             f"version; {located.how_to_get(entry)}"
@@ -207,13 +205,8 @@ def _prize_source(
     places = (folder / name for folder in (folders.data, source, source.parent) for name in _LISTS[which])
     place = next((place for place in places if place.exists()), source)
     paths = archives.files(place, publishers.list_wanted(place, which)) if place.is_dir() else [place]
-    key = kept.source_key(
-        {
-            "kind": which,
-            "ratings": dataset.identity.checksum,
-            "content": located.folder_digest(place, paths, folders.cache),
-        }
-    )
+    content = located.folder_digest(place, paths, folders.cache)
+    key = kept.source_key({"kind": which, "ratings": dataset.identity.checksum, "content": content})
     return key, lambda: _prize_set(which, place, dataset, folders.data)
 
 
@@ -235,15 +228,12 @@ def _prize_set(which: PrizeSet, place: Path, dataset: Dataset, data: Path) -> Ca
     listed = Ratings(users, items, values, known.n_users, known.n_items, scale)
     there = in_ratings(listed, known)
 
-    def refuse(faulty: NDArray[np.bool_], fault: str, get: str) -> None:
+    def refuse(faulty: Flags, fault: str, get: str) -> None:
         if faulty.any():
             at = int(np.argmax(faulty))
-            about = {
-                "customer": dataset.user_ids[users[at]],
-                "movie": dataset.item_ids[items[at]],
-                "title": dataset.identity.title,
-            }
-            raise DpmfError(f"{place}: {fault.format(**about, rating=values[at], scale=scale)}; get {get}")
+            about = {"rating": values[at], "scale": scale, "title": dataset.identity.title}
+            ids = {"customer": dataset.user_ids[users[at]], "movie": dataset.item_ids[items[at]]}
+            raise DpmfError(f"{place}: {fault.format(**about, **ids)}; get {get}")
 
     repeated = (users[1:] == users[:-1]) & (items[1:] == items[:-1])
     refuse(repeated, "customer {customer} stands twice under movie {movie}", "the file again")
@@ -258,8 +248,7 @@ def _prize_set(which: PrizeSet, place: Path, dataset: Dataset, data: Path) -> Ca
     return Canonical(listed, dataset.user_ids, dataset.item_ids)
 
 
-def _indices(place: Path, what: str, ids: NDArray[np.int32], known: Ids) -> NDArray[np.int32]:
-    """Returns (n,) the dense index of each id."""
+def _indices(place: Path, what: str, ids: Ints, known: Ids) -> Ints:
     at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
     strange = known[at] != ids
     if strange.any():
@@ -318,15 +307,9 @@ def sizes(spec: AnySpec, folders: Folders) -> Sizes:
             head = head[: head.rfind(b"\n") + 1]
             with with_fix(path, spec):
                 _, positions, _ = own_file.layout(path, spec)
-            frame = pd.read_csv(
-                io.BytesIO(head),
-                sep=spec.separator,
-                header=0 if spec.header else None,
-                dtype="category",
-                na_filter=False,
-                on_bad_lines="skip",
-                encoding_errors="replace",
-            )
+            form: dict[str, Any] = {"header": 0 if spec.header else None, "encoding_errors": "replace"}
+            form |= {"sep": spec.separator, "dtype": "category", "na_filter": False, "on_bad_lines": "skip"}
+            frame = pd.read_csv(io.BytesIO(head), **form)
             whole = path.stat().st_size / len(head)
             users, items = (frame[frame.columns[positions[role]]].nunique() for role in ("user", "item"))
             return Sizes(round(users * whole), items, round(len(frame) * whole), "estimated")
@@ -341,6 +324,5 @@ def expected(spec: CatalogSpec | SyntheticSpec) -> Sizes:
         return Sizes(*spec.shape, "expected")
     whole = catalog.entry(spec.name).expected
     of = spec.sample or whole
-    return Sizes(
-        of.users, whole.items, of.ratings or round(whole.ratings * of.users / whole.users), "expected"
-    )
+    ratings = of.ratings or round(whole.ratings * of.users / whole.users)
+    return Sizes(of.users, whole.items, ratings, "expected")

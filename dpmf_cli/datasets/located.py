@@ -215,13 +215,12 @@ def is_publishers(part: SourcePart, place: Path, cache: Path | None) -> bool:
 
 def content_digest(located: Located, cache: Path) -> str:
     """Returns a digest of all source files; remembered for files that have not changed."""
-    wanted = located.source.wanted
-    return " ".join(
-        folder_digest(path, archives.files(path, wanted), cache)
-        if path.is_dir()
-        else file_digest(path, cache)
-        for path in located.source.paths
-    )
+
+    def of(path: Path) -> str:
+        wanted = archives.files(path, located.source.wanted) if path.is_dir() else None
+        return file_digest(path, cache) if wanted is None else folder_digest(path, wanted, cache)
+
+    return " ".join(map(of, located.source.paths))
 
 
 def fault(located: Located, cache: Path | None) -> tuple[str | None, bool]:

@@ -1,8 +1,7 @@
 """Parses a user's own ratings file, text or Parquet, as its spec describes it.
 
 In text, a separator is any one character, the encoding UTF-8, and quoted fields may hold separators, but not line
-ends. Ids are read as text, so that `007` and `7` stay two ids; the canonical form sorts ids as numbers if all are
-plain numbers.
+ends. Ids are read as text, so that `007` and `7` stay two ids.
 """
 
 import csv
@@ -18,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Flags, Floats, Ints
 from dpmf_cli.core.errors import DpmfError, did_you_mean, without_extra
 from dpmf_cli.core.files import open_file
 from dpmf_cli.datasets.archives import most_bytes, unpacked
-from dpmf_cli.datasets.canonical import Raw
+from dpmf_cli.datasets.canonical import PLAIN_TABLE, Raw
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.privacy.accounting import LEAST_EPSILON, MOST_EPSILON
 
@@ -97,8 +97,7 @@ def _position(where: str, names: Sequence[str], role: str, column: str | int) ->
     return names.index(str(column))
 
 
-def _labelled(ids: NDArray[np.object_]) -> tuple[NDArray[np.int32], list[str]]:
-    """Returns (n,) positions in the list of distinct ids, and that list."""
+def _labelled(ids: NDArray[np.object_]) -> tuple[Ints, list[str]]:
     import pandas as pd
 
     codes, labels = pd.factorize(ids)  # pandas' own categories would read "007" as 7.0
@@ -139,7 +138,7 @@ _MOST_STEPS = 100
 _PRECISION = 10_000
 
 
-def scale_of(values: NDArray[np.floating]) -> tuple[float, float, float]:
+def scale_of(values: Floats) -> tuple[float, float, float]:
     """Returns (minimum, maximum, step) of ratings (n,), n ≥ 1; step 0 if there is no regular step, or over 100."""
     different = np.unique(values[np.isfinite(values)].astype(np.float64))
     if not len(different):
@@ -205,26 +204,14 @@ def _columns(
     """Returns arrays by role, ids as (codes, labels); None if a line is at fault."""
     import pandas as pd
 
-    types: dict[int, Any] = {
-        at: object if role in _IDS else times if role == "timestamp" else np.float64
-        for role, at in positions.items()
-    }
+    by_role: dict[str, Any] = {**dict.fromkeys(_IDS, object), "timestamp": times}
+    types = {at: by_role.get(role, np.float64) for role, at in positions.items()}
+    form: dict[str, Any] = {"sep": spec.separator, "decimal": spec.decimal, "engine": "c", **PLAIN_TABLE}
+    form |= {"names": list(range(width)), "usecols": sorted(types), "dtype": types}
     try:
         with warnings.catch_warnings(), unpacked(path) as stream:
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(
-                stream,
-                sep=spec.separator,
-                names=list(range(width)),
-                usecols=sorted(positions.values()),
-                skiprows=header_line,
-                dtype=types,
-                index_col=False,
-                na_filter=False,
-                decimal=spec.decimal,
-                engine="c",
-                low_memory=False,
-            )
+            frame = pd.read_csv(stream, skiprows=header_line, **form)
     except pd.errors.EmptyDataError:
         frame = pd.DataFrame({at: [] for at in types}).astype(types)
     except (ValueError, OverflowError, IndexError, pd.errors.ParserWarning):
@@ -266,10 +253,8 @@ def _lines(path: Path, spec: CsvSpec) -> Iterator[tuple[int, list[str]]]:
                 try:
                     yield line.decode("utf-8-sig" if number == 1 else "utf-8")
                 except UnicodeDecodeError as error:
-                    raise DpmfError(
-                        f"{path}:{number}: byte {error.start + 1} of the line is not UTF-8; save the file as "
-                        "UTF-8"
-                    ) from None
+                    fault = f"byte {error.start + 1} of the line is not UTF-8; save the file as UTF-8"
+                    raise DpmfError(f"{path}:{number}: {fault}") from None
 
     reader = csv.reader(decoded(), delimiter=spec.separator)
     try:
@@ -333,12 +318,9 @@ def is_parquet(path: Path) -> bool:
 
 def _parquet_columns(path: Path, spec: CsvSpec) -> dict[str, Any]:
     """Returns the same of a Parquet file."""
-    names = [str(name) for name in _opened(path).schema_arrow.names]
-    chosen = {
-        role: names[_position(str(path), names, role, column)]
-        for role, column in spec.columns.by_role.items()
-    }
-    for role, name in chosen.items():
+    names, chosen = [str(name) for name in _opened(path).schema_arrow.names], {}
+    for role, column in spec.columns.by_role.items():
+        chosen[role] = name = names[_position(str(path), names, role, column)]
         if names.count(name) != 1:  # a column given by its number, which is read by its name
             raise not_one(str(path), name, role, names)
     file = _opened(path, list(chosen.values()))
@@ -347,12 +329,12 @@ def _parquet_columns(path: Path, spec: CsvSpec) -> dict[str, Any]:
         return {role: _cells(table[name], path, role) for role, name in chosen.items()}
 
 
-def numbers(path: Path, name: str) -> NDArray[np.float64]:
+def numbers(path: Path, name: str) -> Doubles:
     """Returns (n,) the finite numbers in a column."""
     file = _opened(path)
     with _reading(path):
         column = file.read(columns=[name], use_threads=False)[name].drop_null()
-        found: NDArray[np.float64] = _cells(column, path, "rating")
+        found: Doubles = _cells(column, path, "rating")
     return found[np.isfinite(found)]
 
 
@@ -377,10 +359,8 @@ def _opened(path: Path, texts: list[str] | None = None) -> Any:
     with _reading(path):
         file = parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
     size, head = path.stat().st_size, file.metadata
-    groups = [head.row_group(number) for number in range(head.num_row_groups)]
-    if head.num_rows > _MOST_ROWS_PER_BYTE * size or sum(
-        group.total_byte_size for group in groups
-    ) > most_bytes(size):
+    unpacked_size = sum(head.row_group(number).total_byte_size for number in range(head.num_row_groups))
+    if head.num_rows > _MOST_ROWS_PER_BYTE * size or unpacked_size > most_bytes(size):
         raise DpmfError(f"{path}: unpacks to far more than ratings do; refused")
     return file
 
@@ -399,7 +379,7 @@ def _cells(column: Any, path: Path, role: str) -> Any:
     """Returns ids as (positions (n,) in the list of distinct ids, that list), numbers (n,), times in seconds."""
     import pyarrow as pa
 
-    def refuse(wrong: NDArray[np.bool_], fault: str) -> None:
+    def refuse(wrong: Flags, fault: str) -> None:
         if wrong.any():
             raise DpmfError(f"{path}: row {np.argmax(wrong) + 1}: the {role} {fault}; correct the file")
 
@@ -409,9 +389,8 @@ def _cells(column: Any, path: Path, role: str) -> Any:
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if role in _IDS or (role == "timestamp" and text):
         encoded = column.combine_chunks().dictionary_encode()
-        texts = [
-            each.decode() if isinstance(each, bytes) else str(each) for each in encoded.dictionary.to_pylist()
-        ]
+        distinct = encoded.dictionary.to_pylist()
+        texts = [each.decode() if isinstance(each, bytes) else str(each) for each in distinct]
         codes, labels = _labelled(np.array([*texts, ""], dtype=object)[encoded.indices.to_numpy()])
         for code, label in enumerate(labels):
             if fault := _fault_of(label):

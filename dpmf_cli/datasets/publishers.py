@@ -26,11 +26,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Ints
 from dpmf_cli.core.children import python
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import sheet_reader
 from dpmf_cli.datasets.archives import Source, Wanted
-from dpmf_cli.datasets.canonical import Raw
+from dpmf_cli.datasets.canonical import PLAIN_TABLE, Raw
 
 _BOM = b"\xef\xbb\xbf"
 _TYPES = {"user": np.int64, "item": np.int64, "rating": np.float64, "timestamp": np.int64}
@@ -70,19 +71,13 @@ def _frame(body: bytes, separator: bytes) -> Any:
 
     if b"\0" in body or b'"' in body or (len(separator) > 1 and b"\t" in body):
         return None
+    one = separator if len(separator) == 1 else b"\t"
+    file = io.BytesIO(body if one == separator else body.replace(separator, one))
     try:
         # A number that is too large raises ValueError too, and a field too many warns, or is counted.
         with warnings.catch_warnings(), np.errstate(invalid="ignore"):
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(
-                io.BytesIO(body.replace(separator, b"\t") if len(separator) > 1 else body),
-                sep="\t" if len(separator) > 1 else separator.decode(),
-                names=list(_TYPES),
-                dtype=_TYPES,
-                index_col=False,
-                na_filter=False,
-                low_memory=False,
-            )
+            frame = pd.read_csv(file, sep=one.decode(), names=list(_TYPES), dtype=_TYPES, **PLAIN_TABLE)
         return frame if body.count(separator) == (len(_TYPES) - 1) * len(frame) else None
     except pd.errors.EmptyDataError:
         return pd.DataFrame({name: [] for name in _TYPES}).astype(_TYPES)
@@ -184,7 +179,7 @@ def list_wanted(path: Path, which: str) -> Wanted:
     return Wanted((path.name if bare else f"{which}.txt",), ("*.tar", "*.tar.gz"))
 
 
-def read_list(path: Path, which: str) -> NDArray[np.int32]:
+def read_list(path: Path, which: str) -> Ints:
     """Reads movies, customers and, of `judging.txt`, ratings, (n,) each; `path` may be an archive with the list.
 
     Raises DpmfError if the list is missing or empty.
@@ -199,7 +194,7 @@ def read_list(path: Path, which: str) -> NDArray[np.int32]:
     return columns
 
 
-def _blocks(source: Source, n_fields: int) -> Iterator[NDArray[np.int32]]:
+def _blocks(source: Source, n_fields: int) -> Iterator[Ints]:
     """Yields blocks (1 + n_fields, rows) int32 of about 32 MB of text: the movie, then the fields of its lines."""
     for text in _texts(source):
         block = _block(text, n_fields)
@@ -211,8 +206,7 @@ def _blocks(source: Source, n_fields: int) -> Iterator[NDArray[np.int32]]:
 
 def _texts(source: Source) -> Iterator[bytes]:
     """Yields texts of complete lines that begin with a movie's line. Joins small files and cuts large ones."""
-    pending: list[bytes] = []
-    size = 0
+    pending, size = list[bytes](), 0
     for member in source.members():
         movie = rest = b""
         while chunk := member.stream.read(_BLOCK):
@@ -235,14 +229,11 @@ def _texts(source: Source) -> Iterator[bytes]:
         yield b"".join(pending)
 
 
-def _block(text: bytes, n_fields: int) -> NDArray[np.int32] | None:
+def _block(text: bytes, n_fields: int) -> Ints | None:
     """Returns (1 + n_fields, rows) of a text, or None if a line of it is at fault."""
     import pandas as pd
 
-    movies: list[int] = []
-    counts: list[int] = []
-    pieces: list[bytes] = []
-    end = 0
+    movies, pieces, end = list[int](), list[bytes](), 0
     while True:
         colon = text.find(b":", end)
         start = text.rfind(b"\n", 0, colon) + 1 if colon >= 0 else len(text)
@@ -250,7 +241,6 @@ def _block(text: bytes, n_fields: int) -> NDArray[np.int32] | None:
             return None
         if movies:
             pieces.append(text[end:start])
-            counts.append(pieces[-1].count(b"\n"))
         if colon < 0:
             break
         name = text[start:colon]
@@ -258,7 +248,7 @@ def _block(text: bytes, n_fields: int) -> NDArray[np.int32] | None:
             return None
         movies.append(int(name))
         end = colon + 2
-    body = b"".join(pieces)
+    body, counts = b"".join(pieces), [piece.count(b"\n") for piece in pieces]
     rows = sum(counts)
     if not rows:
         return np.empty((n_fields + 1, 0), np.int32)
@@ -269,14 +259,7 @@ def _block(text: bytes, n_fields: int) -> NDArray[np.int32] | None:
         return None
     try:
         with np.errstate(invalid="ignore"):  # a number that is too large raises ValueError too
-            frame = pd.read_csv(
-                io.BytesIO(body),
-                names=range(n_fields),
-                dtype=np.int64,
-                index_col=False,
-                na_filter=False,
-                low_memory=False,
-            )
+            frame = pd.read_csv(io.BytesIO(body), names=range(n_fields), dtype=np.int64, **PLAIN_TABLE)
     except (ValueError, OverflowError):
         return None
     values = frame.to_numpy().T
@@ -302,12 +285,9 @@ def _first_fault(source: Source, n_fields: int) -> DpmfError:
             shown = line[:40].decode(errors="replace")
             if re.fullmatch(rb"\d{1,9}:", line):
                 seen = True
-            elif not seen:
-                return DpmfError(
-                    f'{label}:{number}: "{shown}" stands before the first line "movie:"; {source.fix}'
-                )
-            elif not re.fullmatch(_LINES[n_fields], line):
-                return DpmfError(f'{label}:{number}: "{shown}" is not {_SHOWN[n_fields]}; {source.fix}')
+            elif not (seen and re.fullmatch(_LINES[n_fields], line)):
+                fault = f"is not {_SHOWN[n_fields]}" if seen else 'stands before the first line "movie:"'
+                return DpmfError(f'{label}:{number}: "{shown}" {fault}; {source.fix}')
     return DpmfError(f"{label}: cannot be read as lines of {_SHOWN[n_fields]}; {source.fix}")
 
 
@@ -316,9 +296,7 @@ PARSERS: dict[str, Callable[[Source], Raw]] = {
     "dat": partial(parse_lines, separator=b"::"),
     "ratings.csv": partial(parse_lines, separator=b",", header=b"userId,movieId,rating,timestamp"),
     "inter": partial(
-        parse_lines,
-        separator=b"\t",
-        header=b"user_id:token\titem_id:token\trating:float\ttimestamp:float",
+        parse_lines, separator=b"\t", header=b"user_id:token\titem_id:token\trating:float\ttimestamp:float"
     ),
     "jester": parse_jester,
     "netflix": parse_netflix,

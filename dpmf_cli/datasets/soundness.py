@@ -94,9 +94,8 @@ def look_at(ratings: Ratings, *, merged: int = 0, duplicates: str = "error") -> 
     """
     n, scale = len(ratings), ratings.scale
     zeros, ga, ia, gain = _of_averages(ratings)
-    per_user, per_item = (
-        float(np.median(each[each > 0])) for each in (ratings.user_counts, ratings.item_counts)
-    )
+    counts = (ratings.user_counts, ratings.item_counts)
+    per_user, per_item = (float(np.median(each[each > 0])) for each in counts)
     lowest, highest, rows = float(ratings.values.min()), float(ratings.values.max()), merged + n
     on_scale = f"from {scale.minimum:g} to {scale.maximum:g}"
     step = f" in steps of {scale.step:g}" if scale.step else ""

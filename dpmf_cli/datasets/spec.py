@@ -65,9 +65,7 @@ class SampleSpec(StrictModel):
     @model_validator(mode="after")
     def _enough_ratings(self) -> Self:
         if self.ratings is not None and self.ratings < self.users:
-            raise ValueError(
-                f"{self.ratings} ratings of {self.users} users: that is less than one for each user"
-            )
+            raise ValueError(f"{self.ratings} ratings of {self.users} users are less than one for each user")
         return self
 
     @property
@@ -253,12 +251,9 @@ AnySpec = CatalogSpec | CsvSpec | SyntheticSpec
 
 def _from_name(value: Any) -> Any:
     """Reads `ml-100k` as `{kind: catalog, name: ml-100k}`, and `synthetic-ml-100k` as a synthetic set with seed 1."""
-    if not isinstance(value, str):
-        return value
-    like = value.removeprefix(_SYNTHETIC)
-    if like != value:
-        return {"kind": "synthetic", "like": like}
-    return {"kind": "catalog", "name": value}
+    if isinstance(value, str) and value.startswith(_SYNTHETIC):
+        return {"kind": "synthetic", "like": value.removeprefix(_SYNTHETIC)}
+    return {"kind": "catalog", "name": value} if isinstance(value, str) else value
 
 
 class _OrName:

@@ -8,8 +8,8 @@ mean and the variance of the original go into them.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Floats, Ints, Longs, Singles
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.datasets.canonical import Canonical
@@ -20,7 +20,7 @@ _BLOCK = 1 << 22
 _HEAVY = 0.1
 
 
-def _activity(target: Counts, shape: TwinShape, rng: np.random.Generator) -> NDArray[np.int64]:
+def _activity(target: Counts, shape: TwinShape, rng: np.random.Generator) -> Longs:
     """Draws (n_users,) numbers of ratings: lognormal above the least, at most n_items, summing to the target."""
     n_users, n_items, n_ratings = target.users, target.items, target.ratings
     # A publisher's lower bound cannot hold in a set made much sparser than the original.
@@ -44,9 +44,7 @@ def _activity(target: Counts, shape: TwinShape, rng: np.random.Generator) -> NDA
     return extra + least
 
 
-def _pairs(
-    counts: NDArray[np.int64], weights: NDArray[np.float64], stream: tuple[int, str, str]
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _pairs(counts: Longs, weights: Doubles, stream: tuple[int, str, str]) -> tuple[Ints, Ints]:
     """Draws users and items (n_ratings,) int32 in (user, item) order: `counts[u]` distinct items for user u.
 
     Items are drawn by weight without replacement. First, each item is given to one random rating, so that every
@@ -73,12 +71,7 @@ def _pairs(
     return users, items
 
 
-def _block(
-    counts: NDArray[np.int64],
-    given: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    rng: np.random.Generator,
-) -> NDArray[np.int64]:
+def _block(counts: Longs, given: Longs, weights: Doubles, rng: np.random.Generator) -> Longs:
     """Returns sorted keys user·n_items + item of one block of users, its users numbered from 0."""
     n_items, cumulative = len(weights), np.cumsum(weights / weights.sum())
     heavy = counts > _HEAVY * n_items
@@ -125,7 +118,7 @@ def generate(key: str, target: Counts, shape: TwinShape, scale: Scale, *, seed: 
     """
     # (n_items,) the relative chance of each item to be rated
     rng = named_generator(seed, key, "popularity")
-    weights: NDArray[np.float64] = np.exp(shape.item_spread * rng.standard_normal(target.items))
+    weights: Doubles = np.exp(shape.item_spread * rng.standard_normal(target.items))
     counts = _activity(target, shape, named_generator(seed, key, "activity"))
     users, items = _pairs(counts, weights, (seed, key, "pairs"))
     # Ratings of about unit variance, with the parts of the variance as in `shape`.
@@ -154,11 +147,10 @@ def generate(key: str, target: Counts, shape: TwinShape, scale: Scale, *, seed: 
     return Canonical(ratings, np.arange(1, target.users + 1), np.arange(1, target.items + 1))
 
 
-def _fit_to_scale(values: NDArray[np.float32], target: Counts, scale: Scale) -> None:
+def _fit_to_scale(values: Singles, target: Counts, scale: Scale) -> None:
     """Shifts, stretches, rounds and clips `values` in place to the scale and to the target's mean and variance.
 
-    Rounding and clipping change mean and variance, so the shift and the factor are found by repeated correction, on
-    an evenly spread sample.
+    Rounding and clipping change mean and variance, so the shift and the factor are corrected repeatedly, on a sample.
     """
     sample = values[:: max(1, len(values) // _SAMPLE)].astype(np.float64)
     deviation = np.sqrt(target.variance)
@@ -178,9 +170,9 @@ def _fit_to_scale(values: NDArray[np.float32], target: Counts, scale: Scale) -> 
         part[:] = _on_scale(shift + factor * part, scale)
 
 
-def _on_scale(values: NDArray[np.floating], scale: Scale) -> NDArray[np.floating]:
+def _on_scale(values: Floats, scale: Scale) -> Floats:
     """Rounds values to the grid, if there is one, and clips them to the scale."""
     if scale.step:
         values = scale.minimum + scale.step * np.rint((values - scale.minimum) / scale.step)
-    clipped: NDArray[np.floating] = np.clip(values, scale.minimum, scale.maximum)
+    clipped: Floats = np.clip(values, scale.minimum, scale.maximum)
     return clipped

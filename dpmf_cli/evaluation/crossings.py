@@ -39,22 +39,18 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Flags
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.streams import named_generator
+from dpmf_cli.evaluation import statistics as bootstrap
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 from dpmf_cli.evaluation.metrics import BESIDE, RMSE, Metric
-from dpmf_cli.evaluation.statistics import (
-    REPLICATES,
-    Over,
-    Replicates,
-    percentile_interval,
-    percentile_places,
-    replicate_means,
-)
+from dpmf_cli.evaluation.statistics import REPLICATES, Over, Replicates
 
 #: The RMSE of a model that diverged is infinite. At such an ε the curve counts as this far above any baseline, in
 #: every replicate, which keeps the arithmetic defined.
@@ -177,22 +173,14 @@ def find_crossings(
 
     A crossing depends only on its own curve and baseline, the dataset and the experiment's seed.
     """
-    targets = crossing_targets(experiment)
-    return [
-        measure_crossing(experiment, curve, target, printed, replicates=replicates)
-        for curve in experiment.curves
-        for target in targets
-    ]
+    pairs = product(experiment.curves, crossing_targets(experiment))
+    return [measure_crossing(experiment, *each, printed, replicates=replicates) for each in pairs]
 
 
 def crossing_targets(experiment: Experiment) -> list[Measured | Reference]:
     """What crossings are measured against: the baselines that are targets, and all references."""
-    found = [
-        baseline
-        for key in experiment.targets
-        for baseline in experiment.baselines
-        if baseline.algorithm == key and baseline.swept is None
-    ]
+    baselines = [each for each in experiment.baselines if each.swept is None]
+    found = [each for key in experiment.targets for each in baselines if each.algorithm == key]
     return [*found, *experiment.references]
 
 
@@ -211,7 +199,7 @@ def measure_crossing(
     *,
     replicates: int = REPLICATES,
 ) -> Crossing:
-    """The crossing of `curve` with `target`, both of `experiment`. Raises `ValueError` as `differences_between`."""
+    """The crossing of `curve` with `target`, both of `experiment`."""
     epsilons, (folds, runs, _) = curve.epsilons, curve.values.shape
     of_curve = ("neighbours", "mode", "algorithm", "label", "delta", "joint", "metric")
     cell = Crossing(
@@ -243,7 +231,10 @@ def measure_crossing(
         least = most = first_crossing(epsilons, drawn.curves)
         if experiment.refines:
             least, most = crossing_range(epsilons, drawn.curves)
-        low, high = float(percentile_interval(least)[0]), float(percentile_interval(most)[1])
+        low, high = (
+            float(bootstrap.percentile_interval(least)[0]),
+            float(bootstrap.percentile_interval(most)[1]),
+        )
     found = float(first_crossing(epsilons, drawn.mean))
     worse = drawn.mean[(drawn.mean <= 0).argmax() :] > 0
     cell = replace(
@@ -290,24 +281,20 @@ def differences_between(
 ) -> Replicates | None:
     """How much worse `curve` is than `target`, by fold; None where a task of either has no result.
 
-    A baseline's runs are averaged within a fold. Raises `ValueError` for a grid that is not positive, finite and
-    ascending, or if curve and baseline have different numbers of folds.
+    A baseline's runs are averaged within a fold.
     """
-    epsilons, folds = curve.epsilons, len(curve.values)
-    if not (np.isfinite(epsilons).all() and (epsilons > 0).all() and (np.diff(epsilons) > 0).all()):
-        raise ValueError(f"{curve.label}: a crossing needs ε positive, finite and ascending, got {epsilons}")
     if isinstance(target, Reference):
-        level, known = np.full((folds, 1, 1), target.rmse), True
+        level, known = np.full((len(curve.values), 1, 1), target.rmse), True
     else:
         level, known = target.values[:, :, :1], is_complete(target)
-        if len(level) != folds:
-            raise ValueError(f"{curve.label} has {folds} folds, {target.label} has {len(level)}")
     if not (is_complete(curve) and known):
         return None
     difference = curve.metric.sign * (curve.values - level.mean(axis=1, keepdims=True))
     difference[:, :, np.isinf(curve.values).any(axis=(0, 1))] = _DIVERGED
     rng = curve_stream(experiment, curve)
-    return replicate_means(difference, rng=rng, partition=experiment.partition, replicates=replicates)
+    return bootstrap.replicate_means(
+        difference, rng=rng, partition=experiment.partition, replicates=replicates
+    )
 
 
 def is_complete(measured: Measured) -> bool:
@@ -328,7 +315,7 @@ def _outside(crossing: float) -> Status | None:
     return Status.BELOW_GRID if crossing < 0 else Status.NOT_REACHED
 
 
-def spent_at(crossing: float, epsilons: NDArray[np.float64], spent: NDArray[np.float64]) -> float:
+def spent_at(crossing: float, epsilons: Doubles, spent: Doubles) -> float:
     """The ε that a run at `crossing` spends, given the ε that the runs at the grid points spend.
 
     The spent ε is taken as the same multiple of the nominal ε as at the neighbouring grid points. Where their
@@ -351,8 +338,7 @@ has been cut into 256 parts."""
 def epsilons_to_add(experiment: Experiment) -> dict[str, tuple[float, ...]]:
     """The ε, ascending, that the next round adds to the grid of each curve of the experiment, by its label.
 
-    Adds nothing to curves whose crossings are uncertain only statistically, no longer by interpolation. Depends on
-    the results only.
+    Adds nothing to curves whose crossings are uncertain only statistically. Depends on the results only.
     """
     found = {}
     for curve in experiment.curves:
@@ -409,7 +395,7 @@ def levels_at(experiment: Experiment, epsilon: float) -> list[LevelAt]:
     return [*curves, *(_level(experiment, baseline, math.inf) for baseline in experiment.baselines)]
 
 
-def band(experiment: Experiment, curve: Measured) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def band(experiment: Experiment, curve: Measured) -> tuple[Doubles, Doubles]:
     """(E,), (E,) the 95 % interval of a complete curve's mean, from the same draws as its crossings; NaN for none."""
     return _drawn(experiment, curve).interval
 
@@ -417,7 +403,9 @@ def band(experiment: Experiment, curve: Measured) -> tuple[NDArray[np.float64], 
 def _drawn(experiment: Experiment, curve: Measured) -> Replicates:
     """The mean of a complete curve, NaN where a model diverged, and its replicates."""
     finite = np.where(np.isfinite(curve.values), curve.values, np.nan)
-    return replicate_means(finite, rng=curve_stream(experiment, curve), partition=experiment.partition)
+    return bootstrap.replicate_means(
+        finite, rng=curve_stream(experiment, curve), partition=experiment.partition
+    )
 
 
 def _level(experiment: Experiment, curve: Measured, epsilon: float) -> LevelAt:
@@ -437,7 +425,7 @@ def _level(experiment: Experiment, curve: Measured, epsilon: float) -> LevelAt:
     if math.isnan(value) or drawn.over == "none":
         return level
     _, least, most = value_range(grid, drawn.curves, epsilon)
-    low, high = float(percentile_interval(least)[0]), float(percentile_interval(most)[1])
+    low, high = float(bootstrap.percentile_interval(least)[0]), float(bootstrap.percentile_interval(most)[1])
     return replace(level, low=low, high=high, over=drawn.over)
 
 
@@ -448,7 +436,7 @@ SETTLED = 0.01
 """Interpolation may always move a crossing by up to this fraction of its ε."""
 
 
-def first_crossing(epsilons: NDArray[np.float64], difference: NDArray[np.float64]) -> NDArray[np.float64]:
+def first_crossing(epsilons: Doubles, difference: Doubles) -> Doubles:
     """(…) the first ε, from small to large, at which each curve is no longer above its baseline.
 
     `epsilons` (E,) is ascending, positive, finite; `difference` (…, E) is RMSE − baseline RMSE, finite.
@@ -463,9 +451,7 @@ def first_crossing(epsilons: NDArray[np.float64], difference: NDArray[np.float64
     return np.where((difference <= 0).any(axis=-1), crossing, np.inf)
 
 
-def crossing_range(
-    epsilons: NDArray[np.float64], difference: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def crossing_range(epsilons: Doubles, difference: Doubles) -> tuple[Doubles, Doubles]:
     """(…), (…) the smallest and the largest ε at which each curve may cross first.
 
     Where the crossing is outside the grid, both are the crossing. Takes the arguments of `first_crossing`.
@@ -490,9 +476,7 @@ def crossing_range(
     return np.where(crosses, low, chord), np.where(crosses, high, chord)
 
 
-def value_range(
-    epsilons: NDArray[np.float64], values: NDArray[np.float64], epsilon: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def value_range(epsilons: Doubles, values: Doubles, epsilon: float) -> tuple[Doubles, Doubles, Doubles]:
     """(…) each: the values of curves (…, E) at an ε within the grid, then the smallest and largest possible values.
 
     At a grid point all three are the same. NaN where either end of the gap is NaN.
@@ -509,9 +493,7 @@ def value_range(
     return chord, np.fmin.reduce([chord, *bent]), np.fmax.reduce([chord, *bent])
 
 
-def open_gaps(
-    epsilons: NDArray[np.float64], mean: NDArray[np.float64], replicates: NDArray[np.float64]
-) -> list[tuple[float, float]]:
+def open_gaps(epsilons: Doubles, mean: Doubles, replicates: Doubles) -> list[tuple[float, float]]:
     """The gaps (from ε, to ε) in which interpolation may move the crossing by more than its statistical interval.
 
     Three crossings are examined, each with its own range: that of `mean` (E,), and the two ends of its interval,
@@ -525,7 +507,7 @@ def open_gaps(
     curves = mean[None]
     if len(replicates):
         ordered = replicates[np.argsort(first_crossing(epsilons, replicates), kind="stable")]
-        curves = np.vstack([curves, ordered[list(percentile_places(len(ordered)))]])
+        curves = np.vstack([curves, ordered[list(bootstrap.percentile_places(len(ordered)))]])
     crossings = first_crossing(epsilons, curves)
     distances = np.abs(np.log(crossings[(crossings > 0) & np.isfinite(crossings)] / found))[1:]
     tolerance = max(SETTLED, min(distances, default=0.0))
@@ -538,12 +520,11 @@ def open_gaps(
     return list(dict.fromkeys(gaps))
 
 
-def bends_beside(epsilons: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+def bends_beside(epsilons: Doubles, values: Doubles) -> Doubles:
     """(2, …, E − 1) how much a curve may bend in each gap, judged by the grid points below and above the gap.
 
     Let t go from 0 to 1 over the gap, with log ε linear in t. Then the curve deviates from its chord by
-    bend·t·(t − 1). A gap at an end of the grid has one neighbour, so its other bend is 0. `values` (…, E) are the
-    values to interpolate.
+    bend·t·(t − 1). A gap at an end of the grid has one neighbour, so its other bend is 0. `values` (…, E).
     """
     x = np.log(epsilons)
     second = np.zeros_like(values)
@@ -551,19 +532,19 @@ def bends_beside(epsilons: NDArray[np.float64], values: NDArray[np.float64]) -> 
     return SAFETY * np.diff(x) ** 2 * np.stack([second[..., :-1], second[..., 1:]])
 
 
-def are_unknown(epsilons: NDArray[np.float64]) -> NDArray[np.bool_]:
+def are_unknown(epsilons: Doubles) -> Flags:
     """(E − 1,) whether the grid says too little about the curve inside each gap."""
     wide = epsilons[1:] > WIDEST * epsilons[:-1] * (1 + 1e-9)
-    unknown: NDArray[np.bool_] = wide | (len(epsilons) == 2)
+    unknown: Flags = wide | (len(epsilons) == 2)
     return unknown
 
 
-def _gap(difference: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _gap(difference: Doubles) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """(…), (…) the indices of the grid points on either side of each first crossing; 0 and 0 without a crossing."""
     upper = (difference <= 0).argmax(axis=-1)
     return np.maximum(upper - 1, 0), upper
 
 
-def _at(values: NDArray[np.float64], index: NDArray[np.intp]) -> NDArray[np.float64]:
-    taken: NDArray[np.float64] = np.take_along_axis(values, index[..., None], axis=-1)[..., 0]
+def _at(values: Doubles, index: NDArray[np.intp]) -> Doubles:
+    taken: Doubles = np.take_along_axis(values, index[..., None], axis=-1)[..., 0]
     return taken

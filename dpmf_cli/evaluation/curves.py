@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.errors import DpmfError, did_you_mean
 from dpmf_cli.core.streams import OWN, Seed
 from dpmf_cli.evaluation.folds import Order, Portion
@@ -17,13 +17,13 @@ from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
 Axis = Literal["epsilon", "theta"]
 """The quantity that the grid of an experiment varies: the total ε, or McSherry and Mironov's θ."""
 
-Cubes = Mapping[str, NDArray[np.float64]]
+Cubes = Mapping[str, Doubles]
 """What was measured, by name: (folds, runs, E) each, NaN where there is no result. `ERROR_CDF` has a further axis."""
 
 ERROR_CDF = "error_cdf"
 """(folds, runs, E, X) the fraction of errors that are at most each of the X limits."""
 
-OVER_RECORDS: Mapping[str, Callable[[NDArray[np.float64]], Any]] = {
+OVER_RECORDS: Mapping[str, Callable[[Doubles], Any]] = {
     "threshold": np.max,
     "kept": np.mean,
     "least": np.min,
@@ -70,16 +70,16 @@ class Measured:
 
     algorithm: str
     label: str
-    epsilons: NDArray[np.float64]
-    rmse: NDArray[np.float64]
-    claimed: NDArray[np.float64]
-    provable: NDArray[np.float64]
+    epsilons: Doubles
+    rmse: Doubles
+    claimed: Doubles
+    provable: Doubles
     neighbours: str = "none"
     mode: str = "none"
     missing: int = 0
     joint: bool = False
     swept: tuple[str, float] | None = None
-    thetas: NDArray[np.float64] | None = None
+    thetas: Doubles | None = None
     delta: float = 0.0
     twin: Cubes | None = None
     line: str = ""
@@ -91,11 +91,11 @@ class Measured:
     scores_only: bool = False
 
     @property
-    def values(self) -> NDArray[np.float64]:
+    def values(self) -> Doubles:
         """(folds, runs, E) the values of the metric that is shown."""
         return self.of(self.metric)
 
-    def of(self, metric: Metric) -> NDArray[np.float64]:
+    def of(self, metric: Metric) -> Doubles:
         """(folds, runs, E) the values of a metric; NaN where it was not measured."""
         if metric == RMSE:
             return self.rmse
@@ -106,7 +106,7 @@ class Measured:
         return not self.scores_only if metric == RMSE else metric.key in self.others
 
     @property
-    def error_cdf(self) -> NDArray[np.float64] | None:
+    def error_cdf(self) -> Doubles | None:
         """(folds, runs, E, X) the fraction of errors that are at most x; None where it was not asked for."""
         return self.others.get(ERROR_CDF)
 
@@ -114,9 +114,7 @@ class Measured:
     def records(self) -> Cubes:
         """(E,) each: what personalised privacy cost the records; empty where privacy is the same for all."""
 
-        def over(
-            cube: NDArray[np.float64], tell: Callable[[NDArray[np.float64]], Any]
-        ) -> NDArray[np.float64]:
+        def over(cube: Doubles, tell: Callable[[Doubles], Any]) -> Doubles:
             known = [column[~np.isnan(column)] for column in cube.reshape(-1, cube.shape[-1]).T]
             return np.array([tell(column) if len(column) else np.nan for column in known])
 
@@ -135,12 +133,12 @@ class Measured:
         protects = self.protects or protection_of(Neighbours(self.neighbours))
         return Guarantee(protects, self.joint, self.delta)
 
-    def mean(self, metric: Metric | None = None) -> NDArray[np.float64]:
+    def mean(self, metric: Metric | None = None) -> Doubles:
         """(E,) a metric, by default the one that is shown, averaged over folds and runs."""
-        mean: NDArray[np.float64] = self.of(metric or self.metric).mean(axis=(0, 1))
+        mean: Doubles = self.of(metric or self.metric).mean(axis=(0, 1))
         return mean
 
-    def along(self, axis: Axis) -> NDArray[np.float64]:
+    def along(self, axis: Axis) -> Doubles:
         """(E,) the positions of the curve's points on an axis."""
         return self.epsilons if axis == "epsilon" or self.thetas is None else self.thetas
 
@@ -161,7 +159,7 @@ class Measured:
             others={key: cube for key, cube in self.twin.items() if key != "rmse"},
         )
 
-    def changed(self, change: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> "Measured":
+    def changed(self, change: Callable[[Doubles], Doubles]) -> "Measured":
         """The same with every cube changed, those of the twin too."""
 
         def each(cubes: Cubes) -> Cubes:
@@ -247,10 +245,8 @@ class Experiment:
         """
         metric = next((each for each in self.metrics if each.key == key), None)
         if metric is None:
-            near = did_you_mean(key, [each.key for each in self.metrics])
-            raise DpmfError(
-                f'{self.name}: "{key}" is not measured{near}; `ranking` in its config asks for more'
-            )
+            measured = f"is not measured{did_you_mean(key, [each.key for each in self.metrics])}"
+            raise DpmfError(f'{self.name}: "{key}" {measured}; `ranking` in its config asks for more')
         if metric == self.metric:
             return self
         every = (*self.baselines, *self.aside)

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.core.arrays import Doubles, Floats, Ints
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.strict_model import StrictModel
@@ -55,9 +56,7 @@ BESIDE = (MAE,)
 """The errors that every task measures beside RMSE, and that tables and files show beside it."""
 
 
-def errors_of(
-    predictions: NDArray[np.floating], values: NDArray[np.floating]
-) -> dict[str, NDArray[np.float64]]:
+def errors_of(predictions: Floats, values: Floats) -> dict[str, Doubles]:
     """(E,) each, by key: `RMSE` and all `BESIDE` of predictions (n, E) against values (n,), in rating units.
 
     Friedman et al. 2016, equation 18. Each column is summed on its own, in float64, so its figures do not depend on
@@ -72,25 +71,16 @@ def errors_of(
     return {RMSE.key: np.sqrt(square), MAE.key: absolute}
 
 
-def error_cdf(
-    predictions: NDArray[np.floating], values: NDArray[np.floating], limits: Sequence[float]
-) -> NDArray[np.float64]:
+def error_cdf(predictions: Floats, values: Floats, limits: Sequence[float]) -> Doubles:
     """(E, L) the fraction of |prediction − value| ≤ x for each x of `limits` (L,), ascending, rating scale.
 
-    predictions (n, E), values (n,). Zhang et al. 2018, section 6.1, "CDF". Columns do not affect each other. A
-    prediction that is not finite is off by more than any limit. Raises ValueError where there are no values, or where
-    the limits do not ascend or are negative.
+    predictions (n, E), values (n,), n > 0. Zhang et al. 2018, section 6.1, "CDF". Columns do not affect each other. A
+    prediction that is not finite is off by more than any limit.
     """
-    bounds = np.asarray(limits, dtype=np.float64)
-    if not len(values):
-        raise ValueError("no values to compare predictions with")
-    if np.any(bounds < 0) or np.any(np.diff(bounds) <= 0):
-        raise ValueError(f"the limits must be 0 or more and ascend: {list(limits)}")
-    fractions = np.empty((predictions.shape[1], len(bounds)))
+    fractions = np.empty((predictions.shape[1], len(limits)))
     for column, prediction in enumerate(predictions.T):
-        errors = np.abs(prediction.astype(np.float64) - values)
-        errors.sort()
-        fractions[column] = np.searchsorted(errors, bounds, side="right") / len(values)
+        errors = np.sort(np.abs(prediction.astype(np.float64) - values))
+        fractions[column] = np.searchsorted(errors, limits, side="right") / len(values)
     return fractions
 
 
@@ -98,13 +88,11 @@ SCORES_AT_ONCE = 1 << 22
 """Number of scores in a block of users, over all lanes. If one user has more, a block is one user."""
 
 LEAST_LANES = 8
-"""A pair counts as at least this many scores, because it also needs memory of its own (neighbours that a model looks
-up)."""
+"""A pair counts as at least this many scores, because it needs memory of its own, too."""
 GROUPS = 4
-"""Groups for each of the first k places in the bound of the k-th largest score. More groups make the bound tighter
-and cost more."""
+"""Groups for each of the first k places in the bound of the k-th largest score. More are tighter and cost more."""
 
-Predict = Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[np.floating]]
+Predict = Callable[[Ints, Ints], Floats]
 """Maps n pairs (users, items) to (n, E) scores."""
 
 
@@ -118,15 +106,13 @@ class TopItems(StrictModel):
     @property
     def metrics(self) -> tuple[Metric, Metric]:
         """The two metrics, in the order of results."""
-        return (
-            Metric(f"ndcg@{self.ndcg}", f"nDCG@{self.ndcg}", larger_is_better=True),
-            Metric(f"recall@{self.recall}", f"Recall@{self.recall}", larger_is_better=True),
+        ndcg, recall = f"nDCG@{self.ndcg}", f"Recall@{self.recall}"
+        return Metric(ndcg.lower(), ndcg, larger_is_better=True), Metric(
+            recall.lower(), recall, larger_is_better=True
         )
 
 
-def top_items(
-    predict: Predict, train: Ratings, test: Ratings, asked: TopItems, *, lanes: int
-) -> NDArray[np.float64]:
+def top_items(predict: Predict, train: Ratings, test: Ratings, asked: TopItems, *, lanes: int) -> Doubles:
     """(E, 2) `asked.metrics` of a model for each of the E `lanes`.
 
     Lanes do not affect each other, and the size of blocks does not affect results. Time grows with users × items × E.
@@ -142,7 +128,7 @@ def top_items(
     blocks = zip(np.split(users, starts[1:]), np.split(items, starts[1:]), strict=True)
     per_user = np.concatenate([_of_users(predict, train, *block, asked) for block in blocks])
     # Each column is contiguous, so that the order of the additions does not depend on the number of columns.
-    sums: NDArray[np.float64] = np.ascontiguousarray(np.moveaxis(per_user, 0, -1)).sum(axis=-1)
+    sums: Doubles = np.ascontiguousarray(np.moveaxis(per_user, 0, -1)).sum(axis=-1)
     return sums / len(per_user)
 
 
@@ -151,9 +137,7 @@ def users_at_once(n_items: int, lanes: int) -> int:
     return max(1, SCORES_AT_ONCE // (n_items * max(lanes, LEAST_LANES)))
 
 
-def _of_users(
-    predict: Predict, train: Ratings, users: NDArray[np.int32], items: NDArray[np.int32], asked: TopItems
-) -> NDArray[np.float64]:
+def _of_users(predict: Predict, train: Ratings, users: Ints, items: Ints, asked: TopItems) -> Doubles:
     """(U, E, 2) the metrics of each of U users; (users, items) are their relevant items, users ascending."""
     each, rows, counts = np.unique(users, return_inverse=True, return_counts=True)
     scores = _scores(predict, train, each)
@@ -169,7 +153,7 @@ def _of_users(
     return found
 
 
-def _scores(predict: Predict, train: Ratings, users: NDArray[np.int32]) -> NDArray[np.floating]:
+def _scores(predict: Predict, train: Ratings, users: Ints) -> Floats:
     """(U, n_items, E) finite scores of the candidates of U users; −∞ for items that they rated in training."""
     n_items = train.n_items
     every = np.arange(n_items, dtype=np.int32)
@@ -185,7 +169,7 @@ def _scores(predict: Predict, train: Ratings, users: NDArray[np.int32]) -> NDArr
 
 
 def _places(
-    scores: NDArray[np.floating], rows: NDArray[np.intp], items: NDArray[np.int32], k: int
+    scores: Floats, rows: NDArray[np.intp], items: Ints, k: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """(R, E) each: how many candidates have a larger score than each relevant item, and how many have the same score.
 
@@ -205,7 +189,7 @@ def _places(
     return above, equal
 
 
-def _bound(scores: NDArray[np.floating], k: int) -> NDArray[np.floating]:
+def _bound(scores: Floats, k: int) -> Floats:
     """(U, E) a lower bound, and a close one, of the k-th largest of scores (U, n_items, E).
 
     Items are dealt out to groups. The bound is the k-th largest of the groups' maxima, each of which is the score of

@@ -20,8 +20,7 @@ a benchmark on public ratings, not a way to choose a method on private ratings.
 
 Two experiments on the same folds are compared curve by curve: by the difference of RMSE, paired by fold and run.
 Folds are a function of the dataset, the seed and the number of folds. Unless the seed is secret, an algorithm with
-other parameters also has the same noise (`streams`). Both cancel in the difference, so its interval is narrower than
-those of the two curves.
+other parameters also has the same noise (`streams`). Both cancel in the difference, and its interval is narrow.
 """
 
 import math
@@ -29,13 +28,14 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.evaluation.crossings import Crossing, Status, band, is_complete, measure_crossing
@@ -104,10 +104,10 @@ def standings(*experiments: Experiment) -> list[Standing]:
             if curve.swept is None:
                 if curve.protects is None:
                     raise ValueError(f"{curve.label}: it is not known what its ε protects")
-                crossings = {
-                    bar: measure_crossing(experiment, curve, each) for bar, each in baselines.items()
-                }
-                found.append(Standing(experiment, curve, crossings))
+                of_curve = partial(measure_crossing, experiment, curve)
+                found.append(
+                    Standing(experiment, curve, {bar: of_curve(each) for bar, each in baselines.items()})
+                )
     return found
 
 
@@ -128,8 +128,7 @@ def ranked(found: Sequence[Standing], bar: Bar = "ia") -> list[Standing]:
     """Ranks curves by the provable ε that they need to meet `bar`; those without one are last, by their claimed ε.
 
     Equal ε share a rank. Curves that do not meet `bar` have no rank and are ordered by `Standing.best`. Raises
-    `DpmfError` for curves that differ in what they protect, in from whom, or in their data: their ε cannot be ranked
-    against each other.
+    `DpmfError` for curves that differ in what they protect, in from whom, or in their data: their ε have no order.
     """
     groups = by_guarantee(found)
     titles = list(dict.fromkeys(title for title, _ in groups))
@@ -159,13 +158,12 @@ def ranked(found: Sequence[Standing], bar: Bar = "ia") -> list[Standing]:
     def rank(need: float, among: Sequence[float]) -> int | None:
         return bisect_left(among, need) + 1 if math.isfinite(need) else None
 
-    return [
-        *(
-            replace(each, rank=rank(need, needs), pure=None if each.curve.delta else rank(need, pure))
-            for need, each in provable
-        ),
-        *sorted((each for each in found if not each.provable), key=lambda each: each.needs(bar, "claimed")),
+    placed = [
+        replace(each, rank=rank(need, needs), pure=None if each.curve.delta else rank(need, pure))
+        for need, each in provable
     ]
+    others = [each for each in found if not each.provable]
+    return [*placed, *sorted(others, key=lambda each: each.needs(bar, "claimed"))]
 
 
 @dataclass(frozen=True)
@@ -246,16 +244,14 @@ def frontiers(found: Iterable[Standing]) -> list[Frontier]:
     provable = [each for each in provable if id(each) in kept]
     titles = list(dict.fromkeys(each.experiment.title for each in provable))
     keys = {(each.experiment.title, each.curve.guarantee) for each in provable}
-    order = sorted(
-        keys, key=lambda key: (titles.index(key[0]), GUARANTEES.index(key[1].at_any_delta), key[1].delta)
-    )
+
+    def place(key: tuple[str, Guarantee]) -> tuple[float, ...]:
+        return titles.index(key[0]), GUARANTEES.index(key[1].at_any_delta), key[1].delta
+
     frontiers = []
-    for title, guarantee in order:
-        members = [
-            each
-            for each in provable
-            if each.experiment.title == title and each.curve.guarantee.implies(guarantee)
-        ]
+    for title, guarantee in sorted(keys, key=place):
+        members = [each for each in provable if each.experiment.title == title]
+        members = [each for each in members if each.curve.guarantee.implies(guarantee)]
         grid = sorted({float(epsilon) for each in members for epsilon in each.curve.epsilons})
         leads = [lead for epsilon in grid if (lead := _lead(members, guarantee, epsilon)) is not None]
         if leads:
@@ -431,7 +427,7 @@ def differences(
     folds, runs = (min(a.rmse.shape[axis], b.rmse.shape[axis]) for axis in (0, 1))
     ours, theirs = a.rmse[:folds, :runs, in_a], b.rmse[:folds, :runs, in_b]
     finite = np.asarray((np.isfinite(ours) & np.isfinite(theirs)).all(axis=(0, 1)))
-    difference: NDArray[np.float64] = np.subtract(theirs, ours, where=finite, out=np.zeros_like(ours))
+    difference: Doubles = np.subtract(theirs, ours, where=finite, out=np.zeros_like(ours))
     rng = named_generator(experiment.seed, "comparison", experiment.stream, a.neighbours, a.label, b.label)
     drawn = replicate_means(difference, rng=rng, partition=experiment.partition, replicates=replicates)
     for at, (epsilon, low, high) in enumerate(zip(common, *drawn.interval, strict=True)):

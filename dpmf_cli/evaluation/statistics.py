@@ -43,8 +43,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
+
+from dpmf_cli.core.arrays import Doubles
 
 #: Confidence level of every interval.
 LEVEL = 0.95
@@ -59,12 +60,12 @@ Over = Literal["folds", "runs", "none"]
 class Replicates:
     """A mean curve (E,) over folds and runs with its bootstrap replicates `curves` (B, E); B is 0 over "none"."""
 
-    mean: NDArray[np.float64]
-    curves: NDArray[np.float64]
+    mean: Doubles
+    curves: Doubles
     over: Over
 
     @property
-    def interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def interval(self) -> tuple[Doubles, Doubles]:
         """(E,), (E,) the `LEVEL` percentile interval of the mean; NaN where there is none."""
         if self.over == "none":
             return np.full_like(self.mean, np.nan), np.full_like(self.mean, np.nan)
@@ -84,11 +85,7 @@ def expansion(units: int, *, partition: int | None) -> float:
 
 
 def replicate_means(
-    values: NDArray[np.float64],
-    *,
-    rng: np.random.Generator,
-    partition: int | None,
-    replicates: int = REPLICATES,
+    values: Doubles, *, rng: np.random.Generator, partition: int | None, replicates: int = REPLICATES
 ) -> Replicates:
     """Bootstraps the mean over folds and runs of finite `values` (folds, runs, E).
 
@@ -108,7 +105,7 @@ def replicate_means(
     return Replicates(values.mean(axis=(0, 1)), mean + factor * (drawn - mean), over)
 
 
-def percentile_interval(samples: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def percentile_interval(samples: Doubles) -> tuple[Doubles, Doubles]:
     """The `LEVEL` percentile interval along axis 0 of `samples` (B, …), B > 0.
 
     Both ends are samples (no interpolation), so ±inf may be among them.
@@ -124,19 +121,19 @@ def percentile_places(count: int) -> tuple[int, int]:
     return int(np.floor(last * outside)), int(np.ceil(last * (1 - outside)))
 
 
-def sd_over_folds(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def sd_over_folds(values: Doubles) -> Doubles:
     """(E,) sample standard deviation of the fold means of `values` (folds, runs, E); NaN for one fold."""
     folds, _, points = values.shape
     if folds < 2:
         return np.full(points, np.nan)
-    sd: NDArray[np.float64] = values.mean(axis=1).std(axis=0, ddof=1)
+    sd: Doubles = values.mean(axis=1).std(axis=0, ddof=1)
     return sd
 
 
-def sd_over_runs(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def sd_over_runs(values: Doubles) -> Doubles:
     """(E,) standard deviation between the runs of one fold, pooled over folds; NaN for one run."""
     _, runs, points = values.shape
     if runs < 2:
         return np.full(points, np.nan)
-    sd: NDArray[np.float64] = np.sqrt(values.var(axis=1, ddof=1).mean(axis=0))
+    sd: Doubles = np.sqrt(values.var(axis=1, ddof=1).mean(axis=0))
     return sd

@@ -34,8 +34,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.privacy.neighbours import Neighbours
 
 TOLERANCE = 1e-15
@@ -82,7 +83,7 @@ def mu_of_epsilon(epsilon: float, delta: float) -> float:
         return 1 / float(get_sigma_gaussian(epsilon, delta, TOLERANCE))
 
 
-def epsilons_of_mus(mus: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
+def epsilons_of_mus(mus: Doubles, delta: float) -> Doubles:
     """Returns (E,) `epsilon_of_mu` of each of `mus`."""
     return np.array([epsilon_of_mu(float(mu), delta) for mu in mus])
 
@@ -109,7 +110,7 @@ LEAST_MULTIPLIER = 0.05
 """The least noise multiplier that the search tries: less noise hides nothing about the users in a sample."""
 
 
-def amplified(epsilon: ArrayLike, rate: float) -> NDArray[np.float64]:
+def amplified(epsilon: ArrayLike, rate: float) -> Doubles:
     """Returns ln(1 + γ(e^ε − 1)): the ε of an `epsilon`-DP step that runs on a sample, with γ = `rate`."""
     epsilon = np.asarray(epsilon, dtype=np.float64)
     _refuse_rate(rate)
@@ -119,7 +120,7 @@ def amplified(epsilon: ArrayLike, rate: float) -> NDArray[np.float64]:
     return np.asarray(np.where(epsilon > 1, large, small))
 
 
-def before_sampling(epsilon: ArrayLike, rate: float) -> NDArray[np.float64]:
+def before_sampling(epsilon: ArrayLike, rate: float) -> Doubles:
     """Returns ln(1 + (e^ε − 1)/γ), the inverse of `amplified`: the ε of a step that costs `epsilon` on a sample."""
     epsilon = np.asarray(epsilon, dtype=np.float64)
     _refuse_rate(rate)
@@ -148,17 +149,17 @@ class SampledSteps:
     repetitions  the number of steps
     """
 
-    multiplier: NDArray[np.float64]
+    multiplier: Doubles
     rate: float
     repetitions: int
 
-    def epsilons(self, delta: float, neighbours: Neighbours) -> NDArray[np.float64]:
+    def epsilons(self, delta: float, neighbours: Neighbours) -> Doubles:
         """Returns (E,) the ε of these steps alone."""
         if self.rate == 1:
             return epsilons_of_mus(self.mu(neighbours), delta)
         return composed_epsilons((self,), np.zeros_like(self.multiplier), delta, neighbours)
 
-    def mu(self, neighbours: Neighbours) -> NDArray[np.float64]:
+    def mu(self, neighbours: Neighbours) -> Doubles:
         """Returns (E,) Δ/σ of all steps together as if each looked at all users: exact at rate 1."""
         with np.errstate(divide="ignore"):
             return math.sqrt(self.repetitions) * moves(neighbours) / self.multiplier
@@ -175,15 +176,14 @@ class SampledSteps:
 
 
 def composed_epsilons(
-    steps: tuple[SampledSteps, ...], mu: NDArray[np.float64], delta: float, neighbours: Neighbours
-) -> NDArray[np.float64]:
+    steps: tuple[SampledSteps, ...], mu: Doubles, delta: float, neighbours: Neighbours
+) -> Doubles:
     """Returns (E,) the ε of sampled steps composed with Gaussian steps on all users, whose total Δ/σ is `mu` (E,)."""
-
-    def of_lane(lane: int) -> float:
+    found = []
+    for lane, others in enumerate(mu.tolist()):
         sampled = tuple((float(step.multiplier[lane]), step.rate, step.repetitions) for step in steps)
-        return _composed_epsilon(sampled, float(mu[lane]), delta, neighbours)
-
-    return np.array([of_lane(lane) for lane in range(len(mu))])
+        found.append(_composed_epsilon(sampled, others, delta, neighbours))
+    return np.array(found)
 
 
 @lru_cache(maxsize=65536)
@@ -230,14 +230,14 @@ def _by_loss_distributions(
 
 
 def noise_multipliers(
-    epsilons: NDArray[np.float64],
+    epsilons: Doubles,
     delta: float,
     *,
     rate: float,
     steps: int,
     neighbours: Neighbours,
-    beside: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
+    beside: Doubles | None = None,
+) -> Doubles:
     """Returns (E,) the least σ/c for which `steps` sampled Gaussian steps are (ε, δ)-DP; 0 where ε = inf.
 
     c bounds the L2 norm of a user's contribution, under any `neighbours`. At rate 1 the result is exact. Otherwise
@@ -256,10 +256,7 @@ def noise_multipliers(
 def _noise_multiplier(
     epsilon: float, delta: float, rate: float, steps: int, neighbours: Neighbours, beside: float
 ) -> float:
-    """Returns a multiplier at most `EXCESS` above the least, never below it.
-
-    If the least is not above `LEAST_MULTIPLIER`, as where hardly any user is ever sampled, it is below 3 times that.
-    """
+    """Returns a multiplier, not below the least, at most `EXCESS` above it or below 3·`LEAST_MULTIPLIER`."""
     from scipy.optimize import brentq
 
     if math.isinf(epsilon):
@@ -270,12 +267,10 @@ def _noise_multiplier(
     unsampled = moves(neighbours) * math.sqrt(steps / left)
     if rate == 1:
         return unsampled
-
     if delta < LEAST_CERTIFIED_DELTA:
         raise ValueError(f"no sampled step can be certified at δ = {delta:g}")
 
     def excess(multiplier: float) -> float:
-        """Returns ln of the spent ε over the allowed ε."""
         spent = _composed_epsilon(((multiplier, rate, steps),), beside, delta, neighbours)
         return math.log(max(spent / epsilon, 1e-9))
 

@@ -54,7 +54,8 @@ no margin pays for: 10⁻⁵·ε for these numbers at worst.
 """
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpmf_cli.core.arrays import Doubles
 
 FINENESS = 10
 """A grid is between 2⁻¹¹ and 2⁻¹⁰ of the noise's scale: its rounding adds 10⁻⁷ to the noise's variance."""
@@ -66,13 +67,13 @@ FINEST = 2.0**-950
 """The grid where there is no noise: all numbers below 2⁷⁰ are on it, to the last bit."""
 
 
-def grid_of(scale: NDArray[np.float64]) -> NDArray[np.float64]:
+def grid_of(scale: Doubles) -> Doubles:
     """Returns (E,) the grid for noise of each `scale` (E,): a power of two."""
     _, exponent = np.frexp(scale)
     grid = np.ldexp(1.0, exponent - 1 - FINENESS)
     return np.asarray(np.where(scale > 0, np.maximum(grid, FINEST), FINEST))
 
 
-def on_grid(numbers: NDArray[np.float64], grid: NDArray[np.float64]) -> NDArray[np.float64]:
+def on_grid(numbers: Doubles, grid: Doubles) -> Doubles:
     """Returns (…, E) the multiples of `grid` (E,) nearest to `numbers` (…, E); ties go to the even one, −0 to 0."""
     return np.asarray(np.rint(numbers / grid) * grid + 0.0)

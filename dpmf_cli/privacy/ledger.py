@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.privacy.accounting import SampledSteps, composed_epsilons, epsilons_of_mus
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
 
-Epsilons = NDArray[np.float64]
+Epsilons = Doubles
 """Arrays (E,) with one number for each ε of the grid."""
 
 TOLERANCE, LEAST = 1e-9, 1e-12
@@ -191,9 +191,8 @@ class Ledger:
                 mu = alone = np.full_like(self.limit, np.inf)
         assert claimed is not None
         assert alone is not None
-        entry = Entry(
-            step, mechanism, sensitivity, claimed, alone, used, mu, sampled, repetitions, rate, temperature
-        )
+        of_draws = mu, sampled, repetitions, rate, temperature
+        entry = Entry(step, mechanism, sensitivity, claimed, alone, used, *of_draws)
         return self._enter(entry, theta if composes else None, sampled if composes else None)
 
     def charge_nothing(self, step: str, sensitivity: Sensitivity) -> Entry:
@@ -214,10 +213,7 @@ class Ledger:
     def _enter(
         self, entry: Entry, theta: Epsilons | None = None, composed: SampledSteps | None = None
     ) -> Entry:
-        """Enters a step and returns its entry, or raises and leaves the account as it was.
-
-        The claim is composed from `theta` or from `composed`; without them, the publication adds up what it claims.
-        """
+        """Enters a step or changes nothing. Claims are composed of `theta` or `composed`, or add up."""
         neighbours = entry.sensitivity.neighbours
         if self._neighbours not in (None, neighbours):
             raise OverspentError(f"{entry.step}: steps with different kinds of neighbours do not add up")

@@ -1,12 +1,10 @@
 """The local model: each rating is perturbed on its user's device, and the aggregator gets nothing but the messages.
 
 `PerturbedRatings` is that boundary. Only the functions of this module can make one, from clean ratings and through
-the ledger. The aggregator's code (`LocalAlgorithm.aggregate`) takes one and nothing else, and no clean value can be
-reached from it.
+the ledger. The aggregator's code (`LocalAlgorithm.aggregate`) takes it alone, and reaches no clean value.
 
 ε is spent per rating. A user who sends n messages spends n·ε in total (sequential composition). The items that
-somebody rated are not hidden at all. Neera et al. 2020 conclude that the method "completely hides" preferences, which
-is not proved.
+somebody rated are not hidden at all. Neera et al. 2020 conclude more, which is not proved.
 """
 
 from dataclasses import InitVar, dataclass, replace
@@ -14,6 +12,7 @@ from dataclasses import InitVar, dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Floats, Ints, Longs, Singles
 from dpmf_cli.core.compiled.lane_groups import LaneValues
 from dpmf_cli.core.ratings import Ratings, Scale, UserMajor, average_of
 from dpmf_cli.privacy.curator import Curator
@@ -70,17 +69,17 @@ class PerturbedRatings(Sealed, UserMajor):
     epsilons      (E,)
     """
 
-    users: NDArray[np.int32]
-    items: NDArray[np.int32]
+    users: Ints
+    items: Ints
     n_users: int
     n_items: int
     scale: Scale
-    epsilons: NDArray[np.float64]
+    epsilons: Doubles
     values: LaneValues
     message_bytes: int
 
     @property
-    def means(self) -> NDArray[np.float64]:
+    def means(self) -> Doubles:
         """Returns (E,) the mean of all messages, or the middle of [0, 1] if there are none."""
         return np.array([average_of(self.values.column(e), 0.5) for e in range(len(self.epsilons))])
 
@@ -89,7 +88,7 @@ class PerturbedRatings(Sealed, UserMajor):
         return Traffic(len(self) * self.message_bytes, 0, len(self), self.n_users)
 
 
-def value_towards_the_aggregator(source: str, counts: NDArray[np.int64]) -> Sensitivity:
+def value_towards_the_aggregator(source: str, counts: Longs) -> Sensitivity:
     """One rating on [0, 1], as the aggregator sees it: its value may change to any other.
 
     The ledger's text says how much ε users spend who send all their ratings. counts (n_users,)
@@ -98,7 +97,7 @@ def value_towards_the_aggregator(source: str, counts: NDArray[np.int64]) -> Sens
     return Sensitivity(1.0, 1, Neighbours.LOCAL, f"{source}; {spent}")
 
 
-def gradient_of_each_rating(counts: NDArray[np.int64]) -> Sensitivity:
+def gradient_of_each_rating(counts: Longs) -> Sensitivity:
     """A number on [0, 1] that a device computes from *all* of its user's ratings, and reports for each of them.
 
     The report for (u, i) is about (r_ui − p_u·q_i)·p_u, and p_u is fitted to every rating of the user. So a changed
@@ -125,9 +124,7 @@ def report_of_a_user() -> Sensitivity:
     return Sensitivity(1.0, 1, Neighbours.USER, "one report of a device: ε for all that its user has rated")
 
 
-def epsilon_per_user(
-    epsilons: NDArray[np.float64], counts: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], ...]:
+def epsilon_per_user(epsilons: Doubles, counts: Longs) -> tuple[Doubles, ...]:
     """Returns (E,) the mean and (E,) the largest ε for all `counts` ratings of a user, if each spends ε."""
     return epsilons * counts.mean(), epsilons * counts.max()
 
@@ -183,10 +180,10 @@ class PerturbedSigns(Sealed):
     numbers             (n, E) the decoded numbers, whose means are the numbers in [−1, 1] that were perturbed
     """
 
-    items: NDArray[np.int32]
+    items: Ints
     coordinates: NDArray[np.uint8]
-    weights: NDArray[np.int64]
-    numbers: NDArray[np.float32]
+    weights: Longs
+    numbers: Singles
 
 
 class SignChannel:
@@ -205,7 +202,7 @@ class SignChannel:
         step: str,
         *,
         repetitions: int,
-        epsilon: NDArray[np.float64],
+        epsilon: Doubles,
         sensitivity: Sensitivity,
         n_items: int,
         curator: Curator,
@@ -229,11 +226,7 @@ class SignChannel:
         return self.messages * self._each
 
     def send(
-        self,
-        numbers: NDArray[np.floating],
-        items: NDArray[np.int32],
-        coordinates: NDArray[np.uint8],
-        weights: NDArray[np.int64],
+        self, numbers: Floats, items: Ints, coordinates: NDArray[np.uint8], weights: Longs
     ) -> PerturbedSigns:
         """Returns what the aggregator receives for numbers (n, E) or (n, 1), clipped to [−1, 1] on the device."""
         reports = next(self._rounds, None)

@@ -35,12 +35,10 @@ from enum import StrEnum
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles, Longs
 from dpmf_cli.core.ratings import Scale
 from dpmf_cli.privacy.grid import grid_of, on_grid
-
-Values = NDArray[np.float64]
 
 
 class Mechanism(StrEnum):
@@ -77,14 +75,14 @@ class LocalMechanism(ABC):
         return "<f4"
 
     @abstractmethod
-    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
+    def decoded(self, values: Doubles, uniforms: Doubles, epsilons: Doubles) -> Doubles:
         """Returns (n, E) decoded messages for values (n, …) in [0, 1], uniforms (n, `uniforms`) and each ε (E,)."""
 
-    def expected(self, values: Values, epsilons: Values) -> Values:
+    def expected(self, values: Doubles, epsilons: Doubles) -> Doubles:
         """Returns (n, E) means of the decoded messages."""
         return np.broadcast_to(values[:, None], (len(values), len(epsilons)))
 
-    def slope(self, epsilons: Values) -> Values:
+    def slope(self, epsilons: Doubles) -> Doubles:
         """Returns (E,) s = E[r*|1] − E[r*|0]: the remaining difference between the two ends of the scale."""
         low, high = self.expected(np.array([0.0, 1.0]), epsilons)
         return np.asarray(high - low)
@@ -106,7 +104,7 @@ class BoundedLaplace(LocalMechanism):
     source: ClassVar[str] = "Neera et al. 2020, definition 1: Δ = the width of [0, 1]"
     unbiased: ClassVar[bool] = False
 
-    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
+    def decoded(self, values: Doubles, uniforms: Doubles, epsilons: Doubles) -> Doubles:
         r, b = values[:, None], 1 / epsilons
         with np.errstate(divide="ignore", invalid="ignore"):  # b = 0 where ε = ∞
             left, right = -np.expm1(-r / b), -np.expm1(-(1 - r) / b)  # twice the mass on each side of r
@@ -114,7 +112,7 @@ class BoundedLaplace(LocalMechanism):
             out = r - np.sign(beyond) * b * np.log1p(-np.abs(beyond))
         return on_grid(np.where(b > 0, np.clip(out, 0, 1), r), grid_of(np.minimum(b, 1)))
 
-    def expected(self, values: Values, epsilons: Values) -> Values:
+    def expected(self, values: Doubles, epsilons: Doubles) -> Doubles:
         """Returns r + (∫ (r* − r) e^(−|r*−r|/b))/(2bC) = r + [(1−r+b)·(−c)/2 + (r+b)·a/2]/C, a and c as above."""
         r, b = values[:, None], 1 / epsilons
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -135,20 +133,20 @@ class ClampedLaplace(LocalMechanism):
     source: ClassVar[str] = "Laplace(Δ/ε) on [0, 1], Δ = 1"
     unbiased: ClassVar[bool] = False
 
-    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
+    def decoded(self, values: Doubles, uniforms: Doubles, epsilons: Doubles) -> Doubles:
         centred = uniforms - 0.5
         unit = -np.sign(centred) * np.log1p(-2 * np.abs(centred))
         scales = 1 / epsilons
         return on_grid(np.clip(values[:, None] + unit * scales, 0, 1), grid_of(np.minimum(scales, 1)))
 
-    def expected(self, values: Values, epsilons: Values) -> Values:
+    def expected(self, values: Doubles, epsilons: Doubles) -> Doubles:
         """Returns r + (b/2)(e^(−r/b) − e^(−(1−r)/b)); the terms are what clamping cuts off each tail."""
         r, b = values[:, None], 1 / epsilons
         with np.errstate(divide="ignore"):
             return np.asarray(r + b / 2 * (np.exp(-r / b) - np.exp(-(1 - r) / b)))
 
 
-def _level(values: Values, uniforms: Values, levels: int) -> NDArray[np.int64]:
+def _level(values: Doubles, uniforms: Doubles, levels: int) -> Longs:
     """Returns (n, 1) levels. A value between two levels is rounded up or down at random: the mean is the value."""
     place = values * (levels - 1)
     rounded = np.floor(place + uniforms)
@@ -173,14 +171,14 @@ class RandomisedResponse(LocalMechanism):
 
     levels: int = 5
 
-    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
+    def decoded(self, values: Doubles, uniforms: Doubles, epsilons: Doubles) -> Doubles:
         level = _level(values, uniforms[:, 2], self.levels)
         other = np.floor(uniforms[:, 1:2] * (self.levels - 1)).astype(np.int64)
         other += other >= level
         keep = uniforms[:, :1] < 1 / (1 + (self.levels - 1) * np.exp(-epsilons))
         return np.where(keep, level, other) / (self.levels - 1)
 
-    def expected(self, values: Values, epsilons: Values) -> Values:
+    def expected(self, values: Doubles, epsilons: Doubles) -> Doubles:
         """½ + (r − ½)(p − q)."""
         decay = np.exp(-epsilons)
         slope = -np.expm1(-epsilons) / (1 + (self.levels - 1) * decay)
@@ -192,8 +190,7 @@ class UnaryEncoding(LocalMechanism):
     """Sends one bit for each level: 1 with probability ½ for the value's own, and with q = 1/(e^ε + 1) for others.
 
     Optimised unary encoding: Wang, Blocki, Li, Jha 2017, section 4.3. The decoded message is
-    ½ + Σ_j (v_j − ½)(bit_j − q)/(½ − q), whose mean is the value. Even at ε = ∞ the value's own bit is lost half of
-    the time.
+    ½ + Σ_j (v_j − ½)(bit_j − q)/(½ − q), whose mean is the value. Even at ε = ∞ its own bit is lost half of the time.
     """
 
     title: ClassVar[str] = "unary encoding"
@@ -209,7 +206,7 @@ class UnaryEncoding(LocalMechanism):
     def payload(self) -> str:
         return f"V{-(-self.levels // 8)}"
 
-    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
+    def decoded(self, values: Doubles, uniforms: Doubles, epsilons: Doubles) -> Doubles:
         level = _level(values, uniforms[:, -1], self.levels)
         decay = np.exp(-epsilons)
         q, gap = decay / (1 + decay), np.tanh(epsilons / 2) / 2
@@ -235,7 +232,7 @@ class Piecewise(LocalMechanism):
     title: ClassVar[str] = "piecewise mechanism"
     source: ClassVar[str] = "Wang et al. 2019 (ICDE), algorithm 2"
 
-    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
+    def decoded(self, values: Doubles, uniforms: Doubles, epsilons: Doubles) -> Doubles:
         t, q = 2 * values[:, None] - 1, np.exp(-epsilons / 2)
         largest = (1 + q) / -np.expm1(-epsilons / 2)
         low = (largest + 1) / 2 * t - (largest - 1) / 2
@@ -263,13 +260,13 @@ class Sign(LocalMechanism):
     unbiased: ClassVar[bool] = False
     payload = "u1"
 
-    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
+    def decoded(self, values: Doubles, uniforms: Doubles, epsilons: Doubles) -> Doubles:
         """Returns (n, E) decoded messages for numbers (n,) or (n, E), uniforms (n, 1) and each ε (E,)."""
         certainty = np.tanh(epsilons / 2)
         values = values if values.ndim == 2 else values[:, None]
         return np.where(uniforms < 0.5 + (values - 0.5) * certainty, 1.0, -1.0) / certainty
 
-    def expected(self, values: Values, epsilons: Values) -> Values:
+    def expected(self, values: Doubles, epsilons: Doubles) -> Doubles:
         """Returns t."""
         return 2 * super().expected(values, epsilons) - 1
 
@@ -285,7 +282,7 @@ class Duchi(LocalMechanism):
     source: ClassVar[str] = Sign.source
     payload = Sign.payload
 
-    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
+    def decoded(self, values: Doubles, uniforms: Doubles, epsilons: Doubles) -> Doubles:
         return 0.5 + Sign().decoded(values, uniforms, epsilons) / 2
 
 

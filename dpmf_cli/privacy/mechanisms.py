@@ -12,32 +12,21 @@ the ledger refuses the step. Common parameters:
     claimed        (E,) the ε that a publication charges for all repetitions, if it differs from the accountant's
 """
 
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import count
+from itertools import count, repeat
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles
+from dpmf_cli.privacy import noise as laws
 from dpmf_cli.privacy.accounting import SampledSteps, amplified, moves
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Entry
 from dpmf_cli.privacy.local_mechanisms import LocalMechanism
-from dpmf_cli.privacy.noise import (
-    DeviceNoise,
-    KeyedNoise,
-    LaneNoise,
-    LaterNoise,
-    Law,
-    silence,
-    unit_gumbel_downwards,
-    unit_k_norm,
-    unit_laplace,
-    unit_normal,
-)
+from dpmf_cli.privacy.noise import DeviceNoise, KeyedNoise, LaneNoise, LaterNoise, Law
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
 
@@ -47,12 +36,12 @@ def laplace(
     shape: tuple[int, ...],
     *,
     sensitivity: Sensitivity,
-    epsilon: NDArray[np.float64],
+    epsilon: Doubles,
     curator: Curator,
     calibrated_to: Sensitivity | None = None,
     later: bool = False,
     rate: float | None = None,
-    claimed: NDArray[np.float64] | None = None,
+    claimed: Doubles | None = None,
     stream: str = "",
 ) -> Release:
     """The Laplace mechanism: Laplace(Δ/ε) noise for `shape` numbers whose joint L1 sensitivity is Δ.
@@ -72,7 +61,7 @@ def laplace(
     entry, scale = _spend(
         step, mechanism, 1, sensitivity, epsilon, curator, calibrated_to, claimed=claimed, rate=rate
     )
-    return curator.release(entry, _drawn(unit_laplace, stream or step, shape, scale, curator, later))
+    return curator.release(entry, _drawn(laws.unit_laplace, stream or step, shape, scale, curator, later))
 
 
 def repeated_laplace(
@@ -81,16 +70,15 @@ def repeated_laplace(
     *,
     repetitions: int,
     sensitivity: Sensitivity,
-    epsilon: NDArray[np.float64],
+    epsilon: Doubles,
     curator: Curator,
-    calibrated_to: Sensitivity | None = None,
 ) -> Iterator[Release]:
     """The Laplace mechanism `repetitions` times, each with an equal part of `epsilon`. Noise is drawn when asked for.
 
     All of ε is in the ledger before the first draw: draws that are never made are charged too.
     """
-    entry, scale = _spend(step, "Laplace", 1, sensitivity, epsilon, curator, calibrated_to, repetitions)
-    return _repeated(unit_laplace, entry, shape, scale, curator, repetitions)
+    entry, scale = _spend(step, "Laplace", 1, sensitivity, epsilon, curator, repetitions=repetitions)
+    return _repeated(laws.unit_laplace, entry, shape, scale, curator, repetitions)
 
 
 def gaussian(
@@ -98,10 +86,10 @@ def gaussian(
     shape: tuple[int, ...],
     *,
     sensitivity: Sensitivity,
-    theta: NDArray[np.float64],
+    theta: Doubles,
     curator: Curator,
     calibrated_to: Sensitivity | None = None,
-    claimed: NDArray[np.float64] | None = None,
+    claimed: Doubles | None = None,
     later: bool = False,
 ) -> Release:
     """The Gaussian mechanism: N(0, (Δ/θ)²) noise for `shape` numbers whose joint L2 sensitivity is Δ.
@@ -116,7 +104,7 @@ def gaussian(
     theta = np.asarray(theta, dtype=np.float64)
     entry = curator.ledger.spend(step, "Gaussian", sensitivity, claimed, calibrated_to=used, theta=theta)
     scale = (1 + MARGIN) * (used.value / theta)
-    return curator.release(entry, _drawn(unit_normal, step, shape, scale, curator, later))
+    return curator.release(entry, _drawn(laws.unit_normal, step, shape, scale, curator, later))
 
 
 def subsampled_gaussian(
@@ -127,9 +115,9 @@ def subsampled_gaussian(
     rate: float,
     sensitivity: Sensitivity,
     contribution: float,
-    multiplier: NDArray[np.float64],
+    multiplier: Doubles,
     curator: Curator,
-    claimed: NDArray[np.float64] | None = None,
+    claimed: Doubles | None = None,
 ) -> Iterator[Release]:
     """N(0, (c·multiplier)²) noise, `repetitions` times, for sums over samples of the users.
 
@@ -147,43 +135,28 @@ def subsampled_gaussian(
         wrong = f"a contribution of norm {contribution:g} moves by {move:g}, not {used.value:g}"
         raise ValueError(f"{step}: {wrong}")
     multiplier = np.asarray(multiplier, dtype=np.float64)
-    sampled = SampledSteps(multiplier, rate, repetitions)
-    entry = curator.ledger.spend(
-        step, sampled.mechanism, sensitivity, claimed, calibrated_to=used, sampled=sampled
-    )
-    return _repeated(
-        unit_normal, entry, shape, (1 + MARGIN) * (contribution * multiplier), curator, repetitions
-    )
+    sampled, spend = SampledSteps(multiplier, rate, repetitions), curator.ledger.spend
+    entry = spend(step, sampled.mechanism, sensitivity, claimed, calibrated_to=used, sampled=sampled)
+    scale = (1 + MARGIN) * (contribution * multiplier)
+    return _repeated(laws.unit_normal, entry, shape, scale, curator, repetitions)
 
 
 def exponential_choice(
-    step: str,
-    candidates: int,
-    *,
-    choices: int | None = None,
-    sensitivity: Sensitivity,
-    epsilon: NDArray[np.float64],
-    curator: Curator,
+    step: str, candidates: int, *, sensitivity: Sensitivity, epsilon: Doubles, curator: Curator
 ) -> Release:
     """The exponential mechanism among `candidates`: noise for their losses. The smallest noisy loss is chosen.
 
     McSherry and Talwar 2007: candidate c is chosen with probability proportional to exp(−ε·loss_c/2Δ), where Δ is how
     far any one loss can move (`norm` inf). −Gumbel noise of scale 2Δ/ε on each loss gives the index of the smallest
     noisy loss that law. Pure ε-DP. Only this index may be released: the noisy losses are not on a grid.
-
-    choices  the number of choices that are made side by side, each among `candidates`, from losses
-             (choices, candidates). One record must move the losses of one choice only; then all choices together cost
-             as much as one (parallel composition)
     """
     entry, scale = _spend(step, "exponential", math.inf, sensitivity, epsilon, curator)
-    shape = (candidates,) if choices is None else (choices, candidates)
-    (release,) = _repeated(unit_gumbel_downwards, entry, shape, 2 * scale, curator, rounded=False)
-    return release
+    return next(
+        _repeated(laws.unit_gumbel_downwards, entry, (candidates,), 2 * scale, curator, rounded=False)
+    )
 
 
-def keyed_laplace(
-    step: str, *, sensitivity: Sensitivity, epsilon: NDArray[np.float64], curator: Curator
-) -> Release:
+def keyed_laplace(step: str, *, sensitivity: Sensitivity, epsilon: Doubles, curator: Curator) -> Release:
     """The Laplace mechanism for any number of numbers. Each one's noise is computed from a key when it is visited."""
     entry, scale = _spend(step, "Laplace", 1, sensitivity, epsilon, curator)
     return curator.release(entry, KeyedNoise(int(curator.noise(step).integers(2**63)), scale))
@@ -195,7 +168,7 @@ def repeated_k_norm(
     *,
     repetitions: int,
     sensitivity: Sensitivity,
-    epsilon: NDArray[np.float64],
+    epsilon: Doubles,
     curator: Curator,
     calibrated_to: Sensitivity | None = None,
     rounded: bool = True,
@@ -210,7 +183,7 @@ def repeated_k_norm(
     rounded  False if the noisy rows never leave, and the numbers that follow from them have a grid of their own
     """
     entry, scale = _spend(step, "K-norm", 2, sensitivity, epsilon, curator, calibrated_to, repetitions)
-    return _repeated(unit_k_norm, entry, shape, scale, curator, repetitions, rounded=rounded)
+    return _repeated(laws.unit_k_norm, entry, shape, scale, curator, repetitions, rounded=rounded)
 
 
 def redrawn_k_norm(
@@ -219,7 +192,7 @@ def redrawn_k_norm(
     *,
     sensitivity: Sensitivity,
     calibrated_to: Sensitivity,
-    epsilon: NDArray[np.float64],
+    epsilon: Doubles,
     curator: Curator,
 ) -> Callable[[str], Release]:
     """K-norm noise that a publication charges once, but draws anew whenever it is used.
@@ -231,8 +204,8 @@ def redrawn_k_norm(
     draws = count()
 
     def drawn(use: str) -> Release:
-        unit = unit_k_norm(shape, curator.noise_again(f"{step} {use}"))
-        return curator.release(entry, LaneNoise(unit, scale, unit_k_norm), next(draws))
+        unit = laws.unit_k_norm(shape, curator.noise_again(f"{step} {use}"))
+        return curator.release(entry, LaneNoise(unit, scale, laws.unit_k_norm), next(draws))
 
     return drawn
 
@@ -245,9 +218,11 @@ def without_noise(
     The returned function gives the release of numbers of a shape, once for each measurement. `grid`: the number of ε.
     """
     entry, draws = curator.ledger.charge_nothing(step, sensitivity), count()
-    return lambda shape: curator.release(
-        entry, LaneNoise(silence(shape), np.zeros(grid), silence), next(draws)
-    )
+
+    def drawn(shape: tuple[int, ...]) -> Release:
+        return curator.release(entry, LaneNoise(laws.silence(shape), np.zeros(grid)), next(draws))
+
+    return drawn
 
 
 def on_devices(
@@ -256,7 +231,7 @@ def on_devices(
     *,
     repetitions: int = 1,
     sensitivity: Sensitivity,
-    epsilon: NDArray[np.float64],
+    epsilon: Doubles,
     curator: Curator,
     calibrated_to: Sensitivity | None = None,
     stream: str = "",
@@ -269,7 +244,7 @@ def on_devices(
     entry, _ = _spend(step, randomiser.title, 1, sensitivity, epsilon, curator, calibrated_to, repetitions)
     each = np.asarray(epsilon) / repetitions / (1 + MARGIN)
     noise = DeviceNoise(curator.noise(stream or step), randomiser, each)
-    return curator.releases(entry, itertools.repeat(noise, repetitions))
+    return curator.releases(entry, repeat(noise, repetitions))
 
 
 def _spend(
@@ -277,14 +252,14 @@ def _spend(
     mechanism: str,
     norm: float,
     sensitivity: Sensitivity,
-    epsilon: NDArray[np.float64],
+    epsilon: Doubles,
     curator: Curator,
     calibrated_to: Sensitivity | None = None,
     repetitions: int = 1,
     *,
-    claimed: NDArray[np.float64] | None = None,
+    claimed: Doubles | None = None,
     rate: float | None = None,
-) -> tuple[Entry, NDArray[np.float64]]:
+) -> tuple[Entry, Doubles]:
     """Enters the repetitions as one step. Returns its entry, and the scale (E,) of the noise of one repetition.
 
     If the noise is scaled to Δ′ and the sensitivity is Δ, the step is Δ/Δ′·ε-DP, which is its provable ε (`amplified`
@@ -312,22 +287,20 @@ def _repeated(
     law: Law,
     entry: Entry,
     shape: tuple[int, ...],
-    scale: NDArray[np.float64],
+    scale: Doubles,
     curator: Curator,
     repetitions: int = 1,
     *,
     rounded: bool = True,
 ) -> Iterator[Release]:
-    """Yields the draws of a step; each is drawn when it is asked for."""
     rng = curator.noise(entry.step)
     noises = (LaneNoise(law(shape, rng), scale, law, rounded) for _ in range(repetitions))
     return curator.releases(entry, noises)
 
 
 def _drawn(
-    law: Law, stream: str, shape: tuple[int, ...], scale: NDArray[np.float64], curator: Curator, later: bool
+    law: Law, stream: str, shape: tuple[int, ...], scale: Doubles, curator: Curator, later: bool
 ) -> LaneNoise | LaterNoise:
-    """Returns the noise of a step that has one draw."""
     if later:
         return LaterNoise(law, shape, curator.noise_later(stream), scale)
     return LaneNoise(law(shape, curator.noise(stream)), scale, law)

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise, unit_normal
@@ -47,7 +47,7 @@ class LangevinSchedule:
 class LangevinStep:
     """One step for the complete ε grid: subtract `drift` (E,) times the gradient of −log posterior, add `noise`."""
 
-    drift: NDArray[np.float64]
+    drift: Doubles
     noise: Release
 
 
@@ -57,7 +57,7 @@ def posterior_sampling(
     *,
     schedule: LangevinSchedule,
     bound: float,
-    epsilon: NDArray[np.float64],
+    epsilon: Doubles,
     neighbours: Neighbours,
     curator: Curator,
 ) -> Iterator[LangevinStep]:
@@ -70,16 +70,14 @@ def posterior_sampling(
     epsilon  (E,) what the publication charges for the sample
     raises   OverspentError (a bug); in corrected mode always, if ε is finite
     """
-    unknown = no_bound_known(
-        2, neighbours, f"a chain of {schedule.steps} steps, whose distance from its limit nobody has bounded"
-    )
-    times = 1 / schedule.temperature  # for ε up to 4B
-    source = f"Wang and Tang 2017, theorem 2: 2B of the log-likelihood; a chain at its limit spends {times:g} times ε"
+    why = f"a chain of {schedule.steps} steps, whose distance from its limit nobody has bounded"
+    spent = f"{1 / schedule.temperature:g} times ε"  # for ε up to 4B
+    source = f"Wang and Tang 2017, theorem 2: 2B of the log-likelihood; a chain at its limit spends {spent}"
     published = Sensitivity(2 * bound, 2, neighbours, source)
     entry = curator.ledger.spend(
         step,
         f"SGLD × {schedule.steps}, temperature {schedule.temperature:g}",
-        unknown,
+        no_bound_known(2, neighbours, why),
         epsilon,
         np.full_like(epsilon, np.inf),
         calibrated_to=published,
@@ -89,14 +87,8 @@ def posterior_sampling(
     # At ε = 4B sampling is "identical to the non-private sampling" (Wang and Tang 2017, section 4.3). A larger ε
     # changes nothing.
     power = np.minimum(epsilon / (4 * bound), 1.0)
-    rng = curator.noise(step)
-    noises = (
-        LaneNoise(
-            unit_normal(shape, rng), np.where(np.isinf(epsilon), 0.0, schedule.deviation(t + 1)), unit_normal
-        )
-        for t in range(schedule.steps)
-    )
-    return (
-        LangevinStep(schedule.rate(t) / 2 * power, release)
-        for t, release in enumerate(curator.releases(entry, noises), start=1)
-    )
+    rng, times = curator.noise(step), range(1, schedule.steps + 1)
+    scales = (np.where(np.isinf(epsilon), 0.0, schedule.deviation(t)) for t in times)
+    noises = (LaneNoise(unit_normal(shape, rng), scale, unit_normal) for scale in scales)
+    drifts = (schedule.rate(t) / 2 * power for t in times)
+    return map(LangevinStep, drifts, curator.releases(entry, noises))

@@ -84,10 +84,8 @@ class Guarantee:
     @property
     def of_delta(self) -> str:
         """What δ is, and how small it should be, in a sentence that depends on no data."""
-        return (
-            f"Some outputs, of a probability of at most δ = {self.delta:g}, may tell more than ε allows, so δ should "
-            f"be well below one over the number of {self._units}."
-        )
+        outputs = f"Some outputs, of a probability of at most δ = {self.delta:g}, may tell more than ε allows"
+        return f"{outputs}, so δ should be well below one over the number of {self._units}."
 
     def warning(self, users: int, ratings: int) -> str:
         """Says that δ is not below one over the number of what is protected; empty if it is."""

@@ -19,8 +19,7 @@ the noise and rounds to the grid. Otherwise they differ. Kernels of keyed noise 
 them, and in fits for several ε, the model goes on with the twin's results.
 
 Some methods release the solution of a perturbed problem, and not the problem (`Publish.solutions`). The witness then
-sees the noise that gives that solution. The sensitivity bounds how far this noise moves between neighbours while the
-solution is the same.
+sees the noise that gives that solution. The sensitivity bounds how far it moves between neighbours at one solution.
 
 There are two exceptions. Covariances are released anew at each prediction; the fit pays for their noise, which is the
 same each time. Published modes use some statistics without a release, and a witness does not see these (common
@@ -33,8 +32,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpmf_cli.core.arrays import Doubles, Floats
 from dpmf_cli.core.compiled.lane_groups import Grouped
 from dpmf_cli.privacy.ledger import Entry
 from dpmf_cli.privacy.noise import AnyNoise, DeviceNoise, KeyedNoise, LaneNoise, LaterNoise
@@ -42,7 +42,7 @@ from dpmf_cli.privacy.noise import AnyNoise, DeviceNoise, KeyedNoise, LaneNoise,
 SEAL = object()
 """The seal that only `Curator` passes to the constructor of a release."""
 
-Numbers = NDArray[np.floating]
+Numbers = Floats
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class Perturbed:
     volume    () → (m, lanes): ln |det ∂noise/∂solution|; the determinant is a factor of the solutions' density
     """
 
-    solve: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-    noise_of: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-    volume: Callable[[], NDArray[np.float64]]
+    solve: Callable[[Doubles], Doubles]
+    noise_of: Callable[[Doubles], Doubles]
+    volume: Callable[[], Doubles]
 
 
 class Witness:
@@ -69,14 +69,14 @@ class Witness:
     offset: float | None = None
 
     def published(
-        self, release: "Release", lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+        self, release: "Release", lanes: slice, first: int, clean: Numbers, noisy: Doubles
+    ) -> Doubles:
         """Returns what is published for `clean` (m, …, lanes), from position `first` on, in the models `lanes`."""
         return noisy
 
     def solved(
-        self, release: "Release", lanes: slice, problems: Perturbed, drawn: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        self, release: "Release", lanes: slice, problems: Perturbed, drawn: Doubles
+    ) -> tuple[Doubles, Doubles]:
         """Returns the solutions to publish for problems whose noise is `drawn`, and the noise that gives them."""
         solutions = problems.solve(drawn)
         self.published(release, lanes, 0, problems.noise_of(solutions), solutions)
@@ -123,7 +123,7 @@ class Release:
     _seal: object
     _lane: int = 0
     """The index of its first ε in the grid."""
-    unit: NDArray[np.float64] | None = None
+    unit: Doubles | None = None
     """(E,) the unit of its numbers, in the unit of the entry's sensitivity; None for 1."""
     volume: Entry | None = None
     """The entry that pays for the change of volume, where solutions are released."""
@@ -133,12 +133,12 @@ class Release:
             raise TypeError("only a mechanism of dpmf_cli.privacy can make a release")
 
     @property
-    def scale(self) -> NDArray[np.float64]:
+    def scale(self) -> Doubles:
         """(E,) the scale of the noise for each ε, in units of the measurement: public."""
         return self._added_noise.scale
 
     @property
-    def told(self) -> NDArray[np.float64] | None:
+    def told(self) -> Doubles | None:
         """(E,) the ε with which devices perturb each number; None where noise is added."""
         return self._noise.epsilons if isinstance(self._noise, DeviceNoise) else None
 
@@ -147,7 +147,7 @@ class Release:
         """Whether its noisy numbers may be published; not if only the index of the least may be told."""
         return not isinstance(self._noise, LaneNoise) or self._noise.rounded
 
-    def added_to(self, clean: ArrayLike) -> NDArray[np.float64]:
+    def added_to(self, clean: ArrayLike) -> Doubles:
         """Returns (…, E) `clean` with its noise; `clean` is (…), common to all ε, or (…, E)."""
         return self._witnessed(clean, self._lane_noise.added_to(clean), self.first)
 
@@ -170,7 +170,7 @@ class Release:
                 kernel.twin(copy.deepcopy(group), publisher, *arguments, **parameters)
                 kernel.run(group, publisher.noted, *arguments, **parameters)
 
-    def sent(self, numbers: Numbers, first: int = 0) -> NDArray[np.float64]:
+    def sent(self, numbers: Numbers, first: int = 0) -> Doubles:
         """Returns (n, E) the received messages for numbers that devices perturb: (n,), common to all ε, or (n, E).
 
         first  the position of the first number among all that are sent; numbers are sent in the order of positions
@@ -179,7 +179,7 @@ class Release:
             raise TypeError(f"{self.entry.step}: the noise of this release is not drawn on devices")
         return self._witnessed(numbers, self._noise.perturbed(numbers), self.first + first)
 
-    def again(self, clean: float, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def again(self, clean: float, count: int, rng: np.random.Generator) -> Doubles:
         """Returns (count,) numbers that this release could have published for `clean` at its first ε: fresh draws."""
         if isinstance(self._noise, DeviceNoise):
             return replace(self._noise, rng=rng).perturbed(np.full(count, clean))[:, 0]
@@ -198,7 +198,7 @@ class Release:
         noise = self._added_noise.of_models(slice(lane, lane + 1))
         return replace(self, _noise=noise, _lane=self._lane + lane)
 
-    def in_units_of(self, unit: NDArray[np.float64]) -> "Release":
+    def in_units_of(self, unit: Doubles) -> "Release":
         """Returns this release for the measurement divided by `unit` (E,), which is public."""
         noise = self._added_noise
         return replace(self, _noise=replace(noise, scale=noise.scale / unit), unit=unit)
@@ -220,7 +220,7 @@ class Release:
             raise TypeError(f"{self.entry.step}: {wrong}")
         return self._noise
 
-    def _witnessed(self, clean: ArrayLike, noisy: NDArray[np.float64], first: int) -> NDArray[np.float64]:
+    def _witnessed(self, clean: ArrayLike, noisy: Doubles, first: int) -> Doubles:
         """Returns (…, E) the numbers to publish for `clean`, (…) or (…, E); without a witness these are `noisy`."""
         if self._witness is None:
             return noisy
@@ -247,7 +247,7 @@ class Publish:
         if isinstance(noise, LaneNoise) and offset is not None:
             self.noted = replace(noise, unit=noise.unit.copy())
 
-    def __call__(self, clean: Numbers, first: int = 0, /) -> NDArray[np.float64]:
+    def __call__(self, clean: Numbers, first: int = 0, /) -> Doubles:
         """Publishes (m, …, lanes) numbers from position `first` on, for each model of the group."""
         clean, release = np.asarray(clean, dtype=np.float64), self._release
         noisy = self._noise.of_numbers(first, len(clean)).added_to(clean)
@@ -257,7 +257,7 @@ class Publish:
             self._note(out - clean + self._offset * self._noise.grid, first)
         return out
 
-    def solutions(self, problems: Perturbed) -> NDArray[np.float64]:
+    def solutions(self, problems: Perturbed) -> Doubles:
         """Publishes and returns (m, d, lanes) solutions of all rows."""
         assert isinstance(self._noise, LaneNoise)
         assert self._release._witness is not None
@@ -267,6 +267,6 @@ class Publish:
             self._note(noise, 0)
         return solutions
 
-    def _note(self, wanted: NDArray[np.float64], first: int) -> None:
+    def _note(self, wanted: Doubles, first: int) -> None:
         if self.noted.scale[0] > 0:
             self.noted.unit[first : first + len(wanted)] = wanted[..., 0] / self.noted.scale[0]

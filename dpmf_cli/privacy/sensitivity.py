@@ -19,8 +19,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.ratings import Scale
 from dpmf_cli.privacy.accounting import moves
 from dpmf_cli.privacy.neighbours import RECORDS_APART, Neighbours
@@ -55,8 +55,7 @@ def residual_sums(scale: Scale) -> Sensitivity:
     """Sums over disjoint groups of ratings minus *released* item averages. Bounded.
 
     The item averages are outputs of an earlier step, hence the same numbers on both sides. The residual of rating
-    (u, i) moves as far as the rating does, by at most r_max − r_min. Friedman et al. 2016, algorithm 2, lines 2 and
-    5.
+    (u, i) moves as far as the rating does, by at most r_max − r_min. Friedman et al. 2016, algorithm 2.
     """
     return Sensitivity(scale.width, 1, Neighbours.BOUNDED, "Friedman et al. 2016, algorithm 2: Δr")
 
@@ -120,8 +119,7 @@ def residual_cells_unbounded(clamp: float) -> Sensitivity:
 def sgd_pass_unbounded(
     learning_rate: float, regularization: float, error_bound: float, own_bound: float, other_bound: float
 ) -> Sensitivity:
-    """The sensitivity that Friedman et al. 2016, equations 10 and 11, assume for one side's vectors after a pass of
-    SGD.
+    """The sensitivity that Friedman et al. 2016, equations 10 and 11, assume for one side's vectors after a pass.
 
     s = γ(e_max·‖other‖_max + λ·‖own‖_max) is the move of *one* update. It is no bound on a pass: the added rating
     changes every later update of its user and item, and through them the updates of other users and items.
@@ -152,8 +150,7 @@ def least_squares_right_hand_side(other_bound: float, clamp: float, scale: Scale
 
     The value of one rating moves one vector by |r̃ − r̃′|·‖q‖ ≤ Δr·q_max. Noise b/2 on the vector is objective
     perturbation: the minimiser of J(p) + b·p is A⁻¹(Σ r̃·q − b/2). The map b ↦ p is one-to-one and affine, with a
-    slope that does not depend on values of ratings. So no Jacobian enters. Chaudhuri et al. 2011, section 3.3, for
-    this loss.
+    slope that does not depend on values of ratings. So no Jacobian enters. Chaudhuri et al. 2011, section 3.3.
     """
     value = other_bound * clamped_residuals(clamp, scale).value
     return Sensitivity(value, 2, Neighbours.BOUNDED, "Chaudhuri et al. 2011, section 3.3: q_max·Δr")
@@ -256,7 +253,7 @@ def hessian_unbounded(other_bound: float) -> Sensitivity:
     return Sensitivity(other_bound**2, 2, Neighbours.UNBOUNDED, "det(A + qqᵀ)/det A ≤ 1 + q_max²/w")
 
 
-def jacobian_epsilon(hessian: Sensitivity, ridge: NDArray[np.float64]) -> NDArray[np.float64]:
+def jacobian_epsilon(hessian: Sensitivity, ridge: Doubles) -> Doubles:
     """Returns the ε that the determinant costs beside the noise: ln(1 + q_max²/w) for w = `ridge`.
 
     Chaudhuri et al. 2011.
@@ -264,7 +261,7 @@ def jacobian_epsilon(hessian: Sensitivity, ridge: NDArray[np.float64]) -> NDArra
     return np.asarray(np.log1p(hessian.value / ridge))
 
 
-def ridge_for_jacobian(hessian: Sensitivity, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
+def ridge_for_jacobian(hessian: Sensitivity, epsilon: Doubles) -> Doubles:
     """Returns the least w whose determinant costs no more than ε: the inverse of `jacobian_epsilon`."""
     return np.asarray(hessian.value / np.expm1(np.minimum(epsilon, 700.0)))
 

@@ -86,18 +86,14 @@ def releases_of(dataset: str, checksum: str) -> list[Entered]:
 
 def totals(releases: Iterable[Entered]) -> list[Total]:
     """Adds up releases for each kind of neighbours: ε for different kinds do not add up."""
-    found: dict[Neighbours, list[Entered]] = {}
-    for each in {each.release: each for each in releases}.values():
-        found.setdefault(each.neighbours, []).append(each)
-    return [
-        Total(
-            kind,
-            len(of),
-            None if any(each.epsilon is None for each in of) else sum(each.epsilon or 0 for each in of),
-            sum(each.delta for each in of),
-        )
-        for kind, of in sorted(found.items())
-    ]
+    found: list[Total] = []
+    different = {each.release: each for each in releases}.values()
+    for kind in sorted({each.neighbours for each in different}):
+        of = [each for each in different if each.neighbours == kind]
+        known = [each.epsilon for each in of if each.epsilon is not None]
+        epsilon = sum(known) if len(known) == len(of) else None
+        found.append(Total(kind, len(of), epsilon, sum(each.delta for each in of)))
+    return found
 
 
 def entries() -> Iterator[Callable[[], Entered]]:

@@ -10,8 +10,7 @@ always give the same bytes. They are not compressed, although noise on a grid co
 no file unpacks to more than it has bytes.
 
 Both files are written into a hidden folder beside the release, which then gets the release's name at once. A
-process that is killed leaves nothing under that name, and perhaps the hidden folder: the next attempt writes into
-it.
+process that is killed leaves nothing under that name, but perhaps the hidden folder, for the next attempt.
 """
 
 import io
@@ -125,9 +124,8 @@ class Statement(SealedModel):
                 "wrote it"
             ) from None
         if entry.plugin.get("sha256") != self.plugin.get("sha256"):
-            raise DpmfError(
-                f"the plugin {key} is not the one of this release; give the file that the release was made with"
-            )
+            fix = "give the file that the release was made with"
+            raise DpmfError(f"the plugin {key} is not the one of this release; {fix}")
         return entry
 
 
@@ -136,6 +134,8 @@ def statement_of(
 ) -> Statement:
     """Returns the statement of a fit for one ε."""
     guarantee = Guarantee(entry.protects, entry.joint, entry.spends_delta)
+    users = USERS if entry.neighbours in HIDE_IDS and dataset.users != NO_USERS else ""
+    says = filter(None, (guarantee.statement, users, guarantee.of_delta if guarantee.delta else ""))
     return Statement(
         form=FORM,
         dpmf=__version__,
@@ -154,13 +154,7 @@ def statement_of(
             protects=guarantee.protects,
             towards=guarantee.towards,
             joint=guarantee.joint,
-            says=" ".join(
-                [
-                    guarantee.statement,
-                    *([USERS] if entry.neighbours in HIDE_IDS and dataset.users != NO_USERS else []),
-                    *([guarantee.of_delta] if guarantee.delta else []),
-                ]
-            ),
+            says=" ".join(says),
             not_to_publish=JOINT if entry.joint else None,
         ),
         unknown=UNKNOWN,
@@ -261,8 +255,7 @@ def releases_in(place: Path) -> list[Path]:
 
 
 def read(path: Path) -> tuple[Statement, Arrays]:
-    """Reads the release in a folder; `path` may be one of its files. Raises DpmfError if there is none, or a changed
-    one."""
+    """Reads the release in a folder; `path` may be one of its files. Raises DpmfError for none, or a changed one."""
     folder = path.parent if path.name in (ARRAYS, STATEMENT) and not path.is_dir() else path
     if folder.name.endswith(UNFINISHED):
         raise DpmfError(f"{folder}: is a release that was never finished; give its command again")
@@ -275,9 +268,8 @@ def read(path: Path) -> tuple[Statement, Arrays]:
         ) from None
     statement = _statement(folder / STATEMENT, text)
     if sha256(data) != statement.sha256:
-        raise DpmfError(
-            f"{folder / ARRAYS}: is not the file that {STATEMENT} describes, by its SHA-256; {AGAIN}"
-        )
+        fault = f"is not the file that {STATEMENT} describes, by its SHA-256"
+        raise DpmfError(f"{folder / ARRAYS}: {fault}; {AGAIN}")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.infolist()
@@ -296,9 +288,8 @@ def _statement(path: Path, text: bytes) -> Statement:
         found = json.loads(text)
         form = found.get("form") if isinstance(found, dict) else None
         if form != FORM:
-            raise DpmfError(
-                f"{path}: has form {form}, but this dpmf reads form {FORM}; use the dpmf that wrote it"
-            )
+            fault = f"has form {form}, but this dpmf reads form {FORM}"
+            raise DpmfError(f"{path}: {fault}; use the dpmf that wrote it")
         statement = Statement.model_validate(found)
         if statement.text(indent=2) != text:
             raise DpmfError(f"{path}: was changed after the release, by its checksum; {AGAIN}")

@@ -1,7 +1,6 @@
 """Turns a data set into a released folder, for `dpmf release` and for programs (`dpmf_cli.fit`).
 
-Fits a method once under a seed that nobody knows, states what holds, refuses what is not proved, enters the release
-into the account and writes it.
+Fits a method once under a seed that nobody knows, states what holds, enters it into the account and writes it.
 """
 
 import os
@@ -101,17 +100,16 @@ class FittedRecommender(Recommender):
         with account.kept_to_oneself():
             archive.refuse_a_release(folder)
             before = account.releases_of(dataset.name, self.checksum)
-            killed, of_one_fit = archive.unfinished(folder), {"release", "sha256", "seal"}
-            if killed and killed.model_dump(exclude=of_one_fit) == self.statement.model_dump(
-                exclude=of_one_fit
-            ):
+            killed, asked = archive.unfinished(folder), self.statement
+            same_fit = dict.fromkeys(("release", "sha256", "seal"), "")
+            if killed and killed.model_copy(update=same_fit) == asked.model_copy(update=same_fit):
                 # If it was counted, it was killed before anybody had its model: this one takes its place.
                 taken = entered.model_copy(update={"release": killed.release})
                 same = {"release", "dataset", "checksum", "folder"}
                 if any(each.model_dump(include=same) == taken.model_dump(include=same) for each in before):
                     entered = taken
             update = {"release": entered.release, "sha256": entered.model}
-            archive.write(folder, self.statement.model_copy(update=update), data)
+            archive.write(folder, asked.model_copy(update=update), data)
             account.enter(entered)  # first: a release that is there but not entered would never be added up
             archive.publish(folder)
         return account.totals([*before, entered])
@@ -129,9 +127,8 @@ def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> Fi
     _refuse_nothing(source, users=entry.counts_users or entry.neighbours not in HIDE_IDS)
     release = secrets.token_hex(16)
     entry = next((piece for piece, _ in entry.pieces([epsilon])), entry)
-    ratings, user_ids, item_ids = within(
-        source.ratings, source.user_ids, source.item_ids, source.users, source.items
-    )
+    ids = (source.user_ids, source.item_ids)
+    ratings, user_ids, item_ids = within(source.ratings, *ids, source.users, source.items)
     if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
         raise DpmfError(f"epsilon is {epsilon:g}; give one from {LEAST_EPSILON:g} to {MOST_EPSILON:g}")
     seen = Stars(ratings.scale).of(ratings) if source.to_stars else ratings
@@ -181,10 +178,8 @@ def load_model(path: Path | str) -> Recommender:
         loaded = Recommender(statement, model, items, users)
         loaded.for_users(loaded.item_ids[:0])
     except (LookupError, ValueError, TypeError, AttributeError, AssertionError) as error:
-        kind = statement.kind
-        raise DpmfError(
-            f"{path}: its arrays are not those of a model of kind {kind}: {error}; {archive.AGAIN}"
-        ) from None
+        fault = f"its arrays are not those of a model of kind {statement.kind}: {error}"
+        raise DpmfError(f"{path}: {fault}; {archive.AGAIN}") from None
     return loaded
 
 
@@ -342,10 +337,8 @@ def _entry(given: dict[str, Any]) -> Any:
     except ValidationError as error:
         wrong = error.errors(include_url=False)[0]
         of = wrong.get("ctx", {})
-        place = (*wrong["loc"], *((of["key"],) if "key" in of else ()))
-        raise DpmfError(
-            ": ".join([key, *([".".join(map(str, place))] if place else []), wrong["msg"]])
-        ) from None
+        place = ".".join(map(str, (*wrong["loc"], *((of["key"],) if "key" in of else ()))))
+        raise DpmfError(": ".join(filter(None, (key, place, wrong["msg"])))) from None
 
 
 def _column(frame: Any, name: str) -> Any:

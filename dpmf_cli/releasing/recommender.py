@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,7 @@ from dpmf_cli.algorithms.shared.base import Arrays, Model, PrivateAlgorithm, Rel
 from dpmf_cli.algorithms.shared.factorization import KnownModel, OwnFactors, UnitModel
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel
 from dpmf_cli.algorithms.shared.sample_fits import ModelColumns, SideBySide
+from dpmf_cli.core.arrays import Doubles, Ints, Longs
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import read_file
 from dpmf_cli.core.ratings import Ratings, with_ratings
@@ -36,13 +38,12 @@ def as_ids(ids: ArrayLike, what: str) -> Ids:
     if found.dtype.kind == "O" or not len(found):
         found = np.array([str(each) for each in found], np.str_)
     if found.dtype.kind != "U" or found.ndim != 1:
-        raise DpmfError(
-            f"{what}: ids must be a list of whole numbers or of text, not {found.dtype}; convert them"
-        )
+        fault = f"must be a list of whole numbers or of text, not {found.dtype}"
+        raise DpmfError(f"{what}: ids {fault}; convert them")
     return found
 
 
-def places(known: Ids, asked: Ids) -> NDArray[np.int64]:
+def places(known: Ids, asked: Ids) -> Longs:
     """Returns (n,) the position of each id of `asked` in `known`, which has no id twice; −1 if it is not there."""
     if known.dtype.kind != asked.dtype.kind:
         known, asked = known.astype(str), asked.astype(str)
@@ -58,17 +59,15 @@ def read_list(path: Path) -> Ids:
     try:
         lines = read_file(path).decode("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DpmfError(
-            f"{path}: cannot be read: {error}; give a UTF-8 file with one id in each line"
-        ) from None
-    ids = [line.strip() for line in lines if line.strip()]
-    first: dict[str, int] = {}
-    for number, name in enumerate(ids, 1):
-        if first.setdefault(name, number) != number:
-            raise DpmfError(f"{path}: the id {name} stands there twice; remove one")
-    if not ids:
+        fix = "give a UTF-8 file with one id in each line"
+        raise DpmfError(f"{path}: cannot be read: {error}; {fix}") from None
+    counts = Counter(line.strip() for line in lines if line.strip())
+    if not counts:
         raise DpmfError(f"{path}: holds no id; write one in each line")
-    return np.array(ids)
+    ((name, count),) = counts.most_common(1)
+    if count > 1:
+        raise DpmfError(f"{path}: the id {name} stands there twice; remove one")
+    return np.array(list(counts))
 
 
 def within(
@@ -80,26 +79,21 @@ def within(
     """
     if users is None and items is None:
         return ratings, user_ids, item_ids
-    ids, moved = [], []
-    for what, own, listed, rows in (
-        ("user", user_ids, users, ratings.users),
-        ("item", item_ids, items, ratings.items),
-    ):
-        found = np.arange(len(own)) if listed is None else places(listed, own)
+
+    def moved(what: str, own: Ids, listed: Ids, rows: Ints) -> Ints:
+        found = places(listed, own)
         if (found < 0).any():
-            missing = own[int(np.argmin(found))]
-            raise DpmfError(
-                f"the {what} {missing} has ratings, but is not in the list of {what}s; list all of them"
-            )
-        ids.append(own if listed is None else listed)
-        moved.append(found.astype(np.int32)[rows])
-    order = np.lexsort(moved[::-1])
-    of_users, of_items = (each[order] for each in moved)
+            fault = f"the {what} {own[int(np.argmin(found))]} has ratings, but is not in the list of {what}s"
+            raise DpmfError(f"{fault}; list all of them")
+        return found.astype(np.int32)[rows]
+
+    all_users, all_items = user_ids if users is None else users, item_ids if items is None else items
+    of_users = moved("user", user_ids, all_users, ratings.users)
+    of_items = moved("item", item_ids, all_items, ratings.items)
+    order = np.lexsort((of_items, of_users))
     columns = {name: column[order] for name, column in ratings.columns.items()}
-    placed = Ratings(
-        of_users, of_items, ratings.values[order], len(ids[0]), len(ids[1]), ratings.scale, columns
-    )
-    return placed, ids[0], ids[1]
+    pairs, shape = (of_users[order], of_items[order]), (len(all_users), len(all_items))
+    return Ratings(*pairs, ratings.values[order], *shape, ratings.scale, columns), all_users, all_items
 
 
 KINDS: dict[str, Any] = {
@@ -136,9 +130,7 @@ def published(model: Model) -> tuple[str, Arrays]:
         if type(model) is known:
             assert isinstance(model, ReleasableModel)
             return kind, model.published
-    why = (
-        f"a {type(model).__name__} is not a model that a release can hold (dpmf_cli/releasing/recommender.py)"
-    )
+    why = f"a {type(model).__name__} is no model that a release can hold (dpmf_cli/releasing/recommender.py)"
     if isinstance(model, KnownModel):
         why = "its users' factors are fitted to clean ratings, and its items predict nothing without them"
     raise DpmfError(f"{why}; release another method, or this one with `mode: corrected`")
@@ -214,16 +206,15 @@ class OwnRatings:
 
     users: Ids
     items: Ids
-    values: NDArray[np.float64]
+    values: Doubles
 
     @classmethod
     def of(cls, users: ArrayLike, items: ArrayLike, values: ArrayLike) -> "OwnRatings":
         """Makes own ratings from arrays. Raises DpmfError for values that are not ids, and for different lengths."""
         found = as_ids(users, "users"), as_ids(items, "items"), np.asarray(values, np.float64)
         if len({each.shape for each in found}) != 1:
-            raise DpmfError(
-                "users, items and ratings have different lengths; give one of each for every rating"
-            )
+            fix = "give one of each for every rating"
+            raise DpmfError(f"users, items and ratings have different lengths; {fix}")
         return cls(*found)
 
 
@@ -243,16 +234,12 @@ class Recommender:
     own: OwnRatings | None = None
 
     def __repr__(self) -> str:
-        privacy = self.statement.privacy
+        statement, privacy = self.statement, self.statement.privacy
         proved = "no provable ε" if privacy.provable is None else f"ε = {privacy.provable:g} provable"
         delta = f", δ = {privacy.delta:g}" if privacy.delta else ""
-        return (
-            f"<{self.statement.name} of {self.statement.dataset.name}, {privacy.neighbours}, {proved}{delta}>"
-        )
+        return f"<{statement.name} of {statement.dataset.name}, {privacy.neighbours}, {proved}{delta}>"
 
-    def predict(
-        self, users: ArrayLike, items: ArrayLike, own: OwnRatings | None = None
-    ) -> NDArray[np.float64]:
+    def predict(self, users: ArrayLike, items: ArrayLike, own: OwnRatings | None = None) -> Doubles:
         """Returns (n,) predicted ratings of n pairs, on the rating scale.
 
         `own` are the ratings of these users, for a joint model: a user without own ratings counts as one who has
@@ -273,7 +260,7 @@ class Recommender:
             out[~known & (place == user)] = mean
         return out
 
-    def top(self, user: Any, count: int, own: OwnRatings | None = None) -> tuple[Ids, NDArray[np.float64]]:
+    def top(self, user: Any, count: int, own: OwnRatings | None = None) -> tuple[Ids, Doubles]:
         """Returns the `count` items with the largest predictions for a user, and these predictions.
 
         Leaves out items in the user's own ratings.
@@ -293,9 +280,7 @@ class Recommender:
         """The algorithm with its parameters."""
         return self.statement.entry()
 
-    def _predicted(
-        self, model: Model, users: NDArray[np.int64], items: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def _predicted(self, model: Model, users: Longs, items: Longs) -> Doubles:
         """Predicts (n,) on the scale of the data set. Predictions leave a model only here."""
         found = np.asarray(model.predict(users.astype(np.int32), items.astype(np.int32))[:, 0], np.float64)
         scale, stars = self.statement.dataset.scale, self.statement.dataset.stars
@@ -317,10 +302,8 @@ class Recommender:
         theirs = Ratings(none, none, np.empty(0, np.float32), len(asked), len(self.item_ids), scale)
         if own is not None and self.statement.privacy.joint:
             if not ((own.values >= scale.minimum) & (own.values <= scale.maximum)).all():
-                raise DpmfError(
-                    f"own ratings are not all within {scale.minimum:g} to {scale.maximum:g}; correct those that are "
-                    "not"
-                )
+                within_scale = f"within {scale.minimum:g} to {scale.maximum:g}"
+                raise DpmfError(f"own ratings are not all {within_scale}; correct those that are not")
             rated, items = places(asked, own.users), places(self.item_ids, own.items)
             here = (rated >= 0) & (items >= 0)
             theirs = with_ratings(theirs, rated[here], items[here], own.values[here])
@@ -328,9 +311,8 @@ class Recommender:
         return restored(self.statement.kind, arrays, self.entry, ratings)
 
 
-def _rows(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
-    """Returns the `rows` of users. A row of −1 is an unknown user: the mean of all rows, or False in a mask of known
-    users."""
+def _rows(array: NDArray[Any], rows: Longs) -> NDArray[Any]:
+    """Returns the `rows` of users. A row of −1 is an unknown user: the mean of all rows, or False in a mask."""
     found: NDArray[Any] = array[np.maximum(rows, 0)]
     if (rows < 0).any():
         known = array.dtype.kind == "b"
@@ -358,9 +340,8 @@ def read_own(path: Path, names: Mapping[str, str]) -> OwnRatings:
         except ValueError:
             values.append(math.nan)
         if not math.isfinite(values[-1]):
-            raise DpmfError(
-                f'{path}:{line}: the rating "{text[:40]}" is not a finite number; correct the line'
-            )
+            fault = f'the rating "{text[:40]}" is not a finite number'
+            raise DpmfError(f"{path}:{line}: {fault}; correct the line")
     return OwnRatings(np.array(users, np.str_), np.array(items, np.str_), np.array(values, np.float64))
 
 
@@ -389,7 +370,6 @@ def _read(path: Path, roles: tuple[str, ...], names: Mapping[str, str]) -> list[
         found.append(at)
     for number, row in enumerate(lines[1:], 2):
         if len(row) != len(header):
-            raise DpmfError(
-                f"{path}:{number}: {len(row)} field(s) where the header has {len(header)}; correct the line"
-            )
+            fault = f"{len(row)} field(s) where the header has {len(header)}"
+            raise DpmfError(f"{path}:{number}: {fault}; correct the line")
     return [[row[at] for row in lines[1:]] for at in found]

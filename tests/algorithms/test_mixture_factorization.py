@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dpmf_cli.algorithms.shared.factorization import start_model
 from dpmf_cli.testing import fit, predict_all
 from tests.algorithms.local_entries import RATINGS, STREAMS, entry, received, started
 
@@ -49,7 +50,7 @@ def test_em_is_plain_em(order: str, mechanism: str, ridge: float) -> None:
     given = {"mechanism": mechanism, "regularization": ridge, "order": order}
     algorithm = entry(algorithm="blp_mog_mf", factors=2, iterations=4, tolerance=0, **given)
     got = received(algorithm, [1.0, 8.0])
-    model = algorithm.start(got, STREAMS)
+    model = start_model(got, algorithm, STREAMS, grid=2)
     mixtures = list(algorithm.steps(model, got, STREAMS))
     for lane in range(2):
         values = got.values.column(lane).astype(float)
@@ -75,7 +76,7 @@ def test_models_that_have_converged_stop_alone() -> None:
         alone = predict_all(fit(algorithm, RATINGS, [epsilon])[0], RATINGS)
         assert np.array_equal(alone[:, 0], together[:, place])
         got = received(algorithm, [epsilon])
-        steps.add(len(list(algorithm.steps(algorithm.start(got, STREAMS), got, STREAMS))))
+        steps.add(len(list(algorithm.steps(start_model(got, algorithm, STREAMS), got, STREAMS))))
     assert 1 < len(steps) <= max(steps) < 60
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.baselines import clean_averages
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.factorization import at_most
 from dpmf_cli.algorithms.shared.neighbourhood import all_others, largest, most_co_rated
@@ -17,6 +16,7 @@ from dpmf_cli.core.streams import Streams
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.evaluation.folds import assign_folds, split
+from dpmf_cli.kernels import similarities
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.testing import predict_all
 from tests.algorithms.fitted import entry, fitted
@@ -149,7 +149,7 @@ def test_ratings_are_removed_at_random_from_users_with_too_many() -> None:
 def test_steps_of_pnbm_are_on_all_ratings(clamp: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[Any] = []
     descend = lambda model, learned, step: steps.append(step)  # noqa: E731
-    monkeypatch.setattr(clean_averages, "descend_similarities", descend)
+    monkeypatch.setattr(similarities, "descend_similarities", descend)
     model, _ = fit(
         entry("pnbm", iterations=3, initial_similarity=2, regularization=0.3, clamp_errors=clamp), RATINGS
     )

@@ -8,10 +8,9 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.mcsherry2009.covariance_methods import CovarianceKNN
-from dpmf_cli.algorithms.shared import item_covariance
 from dpmf_cli.algorithms.shared.averages import Effects
 from dpmf_cli.algorithms.shared.item_covariance import CANDIDATES, Multipliers, Refitting
-from dpmf_cli.kernels.covariance import leading_eigenpairs
+from dpmf_cli.kernels import covariance
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Ledger
@@ -91,12 +90,13 @@ def test_the_chosen_multipliers_are_what_predictions_are_made_with(
 def test_eigenpairs_are_found_once_for_each_shrinkage(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Candidates also differ in the ridge, and the chosen one predicts again. Neither needs new eigenpairs."""
     asked: list[int] = []
+    usual = covariance.leading_eigenpairs
 
     def counting(*arguments: Any, **parameters: Any) -> Any:
         asked.append(1)
-        return leading_eigenpairs(*arguments, **parameters)
+        return usual(*arguments, **parameters)
 
-    monkeypatch.setattr(item_covariance, "leading_eigenpairs", counting)
+    monkeypatch.setattr(covariance, "leading_eigenpairs", counting)
     model, _ = fit(entry(kind, k=5, tuning="refitted"), RATINGS, 5.0, 50.0)
     model.predict(np.array([0], np.int32), np.array([1], np.int32))
     assert len(asked) == 2 * 3

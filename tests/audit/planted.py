@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.averages import EffectsModel
-from dpmf_cli.algorithms.shared.base import Model, PrivateAlgorithm, Variants, in_mode
+from dpmf_cli.algorithms.shared.base import Model, PrivateAlgorithm, Variants, by_mode
 from dpmf_cli.audit.judge import Finding, replay
 from dpmf_cli.audit.pairs import tiny_pairs
 from dpmf_cli.core.ratings import Ratings
@@ -277,8 +277,8 @@ class Toy(PrivateAlgorithm):
     """The algorithm around a `Fit`."""
 
     title: ClassVar[str] = "Toy"
-    variants: ClassVar[Variants] = in_mode(
-        Mode.CORRECTED, Neighbours.BOUNDED, Neighbours.UNBOUNDED, Neighbours.USER
+    variants: ClassVar[Variants] = by_mode(
+        Neighbours.BOUNDED, Neighbours.UNBOUNDED, Neighbours.USER, corrected=None
     )
 
     algorithm: Literal["toy"] = "toy"

@@ -21,7 +21,7 @@ from dpmf_cli.audit.laws import (
     tails_of,
 )
 from dpmf_cli.core.streams import Streams, named_bits
-from dpmf_cli.privacy import mechanisms
+from dpmf_cli.privacy import noise
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import (
     LaneNoise,
@@ -115,11 +115,11 @@ LAPLACE, NORMAL = ("unit_laplace", unit_laplace, False), ("unit_normal", unit_no
 
 MUTATIONS = (
     *(
-        Mutation("a sound law", mechanisms, name, changed(law, lambda units, _: units), None, gaussian)
+        Mutation("a sound law", noise, name, changed(law, lambda units, _: units), None, gaussian)
         for name, law, gaussian in (LAPLACE, NORMAL)
     ),
     *(
-        Mutation(change.__name__, mechanisms, name, changed(law, change), DEPENDENT, gaussian)
+        Mutation(change.__name__, noise, name, changed(law, change), DEPENDENT, gaussian)
         for name, law, gaussian, changes in (
             (*LAPLACE, (antithetic, antithetic_halves, mirrored, shifted, blocks, sizes_again)),
             (*NORMAL, (antithetic, shifted)),
@@ -127,11 +127,11 @@ MUTATIONS = (
         for change in changes
     ),
     *(
-        Mutation(f"cut at {at} σ", mechanisms, "unit_normal", changed(unit_normal, cut(at)), OTHER_LAW, True)
+        Mutation(f"cut at {at} σ", noise, "unit_normal", changed(unit_normal, cut(at)), OTHER_LAW, True)
         for at in (2.5, 3.5, 4.0)
     ),
     *(
-        Mutation(name, mechanisms, "unit_laplace", changed(unit_laplace, change), OTHER_LAW)
+        Mutation(name, noise, "unit_laplace", changed(unit_laplace, change), OTHER_LAW)
         for name, change in (
             ("98 % of the noise", lambda units, _: 0.98 * units),
             ("never below −9", lambda units, _: np.maximum(units, -9)),

@@ -275,9 +275,9 @@ def test_a_cache_that_is_read_only_serves_a_copy_of_a_file_that_it_holds(shelf: 
     def refuse(*_: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    for module in (kept, located):
+    for module in (files, located):
         shelf.patch.setattr(module, "write_whole", refuse)
-    shelf.patch.setattr(kept, "make_folder", refuse)
+    shelf.patch.setattr(files, "make_folder", refuse)
     check_tiny(shelf.load("new"))
     shelf.put("new/u.data", U_DATA.replace(b"\t5\t", b"\t4\t"))
     with pytest.raises(DpmfError, match=r"ratings: cannot be written \(Read-only file system\).*DPMF_CACHE"):

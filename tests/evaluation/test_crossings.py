@@ -163,18 +163,6 @@ def test_a_printed_reference_is_crossed_like_a_baseline_and_has_no_spread_of_its
     assert of_reference.printed is None
 
 
-@pytest.mark.parametrize("epsilons", [[0.0, 1.0], [-1.0, 1.0], [1.0, np.inf], [2.0, 1.0], [1.0, 1.0]])
-def test_a_grid_that_is_none_is_refused(epsilons: list[float]) -> None:
-    with pytest.raises(ValueError, match="positive, finite and ascending"):
-        crossing(epsilons, [1, -1])
-
-
-def test_other_folds_than_the_baselines_are_refused() -> None:
-    made = curve([1, 4], np.ones((3, 1, 2)))
-    with pytest.raises(ValueError, match="pge has 3 folds, ia has 2"):
-        measure_crossing(experiment(made), made, baseline(folds=2))
-
-
 def test_crossings_are_with_the_targets_of_the_experiment() -> None:
     """A learned similarity is compared with one that is not learned, and each of two entries of one kind has
     its own."""

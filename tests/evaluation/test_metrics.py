@@ -69,17 +69,6 @@ def test_it_counts(seed: int, count: int, columns: int) -> None:
     assert (found[:, -1] == 1).all()
 
 
-@pytest.mark.parametrize("limits", [[1, 1], [2, 1], [-0.5, 1]])
-def test_limits_must_ascend_from_zero(limits: list[float]) -> None:
-    with pytest.raises(ValueError, match="ascend"):
-        error_cdf(np.zeros((2, 1)), np.zeros(2), limits)
-
-
-def test_nothing_has_no_distribution() -> None:
-    with pytest.raises(ValueError, match="no values"):
-        error_cdf(np.zeros((0, 1)), np.zeros(0), [1.0])
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [

@@ -72,9 +72,12 @@ def test_item_major_is_the_stable_sort_by_item() -> None:
 
 
 @pytest.mark.parametrize("block", [1, 7, 50, 10**6])
-def test_visits_in_blocks_are_those_of_one_draw_for_all_ratings(block: int) -> None:
+def test_visits_in_blocks_are_those_of_one_draw_for_all_ratings(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = shuffle_within(MANY.user_starts, np.random.default_rng(1).random(len(MANY)))
-    parts = list(shuffled_blocks(MANY, np.random.default_rng(1), block))
+    monkeypatch.setattr("dpmf_cli.algorithms.shared.factorization.BLOCK", block)
+    parts = list(shuffled_blocks(MANY, np.random.default_rng(1)))
     assert [part.start for part, _ in parts] == [0, *(part.stop for part, _ in parts[:-1])]
     assert np.array_equal(np.concatenate([part.start + places for part, places in parts]), whole)
     assert len(parts) == 1 or block < len(MANY)

@@ -9,31 +9,20 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
+from dpmf_cli.algorithms.shared import neighbourhood
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, averages_of_the_rated, bounded_effects
 from dpmf_cli.algorithms.shared.base import Algorithm, Model
 from dpmf_cli.algorithms.shared.budget import EffectsParameters, Part
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
-from dpmf_cli.algorithms.shared.neighbourhood import (
-    by_user,
-    error_bound,
-    item_products,
-    largest,
-    most_co_rated,
-)
+from dpmf_cli.core.arrays import Doubles, Ints, Singles
 from dpmf_cli.core.ratings import Ratings, average_of, transposed
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import later
-from dpmf_cli.kernels.similarities import (
-    LearnedRatings,
-    NeighbourhoodModel,
-    SimilarityStep,
-    descend_similarities,
-    neighbourhood_model,
-)
+from dpmf_cli.kernels import similarities
+from dpmf_cli.kernels.similarities import LearnedRatings, NeighbourhoodModel, SimilarityStep
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -93,9 +82,7 @@ def tuned_averages(train: Ratings, effects: EffectsParameters, keys: tuple[str, 
     return effects.model_copy(update={key: float(BETAS[at]) for key, at in zip(keys, best, strict=True)})
 
 
-def both_averages(
-    train: Ratings, effects: EffectsParameters
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def both_averages(train: Ratings, effects: EffectsParameters) -> tuple[Doubles, Doubles]:
     """(n_items, 1) item averages and (n_users, 1) user averages of the residuals, with the β of `effects`.
 
     Algorithms 1 and 2 of Friedman et al. 2016, without noise and without the clamp.
@@ -106,9 +93,7 @@ def both_averages(
     return items, averages_of_the_rated(sums[:-1], train.user_counts, effects.beta_u, centre)
 
 
-def averages_by(
-    side: Literal["items", "users"], train: Ratings, betas: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def averages_by(side: Literal["items", "users"], train: Ratings, betas: Doubles) -> Doubles:
     """(rows, B) (Σ r_ui + β·GAvg)/(count + β) of each item or user, for each β of `betas` (B,), rating units."""
     rows, counts = (train.items, train.item_counts) if side == "items" else (train.users, train.user_counts)
     sums = sums_by(rows, train.values, len(counts))[:, None]
@@ -233,7 +218,8 @@ class NeighbourhoodBaseline(AveragesBaseline):
     ) -> NeighbourhoodModel:
         """The model with one similarity; neighbours are the items with the most common raters."""
         averages = self.measure(train, epsilons, curator).items
-        return neighbourhood_model(train, most_co_rated(train, self.k), similarity, averages)
+        others = neighbourhood.most_co_rated(train, self.k)
+        return similarities.neighbourhood_model(train, others, similarity, averages)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         return costs.effects_cost(shape, grid) + costs.neighbourhood_cost(shape, 1, self.k, steps=0)
@@ -248,12 +234,12 @@ class BetweenUsers:
 
     items: NeighbourhoodModel
 
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
+    def predict(self, users: Ints, items: Ints) -> Singles:
         """(n, E) predictions for n pairs."""
         return self.items.predict(items, users)
 
 
-Block = tuple[slice, NDArray[np.float64]]
+Block = tuple[slice, Doubles]
 """Some items i, and s_ij (b, n_items)."""
 
 
@@ -282,15 +268,17 @@ class CorrelationKNN(NeighbourhoodBaseline):
         averages = self.measure(train, epsilons, curator).items
         k = min(self.k, train.n_items - 1)
         neighbours, values = [], []
-        common = most_co_rated(train, k) if self.nearest == "common_raters" else None
+        common = neighbourhood.most_co_rated(train, k) if self.nearest == "common_raters" else None
         for items, scores in self.similarities(train, averages[:, 0]):
-            nearest = largest(scores, items, k) if common is None else common[items]
+            nearest = neighbourhood.largest(scores, items, k) if common is None else common[items]
             neighbours.append(nearest)
             values.append(np.take_along_axis(scores, nearest.astype(np.intp), axis=1).astype(np.float32))
-        return neighbourhood_model(train, np.concatenate(neighbours), np.concatenate(values), averages)
+        return similarities.neighbourhood_model(
+            train, np.concatenate(neighbours), np.concatenate(values), averages
+        )
 
     @abstractmethod
-    def similarities(self, train: Ratings, averages: NDArray[np.float64]) -> Iterator[Block]:
+    def similarities(self, train: Ratings, averages: Doubles) -> Iterator[Block]:
         """Yields s_ij (b, n_items) for one block of items i after the other; `averages` (n_items,) are r̄."""
 
     def cost(self, shape: Shape, grid: int) -> Cost:
@@ -302,21 +290,24 @@ class CorrelationKNN(NeighbourhoodBaseline):
         )
 
 
-def over_co_raters(train: Ratings, values: NDArray[np.float64]) -> Iterator[Block]:
+def over_co_raters(train: Ratings, values: Doubles) -> Iterator[Block]:
     """Yields Σ_u v_ui·v_uj/√(Σ_u v_ui²·Σ_u v_uj²) by blocks; every sum is over the users who rated both items."""
-    rated, squares = by_user(train, np.ones(len(train))), by_user(train, values**2)
-    numbers = by_user(train, values)
+    rated, squares = (
+        neighbourhood.by_user(train, np.ones(len(train))),
+        neighbourhood.by_user(train, values**2),
+    )
+    numbers = neighbourhood.by_user(train, values)
     sums = zip(
-        item_products(numbers, numbers),
-        item_products(squares, rated),
-        item_products(rated, squares),
+        neighbourhood.item_products(numbers, numbers),
+        neighbourhood.item_products(squares, rated),
+        neighbourhood.item_products(rated, squares),
         strict=True,
     )
     for (items, products), (_, own), (_, other) in sums:
         yield items, over_norms(products, np.sqrt(own * other))
 
 
-def over_norms(products: NDArray[np.float64], norms: NDArray[np.float64]) -> NDArray[np.float64]:
+def over_norms(products: Doubles, norms: Doubles) -> Doubles:
     """Products divided by norms; 0 where a norm is 0."""
     return np.where(norms > 1e-12, products / np.maximum(norms, 1e-12), 0.0)
 
@@ -330,7 +321,7 @@ class PearsonKNN(CorrelationKNN):
     title = "PCC"
     algorithm: Literal["pcc"]
 
-    def similarities(self, train: Ratings, averages: NDArray[np.float64]) -> Iterator[Block]:
+    def similarities(self, train: Ratings, averages: Doubles) -> Iterator[Block]:
         return over_co_raters(train, train.values.astype(np.float64) - averages[train.items])
 
 
@@ -348,14 +339,14 @@ class CosineKNN(CorrelationKNN):
         "raters", description="the users over whom squares are summed: raters of the item, or of both items"
     )
 
-    def similarities(self, train: Ratings, averages: NDArray[np.float64]) -> Iterator[Block]:
+    def similarities(self, train: Ratings, averages: Doubles) -> Iterator[Block]:
         values = train.values.astype(np.float64)
         if self.over == "co_raters":
             yield from over_co_raters(train, values)
             return
         norms = np.sqrt(np.bincount(train.items, values**2, train.n_items))
-        ratings = by_user(train, values)
-        for items, products in item_products(ratings, ratings):
+        ratings = neighbourhood.by_user(train, values)
+        for items, products in neighbourhood.item_products(ratings, ratings):
             yield items, over_norms(products, norms[items, None] * norms)
 
 
@@ -394,8 +385,7 @@ class ProbabilisticNeighbourhood(NeighbourhoodBaseline):
     iterations: int = Field(8, ge=1, description="K")
     regularization: float = Field(0.005, ge=0, description="λ; the paper's 0.05 or 0.005")
     clamp_errors: bool = later(
-        False,
-        description="whether errors are clamped as DPSGD-PNBM clamps them, section 3",
+        False, description="whether errors are clamped as DPSGD-PNBM clamps them, section 3"
     )
 
     def fit(
@@ -406,9 +396,9 @@ class ProbabilisticNeighbourhood(NeighbourhoodBaseline):
         everybody = np.ones(len(train), np.bool_)
         rates = np.array([self.learning_rate])
         for t in range(1, self.iterations + 1):
-            bound = error_bound(train.scale, t) if self.clamp_errors else np.inf
+            bound = neighbourhood.error_bound(train.scale, t) if self.clamp_errors else np.inf
             step = SimilarityStep(everybody, rates, self.regularization, error_bound=bound)
-            descend_similarities(model, learned, step)
+            similarities.descend_similarities(model, learned, step)
         return model
 
     def cost(self, shape: Shape, grid: int) -> Cost:

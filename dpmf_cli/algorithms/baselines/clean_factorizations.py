@@ -4,7 +4,6 @@ from itertools import islice, product
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
 from dpmf_cli.algorithms.baselines.clean_averages import (
@@ -13,6 +12,7 @@ from dpmf_cli.algorithms.baselines.clean_averages import (
     tuned_averages,
     tuned_field,
 )
+from dpmf_cli.algorithms.shared import factorization
 from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.algorithms.shared.base import Algorithm, Model
 from dpmf_cli.algorithms.shared.budget import EffectsParameters
@@ -23,13 +23,9 @@ from dpmf_cli.algorithms.shared.factorization import (
     Kept,
     KnownModel,
     UnitModel,
-    alternate,
-    descend_in_order,
-    initial_factors,
-    sampled_model,
-    start_model,
 )
 from dpmf_cli.algorithms.shared.sample_fits import AroundABase
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.compiled.lane_groups import LaneValues
 from dpmf_cli.core.ratings import Ratings, average_of
 from dpmf_cli.core.streams import Streams
@@ -42,9 +38,7 @@ from dpmf_cli.privacy.ledger import Epsilons
 FACTORS = (5, 10, 20)
 """The values tried for d."""
 
-Ridges = NDArray[np.float64]
-
-RIDGES: Ridges = np.array([0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5])
+RIDGES: Doubles = np.array([0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5])
 """(L,) the values tried for λ, with every d. All are fitted side by side in one pass."""
 
 STARTS = {
@@ -62,12 +56,12 @@ def tuned_factorization(train: Ratings, iterations: int, streams: Streams) -> Kn
     """
     effects = tuned_averages(train, EffectsParameters(), ("beta_u", "beta_m"))
 
-    def factorised(train: Ratings, biased: bool, factors: int, ridges: Ridges) -> KnownModel:
+    def factorised(train: Ratings, biased: bool, factors: int, ridges: Doubles) -> KnownModel:
         """One model for each λ of `ridges` (L,)."""
         items, users = (np.repeat(each, len(ridges), axis=1) for each in both_averages(train, effects))
-        start = initial_factors(train, STARTS[biased], factors, streams)
+        start = factorization.initial_factors(train, STARTS[biased], factors, streams)
         model = factor_model(*start, *((users, items) if biased else (0 * users, 0 * items)))
-        alternate(model, train, RowProblem(ridges, bound=np.inf), iterations)
+        factorization.alternate(model, train, RowProblem(ridges, bound=np.inf), iterations)
         known_users, known_items = (train.user_counts > 0)[:, None], (train.item_counts > 0)[:, None]
         return KnownModel(model, known_users, known_items, EffectsModel(items, users))
 
@@ -109,9 +103,9 @@ class AlternatingLeastSquares(Algorithm):
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> Model:
         if self.tuned:
             return tuned_factorization(train, self.iterations, streams)
-        model = start_model(train, self.initial_factors, self.factors, streams, grid=1)
-        alternate(model, train, RowProblem(self.regularization, bound=np.inf), self.iterations)
-        return sampled_model(train, np.ones((len(train), 1), np.bool_), model)
+        model = factorization.start_model(train, self, streams)
+        factorization.alternate(model, train, RowProblem(self.regularization, bound=np.inf), self.iterations)
+        return factorization.sampled_model(train, np.ones((len(train), 1), np.bool_), model)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         # A tuned fit tries three ranks with biases and without; the rank of its last fit is one of them.
@@ -139,9 +133,9 @@ class SGDFactorization(Algorithm):
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=0.5)
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> UnitModel:
-        model = start_model(train, self.initial_factors, self.factors, streams, grid=1)
+        model = factorization.start_model(train, self, streams)
         values = (train.values[:, None] - train.scale.minimum) / train.scale.width
-        descend_in_order(model, train, LaneValues.of_grid(values), self, streams)
+        factorization.descend_in_order(model, train, LaneValues.of_grid(values), self, streams)
         average = np.array([average_of(values[:, 0], 0.5)])
         known = train.user_counts > 0, train.item_counts > 0
         return UnitModel(model, train.scale, *known, average)
@@ -174,7 +168,7 @@ class ProbabilisticMF(GradientDescentPMF, Algorithm):
     ) -> KnownModel:
         """Fits one model for each column of `kept` (n_ratings, E)."""
         model, _ = self.descend(train, kept, streams)
-        return sampled_model(train, kept, model)
+        return factorization.sampled_model(train, kept, model)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         return self.descent_cost(shape, grid, self.epochs)

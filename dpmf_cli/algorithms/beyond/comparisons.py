@@ -6,30 +6,21 @@ ratings that an aggregator received are what a local method has to beat.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
+from dpmf_cli.algorithms.shared import item_covariance
+from dpmf_cli.algorithms.shared import private_factorization as shared
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, OwnMeansAlgorithm, averages_of
-from dpmf_cli.algorithms.shared.base import Arrays, Choices, Paper, PrivateAlgorithm, in_both_modes, in_mode
-from dpmf_cli.algorithms.shared.budget import AveragesBudget, ItemAveragesBudget
+from dpmf_cli.algorithms.shared.base import Arrays, Choices, Paper, PrivateAlgorithm, by_mode, in_both_modes
+from dpmf_cli.algorithms.shared.budget import AveragesBudget, ItemAveragesBudget, Size
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
-from dpmf_cli.algorithms.shared.item_covariance import (
-    covariance_cost,
-    inverse_counts,
-    own_residuals,
-    search_cost,
-)
 from dpmf_cli.algorithms.shared.local_model import LocalAlgorithm, LocalFactorization
 from dpmf_cli.algorithms.shared.neighbourhood import CERTIFIED, PrivateNeighbourhood
-from dpmf_cli.algorithms.shared.private_factorization import (
-    NormBoundedFactorization,
-    PrivateLeastSquares,
-    RowMoves,
-    Side,
-)
 from dpmf_cli.core.arrays import Doubles, Ints, Longs, Singles
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings, Scale
@@ -89,7 +80,8 @@ class AllAlike:
         # Without neighbours `spread` may be 0 or less; their sum is 0, so the weight does not matter.
         weight = np.where(counts > 0, covariance / np.where(counts > 0, spread, 1.0), 0.0)
         for lane in range(out.shape[1]):
-            out[:, lane] += weight * total(np.append(own_residuals(self.own, self.effects, lane), 0.0))
+            residuals = item_covariance.own_residuals(self.own, self.effects, lane)
+            out[:, lane] += weight * total(np.append(residuals, 0.0))
         return out
 
     @property
@@ -154,24 +146,22 @@ class PublicKNN(PrivateAlgorithm):
         """Who rated what is public. The neighbours are the k nearest items by Wgt."""
         everything = self.unbounded(train, epsilons, streams, curator)
         ones = np.ones(len(train))
-        weights = weighted_products(train, ones, inverse_counts(train))
+        weights = weighted_products(train, ones, item_covariance.inverse_counts(train))
         return NearestAlike(train, everything.effects, self, weights.astype(np.float32))
 
     def unbounded(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> AllAlike:
         """Nothing is public. The neighbours are all other items that the user rated."""
         return AllAlike(train, averages_of(self, train, self.budget.for_effects(epsilons), curator), self)
 
-    variants = in_both_modes(Neighbours.BOUNDED, run=bounded) | in_both_modes(
-        Neighbours.UNBOUNDED, run=unbounded
-    )
+    variants = in_both_modes(bounded=bounded, unbounded=unbounded)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         sums = Cost(5e-9 * grid * (1 + self.k * costs.ASKED) * shape.ratings, 40.0 * shape.ratings)
         cost = costs.effects_cost(shape, grid) + sums
         if self.neighbours is not Neighbours.BOUNDED:
             return cost
-        weights = covariance_cost(shape, 0, private_weights=False)
-        return cost + weights + search_cost(shape, self.k, searches=1)
+        weights = item_covariance.covariance_cost(shape, 0, private_weights=False)
+        return cost + weights + item_covariance.search_cost(shape, self.k, searches=1)
 
     def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
         sums = Cost(pairs * grid * self.k * 5e-9, 8.0 * self.k * pairs / calls)
@@ -209,7 +199,7 @@ class OwnMeanFixedCovariance(OwnMeansAlgorithm):
 
     algorithm: Literal["mm_public"]
     budget: ItemAveragesBudget = ItemAveragesBudget()
-    ridge: float = Field(0.2, ge=1e-6, le=1e6, description="as in mm_knn, in units of B²")
+    ridge: Size = Field(0.2, description="as in mm_knn, in units of B²")
     variance: float = Field(0.5, gt=0, le=1, description="v, in units of B²")
     covariance: float = Field(0.05, ge=0, le=1, description="c, in units of B²")
 
@@ -230,7 +220,7 @@ class PrivateConstantNeighbourhood(PrivateNeighbourhood):
     title = "Constant similarity, private averages"
     about = "The neighbourhood model with a constant similarity and private averages."
     paper = Paper.DPMF
-    variants = in_mode(Mode.CORRECTED, *CERTIFIED)
+    variants = by_mode(*CERTIFIED, corrected=None)
     revision = 2
 
     algorithm: Literal["private_constant_nbm"]
@@ -265,8 +255,7 @@ def spread(sums: Doubles, counts: Longs, squares: float) -> tuple[float, float]:
     Analysis of variance with unequal groups: `sums` and `counts` (groups,), and `squares`, the sum of all squares.
     Searle, Casella, McCulloch 1992, "Variance components", section 3.6: the within mean square estimates σ², and the
     between mean square estimates σ² + n₀τ², n₀ = (N − Σn²/N)/(groups − 1). Two standard errors are subtracted from
-    the between mean square: if messages are mostly noise, a τ² that is positive by chance would bring that noise into
-    the means.
+    the between mean square: if messages are mostly noise, a τ² positive by chance would bring it into the means.
     """
     counted = counts[counts > 0].astype(np.float64)
     total, others = counted.sum(), max(len(counted) - 1, 1)
@@ -378,7 +367,7 @@ class LocalMatrixFactorization(LocalFactorization):
         return super().cost(shape, grid) + Cost(seconds, 12.0 * shape.ratings)
 
 
-class ObjectivePrivateALS(PrivateLeastSquares):
+class ObjectivePrivateALS(shared.PrivateLeastSquares):
     """ALS with objective perturbation (Chaudhuri et al. 2011), as the paper's conclusion suggests. Bounded.
 
         p_u ← argmin J_Q(p_u) + 2·b·p_u = A⁻¹(Σ_i r̃_ui·q_i − b),  A = Σ_i q_i·q_iᵀ + n_u·λ·I
@@ -396,12 +385,13 @@ class ObjectivePrivateALS(PrivateLeastSquares):
 
     algorithm: Literal["pals_objective"]
 
-    def moves(self, side: Side, scale: Scale) -> RowMoves:
+    def moves(self, side: shared.Side, scale: Scale) -> shared.RowMoves:
         of_others = self.norms(side)[1]
-        return RowMoves(sensitivity.least_squares_right_hand_side(of_others, self.bound(scale), scale))
+        moves = sensitivity.least_squares_right_hand_side(of_others, self.bound(scale), scale)
+        return shared.RowMoves(moves)
 
 
-class PrivateBatchGradientDescent(NormBoundedFactorization):
+class PrivateBatchGradientDescent(shared.NormBoundedFactorization):
     """In each of k steps, errors e are clamped so that ‖e·q_i‖ + ‖e·p_u‖ ≤ C for every rating:
 
         p_u ← (1 − γλ)·p_u + γ(Σ_i e·q_i + noise),   q_i ← (1 − γλ)·q_i + γ(Σ_u e·p_u + noise),   then the norm bounds
@@ -414,8 +404,8 @@ class PrivateBatchGradientDescent(NormBoundedFactorization):
 
     title = "PBGD"
     about = (
-        "PBGD: batch gradient descent with joint clipping, a direction that Friedman et al. 2016 "
-        "name in section 7."
+        "PBGD: batch gradient descent with joint clipping, a direction that Friedman et al. 2016 name in "
+        "section 7."
     )
     paper = Paper.DPMF
     variants = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
@@ -424,30 +414,18 @@ class PrivateBatchGradientDescent(NormBoundedFactorization):
     algorithm: Literal["pbgd"]
     learning_rate: float = Field(0.02, gt=0, le=1, description="γ, on sums of gradients")
     epochs: int = Field(5, ge=1, description="k: steps, each with ε/k")
-    clip: float = Field(
-        0.5, ge=1e-6, le=1e6, description="C: the most that one rating may add to both gradients together"
-    )
+    clip: Size = Field(0.5, description="C: the most that one rating may add to both gradients together")
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
         effects = self.measure_effects(train, epsilons, curator)
-        steps = repeated_k_norm(
-            "gradients",
-            (train.n_users + train.n_items, self.factors),
-            repetitions=self.epochs,
-            sensitivity=sensitivity.clipped_gradients(self.clip, self.neighbours),
-            epsilon=self.for_factors(epsilons),
-            curator=curator,
-        )
+        shape, epsilon = (train.n_users + train.n_items, self.factors), self.for_factors(epsilons)
+        draw = partial(repeated_k_norm, "gradients", shape, repetitions=self.epochs, curator=curator)
+        moves = sensitivity.clipped_gradients(self.clip, self.neighbours)
         model = self.start_within_norms(train, effects, streams)
-        sgd = Sgd(
-            self.learning_rate,
-            self.regularization,
-            self.bound(train.scale),
-            user_limit=self.user_norm,
-            item_limit=self.item_norm,
-            clip=self.clip,
-        )
-        for gradients in steps:
+        norms: dict[str, Any] = {"user_limit": self.user_norm, "item_limit": self.item_norm}
+        bound = self.bound(train.scale)
+        sgd = Sgd(self.learning_rate, self.regularization, bound, clip=self.clip, **norms)
+        for gradients in draw(sensitivity=moves, epsilon=epsilon):
             gradients.inside(step_batch, model, train, sgd)
         return model
 

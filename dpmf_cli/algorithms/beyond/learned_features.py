@@ -9,18 +9,18 @@ scale of their noise, each ε by itself, and so cost no ε.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import sums_and_counts
-from dpmf_cli.algorithms.shared.base import Arrays, Paper, PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.base import Arrays, Paper, PrivateAlgorithm, by_mode
 from dpmf_cli.algorithms.shared.budget import Delta
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
+from dpmf_cli.core.arrays import Doubles, Longs
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
@@ -37,6 +37,7 @@ from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import gaussian, laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
+from dpmf_cli.privacy.sensitivity import clipped_contributions
 
 QUALITY, TREND, CENTRE = 0.4, 0.5, 1.0
 """Prior deviations, in stars: of items' averages around the trend, of the trend's slope over popularity, and of the
@@ -48,7 +49,7 @@ NODES = 96
 LEAST = 1e-12
 """A lower bound of variances, for items with neither noise nor raters."""
 
-Lanes = NDArray[np.float64]
+Lanes = Doubles
 
 
 @dataclass(frozen=True)
@@ -150,8 +151,7 @@ def averages_of(
 def updated(spread: float | Lanes, weight: Lanes, variance: Lanes) -> tuple[Lanes, Lanes]:
     """Returns the gain of an update, and the variance after it. Kalman 1960.
 
-    The prior variance of a number is `spread`. The observation is `weight` times that number, with noise of variance
-    `variance`.
+    The prior variance of a number is `spread`. The observation is `weight` times it, plus noise of `variance`.
     """
     gain = weight * spread / (weight**2 * spread + variance + LEAST)
     return gain, spread * (1 - gain * weight)
@@ -160,8 +160,7 @@ def updated(spread: float | Lanes, weight: Lanes, variance: Lanes) -> tuple[Lane
 COUNTS, USER_MEANS, USERS_LEFT, SUMS = 0.30, 0.01, 0.01, 0.68
 """Fractions of μ² if neighbours differ in a user."""
 FURTHEST, OFF = 1.0, 0.5
-"""FURTHEST: the bound to which users' means are clipped, around a public guess. OFF: the prior deviation of that
-guess."""
+"""FURTHEST: the bound to which users' means are clipped, around a public guess. OFF: its prior deviation."""
 ROOTS = 0.02
 """The fraction of ε for Σ_u √n_u if neighbours differ in the presence of a rating."""
 PUBLIC_CENTRE, PUBLIC_TREND = 0.15, 0.25
@@ -187,9 +186,7 @@ def of_users(
         return gaussian(step, shape, sensitivity=moves, theta=theta * math.sqrt(part), curator=curator)
 
     rows, everybody, ratings = (train.n_items,), np.ones((train.n_users, 1, len(theta))), by_user(train)
-    reach, once, far = (
-        sensitivity.clipped_contributions(each, 2, Neighbours.USER) for each in (clip, 1.0, FURTHEST)
-    )
+    reach, once, far = (clipped_contributions(each, 2, Neighbours.USER) for each in (clip, 1.0, FURTHEST))
     counts = noise("item counts", rows, COUNTS, user_rating_sums(1.0, 2))
     noisy = counts.added_to(sums_by(train.items, weights[train.users], train.n_items))
     weight, logarithms = counts_of(noisy, counts.scale, OFFSET)
@@ -202,10 +199,8 @@ def of_users(
     noisy_mean = of_means.added_to(_totals(users)) / train.n_users
     guess = guess + noisy_mean * OFF**2 / (OFF**2 + (of_means.scale / train.n_users) ** 2)
 
-    nothing = np.zeros_like(guess)
-    means = regressed(
-        fixed_features(Items(guess, nothing, nothing, nothing), entry.ridges, 0), train.n_users, ratings
-    )
+    guessed = Items(guess, *(np.zeros_like(guess) for _ in range(3)))
+    means = regressed(fixed_features(guessed, entry.ridges, 0), train.n_users, ratings)
     sums, left = clipped_item_sums(means, train, clip, directions=everybody, weights=weights)
     kept = noise("users left by clipping", (), USERS_LEFT, once).added_to(_totals(left))
     of_sums = noise("item sums", rows, SUMS, reach)
@@ -229,10 +224,8 @@ def of_presence(
     epsilon, learning = epsilons * (1 - share), entry.factors > 0
     scale, of_roots = train.scale, ROOTS if learning else 0.0
     x = (train.values.astype(np.float64) - scale.middle) / (scale.width / 2)
-    both = [sums_by(train.items, (1 + sign * x) / 2, train.n_items) for sign in (1, -1)]
-    sums, noisy, deviation = sums_and_counts(
-        "item halves", np.stack(both, axis=1), epsilon * (1 - of_roots), curator
-    )
+    both = np.stack([sums_by(train.items, (1 + sign * x) / 2, train.n_items) for sign in (1, -1)], axis=1)
+    sums, noisy, deviation = sums_and_counts("item halves", both, epsilon * (1 - of_roots), curator)
     counts, logarithms = counts_of(noisy, deviation, RARE)
     popularity = popularity_of(logarithms, counts)
     sums = sums * scale.width / 2
@@ -277,8 +270,7 @@ FIXED = 3
 LONGEST = 2.0
 """Γ: the L2 norm to which a user's coefficients are shortened. Each coefficient has a prior deviation of 1."""
 GRAMS, GROWTH = 0.03, 1.4
-"""GRAMS: the fraction of μ² for the products of coefficients. GROWTH: the factor by which each later round's μ² for
-sums by item is larger."""
+"""GRAMS: the fraction of μ² for the products of coefficients. GROWTH: of μ² for sums by item, from round to round."""
 LEFT = 0.75
 """The fraction of users' weights that clipping leaves: a public guess."""
 SAMPLING = 0.06
@@ -321,7 +313,7 @@ def learn(
     curator: Curator,
     *,
     weights: Lanes,
-    ranks: NDArray[np.int64],
+    ranks: Longs,
     theta: Lanes,
     start: Lanes,
 ) -> None:
@@ -347,7 +339,7 @@ def learn(
     # C is in units of √(1 + rank).
     unit, entries = np.sqrt(1.0 + ranks), learned * (learned + 1) // 2
     of_products = sensitivity.pooled_products(LONGEST, entry.neighbours)
-    of_sums = sensitivity.clipped_contributions(entry.clip, 2, entry.neighbours)
+    of_sums = clipped_contributions(entry.clip, 2, entry.neighbours)
     for_products, growing = theta * math.sqrt(GRAMS / times), GROWTH ** np.arange(times)
     for t in range(times):
         users = regressed(model, train.n_users, ratings)
@@ -397,12 +389,11 @@ def estimated(sums: Lanes, weight: Lanes, variance: Lanes) -> Lanes:
     return np.asarray(gain * (sums @ directions))
 
 
-def _learning(users: FactorModel, ranks: NDArray[np.int64], start: Lanes | None, train: Ratings) -> Lanes:
+def _learning(users: FactorModel, ranks: Longs, start: Lanes | None, train: Ratings) -> Lanes:
     """(n_users, d, E) z: the coefficients of learned features, shortened to z·min(1, Γ/‖z‖); 0 if z is not finite.
 
     Each model has its first `ranks` (E,) of them. With `start`, they are the coefficients of popularity and quality,
-    and then `start`. Users without ratings have coefficients 0: they take no part, so they must add nothing to any
-    sum.
+    and then `start`. Users without ratings have coefficients 0: they must add nothing to any sum.
     """
     coefficients = users.published["users"][:, :-1].astype(np.float64)
     learned, z = coefficients.shape[1] - FIXED, coefficients[:, FIXED:]
@@ -417,7 +408,7 @@ def _learning(users: FactorModel, ranks: NDArray[np.int64], start: Lanes | None,
     return np.where(np.isfinite(lengths), shorter, 0.0)
 
 
-def _whitening(grams: Lanes, ranks: NDArray[np.int64], noise: Lanes) -> Lanes:
+def _whitening(grams: Lanes, ranks: Longs, noise: Lanes) -> Lanes:
     """(E, d, d) maps that turn coefficients with mean products `grams` (E, d, d) into coefficients of mean square 1.
 
     A direction below 2·`noise` (E,), or below 0.02, is scaled less. `noise` is the deviation of the noise in `grams`.
@@ -434,8 +425,7 @@ TYPICAL = 100
 STRONG = 3.5
 """Features are learned from this strength on."""
 NOTHING = 1e-6
-"""The fraction of the budget for learned features at an ε at which none are learned: the steps are in the ledger for
-every ε of the grid."""
+"""The fraction of the budget for learned features at an ε at which none are learned: all ε have the same steps."""
 
 
 Ridge = Annotated[float, Field(ge=1e-3, le=1e6)]
@@ -493,11 +483,11 @@ class OwnRegression(PrivateAlgorithm):
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
         return regressed(items, own.n_users, by_user(own))
 
-    variants: ClassVar[Variants] = {
-        (Neighbours.USER, Mode.CORRECTED): of_users,
-        (Neighbours.UNBOUNDED, Mode.CORRECTED): of_presence,
-        (Neighbours.BOUNDED, Mode.CORRECTED): of_values,
-    }
+    variants = (
+        by_mode(Neighbours.USER, corrected=of_users)
+        | by_mode(Neighbours.UNBOUNDED, corrected=of_presence)
+        | by_mode(Neighbours.BOUNDED, corrected=of_values)
+    )
     """They release averages and popularity of items, for the part of the budget that `share` (E,) leaves.
 
     `weights` (n_users,) are those of a rating of each user in later steps: n_u^(−½).
@@ -531,7 +521,7 @@ class OwnRegression(PrivateAlgorithm):
         most = 0.8 if self.neighbours is Neighbours.USER else 0.95
         return np.where(strength < STRONG, NOTHING, most / (1 + STRONG / strength))
 
-    def ranks(self, strength: Lanes) -> NDArray[np.int64]:
+    def ranks(self, strength: Lanes) -> Longs:
         """(E,) how many features are learned: 0, or 2 and one more for each doubling of strength from 16 on."""
         more = np.floor(np.log2(np.clip(strength / 16, 1, 2.0**64)))
         return np.where(strength < STRONG, 0, np.minimum(2 + more, self.factors)).astype(np.int64)
@@ -541,7 +531,5 @@ class OwnRegression(PrivateAlgorithm):
         rows_solved = shape.ratings + costs.ROW_IN_RATINGS * shape.users
         solved = rows_solved * costs.gram_entries(features) * costs.SOLVED_ENTRY
         summed = shape.ratings * costs.CLIPPED_VISIT * features / 2
-        rows = shape.rows * features * costs.LINE  # coefficients and sums are float64
-        return costs.effects_cost(shape, grid) + Cost(
-            passes * (solved + summed), 8 * rows * len(groups(grid))
-        )
+        rows = shape.rows * features * costs.LINE * len(groups(grid))  # coefficients and sums are float64
+        return costs.effects_cost(shape, grid) + Cost(passes * (solved + summed), 8 * rows)

@@ -18,21 +18,21 @@ from functools import cached_property, partial
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import svds
 
 from dpmf_cli.algorithms.shared.averages import EffectsModel, sums_and_counts
-from dpmf_cli.algorithms.shared.base import Arrays, Paper, PrivateAlgorithm, Variants
-from dpmf_cli.algorithms.shared.budget import AveragesBudget, Part
+from dpmf_cli.algorithms.shared.base import Arrays, Paper, PrivateAlgorithm, by_mode
+from dpmf_cli.algorithms.shared.budget import AveragesBudget, Part, Ridge
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape, effects_cost, gram_entries
-from dpmf_cli.algorithms.shared.factorization import OwnFactors
+from dpmf_cli.algorithms.shared.factorization import OwnFactors, regress
+from dpmf_cli.core.arrays import Doubles, Longs
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings, UserMajor
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import StrictModel
-from dpmf_cli.kernels.als import RowProblem, SideRatings, by_item, by_user, solve_rows
+from dpmf_cli.kernels.als import SideRatings, by_item, by_user
 from dpmf_cli.kernels.covariance import with_fixed_signs
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, move_factors, set_effects
 from dpmf_cli.kernels.gradients import clamped_sums
@@ -43,15 +43,13 @@ from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import laplace, repeated_k_norm
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
-Floats = NDArray[np.float64]
-
 SMALL = 64
 """Patterns with at most this many users or items are decomposed densely."""
 
 LEAST_SPREAD = 1e-3
 """The least deviation by which logarithms of counts are divided. Logarithms that are nearer together tell nothing."""
 
-Spectrum = tuple[Floats, Floats]
+Spectrum = tuple[Doubles, Doubles]
 """Eigenvalues (rows, k), none negative, and eigenvectors (rows, k, k) of each row's Gram matrix."""
 
 
@@ -70,17 +68,16 @@ class Pattern:
     """
 
     rated: csr_array
-    users: Floats
-    items: Floats
+    users: Doubles
+    items: Doubles
 
     @classmethod
     def of(cls, pairs: UserMajor, k: int) -> "Pattern":
         """The pattern of all ratings, with k features. Features that a small matrix does not have are 0."""
         ones, shape = np.ones(len(pairs)), (pairs.n_users, pairs.n_items)
         rated = csr_array((ones, pairs.items, pairs.user_starts), shape=shape)
-        by_user, by_item = (
-            1 / np.sqrt(np.maximum(counts, 1)) for counts in (pairs.user_counts, pairs.item_counts)
-        )
+        counts = (pairs.user_counts, pairs.item_counts)
+        by_user, by_item = (1 / np.sqrt(np.maximum(each, 1)) for each in counts)
         left, singular, right = _leading(diags_array(by_user) @ rated @ diags_array(by_item), k)
         return cls(rated, _unit_rows(left * singular), _unit_rows(right * singular))
 
@@ -88,7 +85,7 @@ class Pattern:
         """The same pattern with the first k features, divided by their norm again."""
         return Pattern(self.rated, _unit_rows(self.users[:, :k]), _unit_rows(self.items[:, :k]))
 
-    def covariates(self, side: Side, counts: NDArray[np.int64], features: int) -> Floats:
+    def covariates(self, side: Side, counts: Longs, features: int) -> Doubles:
         """(rows, 2 + features) the covariates on which averages of a side are regressed.
 
         They are 1, the logarithm of the counts in units of its deviation, and the first features. For a row without
@@ -102,7 +99,7 @@ class Pattern:
         return np.column_stack([np.ones(len(counts)), np.where(rated, activity, 0.0), own[:, :features]])
 
     @cached_property
-    def _gram_of_users(self) -> Floats:
+    def _gram_of_users(self) -> Doubles:
         return _grams(self.rated, self.items)
 
     @cached_property
@@ -124,7 +121,7 @@ class Pattern:
         return _spectrum(both.transpose(0, 2, 1, 3).reshape(1, k * k, k * k))
 
 
-def _leading(matrix: csr_array, k: int) -> tuple[Floats, Floats, Floats]:
+def _leading(matrix: csr_array, k: int) -> tuple[Doubles, Doubles, Doubles]:
     """U (n, k), S (k,), V (m, k) of the leading singular triples, the largest first; 0 if there are fewer than k."""
     rank = min(matrix.shape)
     if matrix.nnz == 0:  # Lanczos fails on a matrix of zeros
@@ -136,21 +133,17 @@ def _leading(matrix: csr_array, k: int) -> tuple[Floats, Floats, Floats]:
     order = np.argsort(-singular, kind="stable")[:k]
     signed = with_fixed_signs(right[order].T)
     turned = left[:, order] * np.sign(np.einsum("ij,ij->j", signed, right[order].T))
-    padding = (0, k - len(order))
-    return (
-        np.pad(turned, ((0, 0), padding)),
-        np.pad(singular[order], padding),
-        np.pad(signed, ((0, 0), padding)),
-    )
+    padding = ((0, 0), (0, k - len(order)))
+    return np.pad(turned, padding), np.pad(singular[order], padding[1]), np.pad(signed, padding)
 
 
-def _unit_rows(rows: Floats) -> Floats:
+def _unit_rows(rows: Doubles) -> Doubles:
     """Each row divided by its norm. Rows that are 0 up to rounding become 0."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.where(lengths > 1e-9, rows / np.maximum(lengths, 1e-9), 0.0)
 
 
-def _grams(rated: csr_array, features: Floats) -> Floats:
+def _grams(rated: csr_array, features: Doubles) -> Doubles:
     """(rows, k, k) Σ z·zᵀ over the ratings of each row; z (k,) are the features of the other side."""
     k = features.shape[1]
     first, second = np.tril_indices(k)
@@ -159,7 +152,7 @@ def _grams(rated: csr_array, features: Floats) -> Floats:
     return grams
 
 
-def _spectrum(grams: Floats) -> Spectrum:
+def _spectrum(grams: Doubles) -> Spectrum:
     values, vectors = np.linalg.eigh(grams)
     return np.maximum(values, 0), vectors
 
@@ -181,15 +174,15 @@ class Law(StrictModel):
         """
         return bound / math.erf(bound / math.sqrt(2 * self.of_ratings))
 
-    def of_sums(self, gram: Floats, noise: Floats | float) -> Floats:
+    def of_sums(self, gram: Doubles, noise: Doubles | float) -> Doubles:
         """The variance of s around G·m, for eigenvalues of G."""
         return np.maximum(self.of_rows * gram**2 + self.of_ratings * gram + noise, LEAST)
 
-    def believed(self, gram: Floats, noise: Floats | float) -> Floats:
+    def believed(self, gram: Doubles, noise: Doubles | float) -> Doubles:
         """The factor that multiplies a sum, for eigenvalues of G and noise of variance v."""
         return self.of_rows * gram / self.of_sums(gram, noise)
 
-    def error(self, gram: Floats, noise: float) -> Floats:
+    def error(self, gram: Doubles, noise: float) -> Doubles:
         """The variance of a coefficient that is left after the estimate."""
         return self.of_rows * (self.of_ratings * gram + noise) / self.of_sums(gram, noise)
 
@@ -198,7 +191,9 @@ RIDGE = 5.0
 """The ridge of the regression of averages on covariates: the inverse of the prior variance of its coefficients."""
 
 
-def averages_of(sums: Floats, counts: Floats, covariates: Floats, law: Law, noise: Floats | float) -> Floats:
+def averages_of(
+    sums: Doubles, counts: Doubles, covariates: Doubles, law: Law, noise: Doubles | float
+) -> Doubles:
     """(n,) the average of each row. Its m is from the weighted regression of all rows on `covariates` (n, k).
 
     sums, counts  (n,)
@@ -214,7 +209,7 @@ def averages_of(sums: Floats, counts: Floats, covariates: Floats, law: Law, nois
     return np.asarray(centre + law.believed(counts, noise) * (sums - counts * centre))
 
 
-def coefficients_of(sums: Floats, spectrum: Spectrum, law: Law, noise: float) -> Floats:
+def coefficients_of(sums: Doubles, spectrum: Spectrum, law: Law, noise: float) -> Doubles:
     """(rows, k) the coefficients of each row from `sums` (rows, k), with m = 0."""
     values, vectors = spectrum
     turned = np.einsum("rij,ri->rj", vectors, sums) * law.believed(values, noise)
@@ -224,7 +219,7 @@ def coefficients_of(sums: Floats, spectrum: Spectrum, law: Law, noise: float) ->
 QUANTA = 50
 """Shares are integer multiples of 1/QUANTA, and none is 0."""
 
-Predicted = Callable[[Floats], Floats]
+Predicted = Callable[[Doubles], Doubles]
 """The mean squared error that a part leaves, for each ε that the part may get."""
 
 NOISES = np.geomspace(1e-6, 1e18, 121)
@@ -235,14 +230,14 @@ def interpolated(error: Callable[[float], float], scale: float, dimension: int) 
     """The error as a function of ε. `error` maps a variance of noise to an error; the noise has `scale` at ε = 1."""
     known = [error(float(noise)) for noise in NOISES]
 
-    def predicted(epsilons: Floats) -> Floats:
+    def predicted(epsilons: Doubles) -> Doubles:
         variances = np.maximum(noise_variance(scale / epsilons, dimension), NOISES[0])
         return np.asarray(np.interp(np.log(variances), np.log(NOISES), known))
 
     return predicted
 
 
-def noise_variance(scale: Floats, dimension: int) -> Floats:
+def noise_variance(scale: Doubles, dimension: int) -> Doubles:
     """(E,) the variance of a coordinate of K-norm noise in `dimension` dimensions: Laplace noise in one."""
     return np.asarray((dimension + 1) * scale**2)
 
@@ -251,7 +246,7 @@ UNKNOWN = 0.3
 """The prior variance, in stars², of the predictions of a regression on covariates."""
 
 
-def of_averages(law: Law, rated: NDArray[np.int64], covariates: int, noise: float) -> float:
+def of_averages(law: Law, rated: Longs, covariates: int, noise: float) -> float:
     """The error of averages, given the number of ratings `rated` of each row: what is left in a row's own average,
     plus the error of the regression on covariates."""
     counts = rated.astype(np.float64)
@@ -260,7 +255,7 @@ def of_averages(law: Law, rated: NDArray[np.int64], covariates: int, noise: floa
     return own + 1 / (1 / UNKNOWN + weight / covariates)
 
 
-def of_coefficients(law: Law, gram: Floats, ratings: int, noise: float) -> float:
+def of_coefficients(law: Law, gram: Doubles, ratings: int, noise: float) -> float:
     """The error of coefficients, averaged over all ratings: Σ tr(G·Cov)/n, from all eigenvalues of G."""
     values = gram[gram > 0]
     return float(values @ law.error(values, noise)) / max(ratings, 1)
@@ -289,7 +284,7 @@ VISIT, SINGULAR = 4e-9, 6e-8
 feature, for the singular vectors of who rated what."""
 
 
-def counts_of(train: Ratings, side: Side) -> tuple[NDArray[np.int64], int]:
+def counts_of(train: Ratings, side: Side) -> tuple[Longs, int]:
     """The number of ratings of each row of a side, and the number of the other side's rows."""
     return (train.item_counts, train.n_users) if side == "items" else (train.user_counts, train.n_items)
 
@@ -315,7 +310,7 @@ class PatternAlgorithm(PrivateAlgorithm):
     """
 
     paper = Paper.DPMF
-    variants: ClassVar[Variants] = {(Neighbours.BOUNDED, Mode.CORRECTED): None}
+    variants = by_mode(Neighbours.BOUNDED, corrected=None)
     averaged = False
     measured: ClassVar[tuple[str, ...]]
 
@@ -336,10 +331,10 @@ class PatternAlgorithm(PrivateAlgorithm):
         self,
         train: Ratings,
         pattern: Pattern,
-        factors: tuple[Floats, Floats],
+        factors: tuple[Doubles, Doubles],
         epsilons: Epsilons,
         curator: Curator,
-    ) -> "tuple[Measurements, Floats]":
+    ) -> "tuple[Measurements, Doubles]":
         """Measures the averages of all ratings and of items (n_items, E), for a model with these factors of users and
         items. Public predictions of the errors split what the first leaves of ε."""
         moves, epsilon = sensitivity.rating_sums(train.scale), self.global_share * epsilons
@@ -395,21 +390,19 @@ class Measurements:
     epsilons: Mapping[str, Epsilons]
     curator: Curator
 
-    def averages(self, side: Side) -> Floats:
+    def averages(self, side: Side) -> Doubles:
         """(rows, E) the updates of a side's averages: `averages_of` Σ clamp(x) with Laplace noise."""
         part, (counts, others) = f"{side[:-1]} averages", counts_of(self.train, side)
         moves, epsilon = sensitivity.clamped_sums(), self.epsilons[part]
         noise = laplace(part, counts.shape, sensitivity=moves, epsilon=epsilon, curator=self.curator)
         law, known = self.entry.laws.of(part), counts.astype(np.float64)
-        unit, covariates = (
-            law.star(self.entry.clamp),
-            self.pattern.covariates(side, counts, self.entry.covariates),
-        )
+        covariates = self.pattern.covariates(side, counts, self.entry.covariates)
+        unit = law.star(self.entry.clamp)
         sums = unit * noise.added_to(self._sums(side, np.ones((others, 1)))[:, 0])
         lanes = zip(sums.T, noise_variance(unit * noise.scale, 1), strict=True)
         return np.column_stack([averages_of(lane, known, covariates, law, float(v)) for lane, v in lanes])
 
-    def core(self) -> Floats:
+    def core(self) -> Doubles:
         """(k, k, E) W of predictions x_uᵀ·W·y_i, from Σ clamp(x)·x_u ⊗ y_i over all ratings with K-norm noise."""
         k = self.pattern.users.shape[1]
         by_users = self._sums("users", self.pattern.items)
@@ -417,30 +410,26 @@ class Measurements:
         sums = np.stack(lanes, axis=-1).reshape(1, k * k, -1)
         return self._coefficients("core", sums, self.pattern.of_pairs).reshape(k, k, -1)
 
-    def factors(self, side: Side) -> Floats:
+    def factors(self, side: Side) -> Doubles:
         """(rows, k, E) coefficients of each row on the other side's features, from Σ clamp(x)·z with K-norm noise."""
         pattern = self.pattern
         of_items = pattern.users, pattern.of_items
         others, spectrum = of_items if side == "items" else (pattern.items, pattern.of_users)
         return self._coefficients(f"{side[:-1]} factors", self._sums(side, others), spectrum)
 
-    def _coefficients(self, part: str, sums: Floats, spectrum: Spectrum) -> Floats:
+    def _coefficients(self, part: str, sums: Doubles, spectrum: Spectrum) -> Doubles:
         """(rows, k, E) coefficients from the clean sums (rows, k, E): adds noise to them and shrinks them."""
         rows, k, _ = sums.shape
         moves, epsilon, curator = sensitivity.clamped_vectors(), self.epsilons[part], self.curator
-        (noise,) = repeated_k_norm(
-            part, (rows, k), repetitions=1, sensitivity=moves, epsilon=epsilon, curator=curator
-        )
+        draw = partial(repeated_k_norm, part, (rows, k), repetitions=1, curator=curator)
+        (noise,) = draw(sensitivity=moves, epsilon=epsilon)
         law = self.entry.laws.of(part)
         unit = law.star(self.entry.clamp)
-        lanes = zip(
-            np.moveaxis(unit * noise.added_to(sums), -1, 0),
-            noise_variance(unit * noise.scale, k),
-            strict=True,
-        )
+        noisy, variances = unit * noise.added_to(sums), noise_variance(unit * noise.scale, k)
+        lanes = zip(np.moveaxis(noisy, -1, 0), variances, strict=True)
         return np.stack([coefficients_of(lane, spectrum, law, float(v)) for lane, v in lanes], axis=-1)
 
-    def _sums(self, side: Side, features: Floats) -> Floats:
+    def _sums(self, side: Side, features: Doubles) -> Doubles:
         """(rows, k, E) the clean sums Σ clamp(x)/B·z: see `kernels.gradients.clamped_sums`."""
         return clamped_sums(self.model, self._ratings[side], features, self.entry.clamp)
 
@@ -503,8 +492,8 @@ class OwnPattern(PatternAlgorithm):
 
     title = "Public pattern, own ratings"
     about = (
-        "The public pattern for joint differential privacy: users solve for their own part of the "
-        "model, without noise."
+        "The public pattern for joint differential privacy: users solve for their own part of the model, "
+        "without noise."
     )
     joint = True
     measured = ("item averages", "item factors")
@@ -512,7 +501,7 @@ class OwnPattern(PatternAlgorithm):
     algorithm: Literal["own_pattern"]
     own_features: int = Field(24, ge=1, le=64, description="how many features y_i has; y_i has norm 1")
     own_average: float = Field(1.3, ge=0, le=100, description="a, where y_i has norm 1")
-    own_ridge: float = Field(5.0, ge=0.01, le=1e6, description="w, the ridge of a user's own regression")
+    own_ridge: Ridge = Field(5.0, description="w, the ridge of a user's own regression")
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
         whole = Pattern.of(train, max(self.own_features, self.factors))
@@ -525,9 +514,8 @@ class OwnPattern(PatternAlgorithm):
         return OwnFactors(self, released.without_users(), {}, train)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        model = items.with_users(np.zeros((own.n_users, items.published["items"].shape[2])))
-        solve_rows(model, by_user(own), RowProblem(self.own_ridge, math.inf, per_rating=False))
-        return model
+        no_effects = np.zeros((own.n_users, items.published["items"].shape[2]))
+        return regress(items.with_users(no_effects), own, self.own_ridge)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         k, features = self.factors, max(self.own_features, self.factors)
@@ -551,12 +539,9 @@ class ShrunkAverages(PrivateAlgorithm):
     """
 
     title = "Shrunk averages"
-    about = (
-        "Averages for neighbours that differ in the presence of a rating, shrunk as far as their "
-        "noise requires."
-    )
+    about = "Averages for neighbours that differ in the presence of a rating, shrunk as far as their noise requires."
     paper = Paper.DPMF
-    variants: ClassVar[Variants] = {(Neighbours.UNBOUNDED, Mode.CORRECTED): None}
+    variants = by_mode(Neighbours.UNBOUNDED, corrected=None)
     averaged = False
 
     algorithm: Literal["shrunk_averages"]
@@ -584,14 +569,13 @@ class ShrunkAverages(PrivateAlgorithm):
 
     def believed(
         self, model: FactorModel, side: Side, train: Ratings, epsilons: Epsilons, curator: Curator
-    ) -> Floats:
+    ) -> Doubles:
         """(rows, E) the shrunk average of a model's residuals in each row of a side."""
         counts, others = counts_of(train, side)
         law, ratings = (self.of_items, by_item) if side == "items" else (self.of_users, by_user)
         sums = clamped_sums(model, ratings(train), np.ones((others, 1)), self.clamp)[:, 0]
-        noisy, numbers, deviation = sums_and_counts(
-            f"{side[:-1]} averages", halves_of(sums, counts), epsilons, curator
-        )
+        part, halves = f"{side[:-1]} averages", halves_of(sums, counts)
+        noisy, numbers, deviation = sums_and_counts(part, halves, epsilons, curator)
         star, found = law.star(self.clamp), []
         for own, number, variance in zip(noisy.T, numbers.T, deviation**2, strict=True):
             # A row whose count may be all noise has only the covariate 1: it is shrunk to the average of all rows.
@@ -606,7 +590,7 @@ class ShrunkAverages(PrivateAlgorithm):
         return effects_cost(shape, grid)
 
 
-def halves_of(sums: Floats, counts: NDArray[np.int64]) -> Floats:
+def halves_of(sums: Doubles, counts: Longs) -> Doubles:
     """(rows, 2, E) Σ (1 + x′)/2 and Σ (1 − x′)/2, from sums (rows, E) of x′ and their counts (rows,)."""
     known = counts[:, None].astype(np.float64)
     return np.stack([known + sums, known - sums], axis=1) / 2

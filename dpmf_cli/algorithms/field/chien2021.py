@@ -11,36 +11,23 @@ from enum import StrEnum
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from dpmf_cli.algorithms.shared import base
 from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import origin_of_sums
-from dpmf_cli.algorithms.shared.base import (
-    SAMPLED,
-    Arrays,
-    ByMode,
-    Choices,
-    Paper,
-    PrivateAlgorithm,
-    in_both_modes,
-)
-from dpmf_cli.algorithms.shared.budget import Delta, EffectsParameters, Fractions, stabilised
+from dpmf_cli.algorithms.shared.base import Arrays, ByMode, Choices, Paper, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.budget import Delta, EffectsParameters, Fractions, Ridge, Size, stabilised
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
-from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, initial_factors
-from dpmf_cli.algorithms.shared.theta import (
-    Accounting,
-    Measurer,
-    NoiseKind,
-    certified_gradients,
-    rates_under,
-)
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, regress, start_model
+from dpmf_cli.algorithms.shared.theta import Accounting, Measurer, NoiseKind, certified_gradients, rates_under
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels import normal_equations as equations
-from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_rows
-from dpmf_cli.kernels.factors import FactorModel, factor_model, set_items
+from dpmf_cli.kernels.als import by_item
+from dpmf_cli.kernels.factors import FactorModel, set_items
 from dpmf_cli.kernels.gradients import descend_items
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -83,7 +70,7 @@ class ItemAlternation(PrivateAlgorithm):
     """
 
     paper = Paper.CHIEN
-    variants = in_both_modes(Neighbours.USER)
+    variants = base.in_both_modes(Neighbours.USER)
     joint = True
 
     neighbours: Neighbours = Neighbours.USER
@@ -98,12 +85,9 @@ class ItemAlternation(PrivateAlgorithm):
     selection: Selection = Field(Selection.WEIGHTED, description="which of a user's ratings items learn from")
     most_ratings: int = Field(100, ge=1, le=10_000, description="k")
     weight_exponent: float = Field(0.12, ge=0, le=2, description="μ, for `selection: weighted`")
-    user_norm: float = Field(0.6, ge=1e-6, le=1e6, description="Γ")
-    user_ridge: float = Field(
-        3.0,
-        ge=0.01,
-        le=1e6,
-        description="λ_u of a user's own regression; with less, users with few ratings cannot be solved",
+    user_norm: Size = Field(0.6, description="Γ")
+    user_ridge: Ridge = Field(
+        3.0, description="λ_u of a user's own regression; with less, users with few ratings cannot be solved"
     )
     effects: EffectsParameters = EffectsParameters(beta_u=16)
     budget: Fractions
@@ -123,11 +107,6 @@ class ItemAlternation(PrivateAlgorithm):
     def theta_of(self, epsilon: float) -> float:
         return self.accounting.theta_of(epsilon)
 
-    @property
-    def of_a_user(self) -> RowProblem:
-        """A user's own ridge regression on Q."""
-        return RowProblem(self.user_ridge, math.inf, per_rating=False)
-
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
         measurer = Measurer(self.accounting, self.measurements, epsilons, curator)
         kept = at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
@@ -138,11 +117,11 @@ class ItemAlternation(PrivateAlgorithm):
         learned = kept if self.selection is Selection.UNIFORM else train
         weights = self.weights(learned, counts)
         parts = equations.UserParts(learned, by_item(learned), weights, self.residuals)
-        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
-        model = factor_model(users, items, self.own_means(train, centre), np.tile(centre, (train.n_items, 1)))
-        ratings_by_user, learn_items = by_user(train), self.learning(train, counts, measurer, streams)
+        effects = self.own_means(train, centre), np.tile(centre, (train.n_items, 1))
+        model = start_model(train, self, streams, *effects)
+        learn_items = self.learning(train, counts, measurer, streams)
         for t in range(1, self.iterations + 1):
-            solve_rows(model, ratings_by_user, self.of_a_user)
+            regress(model, train, self.user_ridge)
             equations.shorten_users(model, self.user_norm)
             learn_items(t, model, parts)
         return OwnFactors(self, model.without_users(), {"overall": centre}, train)
@@ -158,18 +137,15 @@ class ItemAlternation(PrivateAlgorithm):
         """The residuals from which items learn, and how they are clipped."""
 
     @abstractmethod
-    def learning(
-        self, train: Ratings, counts: NDArray[np.float64], measurer: Measurer, streams: Streams
-    ) -> Learning:
+    def learning(self, train: Ratings, counts: Doubles, measurer: Measurer, streams: Streams) -> Learning:
         """How the items learn; `counts` (n_items, E) are n̂, at least 1."""
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
         """Adds each user's own mean and p_u to Q."""
         model = items.with_users(self.own_means(own, beside["overall"]))
-        solve_rows(model, by_user(own), self.of_a_user)
-        return model
+        return regress(model, own, self.user_ridge)
 
-    def measured_centre(self, kept: Ratings, measurer: Measurer) -> NDArray[np.float64]:
+    def measured_centre(self, kept: Ratings, measurer: Measurer) -> Doubles:
         """(E,) m: the noisy sum of ratings divided by their noisy number, clamped to the scale.
 
         Published mode scales the noise of the sum to √k·r_max, and that of the number to 1.
@@ -177,7 +153,7 @@ class ItemAlternation(PrivateAlgorithm):
         k, scale, origin = self.most_ratings, kept.scale, origin_of_sums(self.mode, kept.scale)
         largest = max(abs(scale.minimum - origin), abs(scale.maximum - origin))
 
-        def noisy(step: str, clean: float, largest: float, published: float) -> NDArray[np.float64]:
+        def noisy(step: str, clean: float, largest: float, published: float) -> Doubles:
             scaled_to = sensitivity.published_sampled_total(published)
             used = scaled_to if self.mode is Mode.PUBLISHED else None
             moves = sensitivity.sampled_total(k, largest)
@@ -188,7 +164,7 @@ class ItemAlternation(PrivateAlgorithm):
         count = noisy("global count", len(kept), 1.0, 1.0)
         return np.clip(origin + total / np.maximum(count, 1), scale.minimum, scale.maximum)
 
-    def own_means(self, own: Ratings, centre: NDArray[np.float64]) -> NDArray[np.float64]:
+    def own_means(self, own: Ratings, centre: Doubles) -> Doubles:
         """(n_users, E) r̄_u = Σ_i (r_ui − m)/(c_u + β_u), or 0 if users are not centred. Not released."""
         if self.centring == "overall":
             return np.zeros((own.n_users, len(centre)))
@@ -196,7 +172,7 @@ class ItemAlternation(PrivateAlgorithm):
         sums = np.bincount(own.users, own.values, own.n_users)[:, None] - counts * centre
         return stabilised(sums, counts, self.effects.beta_u, np.zeros_like(centre))
 
-    def weights(self, learned: Ratings, counts: NDArray[np.float64]) -> equations.RatingWeights:
+    def weights(self, learned: Ratings, counts: Doubles) -> equations.RatingWeights:
         """w_ui, with Σ_i w_ui² ≤ k for each user."""
         every = np.ones((learned.n_users, counts.shape[1]))
         if self.selection is Selection.WEIGHTED:
@@ -251,7 +227,7 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
     only: ClassVar[ByMode] = {Mode.CORRECTED: ("rating_clip",)}
 
     algorithm: Literal["dpals"]
-    rating_clip: float = Field(0.85, ge=1e-6, le=1e6, description="Γ_M, corrected")
+    rating_clip: Size = Field(0.85, description="Γ_M, corrected")
     item_ridge: float = Field(10.0, ge=1e-3, le=1e6, description="λ")
     frequency_exponent: float = Field(
         0.75,
@@ -270,9 +246,7 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
     def residuals(self) -> equations.Residuals:
         return equations.Residuals(self.rating_clip) if self.mode is Mode.CORRECTED else equations.Residuals()
 
-    def learning(
-        self, train: Ratings, counts: NDArray[np.float64], measurer: Measurer, streams: Streams
-    ) -> Learning:
+    def learning(self, train: Ratings, counts: Doubles, measurer: Measurer, streams: Streams) -> Learning:
         k, d, norm = self.most_ratings, self.factors, self.user_norm
         side_moves: tuple[Sensitivity, ...] = (sensitivity.item_right_sides(k, norm, self.rating_clip),)
         if self.mode is Mode.PUBLISHED:
@@ -308,9 +282,7 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
         return self.users_cost(shape, grid, times + 1) + Cost(summed + solutions, held, far)
 
 
-def solved(
-    grams: NDArray[np.float64], sides: NDArray[np.float64], ridge: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def solved(grams: Doubles, sides: Doubles, ridge: Doubles) -> Doubles:
     """(n, d, E) (A⁺ + ridge·I)⁻¹·b, where A⁺ is the nearest matrix without negative eigenvalues.
 
     grams (n, E, d, d), sides (n, d, E), ridge (n, E)
@@ -353,13 +325,11 @@ class PrivateAlternatingMinimization(ItemAlternation):
     algorithm: Literal["dpam"]
     iterations: int = Field(12, ge=1, le=1000, description="T")
     factors: int = Field(2, ge=1, le=64, description="d")
-    user_norm: float = Field(1.5, ge=1e-6, le=1e6, description="Γ")
+    user_norm: Size = Field(1.5, description="Γ")
     initial_factors: InitialFactors = InitialFactors(scale=0.05)
     steps: int = Field(3, ge=1, le=10_000, description="steps in each round")
     sampling_rate: float = Field(1.0, gt=0, le=1, description="γ, the fraction of the users in a step")
-    clip: float = Field(
-        5.0, ge=1e-6, le=1e6, description="C: the most that a user adds to a gradient, in L2 norm"
-    )
+    clip: Size = Field(5.0, description="C: the most that a user adds to a gradient, in L2 norm")
     learning_rate: float = Field(
         0.01, gt=0, le=10, description="η, for up to 1000 users; it is 1000·η/n for n users, if n is larger"
     )
@@ -374,7 +344,7 @@ class PrivateAlternatingMinimization(ItemAlternation):
 
     @classmethod
     def choices(cls, mode: Mode) -> Choices:
-        return (SAMPLED,)
+        return (base.SAMPLED,)
 
     @model_validator(mode="after")
     def _refuse_what_cannot_be_certified(self) -> Self:
@@ -386,9 +356,7 @@ class PrivateAlternatingMinimization(ItemAlternation):
     def residuals(self) -> equations.Residuals:
         return equations.Residuals(after_factors=True, vector=self.clip)
 
-    def learning(
-        self, train: Ratings, counts: NDArray[np.float64], measurer: Measurer, streams: Streams
-    ) -> Learning:
+    def learning(self, train: Ratings, counts: Doubles, measurer: Measurer, streams: Streams) -> Learning:
         steps, beside = self.iterations * self.steps, math.hypot(self.budget.centre, self.budget.counts)
         shape, of_whom = (train.n_items, self.factors), (measurer.epsilons, measurer.curator)
         gradients, multiplier = certified_gradients(self, shape, self.clip, steps, beside, *of_whom)

@@ -3,30 +3,32 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
+from dpmf_cli.algorithms.shared import factorization
 from dpmf_cli.algorithms.shared.averages import bounded_item_averages, laplace_steps
-from dpmf_cli.algorithms.shared.base import Arrays, ByMode, Paper, PrivateAlgorithm, Variants, by_mode
-from dpmf_cli.algorithms.shared.budget import Delta, EffectsParameters, Fractions, Part, stabilised
-from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, LINE, Cost, Shape
-from dpmf_cli.algorithms.shared.factorization import (
-    InitialFactors,
-    KnownModel,
-    OwnFactors,
-    alternate,
-    at_most,
-    sampled_model,
-    start_model,
+from dpmf_cli.algorithms.shared.base import Arrays, ByMode, Paper, PrivateAlgorithm, by_mode
+from dpmf_cli.algorithms.shared.budget import (
+    Delta,
+    EffectsParameters,
+    Fractions,
+    Part,
+    Ridge,
+    Size,
+    stabilised,
 )
+from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, LINE, Cost, Shape
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, OwnFactors
+from dpmf_cli.core.arrays import Floats, Longs
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
-from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed, solve_rows
+from dpmf_cli.kernels.als import RowProblem, by_item, solve_perturbed
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model
 from dpmf_cli.kernels.gradients import Descent, step_noisy, step_side, sum_gradients, visits_of_all
 from dpmf_cli.kernels.releasing import project_side
@@ -72,7 +74,7 @@ class HuaMF(PrivateAlgorithm):
 
     algorithm: Literal["hua_mf"]
     factors: int = Field(2, ge=1, le=64, description="d")
-    item_ridge: float = Field(1.0, ge=1e-6, le=1e6, description="w; corrected: its value without noise")
+    item_ridge: Size = Field(1.0, description="w; corrected: its value without noise")
     regularization: float = Field(
         0.05, ge=0, description="λ, published: per rating, for the clean fit of U and V that comes first"
     )
@@ -81,9 +83,7 @@ class HuaMF(PrivateAlgorithm):
     noise_ridge: float = Field(
         5.0, ge=0, le=1e6, description="corrected: by how much w grows for each unit of η's scale"
     )
-    user_ridge: float = Field(
-        30.0, ge=0.01, le=1e6, description="corrected: the ridge of a user's own regression on V"
-    )
+    user_ridge: Ridge = Field(30.0, description="corrected: the ridge of a user's own regression on V")
     effects: EffectsParameters = EffectsParameters(beta_m=10, beta_u=20, residual_clamp=2)
     budget: ItemFactorsBudget = ItemFactorsBudget()
 
@@ -97,14 +97,14 @@ class HuaMF(PrivateAlgorithm):
         largest = max(abs(train.scale.minimum), abs(train.scale.maximum))
         noise = self.objective_noise(train, largest, epsilons, curator)
         grid = len(epsilons)
-        model = start_model(train, self.initial_factors, self.factors, streams, grid=grid)
-        alternate(model, train, RowProblem(self.regularization, bound=np.inf), self.iterations)
+        model = factorization.start_model(train, self, streams, grid=grid)
+        factorization.alternate(model, train, RowProblem(self.regularization, bound=np.inf), self.iterations)
         for group in model.groups:
             users_rows = group.rows("users")
             users_rows /= np.linalg.norm(users_rows, axis=1).max(axis=0)
         perturbed = RowProblem(self.item_ridge, largest, per_rating=False)
         noise.inside(solve_perturbed, model, by_item(train), perturbed, np.inf)
-        return sampled_model(train, np.ones((len(train), grid), np.bool_), model)
+        return factorization.sampled_model(train, np.ones((len(train), grid), np.bool_), model)
 
     def corrected(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> OwnFactors:
         """U is drawn as random unit rows that do not depend on any rating, so the theorem holds:
@@ -118,15 +118,14 @@ class HuaMF(PrivateAlgorithm):
         """
         shares = {part: self.budget.fractions[part] * epsilons for part in (Part.OVERALL, Part.ITEMS)}
         steps, moves = laplace_steps(shares, curator), sensitivity.rating_sums(train.scale)
-        _, averages = bounded_item_averages(train, steps, moves, shrinkage=self.effects.of_items)
+        _, averages = bounded_item_averages(train, steps, moves, self.effects.of_items)
         clamp = self.effects.residual_clamp
         noise = self.objective_noise(train, clamp, self.budget.factors * epsilons, curator)
         sphere = InitialFactors(distribution="sphere", scale=1.0)
         users = sphere.draw(train.n_users, self.factors, streams.start("public user factors"))
         items = np.zeros((train.n_items, self.factors))
         model = factor_model(users, items, np.zeros((train.n_users, len(epsilons))), averages)
-        ridge = self.item_ridge + self.noise_ridge * noise.scale
-        perturbed = RowProblem(ridge, clamp, per_rating=False)
+        perturbed = RowProblem(self.item_ridge + self.noise_ridge * noise.scale, clamp, per_rating=False)
         noise.inside(solve_perturbed, model, by_item(train), perturbed, np.inf)
         return OwnFactors(self, model.without_users(), {}, train)
 
@@ -135,26 +134,18 @@ class HuaMF(PrivateAlgorithm):
         moves = sensitivity.least_squares_right_hand_side(1.0, clamp, train.scale)
         unknown = no_bound_known(2, self.neighbours, "Hua et al. 2015, theorem 1: U is fitted on the ratings")
         true, used = (moves, None) if self.mode is Mode.CORRECTED else (unknown, moves)
-        shape = train.n_items, self.factors
-        (noise,) = repeated_k_norm(
-            "objective, item factors",
-            shape,
-            repetitions=1,
-            sensitivity=true,
-            calibrated_to=used,
-            epsilon=epsilon,
-            curator=curator,
+        draw = partial(repeated_k_norm, "objective, item factors", repetitions=1, curator=curator)
+        return next(
+            draw((train.n_items, self.factors), sensitivity=true, calibrated_to=used, epsilon=epsilon)
         )
-        return noise
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
         averages = np.concatenate([group.table("items")[:, -1] for group in items.groups], axis=1)
         means = averages.astype(np.float64)
         sums = residual_sums_by_user(own.users, own.items, own.values, means, own.n_users)[:-1]
         counts, middle = own.user_counts[:, None].astype(np.float64), np.zeros(averages.shape[1])
-        model = items.with_users(stabilised(sums, counts, self.effects.beta_u, middle))
-        solve_rows(model, by_user(own), RowProblem(self.user_ridge, np.inf, per_rating=False))
-        return model
+        means = stabilised(sums, counts, self.effects.beta_u, middle)
+        return factorization.regress(items.with_users(means), own, self.user_ridge)
 
     variants = by_mode(Neighbours.BOUNDED, published=published, corrected=corrected)
 
@@ -183,7 +174,7 @@ class MugdhoMF(PrivateAlgorithm):
     title = "Noise on users' gradients"
     about = "Gradient descent with Gaussian noise on only the users' gradients. Mugdho and Imtiaz 2023."
     paper = Paper.MUGDHO
-    variants: ClassVar[Variants] = {(Neighbours.BOUNDED, Mode.PUBLISHED): None}
+    variants = by_mode(Neighbours.BOUNDED, published=None)
     averaged = False
 
     algorithm: Literal["mugdho_mf"]
@@ -193,7 +184,7 @@ class MugdhoMF(PrivateAlgorithm):
     iterations: int = Field(
         500, ge=1, le=100_000, description="J; in the paper until the descent settles, 2500 at most"
     )
-    clip: float = Field(1.0, ge=1e-6, le=1e6, description="C")
+    clip: Size = Field(1.0, description="C")
     initial_factors: InitialFactors = InitialFactors(scale=0.01)
     delta: Delta = Field(1e-5, description="δ of all steps together")
 
@@ -223,8 +214,8 @@ class MugdhoMF(PrivateAlgorithm):
             claimed=epsilons,
             curator=curator,
         )
-        grid, middle = len(epsilons), train.scale.middle
-        model = start_model(train, self.initial_factors, self.factors, streams, grid=grid, centre=middle)
+        grid, middle = len(epsilons), np.full((train.n_items, len(epsilons)), train.scale.middle)
+        model = factorization.start_model(train, self, streams, np.zeros((train.n_users, grid)), middle)
         descent, visits = Descent(model, momentum=0.0), visits_of_all(train, grid)
         rates = np.full(grid, self.learning_rate)
         for gradients in steps:
@@ -269,7 +260,7 @@ class LiuMF(PrivateAlgorithm):
     title = "SGLD"
     about = "Langevin dynamics rating by rating, as the authors' own code runs it. Liu, Wang and Smola 2015."
     paper = Paper.LIU
-    variants: ClassVar[Variants] = {(Neighbours.USER, Mode.PUBLISHED): None}
+    variants = by_mode(Neighbours.USER, published=None)
     averaged = False
     small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4}
 
@@ -286,26 +277,25 @@ class LiuMF(PrivateAlgorithm):
     initial_factors: InitialFactors = InitialFactors(scale=0.01)
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
-        train = at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
+        train = factorization.at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
         middle, largest = train.scale.middle, max(abs(train.scale.minimum), abs(train.scale.maximum))
         roots, count, grid = visits_between(train), max(len(train), 1), len(epsilons)
+        rate, rounds = self.initial_rate / count, self.iterations
         chain = posterior_sampling(
             "factors",
             (len(roots), self.factors + 1),
-            schedule=LangevinSchedule(
-                self.initial_rate / count, self.decay, self.temperature, self.iterations
-            ),
+            schedule=LangevinSchedule(rate, self.decay, self.temperature, rounds),
             bound=largest**2 * self.most_ratings,
             epsilon=epsilons,
             neighbours=self.neighbours,
             curator=curator,
         )
         centred = replace(train, values=train.values - np.float32(middle))
-        model = start_model(train, self.initial_factors, self.factors, streams, grid=grid)
+        model = factorization.start_model(train, self, streams, grid=grid)
         of_errors, of_rows = np.ones(grid), {side: np.full((self.factors + 1, grid), 100.0) for side in SIDES}
-        counts: dict[Side, NDArray[np.int64]] = {"users": train.user_counts, "items": train.item_counts}
+        counts: dict[Side, Longs] = {"users": train.user_counts, "items": train.item_counts}
 
-        def posterior(numbers: NDArray[np.floating]) -> Epsilons:
+        def posterior(numbers: Floats) -> Epsilons:
             """λ, for each ε and coordinate: the mean of its posterior, (a + n/2)/(b + Σx²/2) for n numbers x."""
             squares = np.square(numbers, dtype=np.float64).sum(axis=0)
             return np.asarray((self.shape + len(numbers) / 2) / (self.rate + squares / 2))

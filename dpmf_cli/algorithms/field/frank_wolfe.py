@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages import Effects, OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.base import Arrays, ByMode, Paper, by_mode
-from dpmf_cli.algorithms.shared.budget import EffectsParameters, Fractions
+from dpmf_cli.algorithms.shared.budget import EffectsParameters, Fractions, Size
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.factorization import OwnFactors, at_most
 from dpmf_cli.algorithms.shared.theta import NoiseKind
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
@@ -26,8 +26,6 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-
-Floats = NDArray[np.float64]
 
 SECONDS_PER_VISIT, SECONDS_PER_ENTRY, SECONDS_PER_NORMAL = 4.5e-9, 4e-9, 1.3e-8
 """Per product of two ratings of one user, added to all matrices that are held side by side; per pair of items in one
@@ -72,10 +70,8 @@ class FrankWolfe(OwnMeansAlgorithm):
     nuclear: float = Field(
         0.5, gt=0, le=1e3, description="κ: k divided by √(users × items); section 5 tries 6 to 9"
     )
-    norm: float = Field(
+    norm: Size = Field(
         10.0,
-        ge=1e-6,
-        le=1e6,
         description="L: published, the L2 bound of a user's ratings and of their predictions, so that ‖a_u‖ ≤ 2L; "
         "corrected, the norm to which a_u is clipped",
     )
@@ -108,7 +104,7 @@ class FrankWolfe(OwnMeansAlgorithm):
         self,
         train: Ratings,
         effects: Effects,
-        multiplier: Floats,
+        multiplier: Doubles,
         curator: Curator,
         claimed: Epsilons | None = None,
     ) -> OwnFactors:
@@ -149,7 +145,7 @@ class FrankWolfe(OwnMeansAlgorithm):
         """The bounds to which ‖a_u‖₂ is clipped, and to which Π scales ‖P_Ω(Y_u)‖₂ down."""
         return (2 * self.norm, self.norm) if self.mode is Mode.PUBLISHED else (self.norm, math.inf)
 
-    def step(self, model: FactorModel, own: Ratings, step: int, singular: Floats, nuclear: float) -> None:
+    def step(self, model: FactorModel, own: Ratings, step: int, singular: Doubles, nuclear: float) -> None:
         """Takes each user's step, once v and λ′ of the step are there. singular is (T, E), nuclear is k."""
         longest, limit = self.bounds
         step_towards(

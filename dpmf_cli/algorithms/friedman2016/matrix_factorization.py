@@ -4,40 +4,29 @@ Friedman, Berkovsky, Kaafar 2016, section 4.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
+from dpmf_cli.algorithms.shared import private_factorization as shared
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, averages_of, side_by_side
 from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Where, by_mode, in_both_modes
-from dpmf_cli.algorithms.shared.budget import AveragesBudget
+from dpmf_cli.algorithms.shared.budget import AveragesBudget, Size
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import Kept
-from dpmf_cli.algorithms.shared.private_factorization import (
-    PrivateFactorization,
-    PrivateLeastSquares,
-    RowMoves,
-    Side,
-    TwoSidedFactorization,
-    in_order,
-)
 from dpmf_cli.algorithms.shared.sample_fits import one_by_one
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, groups
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
+from dpmf_cli.kernels import sgd as kernel
 from dpmf_cli.kernels.als import RowProblem
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.gradients import sample_bits
 from dpmf_cli.kernels.releasing import perturb_side
-from dpmf_cli.kernels.sgd import (
-    Sgd,
-    descend_clamped_errors,
-    descend_noisy_errors,
-    descend_perturbed,
-    kept_bytes,
-)
+from dpmf_cli.kernels.sgd import Sgd
 from dpmf_cli.kernels.survivors import descend_survivors
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -76,7 +65,7 @@ VISIT, CELL = 2.75e-9, 5e-9
 decide whether it survives."""
 
 
-class InputPerturbationSGD(PrivateFactorization):
+class InputPerturbationSGD(shared.PrivateFactorization):
     """Ratings are perturbed once, and everything after the noise is post-processing.
 
     So the claimed ε is provable, with one exception: in unbounded published mode, the noise of the averages is too
@@ -108,18 +97,12 @@ class InputPerturbationSGD(PrivateFactorization):
         3        (P, Q) = SGD on Σ (r′_ui − p_u·q_i)² + λ(‖p_u‖² + ‖q_i‖²)
         4        return P, Q
         """
-        effects = self.measure_effects(train, epsilons, curator)
-        bound = self.bound(train.scale)
-        residuals = laplace(
-            "residuals",
-            (len(train),),
-            sensitivity=sensitivity.clamped_residuals(bound, train.scale),
-            epsilon=self.for_factors(epsilons),
-            curator=curator,
-        )
-        model, visits = self.start(train, effects, streams), in_order(train, self.order, streams)
+        effects, bound = self.measure_effects(train, epsilons, curator), self.bound(train.scale)
+        moves, epsilon = sensitivity.clamped_residuals(bound, train.scale), self.for_factors(epsilons)
+        residuals = laplace("residuals", (len(train),), sensitivity=moves, epsilon=epsilon, curator=curator)
+        model, visits = self.start(train, effects, streams), shared.in_order(train, self.order, streams)
         sgd = Sgd(self.learning_rate, self.regularization, bound, epochs=self.epochs)
-        residuals.inside(descend_perturbed, model, visits, sgd)  # lines 1 to 3
+        residuals.inside(kernel.descend_perturbed, model, visits, sgd)  # lines 1 to 3
         return model
 
     def unbounded(
@@ -152,26 +135,18 @@ class InputPerturbationSGD(PrivateFactorization):
                 return self.measure_effects(train.select(kept[:, place]), epsilon, alone)
 
             effects, bits = side_by_side(one_by_one(measure, epsilons, curator)), sample_bits(kept)
-        bound = self.bound(train.scale)
-        residuals = keyed_laplace(
-            "residuals of all cells",
-            sensitivity=sensitivity.residual_cells_unbounded(bound),
-            epsilon=self.for_factors(epsilons),
-            curator=curator,
-        )
+        bound, epsilon = self.bound(train.scale), self.for_factors(epsilons)
+        step, moves = "residuals of all cells", sensitivity.residual_cells_unbounded(bound)
+        residuals = keyed_laplace(step, sensitivity=moves, epsilon=epsilon, curator=curator)
         rng = streams.generator("order of visits")
         order = rng.permutation(train.n_items).astype(np.int32)
         shifts = rng.integers(train.n_items, size=train.n_users)
-        model = self.start(train, effects, streams)
-        sgd = Sgd(
-            self.learning_rate, self.regularization, bound, threshold=self.threshold, epochs=self.epochs
-        )
+        model, times = self.start(train, effects, streams), self.epochs
+        sgd = Sgd(self.learning_rate, self.regularization, bound, threshold=self.threshold, epochs=times)
         residuals.inside(descend_survivors, model, train, sgd, order, shifts, bits)
         return model
 
-    variants = in_both_modes(Neighbours.BOUNDED, run=bounded) | in_both_modes(
-        Neighbours.UNBOUNDED, run=unbounded
-    )
+    variants = in_both_modes(bounded=bounded, unbounded=unbounded)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         passes, visit = self.epochs * len(groups(grid)), self.factors * VISIT
@@ -181,7 +156,7 @@ class InputPerturbationSGD(PrivateFactorization):
             return costs.factors_cost(shape, grid, self.factors, seconds=seconds, held=held)
         seconds, held = shape.ratings * (passes * visit + 4e-8), 17.0 * shape.ratings
         if self.epochs > 1:
-            held += kept_bytes(shape.ratings, min(grid, MAXIMUM_WIDTH))
+            held += kernel.kept_bytes(shape.ratings, min(grid, MAXIMUM_WIDTH))
         fetches = costs.sgd_fetches(shape, self.factors, epochs=passes, by_user=self.order == "user_major")
         return costs.factors_cost(shape, grid, self.factors, seconds=seconds, held=held) + fetches
 
@@ -190,13 +165,13 @@ NOISY_VISIT = 4.5e-9
 """Seconds per rating, latent factor and group of 16 lanes, with the projection of two rows."""
 
 
-class PrivateSGD(TwoSidedFactorization):
+class PrivateSGD(shared.TwoSidedFactorization):
     """Gradients are perturbed while they are descended: algorithm 4 bounded, algorithm 5 unbounded."""
 
     title = "PSGD"
     about = (
-        "PSGD: stochastic gradient perturbation. Friedman, Berkovsky, Kaafar 2016, section 4.3, "
-        "algorithms 4 and 5."
+        "PSGD: stochastic gradient perturbation. Friedman, Berkovsky, Kaafar 2016, section 4.3, algorithms "
+        "4 and 5."
     )
     paper = Paper.FRIEDMAN
     revision = 2
@@ -207,7 +182,7 @@ class PrivateSGD(TwoSidedFactorization):
         0.02, gt=0, le=1, description="γ; the paper's 0.01, times the gradient's factor 2, which eq. 2 drops"
     )
     epochs: int = Field(5, ge=1, description="k, section 5.2")
-    error_bound: float = Field(2.0, ge=1e-6, le=1e6, description="e_max of algorithm 4, bounded only")
+    error_bound: Size = Field(2.0, description="e_max of algorithm 4, bounded only")
     order: Literal["user_major", "shuffled"] = "user_major"
 
     def algorithm_4(
@@ -231,20 +206,15 @@ class PrivateSGD(TwoSidedFactorization):
         effects = self.measure_effects(train, epsilons, curator)
         bound = self.bound(train.scale)
         model = self.start_within_norms(train, effects, streams)  # line 1
-        visits = in_order(train, self.order, streams)
-        passes = repeated_laplace(
-            "errors",
-            (len(train),),
-            repetitions=self.epochs,
-            sensitivity=sensitivity.clamped_residuals(bound, train.scale),
-            epsilon=self.for_factors(epsilons),
-            curator=curator,
-        )
-        sgd = Sgd(
-            self.learning_rate, self.regularization, bound, self.error_bound, self.user_norm, self.item_norm
-        )
-        for errors in passes:  # line 2
-            errors.inside(descend_noisy_errors, model, visits, sgd)  # lines 3 to 7, and the norm bounds
+        visits = shared.in_order(train, self.order, streams)
+        draw = partial(repeated_laplace, "errors", (len(train),), repetitions=self.epochs, curator=curator)
+        moves, epsilon = sensitivity.clamped_residuals(bound, train.scale), self.for_factors(epsilons)
+        limits = (self.error_bound, self.user_norm, self.item_norm)
+        sgd = Sgd(self.learning_rate, self.regularization, bound, *limits)
+        for errors in draw(sensitivity=moves, epsilon=epsilon):  # line 2
+            errors.inside(
+                kernel.descend_noisy_errors, model, visits, sgd
+            )  # lines 3 to 7, and the norm bounds
         return model
 
     @property
@@ -274,32 +244,30 @@ class PrivateSGD(TwoSidedFactorization):
         effects = self.measure_effects(train, epsilons, curator)
         bound = self.bound(train.scale)
         model = self.start_within_norms(train, effects, streams)  # line 3
-        visits = in_order(train, self.order, streams)
+        visits = shared.in_order(train, self.order, streams)
         of_users = self._vector_noise("user", train, epsilons, curator)
         of_items = self._vector_noise("item", train, epsilons, curator)
         error_bound = bound + self.user_norm * self.item_norm
         sgd = Sgd(self.learning_rate, self.regularization, bound, error_bound)
         for user_vectors, item_vectors in zip(of_users, of_items, strict=True):  # line 4
-            descend_clamped_errors(model, visits, sgd)  # lines 5 to 8
+            kernel.descend_clamped_errors(model, visits, sgd)  # lines 5 to 8
             user_vectors.inside(perturb_side, model, "users", self.user_norm)  # lines 10 to 13
             item_vectors.inside(perturb_side, model, "items", self.item_norm)  # lines 14 to 17
         return model
 
     def _vector_noise(
-        self, side: Side, train: Ratings, epsilons: Epsilons, curator: Curator
+        self, side: shared.Side, train: Ratings, epsilons: Epsilons, curator: Curator
     ) -> Iterator[Release]:
         """K-norm noise for the vectors of one side after each pass: algorithm 5, lines 1-2 and 10-16."""
         own, other = self.norms(side)
         reach, why = self.bound(train.scale) + own * other, "a rating changes all later updates of a pass"
-        moves = RowMoves(
+        moves = shared.RowMoves(
             sensitivity.no_bound_known(2, Neighbours.UNBOUNDED, why),
             sensitivity.sgd_pass_unbounded(self.learning_rate, self.regularization, reach, own, other),
         )
         return self.side_noises(side, train, self.epochs, moves, epsilons, curator)
 
-    variants = in_both_modes(Neighbours.BOUNDED, run=algorithm_4) | {
-        (Neighbours.UNBOUNDED, Mode.PUBLISHED): algorithm_5
-    }
+    variants = in_both_modes(bounded=algorithm_4) | by_mode(Neighbours.UNBOUNDED, published=algorithm_5)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         passes = self.epochs * len(groups(grid))
@@ -312,7 +280,7 @@ class PrivateSGD(TwoSidedFactorization):
         return whole + costs.noise_on_rows(shape, self.factors, self.epochs) + fetches
 
 
-class PrivateALS(PrivateLeastSquares):
+class PrivateALS(shared.PrivateLeastSquares):
     """Algorithm 6, output perturbation, with its line numbers, on the residuals that the averages leave.
 
     1        P, Q ← random, within ‖q_i‖ ≤ q_max
@@ -340,7 +308,7 @@ class PrivateALS(PrivateLeastSquares):
         "a row of 10⁶ ratings",
     )
 
-    def row_step(self, side: Side, train: Ratings) -> tuple[Any, ...]:
+    def row_step(self, side: shared.Side, train: Ratings) -> tuple[Any, ...]:
         """Adds (rows,) the factor 1/(n·λ) on the scale of each row's noise, for n ratings; 1 if the weight of ‖p‖²
         does not grow with n. A row without ratings is not solved."""
         ratings, problem, norm = super().row_step(side, train)
@@ -348,45 +316,44 @@ class PrivateALS(PrivateLeastSquares):
         of_rows = 1 / (np.maximum(counts, 1) * self.regularization)
         return ratings, problem, norm, np.ones(len(counts)) if self.is_constrained else of_rows
 
-    def theorem_6(self, side: Side, scale: Scale) -> RowMoves:
+    def theorem_6(self, side: shared.Side, scale: Scale) -> shared.RowMoves:
         """Algorithm 6 with the norms where theorem 6 has them: q_max in the user step, p_max in the item step."""
-        return RowMoves(sensitivity.least_squares_row(self.norms(side)[1], self.bound(scale), scale))
+        return shared.RowMoves(sensitivity.least_squares_row(self.norms(side)[1], self.bound(scale), scale))
 
-    def as_listed(self, side: Side, scale: Scale) -> RowMoves:
+    def as_listed(self, side: shared.Side, scale: Scale) -> shared.RowMoves:
         """Algorithm 6 as listed: p_max in the user step, q_max in the item step. Theorem 6 swaps them."""
         swapped, true = (
             sensitivity.least_squares_row(norm, self.bound(scale), scale) for norm in self.norms(side)
         )
-        return RowMoves(true, calibrated_to=swapped)
+        return shared.RowMoves(true, calibrated_to=swapped)
 
-    def table_1(self, side: Side, scale: Scale) -> RowMoves:
+    def table_1(self, side: shared.Side, scale: Scale) -> shared.RowMoves:
         """Algorithm 6 with the sensitivities of table 1. Nothing is provable: the scale depends on the private n."""
         why = "the scale depends on the private n"
-        return RowMoves(
+        return shared.RowMoves(
             sensitivity.no_bound_known(2, Neighbours.UNBOUNDED, why),
             sensitivity.published_least_squares_row_unbounded(
                 self.regularization, *self.norms(side), self.bound(scale)
             ),
         )
 
-    def constrained(self, side: Side, scale: Scale) -> RowMoves:
+    def constrained(self, side: shared.Side, scale: Scale) -> shared.RowMoves:
         """Ridge regression within ‖p_u‖ ≤ p_max, with a weight `ridge` that does not grow with n_u.
 
         Every row, rated or not, gets noise of the same scale (`sensitivity.constrained_ridge_row_unbounded`).
         """
         moves = sensitivity.constrained_ridge_row_unbounded
-        return RowMoves(moves(self.ridge, *self.norms(side), self.bound(scale)))
+        return shared.RowMoves(moves(self.ridge, *self.norms(side), self.bound(scale)))
 
-    variants = by_mode(Neighbours.BOUNDED, published=as_listed, corrected=theorem_6) | by_mode(
-        Neighbours.UNBOUNDED, published=table_1, corrected=constrained
-    )
+    variants = by_mode(Neighbours.BOUNDED, published=as_listed, corrected=theorem_6)
+    variants |= by_mode(Neighbours.UNBOUNDED, published=table_1, corrected=constrained)
 
     @property
     def is_constrained(self) -> bool:
         """Whether every row is a ridge regression within a ball, with a weight that does not grow with n."""
         return (self.neighbours, self.mode) == (Neighbours.UNBOUNDED, Mode.CORRECTED)
 
-    def problem(self, side: Side, scale: Scale) -> RowProblem:
+    def problem(self, side: shared.Side, scale: Scale) -> RowProblem:
         if not self.is_constrained:
             return super().problem(side, scale)
         return RowProblem(self.ridge, self.bound(scale), per_rating=False, ball=self.norms(side)[0])

@@ -5,8 +5,6 @@ Friedman, Berkovsky, Kaafar 2016, section 5.4, after McSherry and Mironov 2009, 
 
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared import item_covariance
@@ -14,12 +12,7 @@ from dpmf_cli.algorithms.shared.averages import averages_of
 from dpmf_cli.algorithms.shared.base import Paper, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
 from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape, effects_cost, pairs_cost
-from dpmf_cli.algorithms.shared.item_covariance import (
-    CovarianceAlgorithm,
-    CovarianceModel,
-    NearestItems,
-    ReleasedProducts,
-)
+from dpmf_cli.core.arrays import Ints
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import triangle_size
@@ -37,7 +30,7 @@ class NeighboursBudget(AveragesBudget):
     covariance: float = Field(gt=0, lt=1)
 
 
-class PrivateKNN(CovarianceAlgorithm):
+class PrivateKNN(item_covariance.CovarianceAlgorithm):
     """r̂_ui = IAvg(i) + UAvg(u) + Σ_j w_j (r_uj − IAvg(j) − UAvg(u)), over the k items j most similar to i among
     those that u rated.
 
@@ -72,9 +65,9 @@ class PrivateKNN(CovarianceAlgorithm):
     diagonal_noise_shrinkage: float = Field(120.0, ge=0, description="the same for the diagonal's s")
     k: int = Field(20, ge=1, le=1000, description="the most neighbours of a prediction")
 
-    def predictor(self, own: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> NearestItems:
+    def predictor(self, own: Ratings, users: Ints, items: Ints) -> item_covariance.NearestItems:
         ridge = self.ridge * self.effects.residual_clamp**2
-        return NearestItems(own, users, items, k=self.k, ridge=ridge)
+        return item_covariance.NearestItems(own, users, items, k=self.k, ridge=ridge)
 
     @property
     def rater_weight(self) -> float:
@@ -82,12 +75,12 @@ class PrivateKNN(CovarianceAlgorithm):
 
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> CovarianceModel:
+    ) -> item_covariance.CovarianceModel:
         effects = averages_of(self, train, self.budget.for_effects(epsilons), curator)
         clamp, weights = self.effects.residual_clamp, item_covariance.inverse_counts(train)
         noises = self.variant(self, train, self.budget.covariance * epsilons, curator)
-        released = ReleasedProducts(train, effects, clamp, weights, *noises)
-        return CovarianceModel(self, released, train, effects)
+        released = item_covariance.ReleasedProducts(train, effects, clamp, weights, *noises)
+        return item_covariance.CovarianceModel(self, released, train, effects)
 
     def bounded(self, train: Ratings, epsilon: Epsilons, curator: Curator) -> tuple[Release, ...]:
         """Neighbours differ in the value of one rating. Who rated what is public, and so is Wgt: Cov gets all of the
@@ -113,9 +106,7 @@ class PrivateKNN(CovarianceAlgorithm):
             step, size, sensitivity=true, calibrated_to=used, epsilon=epsilon, curator=curator, later=True
         )
 
-    variants = in_both_modes(Neighbours.BOUNDED, run=bounded) | in_both_modes(
-        Neighbours.UNBOUNDED, run=unbounded
-    )
+    variants = in_both_modes(bounded=bounded, unbounded=unbounded)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         private = self.neighbours is not Neighbours.BOUNDED

@@ -7,27 +7,13 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from dpmf_cli.algorithms.shared import item_covariance as shared
 from dpmf_cli.algorithms.shared.averages import Effects, OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.base import Choices, Paper
-from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.budget import Fractions, Size
 from dpmf_cli.algorithms.shared.cost import ASKED, NOTHING, Cost, Shape, effects_cost, pairs_cost
-from dpmf_cli.algorithms.shared.item_covariance import (
-    CANDIDATES,
-    SECONDS_PER_ENTRY,
-    SHRINKAGES,
-    CovarianceAlgorithm,
-    CovarianceModel,
-    NearestItems,
-    Refitting,
-    ReleasedProducts,
-    Subspace,
-    covariance_cost,
-    nearest_items_cost,
-    search_cost,
-    solve_cost,
-    spectra_cost,
-)
 from dpmf_cli.algorithms.shared.theta import Measurer
+from dpmf_cli.core.arrays import Doubles, Ints
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.covariance import triangle_size
@@ -48,7 +34,7 @@ class CovarianceBudget(Fractions):
     covariance: float = Field(0.79, gt=0, lt=1)
 
 
-class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
+class PrivateCovariance(OwnMeansAlgorithm, shared.CovarianceAlgorithm):
     """r̂_ui = MAvg_i + r̄_u + a predictor's estimate from u's own residuals and a noisy covariance.
 
         MAvg, r̄_u as in `own_means`;   r̂_ui = clamp(r_ui − MAvg_i − r̄_u, [−B, B])            (sections 4.2, 4.3)
@@ -123,7 +109,7 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
 
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> CovarianceModel:
+    ) -> shared.CovarianceModel:
         """Releases averages here, and charges all noise to the ledger.
 
         Cov and Wgt are measured and released a few ε at a time, when the model predicts. A triangle and its noise are
@@ -134,14 +120,14 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
         own_means = self.own_means(train, averages)
         released = self.release(train, own_means, measurer)
         refitting = self.refitting(train, averages, epsilons, streams, curator)
-        return CovarianceModel(self, released, train, own_means, averages.counts, refitting)
+        return shared.CovarianceModel(self, released, train, own_means, averages.counts, refitting)
 
-    def product_weights(self, counts: NDArray[Any]) -> NDArray[np.float64]:
+    def product_weights(self, counts: NDArray[Any]) -> Doubles:
         """(n,) the weight of each product of two of a user's ratings, from users' numbers of ratings (n,)."""
         weights = self.rating_weights(counts)
         return weights**2 if self.neighbours is Neighbours.USER else weights
 
-    def release(self, train: Ratings, effects: Effects, measurer: Measurer) -> ReleasedProducts:
+    def release(self, train: Ratings, effects: Effects, measurer: Measurer) -> shared.ReleasedProducts:
         """Cov and Wgt with their noise, with equal parts of the measurement's θ."""
         scale, size = train.scale, (triangle_size(train.n_items),)
 
@@ -159,11 +145,13 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
             )
             of_weights = bounds.weight_triangle(norm), bounds.published_weight_matrix(norm)
         noises = noise("covariance", *of_covariance), noise("weights", *of_weights)
-        return ReleasedProducts(train, effects, clamp, self.product_weights(train.user_counts), *noises)
+        return shared.ReleasedProducts(
+            train, effects, clamp, self.product_weights(train.user_counts), *noises
+        )
 
     def refitting(
         self, train: Ratings, averages: Effects, epsilons: Epsilons, streams: Streams, curator: Curator
-    ) -> Refitting | None:
+    ) -> shared.Refitting | None:
         """The choice of shrinkage and ridge for each ε; None if they stay as configured.
 
         Each rating is set aside for validation with probability `validation`. Corrected, the exponential mechanism
@@ -173,14 +161,18 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
             return None
         validation = streams.of_ratings("validation ratings", train) < self.validation
         asked, seen = train.select(validation), train.select(~validation)
-        step, count, own_means = "post-processing parameters", len(CANDIDATES), self.own_means(seen, averages)
+        step, count, own_means = (
+            "post-processing parameters",
+            len(shared.CANDIDATES),
+            self.own_means(seen, averages),
+        )
         moves = sensitivity.clipped_error_of_users(train.scale, self.neighbours)
         if self.mode is Mode.PUBLISHED:
             losses = without_noise(step, sensitivity=moves, grid=len(epsilons), curator=curator)((count,))
         else:
             spent = self.tuning_fraction * epsilons
             losses = exponential_choice(step, count, sensitivity=moves, epsilon=spent, curator=curator)
-        return Refitting(asked, seen, own_means, losses)
+        return shared.Refitting(asked, seen, own_means, losses)
 
     @property
     def eigenpairs(self) -> int | None:
@@ -193,22 +185,23 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
         With refitting, each candidate also predicts the validation ratings, and a triangle is copied and shrunk for
         each shrinkage. The triangle before is held too.
         """
-        cost = effects_cost(shape, grid) + covariance_cost(shape, grid, private_weights=True)
+        cost = effects_cost(shape, grid) + shared.covariance_cost(shape, grid, private_weights=True)
         cost += search + predictions
-        shrinkages, candidates = (len(SHRINKAGES), len(CANDIDATES)) if self.tuning == "refitted" else (0, 0)
+        refits = self.tuning == "refitted"
+        shrinkages, candidates = refits * len(shared.SHRINKAGES), refits * len(shared.CANDIDATES)
         if self.eigenpairs is not None:
-            cost += spectra_cost(shape, grid * max(shrinkages, 1), cleaned=self.cleaning)
+            cost += shared.spectra_cost(shape, grid * max(shrinkages, 1), cleaned=self.cleaning)
         if not candidates:
             return cost
         part, pairs = self.validation / ASKED, triangle_size(shape.items)
         far = tuple((part * candidates * count, within) for count, within in predictions.far)
         trials = Cost(part * (search.seconds + candidates * predictions.seconds), 0.0, far)
-        return cost + trials + Cost(shrinkages * grid * pairs * SECONDS_PER_ENTRY, 8.0 * pairs)
+        return cost + trials + Cost(shrinkages * grid * pairs * shared.SECONDS_PER_ENTRY, 8.0 * pairs)
 
     def matrices_anew(self, shape: Shape, grid: int, calls: int) -> Cost:
-        once = covariance_cost(shape, grid, private_weights=True).seconds
+        once = shared.covariance_cost(shape, grid, private_weights=True).seconds
         if self.eigenpairs is not None:
-            once += spectra_cost(shape, grid, cleaned=self.cleaning).seconds
+            once += shared.spectra_cost(shape, grid, cleaned=self.cleaning).seconds
         return Cost(calls * once, 0.0)
 
 
@@ -225,16 +218,18 @@ class CovarianceKNN(PrivateCovariance):
 
     algorithm: Literal["mm_knn"]
 
-    def predictor(self, own: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> NearestItems:
+    def predictor(self, own: Ratings, users: Ints, items: Ints) -> shared.NearestItems:
         ridge = self.ridge * self.effects.residual_clamp**2
-        return NearestItems(own, users, items, k=self.k, ridge=ridge, cleaned=self.eigenpairs)
+        return shared.NearestItems(own, users, items, k=self.k, ridge=ridge, cleaned=self.eigenpairs)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        search = search_cost(shape, self.k, searches=grid)
-        return self.cost_with(shape, grid, search, solve_cost(shape, self.k, grid * ASKED * shape.ratings))
+        search = shared.search_cost(shape, self.k, searches=grid)
+        return self.cost_with(
+            shape, grid, search, shared.solve_cost(shape, self.k, grid * ASKED * shape.ratings)
+        )
 
     def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
-        nearest = nearest_items_cost(shape, grid, self.k, pairs, calls, private_weights=True)
+        nearest = shared.nearest_items_cost(shape, grid, self.k, pairs, calls, private_weights=True)
         return pairs_cost(grid, pairs) + nearest + self.matrices_anew(shape, grid, calls)
 
 
@@ -251,11 +246,8 @@ class CovarianceSVD(PrivateCovariance):
     revision = 2
 
     algorithm: Literal["mm_svd"]
-    ridge: float = Field(
-        0.5,
-        ge=1e-6,
-        le=1e6,
-        description="the ridge of each direction, divided by its eigenvalue over B² unless `flat_ridge`",
+    ridge: Size = Field(
+        0.5, description="the ridge of each direction, divided by its eigenvalue over B² unless `flat_ridge`"
     )
     flat_ridge: bool = Field(
         False,
@@ -263,9 +255,11 @@ class CovarianceSVD(PrivateCovariance):
         "a user's place along the direction were drawn with that variance",
     )
 
-    def predictor(self, own: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> Subspace:
+    def predictor(self, own: Ratings, users: Ints, items: Ints) -> shared.Subspace:
         ridge = self.ridge if self.flat_ridge else self.ridge * self.effects.residual_clamp**2
-        return Subspace(own, users, items, k=self.k, ridge=ridge, flat=self.flat_ridge, cleaned=self.cleaning)
+        return shared.Subspace(
+            own, users, items, k=self.k, ridge=ridge, flat=self.flat_ridge, cleaned=self.cleaning
+        )
 
     @property
     def eigenpairs(self) -> int:

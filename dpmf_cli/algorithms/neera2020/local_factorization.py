@@ -10,21 +10,18 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Arrays, Paper, PrivateAlgorithm, by_mode, in_both_modes
+from dpmf_cli.algorithms.shared.budget import Size
 from dpmf_cli.algorithms.shared.cost import LINE, SOLVED_ENTRY, Cost, Shape, gram_entries
-from dpmf_cli.algorithms.shared.factorization import (
-    InitialFactors,
-    OwnFactors,
-    descend_in_order,
-    initial_factors,
-)
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, descend_in_order, start_model
 from dpmf_cli.algorithms.shared.local_model import LocalFactorization, LocalModel
+from dpmf_cli.core.arrays import Doubles, Flags, Floats, Ints, Longs, Singles
 from dpmf_cli.core.compiled.lane_groups import LaneValues, groups, padded_grid
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import later
 from dpmf_cli.kernels import mixture
 from dpmf_cli.kernels.als import RowProblem, SideRatings, solve_rows
-from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors, users_moved
+from dpmf_cli.kernels.factors import FactorModel, move_factors, users_moved
 from dpmf_cli.kernels.gradients import coordinate_gradients, sums_of_reports
 from dpmf_cli.kernels.mixture import LEAST_VARIANCE, Mixture
 from dpmf_cli.kernels.releasing import project_side
@@ -145,7 +142,7 @@ class MixtureFactorization(LocalFactorization):
             if not active.any():
                 return
 
-    def initial_mixture(self, variances: NDArray[np.float64], streams: Streams) -> Mixture:
+    def initial_mixture(self, variances: Doubles, streams: Streams) -> Mixture:
         """Draws proportions uniformly on the simplex, and variances of 0.1 to 1 times `variances` (E,), those of the
         ratings."""
         rng = streams.start("initial mixture")
@@ -160,7 +157,7 @@ class MixtureFactorization(LocalFactorization):
 
 
 def _maximised(
-    model: FactorModel, users: SideRatings, values: LaneValues, before: Mixture, active: NDArray[np.bool_]
+    model: FactorModel, users: SideRatings, values: LaneValues, before: Mixture, active: Flags
 ) -> Mixture:
     """Equation 12, for the models that are active and have ratings."""
     counts, squares = mixture.mixture_sums(model, users, values, before, active)
@@ -180,7 +177,7 @@ def solve_own_factors(model: FactorModel, own: Ratings, regularization: float) -
     solve_rows(model, ratings, RowProblem(regularization, bound=np.inf))
 
 
-def unit_values(ratings: Ratings) -> NDArray[np.float32]:
+def unit_values(ratings: Ratings) -> Singles:
     """(n,) ratings on [0, 1]."""
     return np.asarray((ratings.values - ratings.scale.minimum) / ratings.scale.width, np.float32)
 
@@ -212,12 +209,12 @@ class Devices:
         return local.gradient_of_each_rating(self.ratings.user_counts)
 
     @property
-    def raters(self) -> NDArray[np.int64]:
+    def raters(self) -> Longs:
         """(n_items,) over how many users an item's reports are averaged. The number is public."""
         return self.ratings.item_counts
 
     @cached_property
-    def values(self) -> NDArray[np.float32]:
+    def values(self) -> Singles:
         """(n,) ratings on [0, 1]."""
         return unit_values(self.ratings)
 
@@ -225,7 +222,7 @@ class Devices:
         """Reports each rating, as 2r − 1."""
         return _of_no_coordinate(channel, 2 * self.values - 1, self.ratings.items)
 
-    def reported(self) -> tuple[slice | NDArray[np.int64], NDArray[np.int64]]:
+    def reported(self) -> tuple[slice | Longs, Longs]:
         """The ratings that are reported, and how many ratings each of them stands for. Here: all, and one each."""
         return slice(None), np.ones(len(self.ratings), np.int64)
 
@@ -237,9 +234,7 @@ class Devices:
         gradients = self.gradients(model, rows, coordinates)
         return channel.send(gradients, self.ratings.items[rows], coordinates, weights)
 
-    def gradients(
-        self, model: FactorModel, rows: slice | NDArray[np.int64], coordinates: NDArray[np.uint8]
-    ) -> NDArray[np.float32]:
+    def gradients(self, model: FactorModel, rows: slice | Longs, coordinates: NDArray[np.uint8]) -> Singles:
         """(reports, E) (r_ui − m − p_u·q_i)·p_uc/G for the ratings `rows` and the coordinates c (reports,)."""
         users, items = self.ratings.users[rows], self.ratings.items[rows]
         return coordinate_gradients(model, users, items, coordinates, self.values[rows], self.bound)
@@ -252,7 +247,7 @@ class DevicesOfOneReport(Devices):
     def moves(self) -> Sensitivity:
         return local.gradient_of_one_rating()
 
-    def reported(self) -> tuple[slice | NDArray[np.int64], NDArray[np.int64]]:
+    def reported(self) -> tuple[slice | Longs, Longs]:
         counts = self.ratings.user_counts
         places = (self.coordinates.random(len(counts)) * counts).astype(np.int64)
         drawn = self.ratings.user_starts[:-1] + places
@@ -278,7 +273,7 @@ class DevicesOfWholeUsers(Devices):
     moves = mean_moves
 
     @property
-    def raters(self) -> NDArray[np.int64]:
+    def raters(self) -> Longs:
         return np.full(self.ratings.n_items, self.ratings.n_users)
 
     def report_ratings(self, channel: local.SignChannel) -> local.PerturbedSigns:
@@ -303,14 +298,12 @@ class DevicesOfWholeUsers(Devices):
         return channel.send(gradients, items, coordinates, np.full(users, ratings.n_items))
 
     @cached_property
-    def pairs(self) -> NDArray[np.int64]:
+    def pairs(self) -> Longs:
         """(n + 1,) a number for each rated (user, item), ascending. The last number, −1, belongs to no pair."""
         return np.append(self.ratings.users.astype(np.int64) * self.ratings.n_items + self.ratings.items, -1)
 
 
-def _of_no_coordinate(
-    channel: local.SignChannel, numbers: NDArray[np.floating], items: NDArray[np.int32]
-) -> local.PerturbedSigns:
+def _of_no_coordinate(channel: local.SignChannel, numbers: Floats, items: Ints) -> local.PerturbedSigns:
     """Sends numbers (n,) without coordinates. Each stands for itself."""
     n = len(numbers)
     return channel.send(numbers[:, None], items, np.zeros(n, np.uint8), np.ones(n, np.int64))
@@ -358,21 +351,15 @@ class PrivateGradientMF(PrivateAlgorithm):
     algorithm: Literal["pg_mf"]
     neighbours: Neighbours = Neighbours.LOCAL
     factors: int = Field(5, ge=1, le=64, description="d; not in the paper")
-    regularization: float = Field(
-        0.04,
-        ge=1e-6,
-        le=1e6,
-        description="λ; not in the paper; with less, users with few ratings cannot be solved",
+    regularization: Size = Field(
+        0.04, description="λ; not in the paper; with less, users with few ratings cannot be solved"
     )
     iterations: int = Field(10, ge=1, description="k; not in the paper")
     learning_rate: float = Field(0.3, gt=0, le=1e6, description="γ; not in the paper")
-    gradient_bound: float = Field(
-        0.05,
-        ge=1e-6,
-        le=1e6,
-        description="G: gradients' coordinates are clipped to ±G, for ratings on [0, 1]",
+    gradient_bound: Size = Field(
+        0.05, description="G: gradients' coordinates are clipped to ±G, for ratings on [0, 1]"
     )
-    item_norm: float = Field(2.0, ge=1e-6, le=1e6, description="q_max")
+    item_norm: Size = Field(2.0, description="q_max")
     average: float = Field(0.05, ge=1e-6, lt=1, description="the fraction of ε for the mean of all ratings")
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=1.0)
 
@@ -384,9 +371,8 @@ class PrivateGradientMF(PrivateAlgorithm):
         spent, moves = (1 - self.average) * epsilons, devices.moves
         gradients = channel("gradients", repetitions=self.iterations, epsilon=spent, sensitivity=moves)
         mean = shrunk_mean(devices.report_ratings(ratings))
-        factors = initial_factors(train, self.initial_factors, self.factors, streams)
-        no_effects = np.zeros((train.n_items, len(mean)))
-        model = factor_model(*factors, np.tile(mean, (train.n_users, 1)), no_effects)
+        effects = np.tile(mean, (train.n_users, 1)), np.zeros((train.n_items, len(mean)))
+        model = start_model(train, self, streams, *effects)
         items = model.without_users()
         for _ in range(self.iterations):
             solve_own_factors(model, train, self.regularization)
@@ -408,9 +394,8 @@ class PrivateGradientMF(PrivateAlgorithm):
         solve_own_factors(model, own, self.regularization)
         return model
 
-    variants = by_mode(Neighbours.LOCAL, published=Devices, corrected=DevicesOfOneReport) | in_both_modes(
-        Neighbours.USER, run=DevicesOfWholeUsers
-    )
+    variants = by_mode(Neighbours.LOCAL, published=Devices, corrected=DevicesOfOneReport)
+    variants |= in_both_modes(user=DevicesOfWholeUsers)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         of_each = self.neighbours is Neighbours.LOCAL and self.mode is Mode.PUBLISHED
@@ -422,7 +407,7 @@ class PrivateGradientMF(PrivateAlgorithm):
 
 
 def move_items_by(
-    reports: local.PerturbedSigns, items: FactorModel, raters: NDArray[np.int64], method: PrivateGradientMF
+    reports: local.PerturbedSigns, items: FactorModel, raters: Longs, method: PrivateGradientMF
 ) -> None:
     """q_ic ← q_ic + γ·d·G·(the mean report of c, over all of the item's raters), then ‖q_i‖ ≤ q_max, in place.
 
@@ -436,7 +421,7 @@ def move_items_by(
     project_side(items, "items", method.item_norm)
 
 
-def shrunk_mean(reports: local.PerturbedSigns) -> NDArray[np.float64]:
+def shrunk_mean(reports: local.PerturbedSigns) -> Doubles:
     """(E,) the mean rating on [0, 1], from reports of 2r − 1.
 
     It is the best linear estimate if all means on [−1, 1] are equally likely (variance 1/3). A mean of n reports has

@@ -12,22 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import (
-    UNUSED_WITHOUT_NOISE,
-    Arrays,
-    Choices,
-    PrivateAlgorithm,
-    in_both_modes,
-)
-from dpmf_cli.algorithms.shared.budget import (
-    Beta,
-    Delta,
-    EffectsParameters,
-    Fractions,
-    Part,
-    Shrinkage,
-    stabilised,
-)
+from dpmf_cli.algorithms.shared.base import KEYS_OF_NOISE, Arrays, Choices, PrivateAlgorithm, in_both_modes
+from dpmf_cli.algorithms.shared.budget import Delta, EffectsParameters, Fractions, Part, Shrinkage, stabilised
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.theta import Accounting, Measurer, NoiseKind
 from dpmf_cli.core.arrays import Doubles, Ints, Longs
@@ -40,18 +26,12 @@ from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import laplace, without_noise
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.privacy.sensitivity import Sensitivity, weights_of_signs_unbounded
+from dpmf_cli.privacy.sensitivity import Sensitivity
 
 _CHUNK = 1 << 18
 
-TypicalCount = Annotated[
-    float,
-    Field(
-        ge=1,
-        le=1e9,
-        description="a public guess of how many ratings a user has; sets the weight of a typical rater",
-    ),
-]
+_GUESS = "a public guess of how many ratings a user has; sets the weight of a typical rater"
+TypicalCount = Annotated[float, Field(ge=1, le=1e9, description=_GUESS)]
 
 
 @dataclass(frozen=True)
@@ -137,13 +117,10 @@ def moves_of(neighbours: Neighbours, mode: Mode, scale: Scale, norm: int = 1) ->
         largest = max(abs(scale.minimum - origin), abs(scale.maximum - origin))
         ratings, counts, residuals = (user_rating_sums(bound, norm) for bound in (largest, 1.0, scale.width))
         return Moves(ratings, counts, residuals, origin)
-    counts, residuals = (
-        sensitivity.rating_counts_unbounded(norm),
-        sensitivity.residual_sums_unbounded(scale, norm),
-    )
-    if mode is Mode.PUBLISHED:
-        return Moves(sensitivity.raw_rating_sums_unbounded(scale, norm), counts, residuals, origin)
-    return Moves(sensitivity.centred_rating_sums_unbounded(scale, norm), counts, residuals, origin)
+    raw, centred = sensitivity.raw_rating_sums_unbounded, sensitivity.centred_rating_sums_unbounded
+    ratings = (raw if mode is Mode.PUBLISHED else centred)(scale, norm)
+    counts = sensitivity.rating_counts_unbounded(norm)
+    return Moves(ratings, counts, sensitivity.residual_sums_unbounded(scale, norm), origin)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,8 +192,8 @@ def bounded_item_averages(
     train: Ratings,
     noise: StepNoise,
     moves: Sensitivity,
-    *,
     shrinkage: Shrinkage,
+    *,
     noise_on_unrated: bool = False,
 ) -> tuple[Doubles, Doubles]:
     """Measures GAvg (E,) and IAvg (n_items, E), rating scale. Who rated what is public. Algorithm 1, lines 1 to 7.
@@ -238,24 +215,27 @@ def bounded_item_averages(
 
 
 def averages_of_the_rated(
-    sums: Doubles, counts: Longs, beta: Beta, centre: Doubles, *, unrated_too: bool = False
+    sums: Doubles, counts: Longs, beta: float | Doubles, centre: Doubles, *, unrated_too: bool = False
 ) -> Doubles:
-    """(n, E) stabilised averages. If the public count is 0, the average is the centre without noise, unless
-    `unrated_too`."""
+    """(n, E) stabilised averages. Where the public count is 0, it is the centre, unless `unrated_too`."""
     averages = stabilised(sums, counts[:, None].astype(np.float64), beta, centre)
     return averages if unrated_too else np.where(counts[:, None] > 0, averages, centre)
 
 
 def laplace_steps(shares: Mapping[Part, Doubles], curator: Curator, fraction: float = 1.0) -> StepNoise:
     """Laplace noise for the steps of each part. Each step spends `fraction` of the ε of its part, `shares` (E,)."""
-    return lambda part, step, shape, moves, calibrated_to=None: laplace(
-        step,
-        shape,
-        sensitivity=moves,
-        calibrated_to=calibrated_to,
-        epsilon=fraction * shares[part],
-        curator=curator,
-    )
+
+    def noise(
+        part: Part,
+        step: str,
+        shape: tuple[int, ...],
+        moves: Sensitivity,
+        calibrated_to: Sensitivity | None = None,
+    ) -> Release:
+        given: dict[str, Any] = {"sensitivity": moves, "calibrated_to": calibrated_to, "curator": curator}
+        return laplace(step, shape, epsilon=fraction * shares[part], **given)
+
+    return noise
 
 
 def bounded_effects(
@@ -270,11 +250,9 @@ def bounded_effects(
     Each step spends the ε of its part in `shares`, ε₁ to ε₃. Unless `noise_on_unrated`, a user without ratings gets
     the global average GAvg′ and no further noise.
     """
-    noise, unrated_too = laplace_steps(shares, curator), parameters.noise_on_unrated
-    moves, of_items = sensitivity.rating_sums(train.scale), parameters.of_items
-    overall, items = bounded_item_averages(
-        train, noise, moves, shrinkage=of_items, noise_on_unrated=unrated_too
-    )
+    noise, moves = laplace_steps(shares, curator), sensitivity.rating_sums(train.scale)
+    of_items, unrated_too = parameters.of_items, parameters.noise_on_unrated
+    overall, items = bounded_item_averages(train, noise, moves, of_items, noise_on_unrated=unrated_too)
     moves = sensitivity.residual_sums(train.scale)
     residuals = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
     residual_sum = noise(Part.OVERALL, "global average of residuals", (), moves).added_to(residuals[-1])
@@ -301,9 +279,8 @@ def averages_of(
         return bounded_effects(train, parameters, shares, curator)
     if entry.neighbours is not Neighbours.UNBOUNDED:
         raise ValueError(f"averages for {entry.neighbours} neighbours are not these")
-    of_sum, of_count = (
-        laplace_steps(shares, curator, part) for part in (parameters.sum_share, 1 - parameters.sum_share)
-    )
+    share = parameters.sum_share
+    of_sum, of_count = (laplace_steps(shares, curator, fraction) for fraction in (share, 1 - share))
     moves = moves_of(entry.neighbours, entry.mode, train.scale)
     if entry.mode is Mode.PUBLISHED:
         moves = moves._replace(calibrated_to=sensitivity.published_rating_sums_unbounded(train.scale))
@@ -320,11 +297,8 @@ def averages_of(
 
 def side_by_side(effects: Sequence[Effects]) -> Effects:
     """Joins the averages of several grids into those of one grid. The users' part must be released in all of them."""
-    return Effects(
-        np.concatenate([each.items for each in effects], axis=1),
-        np.concatenate([each.users for each in effects], axis=1),
-        np.concatenate([each.overall for each in effects]),
-    )
+    each = zip(*((one.items, one.users, one.overall) for one in effects), strict=True)
+    return Effects(*(np.concatenate(arrays, axis=-1) for arrays in each))
 
 
 def sums_and_counts(
@@ -333,9 +307,8 @@ def sums_and_counts(
     """Releases Σ x′ and their number, |x′| ≤ 1, (rows, E) each, at the noise of one number each, from `halves`:
     Σ (1 + x′)/2 and Σ (1 − x′)/2, (rows, 2) or (rows, 2, E). Returns the standard deviation (E,) of that noise too.
     """
-    noise = laplace(
-        step, halves.shape[:2], sensitivity=weights_of_signs_unbounded(), epsilon=epsilons, curator=curator
-    )
+    moves = sensitivity.weights_of_signs_unbounded()
+    noise = laplace(step, halves.shape[:2], sensitivity=moves, epsilon=epsilons, curator=curator)
     positive, negative = np.moveaxis(noise.added_to(halves), 1, 0)
     return positive - negative, positive + negative, 2 * noise.scale
 
@@ -359,10 +332,9 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
     typical_count: TypicalCount = 100.0
 
     def parameters(self) -> dict[str, Any]:
-        found = super().parameters()
-        if not self.spends_delta:
-            del found["delta"]
-        return found
+        return {
+            key: each for key, each in super().parameters().items() if key != "delta" or self.spends_delta
+        }
 
     @property
     def spends_delta(self) -> float:
@@ -379,7 +351,7 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
 
     @property
     def ignored(self) -> frozenset[str]:
-        return UNUSED_WITHOUT_NOISE
+        return KEYS_OF_NOISE
 
     @property
     def reserved(self) -> float:
@@ -427,10 +399,11 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         """(n_items, E) r̄_i without noise, the same for all E = `grid` ε. No ε can then be proved for the fit."""
         unknown = sensitivity.no_bound_known(1, self.neighbours, "item averages without noise")
         as_they_are = without_noise("item averages", sensitivity=unknown, grid=grid, curator=curator)
-        bound, shrinkage = sensitivity.rating_sums(train.scale), Shrinkage(beta_m)
-        return bounded_item_averages(
-            train, lambda part, step, shape, moves: as_they_are(shape), bound, shrinkage=shrinkage
-        )[1]
+        bound, noise = (
+            sensitivity.rating_sums(train.scale),
+            lambda part, step, shape, moves: as_they_are(shape),
+        )
+        return bounded_item_averages(train, noise, bound, Shrinkage(beta_m))[1]
 
     def own_means(self, train: Ratings, averages: Effects) -> Effects:
         """Adds r̄_u = (Σ_i x_ui + β_p·G)/(c_u + β_p) to the averages; x_ui = r_ui − MAvg_i and G are within ±α/2.

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Protocol, Self, get_args, runtime_checkable
 
-import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -15,6 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.budget import EffectsParameters
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, pairs_cost
+from dpmf_cli.core.arrays import Flags, Floats, Ints
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import StrictModel
@@ -29,7 +29,7 @@ from dpmf_cli.privacy.protection import Protection, protection_of
 class Model(Protocol):
     """A fitted algorithm: one recommender for each ε of the grid."""
 
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
+    def predict(self, users: Ints, items: Ints) -> Floats:
         """(n, E) predicted ratings, rating scale, for n pairs of dense indices."""
 
 
@@ -56,7 +56,7 @@ def _to_be_seen(label: str) -> str:
     return label
 
 
-UNUSED_WITHOUT_NOISE = frozenset(("effects.noise_on_unrated", "effects.sum_share"))
+KEYS_OF_NOISE = frozenset(("effects.noise_on_unrated", "effects.sum_share"))
 """Keys that say how noise is added to averages."""
 
 OF_THE_CURVE = frozenset(
@@ -155,13 +155,11 @@ class Algorithm(StrictModel, ABC):
     @model_validator(mode="after")
     def _sweep_a_number(self) -> Self:
         if self.sweep is not None:  # a sweep of the right shape has become several entries before
-            raise PydanticCustomError(
-                "sweep", "a sweep is one parameter and a list of values: {factors: [3, 5]}"
-            )
+            message = "a sweep is one parameter and a list of values: {factors: [3, 5]}"
+            raise PydanticCustomError("sweep", message)
         if self.swept is not None and not isinstance(self.swept_value, int | float):
-            raise PydanticCustomError(
-                "sweep", "{name} is not a numeric parameter and cannot be swept", {"name": self.swept}
-            )
+            message = "{name} is not a numeric parameter and cannot be swept"
+            raise PydanticCustomError("sweep", message, {"name": self.swept})
         return self
 
     @classmethod
@@ -190,7 +188,7 @@ class Algorithm(StrictModel, ABC):
     @property
     def ignored(self) -> frozenset[str]:
         """The keys that this entry has and does not use. A part of `effects` is written `effects.sum_share`."""
-        return UNUSED_WITHOUT_NOISE
+        return KEYS_OF_NOISE
 
     @property
     def needs_epsilons(self) -> bool:
@@ -225,13 +223,7 @@ class Algorithm(StrictModel, ABC):
         """
 
     def fit_samples(
-        self,
-        train: Ratings,
-        kept: NDArray[np.bool_],
-        epsilons: Epsilons,
-        *,
-        streams: Streams,
-        curator: Curator,
+        self, train: Ratings, kept: Flags, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> Model:
         """Fits one model for each column of `kept` (n_ratings, E), on the ratings of that column.
 
@@ -292,20 +284,16 @@ Variants = dict[tuple[Neighbours, Mode], Any]
 """What runs, or what scales the noise, for each neighbours and mode that an algorithm offers."""
 
 
-def in_both_modes(*kinds: Neighbours, run: Any = None) -> Variants:
-    """The variants of an algorithm that does the same published and corrected, for each kind of neighbours."""
-    return {(neighbours, mode): run for neighbours in kinds for mode in Mode}
+def in_both_modes(*kinds: Neighbours, **runs: Any) -> Variants:
+    """The variants of an algorithm that does the same published and corrected, for each kind of neighbours; what runs
+    may be given by the name of the neighbours."""
+    by_kind: dict[str, Any] = {**dict.fromkeys(kinds), **runs}
+    return {(Neighbours(kind), mode): run for kind, run in by_kind.items() for mode in Mode}
 
 
-def by_mode(*kinds: Neighbours, published: Any, corrected: Any) -> Variants:
-    """The variants of an algorithm that does one thing published and another corrected."""
-    runs = {Mode.PUBLISHED: published, Mode.CORRECTED: corrected}
-    return {(neighbours, mode): run for neighbours in kinds for mode, run in runs.items()}
-
-
-def in_mode(mode: Mode, *kinds: Neighbours, run: Any = None) -> Variants:
-    """The variants of an algorithm for each kind of neighbours in one mode."""
-    return {(neighbours, mode): run for neighbours in kinds}
+def by_mode(*kinds: Neighbours, **runs: Any) -> Variants:
+    """The variants of an algorithm for each kind of neighbours. What runs is given by the name of the mode."""
+    return {(neighbours, Mode(mode)): run for neighbours in kinds for mode, run in runs.items()}
 
 
 class PrivateAlgorithm(Algorithm):
@@ -352,16 +340,16 @@ class PrivateAlgorithm(Algorithm):
     @model_validator(mode="after")
     def _refuse_unsupported_variant(self) -> Self:
         if (self.neighbours, self.mode) not in self.variants:
-            raise PydanticCustomError(
-                "unsupported_variant",
-                "{algorithm} does not support neighbours {neighbours} in {mode} mode; it supports {offered}",
-                {
-                    "algorithm": self.algorithm,
-                    "neighbours": self.neighbours.value,
-                    "mode": self.mode.value,
-                    "offered": ", ".join(sorted(f"{n.value} ({m.value})" for n, m in self.variants)),
-                },
+            message = (
+                "{algorithm} does not support neighbours {neighbours} in {mode} mode; it supports {offered}"
             )
+            offered = ", ".join(sorted(f"{n.value} ({m.value})" for n, m in self.variants))
+            context = {
+                "algorithm": self.algorithm,
+                "neighbours": self.neighbours.value,
+                "mode": self.mode.value,
+            }
+            raise PydanticCustomError("unsupported_variant", message, {**context, "offered": offered})
         return self
 
     @model_validator(mode="after")
@@ -422,9 +410,8 @@ class PrivateAlgorithm(Algorithm):
         """Raises PydanticCustomError if δ is too small to certify for sampled Gaussian steps; δ = 0 is pure ε-DP."""
         if sampling_rate < 1 and 0 < self.spends_delta < LEAST_CERTIFIED_DELTA:
             message = "with a sampling_rate below 1 no δ below {least} can be certified"
-            raise PydanticCustomError(
-                "least_delta", message, {"least": LEAST_CERTIFIED_DELTA, "path": ("delta",)}
-            )
+            context = {"least": LEAST_CERTIFIED_DELTA, "path": ("delta",)}
+            raise PydanticCustomError("least_delta", message, context)
 
     def pieces(self, grid: Sequence[float]) -> Iterator[tuple[Self, tuple[float, ...]]]:
         if self.by_epsilon is None:
@@ -439,8 +426,8 @@ class PrivateAlgorithm(Algorithm):
 
     def _with(self, piece: Mapping[str, Any]) -> Self:
         """The entry with the parameters of a piece. A plain entry with the same parameters has the same results."""
-        own = {key: value for key, value in piece.items() if key != "up_to"}
-        return self.model_validate({**self.model_dump(exclude={"by_epsilon"}), **own})
+        entry = {**self.model_dump(exclude={"by_epsilon"}), **piece}
+        return self.model_validate({key: value for key, value in entry.items() if key != "up_to"})
 
     @classmethod
     def choices(cls, mode: Mode) -> Choices:

@@ -14,17 +14,18 @@ from pydantic_core import PydanticCustomError
 
 from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.strict_model import StrictModel, later
-from dpmf_cli.privacy.accounting import (
-    LEAST_DELTA,
-    LEAST_EPSILON,
-    LEAST_SHARE,
-    MOST_DELTA,
-    MOST_EPSILON,
-)
+from dpmf_cli.privacy.accounting import LEAST_DELTA, LEAST_EPSILON, LEAST_SHARE, MOST_DELTA, MOST_EPSILON
 from dpmf_cli.privacy.release import Release
 
 SPREAD = 0.5
 """τ, in stars: a public guess of how much averages differ between items, and between users, in any data set."""
+
+
+Size = Annotated[float, Field(ge=1e-6, le=1e6)]
+"""The size of a bound, a clip or a weight, whose square single precision holds."""
+
+Ridge = Annotated[float, Field(ge=0.01, le=1e6)]
+"""The ridge of a user's own regression. With less, users with few ratings cannot be solved."""
 
 
 class Part(StrEnum):
@@ -33,10 +34,6 @@ class Part(StrEnum):
     OVERALL = "global_averages"
     ITEMS = "item_averages"
     USERS = "user_averages"
-
-
-Beta = float | Doubles
-"""One β for all ε, or (E,) one for each."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +48,8 @@ class Shrinkage:
     beta: float
     grows: bool = False
 
-    def under(self, noise: Release) -> Beta:
-        """β for sums with the noise of that release."""
+    def under(self, noise: Release) -> float | Doubles:
+        """β for sums with the noise of that release: one for all ε, or (E,) one for each."""
         return self.beta + math.sqrt(2) / SPREAD * noise.scale if self.grows else self.beta
 
 
@@ -71,9 +68,7 @@ class EffectsParameters(StrictModel):
         "β_m = β_u = 5 is the default of private methods on your own data set",
     )
     user_clamp: float = Field(2.0, gt=0, description="released user averages are clamped to [−this, this]")
-    residual_clamp: float = Field(
-        1.0, ge=1e-6, le=1e6, description="B: residuals are clamped to [−B, B], equation 7"
-    )
+    residual_clamp: Size = Field(1.0, description="B: residuals are clamped to [−B, B], equation 7")
     sum_share: float = later(
         0.5,
         ge=LEAST_SHARE,
@@ -101,7 +96,7 @@ ON_OWN_RATINGS = {"shrinkage": "noise", "beta_m": 5.0, "beta_u": 5.0}
 catalog; the defaults 10 and 100 reproduce the numbers of one paper."""
 
 
-def stabilised(sums: Doubles, counts: Doubles, beta: Beta, centre: Doubles) -> Doubles:
+def stabilised(sums: Doubles, counts: Doubles, beta: float | Doubles, centre: Doubles) -> Doubles:
     """(n, E) (sum + β·centre) / (max(count, 0) + β) for each row; the centre if the denominator is 0."""
     weight = np.maximum(counts, 0) + beta
     return np.where(weight > 0, (sums + beta * centre) / np.where(weight > 0, weight, 1.0), centre)
@@ -127,16 +122,12 @@ class Fractions(StrictModel):
     def _sum_to_one(self) -> Self:
         for name, share in self.fractions.items():
             if share < LEAST_SHARE:
-                raise PydanticCustomError(
-                    "budget",
-                    "{name} gets less than 1e-6 of ε, which leaves nothing but noise",
-                    {"name": name},
-                )
+                message = "{name} gets less than 1e-6 of ε, which leaves nothing but noise"
+                raise PydanticCustomError("budget", message, {"name": name})
         total = math.fsum(self.fractions.values())
         if abs(total - 1) > 1e-9:
-            raise PydanticCustomError(
-                "budget_sum", "the fractions sum to {total}, not 1", {"total": float(f"{total:.6g}")}
-            )
+            message, context = "the fractions sum to {total}, not 1", {"total": float(f"{total:.6g}")}
+            raise PydanticCustomError("budget_sum", message, context)
         return self
 
     @property

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
 
 UNEVENNESS = 2.5
-"""Σ c_u² divided by its value if all users had equally many ratings: 1.9 in ML-100K, 2.4 in ML-1M, 3.1 in a sample of
-Netflix."""
+"""Σ c_u² divided by its value if all users had equally many ratings: 1.9 in ML-100K, 2.4 in ML-1M, 3.1 in Netflix."""
 ASKED = 1 / 9
 """Ratings to predict per training rating, under ten-fold cross-validation."""
 
@@ -42,8 +41,7 @@ class Shape:
 class Cost:
     """The cost of one fit: bytes besides the ratings themselves, and the components of its time.
 
-    `calibration.Machine.seconds` adds up the components. The sum differs between machines, and for data that no
-    longer fit a cache.
+    `calibration.Machine.seconds` adds up the components. The sum differs between machines and caches.
 
     seconds   of one core of `calibration.REFERENCE`, with all data in the cache
     far       (count, bytes) each: the number of cache lines fetched from random places within so many bytes

@@ -3,6 +3,7 @@
 PMF is of Salakhutdinov and Mnih 2007, as Zhang, Liu, Chen and Zhong 2018, section 3.1, run it.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -102,11 +103,20 @@ def initial_factors(
 
 
 def start_model(
-    train: Ratings, initial: InitialFactors, factors: int, streams: Streams, *, grid: int, centre: float = 0.0
+    pairs: UserMajor, entry: Any, streams: Streams, *effects: Doubles, grid: int = 1
 ) -> FactorModel:
-    """Start factors for `grid` models, which predict `centre` besides."""
-    start, items = initial_factors(train, initial, factors, streams), np.full((train.n_items, grid), centre)
-    return factor_model(*start, np.zeros((train.n_users, grid)), items)
+    """Start factors as the entry has them, and effects of users (n_users, E) and items (n_items, E). Without any,
+    effects are 0 in `grid` models."""
+    start = initial_factors(pairs, entry.initial_factors, entry.factors, streams)
+    return factor_model(
+        *start, *(effects or (np.zeros((rows, grid)) for rows in (pairs.n_users, pairs.n_items)))
+    )
+
+
+def regress(model: FactorModel, own: Ratings, ridge: float) -> FactorModel:
+    """Sets each user's factors to the ridge regression of own ratings on the items, in place; returns the model."""
+    solve_rows(model, by_user(own), RowProblem(ridge, math.inf, per_rating=False))
+    return model
 
 
 def alternate(model: FactorModel, train: Ratings, problem: RowProblem, iterations: int) -> None:
@@ -133,14 +143,16 @@ def visiting_order(
     return order
 
 
-def shuffled_blocks(
-    pairs: UserMajor, rng: np.random.Generator, block: int = 1 << 20
-) -> Iterator[tuple[slice, Longs]]:
-    """Yields the order `user_major` in blocks: a slice of all ratings of some users, about `block` of them, and the
-    order of visits in it, numbered from its first rating. The size of the blocks does not change the order."""
+BLOCK = 1 << 20
+"""About how many ratings are shuffled at a time. The size of the blocks does not change the order."""
+
+
+def shuffled_blocks(pairs: UserMajor, rng: np.random.Generator) -> Iterator[tuple[slice, Longs]]:
+    """Yields the order `user_major` in blocks: a slice of all ratings of some users, and the order of visits in it,
+    numbered from its first rating."""
     starts, first = pairs.user_starts, 0
     while first < pairs.n_users:
-        last = int(np.searchsorted(starts, starts[first] + block, side="right")) - 1
+        last = int(np.searchsorted(starts, starts[first] + BLOCK, side="right")) - 1
         last = min(max(last, first + 1), pairs.n_users)
         begin, end = int(starts[first]), int(starts[last])
         yield slice(begin, end), shuffle_within(starts[first : last + 1] - begin, rng.random(end - begin))
@@ -287,11 +299,9 @@ class GradientDescentPMF(StrictModel):
 
     def descend(self, train: Ratings, kept: Kept, streams: Streams) -> tuple[FactorModel, Schedule]:
         """Runs k₁ epochs of U and V together, each model on its own sample: algorithm 2, lines 1 to 13."""
-        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
         order = streams.generator("batches").permutation(len(train))
         schedule = make_schedule(train, kept, self.batches_of, self.learning_rate, order)
-        grid = kept.shape[1]
-        model = factor_model(users, items, np.zeros((train.n_users, grid)), np.zeros((train.n_items, grid)))
+        model = start_model(train, self, streams, grid=kept.shape[1])
         descent = Descent(model, self.momentum)
         for _ in range(self.epochs):
             for batch in schedule.stretches:

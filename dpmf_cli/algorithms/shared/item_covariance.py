@@ -19,21 +19,11 @@ from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.averages import Effects, TypicalCount
 from dpmf_cli.algorithms.shared.base import Arrays, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.budget import Size
 from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape
 from dpmf_cli.core.arrays import Doubles, Floats, Ints, Longs, Singles
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.kernels.covariance import (
-    Products,
-    eigen_of_low_rank,
-    leading_eigenpairs,
-    mean_ratios,
-    measured_together,
-    rank_k,
-    release_products,
-    shrink,
-    triangle_size,
-    weighted_products,
-)
+from dpmf_cli.kernels import covariance as triangles
 from dpmf_cli.kernels.neighbours import interpolate, nearest, regress
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.release import Release
@@ -84,10 +74,10 @@ class ReleasedProducts:
 
     def __iter__(self) -> Iterator[NoisyProducts]:
         scale = self.of_covariance.scale
-        at_once, grid, public = measured_together(self.train.n_items), len(scale), None
+        at_once, grid, public = triangles.measured_together(self.train.n_items), len(scale), None
         if self.of_weight is None:
             ones = np.ones(len(self.train))
-            public = repeat(weighted_products(self.train, ones, self.weights).astype(np.float32))
+            public = repeat(triangles.weighted_products(self.train, ones, self.weights).astype(np.float32))
         for start in range(0, grid, at_once):
             part = slice(start, min(start + at_once, grid))
             covariances = self._noisy(part, self.of_covariance)
@@ -100,19 +90,19 @@ class ReleasedProducts:
         """(E, size) packed triangles of Cov or of Wgt for a part of the grid, with their noise."""
         assert release is not None
         products = self.products(part, of_ones=release is self.of_weight)
-        release.inside(release_products, products)
+        release.inside(triangles.release_products, products)
         noisy = products.released
         return np.maximum(noisy, 0, out=noisy) if release is self.of_weight else noisy
 
-    def products(self, part: slice, *, of_ones: bool) -> Products:
+    def products(self, part: slice, *, of_ones: bool) -> triangles.Products:
         """Cov for a part of the grid; or Wgt, which is the same for each ε: the products if all ratings are 1."""
         train, clamp = self.train, self.clamp
         values, items, users = train.values, self.effects.items[:, part], self.effects.users[:, part]
         if of_ones:
             values, clamp = np.ones(len(train), np.float32), 1.0
             items, users = np.zeros((train.n_items, 1)), np.zeros((train.n_users, 1))
-        released = np.empty((part.stop - part.start, triangle_size(train.n_items)), np.float32)
-        return Products(part, train, values, self.weights, items, users, clamp, released)
+        released = np.empty((part.stop - part.start, triangles.triangle_size(train.n_items)), np.float32)
+        return triangles.Products(part, train, values, self.weights, items, users, clamp, released)
 
 
 def own_residuals(ratings: Ratings, effects: Effects, lane: int) -> Doubles:
@@ -171,7 +161,7 @@ class NearestItems:
         """Computes the slow part, which does not depend on the ridge."""
         if self.cleaned is None:
             return None
-        return leading_eigenpairs(
+        return triangles.leading_eigenpairs(
             given.covariance, self.own.n_items, self.cleaned, scaling=given.item_scaling
         )
 
@@ -179,7 +169,7 @@ class NearestItems:
         """The function that predicts. May overwrite `given.covariance`."""
         found, own, covariance = self._nearest(given.weight), self.own, given.covariance
         if spectrum is not None:
-            rank_k(covariance, own.n_items, *spectrum, given.item_scaling)
+            triangles.rank_k(covariance, own.n_items, *spectrum, given.item_scaling)
         return lambda factor: interpolate(
             own, self.items, found, given.residuals, covariance, self.ridge * factor
         )
@@ -196,8 +186,7 @@ class Subspace:
     """SVD: ridge regression fits the user's ratings on the covariance's k leading eigenvectors.
 
     If `flat`, every direction has the same ridge. Otherwise direction a has ridge·1/λ_a, as if a user's position
-    along it were drawn from N(0, λ_a) and each rating had an error N(0, ridge). Directions with λ ≤ 0 are noise and
-    are left out.
+    along it were drawn from N(0, λ_a) and each rating had an error N(0, ridge). Directions with λ ≤ 0 are left out.
     """
 
     own: Ratings
@@ -211,9 +200,11 @@ class Subspace:
     def spectrum(self, given: PredictorInput) -> Spectrum:
         covariance, n_items = given.covariance, self.own.n_items
         if not self.cleaned:
-            return leading_eigenpairs(covariance, n_items, self.k, which="largest")
-        values, vectors = leading_eigenpairs(covariance, n_items, self.k, scaling=given.item_scaling)
-        return eigen_of_low_rank(values, vectors / given.item_scaling[:, None])
+            return triangles.leading_eigenpairs(covariance, n_items, self.k, which="largest")
+        values, vectors = triangles.leading_eigenpairs(
+            covariance, n_items, self.k, scaling=given.item_scaling
+        )
+        return triangles.eigen_of_low_rank(values, vectors / given.item_scaling[:, None])
 
     def __call__(self, given: PredictorInput, spectrum: Spectrum) -> WithRidge:
         assert spectrum is not None
@@ -293,9 +284,7 @@ class CovarianceAlgorithm(PrivateAlgorithm):
     because noise could make it negative. Nothing here depends on the private data in any other way.
     """
 
-    ridge: float = Field(
-        0.2, ge=1e-6, le=1e6, description="the variance that no other item explains, in units of B²"
-    )
+    ridge: Size = Field(0.2, description="the variance that no other item explains, in units of B²")
     shrinkage: float = Field(
         100.0,
         ge=1e-6,
@@ -328,9 +317,9 @@ class CovarianceAlgorithm(PrivateAlgorithm):
     def shrunk(self, products: NoisyProducts, n_items: int, factor: float) -> Singles:
         """Overwrites Cov with Avg and returns it. s is multiplied by `factor`."""
         unit, covariance, weight = self.effects.residual_clamp**2, products.covariance, products.weight
-        variance, common = mean_ratios(covariance, weight, n_items)
+        variance, common = triangles.mean_ratios(covariance, weight, n_items)
         least = self.shrinkage * self.rater_weight
-        shrink(
+        triangles.shrink(
             covariance,
             weight,
             n_items,
@@ -458,13 +447,12 @@ SECONDS_PER_SOLVE_ENTRY = 4e-9
 """Per entry of the k × k system of one prediction, to eliminate it. It comes from a random place of the triangle."""
 SECONDS_PER_EIGEN_ENTRY, SECONDS_PER_SCALED_EIGEN_ENTRY = 1.5e-7, 4e-8
 """Per pair of items, to find the leading eigenvectors by some hundred products of a matrix and a vector. A covariance
-scaled by √counts has fewer directions that are alike, so it takes less: 2.4e-8 on ML-1M, 5e-8 at the size of
-Netflix."""
+scaled by √counts has fewer directions that are alike, so it takes less: 2.4e-8 on ML-1M, 5e-8 on Netflix."""
 
 
 def covariance_cost(shape: Shape, grid: int, *, private_weights: bool) -> Cost:
     """The cost of Cov for each ε, of Wgt, and of their noise and shrinkage. Few triangles are held at once."""
-    pairs, lanes = triangle_size(shape.items), min(grid, measured_together(shape.items))
+    pairs, lanes = triangles.triangle_size(shape.items), min(grid, triangles.measured_together(shape.items))
     passes = -(-grid // lanes) if grid else 0
     of_weight = SECONDS_PER_VISIT if private_weights else 0.0
     visits = passes * (SECONDS_PER_VISIT + of_weight) + grid * SECONDS_PER_SUM
@@ -484,13 +472,13 @@ def search_cost(shape: Shape, k: int, *, searches: int) -> Cost:
 def solve_cost(shape: Shape, k: int, predictions: float) -> Cost:
     """The cost of so many predictions by kNN once their neighbours are found."""
     entries = predictions * min(k, shape.ratings / shape.users) ** 2 / 2
-    within = 4.0 * triangle_size(shape.items)
+    within = 4.0 * triangles.triangle_size(shape.items)
     return Cost(entries * SECONDS_PER_SOLVE_ENTRY, 0.0, ((entries, within),))
 
 
 def spectra_cost(shape: Shape, times: int, *, cleaned: bool) -> Cost:
     per_entry = SECONDS_PER_SCALED_EIGEN_ENTRY if cleaned else SECONDS_PER_EIGEN_ENTRY
-    return Cost(times * triangle_size(shape.items) * per_entry, 0.0)
+    return Cost(times * triangles.triangle_size(shape.items) * per_entry, 0.0)
 
 
 def nearest_items_cost(

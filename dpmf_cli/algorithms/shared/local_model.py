@@ -2,20 +2,20 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.averages import EffectsModel
-from dpmf_cli.algorithms.shared.base import Model, PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import Model, PrivateAlgorithm, in_both_modes
 from dpmf_cli.algorithms.shared.cost import LINE, Cost, Shape
-from dpmf_cli.algorithms.shared.factorization import InitialFactors, UnitModel, initial_factors
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, UnitModel, start_model
 from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
-from dpmf_cli.kernels.factors import FactorModel, factor_model
+from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.local import PerturbedRatings, Traffic, perturb_ratings
@@ -40,8 +40,8 @@ class LocalAlgorithm(PrivateAlgorithm):
     post-processing: its code gets only `PerturbedRatings`. So the claimed ε is provable, and both modes are the same.
     """
 
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.LOCAL)
-    averaged: ClassVar[bool] = False
+    variants = in_both_modes(Neighbours.LOCAL)
+    averaged = False
 
     neighbours: Neighbours = Neighbours.LOCAL
     mechanism: Mechanism = Field(Mechanism.BLP, description="how a device perturbs each rating")
@@ -58,16 +58,12 @@ class LocalAlgorithm(PrivateAlgorithm):
 
     @model_validator(mode="after")
     def _refuse_idle_parameters(self) -> "LocalAlgorithm":
+        name = {"name": self.mechanism.value}
         if self.debias and mechanism_on(Scale(0, 1), self.mechanism).unbiased:
-            raise PydanticCustomError(
-                "debias", "{name} is unbiased already; remove `debias`", {"name": self.mechanism.value}
-            )
+            raise PydanticCustomError("debias", "{name} is unbiased already; remove `debias`", name)
         if self.levels is not None and self.mechanism not in (Mechanism.GRR, Mechanism.OUE):
-            raise PydanticCustomError(
-                "levels",
-                "{name} has no levels, only grr and oue have; remove `levels`",
-                {"name": self.mechanism.value},
-            )
+            message = "{name} has no levels, only grr and oue have; remove `levels`"
+            raise PydanticCustomError("levels", message, name)
         return self
 
     def device(self, scale: Scale) -> LocalMechanism:
@@ -76,17 +72,10 @@ class LocalAlgorithm(PrivateAlgorithm):
 
     @final
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> LocalModel:
-        received = perturb_ratings(
-            train, self.device(train.scale), epsilons, debias=self.debias, curator=curator
-        )
-        return LocalModel(
-            self.aggregate(received, streams),
-            received.scale,
-            received.user_counts > 0,
-            received.item_counts > 0,
-            received.means,
-            received.traffic,
-        )
+        device = self.device(train.scale)
+        received = perturb_ratings(train, device, epsilons, debias=self.debias, curator=curator)
+        known, model = (train.user_counts > 0, train.item_counts > 0), self.aggregate(received, streams)
+        return LocalModel(model, received.scale, *known, received.means, received.traffic)
 
     @abstractmethod
     def aggregate(self, received: PerturbedRatings, streams: Streams) -> Model:
@@ -107,15 +96,10 @@ class LocalFactorization(LocalAlgorithm):
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=0.5)
 
     def aggregate(self, received: PerturbedRatings, streams: Streams) -> FactorModel:
-        model = self.start(received, streams)
+        averages = self.averages_of(received)
+        model = start_model(received, self, streams, averages.users, averages.items)
         self.factorise(model, received, streams)
         return model
-
-    def start(self, received: PerturbedRatings, streams: Streams) -> FactorModel:
-        """The start: start factors, the same for each ε, and the averages that are added to p_u·q_i."""
-        users, items = initial_factors(received, self.initial_factors, self.factors, streams)
-        averages = self.averages_of(received)
-        return factor_model(users, items, averages.users, averages.items)
 
     def averages_of(self, received: PerturbedRatings) -> EffectsModel:
         """The averages that are added to p_u·q_i: 0, unless a subclass has some."""

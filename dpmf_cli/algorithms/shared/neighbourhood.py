@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 from scipy.sparse import csc_matrix, csr_matrix
@@ -14,6 +13,7 @@ from dpmf_cli.algorithms.shared.averages import OwnMeansAlgorithm, bounded_item_
 from dpmf_cli.algorithms.shared.budget import EffectsParameters, Part
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.theta import Measurer
+from dpmf_cli.core.arrays import Doubles, Ints
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.privacy import sensitivity
@@ -25,12 +25,12 @@ BLOCK = 512
 """The number of items whose similarities to all others are held at a time."""
 
 
-def by_user(train: Ratings, values: NDArray[np.float64]) -> csr_matrix:
+def by_user(train: Ratings, values: Doubles) -> csr_matrix:
     """(n_users, n_items) a sparse matrix with a number for each rating."""
     return csr_matrix((values, (train.users, train.items)), (train.n_users, train.n_items))
 
 
-def item_products(left: csr_matrix, right: csr_matrix) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+def item_products(left: csr_matrix, right: csr_matrix) -> Iterator[tuple[slice, Doubles]]:
     """Yields Σ_u left_ui·right_uj (b, n_items) for one block of items i after the other."""
     columns = csc_matrix(left)
     for first in range(0, left.shape[1], BLOCK):
@@ -38,7 +38,7 @@ def item_products(left: csr_matrix, right: csr_matrix) -> Iterator[tuple[slice, 
         yield block, (columns[:, block].T @ right).toarray()
 
 
-def largest(scores: NDArray[np.float64], items: slice, k: int) -> NDArray[np.int32]:
+def largest(scores: Doubles, items: slice, k: int) -> Ints:
     """(b, k) for each row the k items with the largest scores, in ascending order of items.
 
     Among equal scores the lower items are taken. `scores` (b, n_items) belong to the rows' `items`; an item is not
@@ -53,14 +53,14 @@ def largest(scores: NDArray[np.float64], items: slice, k: int) -> NDArray[np.int
     return np.nonzero(chosen)[1].reshape(len(scores), k).astype(np.int32)
 
 
-def most_co_rated(train: Ratings, k: int) -> NDArray[np.int32]:
+def most_co_rated(train: Ratings, k: int) -> Ints:
     """(n_items, min(k, n_items − 1)) for each item, the items that most users rated together with it."""
     ones = by_user(train, np.ones(len(train)))
     k = min(k, train.n_items - 1)
     return np.concatenate([largest(counts, items, k) for items, counts in item_products(ones, ones)])
 
 
-def all_others(n_items: int) -> NDArray[np.int32]:
+def all_others(n_items: int) -> Ints:
     """(n_items, n_items − 1) for each item, every other item. Uses no rating."""
     others = np.arange(n_items - 1, dtype=np.int32)[None, :]
     return np.asarray(others + (others >= np.arange(n_items)[:, None]), dtype=np.int32)
@@ -83,7 +83,7 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
     effects: EffectsParameters = EffectsParameters(beta_m=10)
     neighbourhood: int = Field(500, ge=1, le=100_000, description="N_k, if neighbours of items can be chosen")
 
-    def item_averages(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> NDArray[np.float64]:
+    def item_averages(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> Doubles:
         """(n_items, E) r̄. Published: without noise, and the paper does not charge for it."""
         if self.mode is Mode.PUBLISHED:
             return self.uncharged_averages(train, len(epsilons), curator, self.effects.beta_m)
@@ -92,7 +92,7 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
         pieces: dict[str, int] = {Part.OVERALL: 1, Part.ITEMS: 1}
         measurer = Measurer(self.accounting, pieces, epsilons, curator)
         moves = sensitivity.rating_sums(train.scale, self.noise.norm)
-        return bounded_item_averages(train, measurer.noise, moves, shrinkage=self.effects.of_items)[1]
+        return bounded_item_averages(train, measurer.noise, moves, self.effects.of_items)[1]
 
     @model_validator(mode="after")
     def _refuse_a_choice_that_would_not_be_private(self) -> Self:

@@ -7,16 +7,12 @@ import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
+from dpmf_cli.algorithms.shared import factorization
 from dpmf_cli.algorithms.shared.averages import Effects, averages_of
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.budget import FactorizationBudget
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
-from dpmf_cli.algorithms.shared.factorization import (
-    InitialFactors,
-    initial_factors,
-    shuffled_blocks,
-    visiting_order,
-)
+from dpmf_cli.algorithms.shared.factorization import InitialFactors
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
@@ -67,7 +63,7 @@ class PrivateFactorization(PrivateAlgorithm):
     def start(self, train: Ratings, effects: Effects, streams: Streams) -> FactorModel:
         """Start factors and the effects. If presence is public, rows without ratings start at 0. If it is private,
         nothing may depend on who has ratings."""
-        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
+        users, items = factorization.initial_factors(train, self.initial_factors, self.factors, streams)
         if self.neighbours is Neighbours.BOUNDED:
             users[train.user_counts == 0] = 0
             items[train.item_counts == 0] = 0
@@ -135,10 +131,10 @@ def in_order(train: Ratings, kind: Literal["user_major", "shuffled"], streams: S
     """The training ratings in the order in which SGD visits them. The order is drawn once."""
     rng = streams.generator("order of visits")
     if kind == "shuffled":
-        order = visiting_order(train, kind, rng)
+        order = factorization.visiting_order(train, kind, rng)
         return Visits(train.users[order], train.items[order], train.values[order])
     items, values = train.items.copy(), train.values.copy()
-    for ratings, places in shuffled_blocks(train, rng):
+    for ratings, places in factorization.shuffled_blocks(train, rng):
         items[ratings], values[ratings] = train.items[ratings][places], train.values[ratings][places]
     return Visits(train.users, items, values)
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.base import Algorithm, Model
 from dpmf_cli.algorithms.shared.budget import Budget
 from dpmf_cli.algorithms.shared.factorization import Kept
+from dpmf_cli.core.arrays import Doubles, Floats, Ints
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
@@ -24,7 +24,7 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons, Ledger
 
 
-def sampling_probability(records: NDArray[np.float64], threshold: NDArray[np.float64]) -> NDArray[np.float64]:
+def sampling_probability(records: Doubles, threshold: Doubles) -> Doubles:
     """π = (e^ε − 1)/(e^t − 1) if ε < t, else 1: equation 11. (n, E) for records' ε (n, E) and thresholds (E,).
 
     Computed as e^(ε−t)·(1 − e^(−ε))/(1 − e^(−t)), which does not overflow for any ε.
@@ -34,7 +34,7 @@ def sampling_probability(records: NDArray[np.float64], threshold: NDArray[np.flo
     return np.where(records < threshold, below, 1.0)
 
 
-def sampled_epsilon(probability: NDArray[np.float64], epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
+def sampled_epsilon(probability: Doubles, epsilon: Doubles) -> Doubles:
     """The ε of a record that enters an ε-DP algorithm with probability π: ln(1 − π + π·e^ε), unbounded neighbours.
 
     Zhang et al. 2018, theorem 6. If π is from `sampling_probability` and the algorithm's ε is the threshold, the
@@ -45,7 +45,7 @@ def sampled_epsilon(probability: NDArray[np.float64], epsilon: NDArray[np.float6
     return np.where(probability > 0, together, 0.0)
 
 
-def replaced_epsilon(probability: NDArray[np.float64], epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
+def replaced_epsilon(probability: Doubles, epsilon: Doubles) -> Doubles:
     """The ε of a record's *value*: ln((1 − π + π·e^ε)/(1 − π + π·e^(−ε))), if ε-DP holds for unbounded neighbours.
 
     The sample has the record with its old value, with its new value, or not at all. A set of outputs of the algorithm
@@ -62,8 +62,8 @@ def replaced_epsilon(probability: NDArray[np.float64], epsilon: NDArray[np.float
 class Draw(NamedTuple):
     """Thresholds (E,), and (n, E) each record's probability of being sampled, and whether it was."""
 
-    thresholds: NDArray[np.float64]
-    probability: NDArray[np.float64]
+    thresholds: Doubles
+    probability: Doubles
     kept: Kept
 
 
@@ -116,7 +116,7 @@ class PersonalSampling(StrictModel):
         """Whether t is the same for all neighbours, as theorem 6 requires."""
         return self.specification == "fractions" or isinstance(self.threshold, float)
 
-    def stated_epsilons(self, train: Ratings, streams: Streams) -> NDArray[np.float64]:
+    def stated_epsilons(self, train: Ratings, streams: Streams) -> Doubles:
         """(n_ratings,) the ε that each record asks for. Raises DpmfError if the data lack the column of ε."""
         if self.specification == "column":
             column = train.columns.get("epsilon")
@@ -141,7 +141,7 @@ class PersonalSampling(StrictModel):
         )
         return np.where(group < self.conservative, low + within * (middle - low), moderate)
 
-    def thresholds(self, records: NDArray[np.float64], ceilings: NDArray[np.float64]) -> NDArray[np.float64]:
+    def thresholds(self, records: Doubles, ceilings: Doubles) -> Doubles:
         """(E,) t for records' ε (n,) that are capped at `ceilings` (E,).
 
         With `column`, the mean or the largest ε of no records is the ceiling.
@@ -159,7 +159,7 @@ class PersonalSampling(StrictModel):
             [sum(share * _capped_mean(low, high, c) for share, low, high in self._levels()) for c in ceilings]
         )
 
-    def draw(self, train: Ratings, ceilings: NDArray[np.float64], streams: Streams) -> Draw:
+    def draw(self, train: Ratings, ceilings: Doubles, streams: Streams) -> Draw:
         """Draws the samples for records' ε that are capped at `ceilings` (E,): algorithm 1. One uniform draw for each
         record serves all ε."""
         asked = self.stated_epsilons(train, streams)
@@ -209,7 +209,7 @@ class ModelColumns:
     columns: slice
     record_costs: RecordCosts | None = None
 
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
+    def predict(self, users: Ints, items: Ints) -> Floats:
         return self.model.predict(users, items)[:, self.columns]
 
 
@@ -295,8 +295,7 @@ def fit_samples(
 
 
 def one_by_one(fit: Callable[[int, Epsilons, Curator], T], epsilons: Epsilons, curator: Curator) -> list[T]:
-    """Calls `fit` for each ε separately, with the place of that ε in the grid. Enters each step in the ledger once,
-    for all ε."""
+    """Calls `fit` for each ε separately, with its place in the grid. Each step enters the ledger once, for all ε."""
     found, accounts = [], []
     for place, epsilon in enumerate(epsilons):
         alone = curator.apart([epsilon], first=place)
@@ -320,5 +319,5 @@ class SideBySide:
 
     models: tuple[Model, ...]
 
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
+    def predict(self, users: Ints, items: Ints) -> Floats:
         return np.concatenate([model.predict(users, items) for model in self.models], axis=1)

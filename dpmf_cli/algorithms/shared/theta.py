@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon, noise_multipliers
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -116,7 +116,7 @@ class Measurer:
         )
 
 
-def rates_under(noise: NDArray[np.float64], learning_rate: float, spread: float) -> NDArray[np.float64]:
+def rates_under(noise: Doubles, learning_rate: float, spread: float) -> Doubles:
     """(E,) η, or less if the noise of all steps would move a coordinate by more than `spread`.
 
     noise  (E,) the standard deviation of the noise of all steps at η = 1

@@ -16,35 +16,22 @@ from dpmf_cli.algorithms.shared.base import (
     ByMode,
     Choices,
     Paper,
-    Variants,
     by_mode,
-    in_mode,
 )
-from dpmf_cli.algorithms.shared.budget import EffectsParameters, Fractions, ItemAveragesBudget, Part
+from dpmf_cli.algorithms.shared.budget import EffectsParameters, Fractions, ItemAveragesBudget, Ridge, Size
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, CLIPPED_VISIT, LINE, Cost, Shape, effects_cost
-from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, initial_factors
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, regress, start_model
 from dpmf_cli.algorithms.shared.neighbourhood import CERTIFIED, PrivateNeighbourhood, error_bound
 from dpmf_cli.algorithms.shared.theta import NoiseKind, certified_gradients, rates_under
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import later
-from dpmf_cli.kernels.als import RowProblem, by_user, solve_rows
-from dpmf_cli.kernels.factors import FactorModel, factor_model
-from dpmf_cli.kernels.gradients import (
-    Descent,
-    clipped_item_sums,
-    descend_items,
-    step_noisy,
-    sum_gradients,
-    visits_of_all,
-)
-from dpmf_cli.kernels.similarities import (
-    LearnedRatings,
-    NeighbourhoodModel,
-    SimilarityStep,
-    descend_noisy_similarities,
-)
+from dpmf_cli.kernels import gradients as gradients_of
+from dpmf_cli.kernels import similarities
+from dpmf_cli.kernels.factors import FactorModel
+from dpmf_cli.kernels.gradients import Descent, step_noisy, sum_gradients, visits_of_all
+from dpmf_cli.kernels.similarities import LearnedRatings, NeighbourhoodModel, SimilarityStep
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.accounting import before_sampling
 from dpmf_cli.privacy.curator import Curator
@@ -70,18 +57,13 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
     by_rating = True
 
     budget: LearningBudget = LearningBudget()
-    initial_similarity: float = Field(1.0, ge=1e-6, le=1e6, description="s₀")
+    initial_similarity: Size = Field(1.0, description="s₀")
     iterations: int = Field(5, ge=1, description="K: 1 to 20, fewer for smaller ε")
     sampling_rate: float = Field(
         1.0, gt=0, le=1, description="γ: the fraction of ratings (corrected: of users) that a step uses"
     )
     regularization: float = Field(0.005, ge=0, description="λ: 0.05 or 0.005")
-    clip: float = Field(
-        0.3,
-        ge=1e-6,
-        le=1e6,
-        description="c, corrected only: the largest norm of a user's gradient, at s₀ = 1",
-    )
+    clip: Size = Field(0.3, description="c, corrected only: the largest norm of a user's gradient, at s₀ = 1")
     least_ratings: int = later(
         0, ge=0, description="users with fewer ratings are left out of learning; 21 in section 3"
     )
@@ -95,8 +77,7 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
     def _refuse_what_cannot_be_certified(self) -> Self:
         if self.mode is Mode.CORRECTED:
             self.refuse_a_delta_beyond_the_accountant(self.sampling_rate)
-            first = float(self.rates(1, np.zeros(1))[0])
-            self.refuse_steps_that_diverge(first, "regularization")
+            self.refuse_steps_that_diverge(float(self.rates(1, np.zeros(1))[0]), "regularization")
         return self
 
     def learned_from(self, train: Ratings, streams: Streams) -> Ratings:
@@ -106,11 +87,8 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
         rating decides whether a user's complete gradient counts. A clipped gradient that appears moves the sum no
         more than the change of one clipped gradient into another.
         """
-        return (
-            train.select(train.user_counts[train.users] >= self.least_ratings)
-            if self.least_ratings
-            else train
-        )
+        least = self.least_ratings
+        return train.select(train.user_counts[train.users] >= least) if least else train
 
     @property
     def steps_of_learning(self) -> int:
@@ -140,7 +118,7 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
             users = rng.random(train.n_users) < self.sampling_rate
             rates = self.rates(t, deviation * gradients.scale)
             step = SimilarityStep(users[learned.train.users], rates, self.regularization)
-            gradients.inside(descend_noisy_similarities, model, learned, step)
+            gradients.inside(similarities.descend_noisy_similarities, model, learned, step)
         return model
 
     @abstractmethod
@@ -180,8 +158,8 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
                 for t in range(1, self.iterations + 1)
             )
         beside = np.hypot(self.budget.global_averages, self.budget.item_averages)
-        contribution, steps = self._contribution, self.iterations
-        return certified_gradients(self, (size,), contribution, steps, beside, epsilons, curator)[0]
+        of_steps = self._contribution, self.iterations, beside
+        return certified_gradients(self, (size,), *of_steps, epsilons, curator)[0]
 
 
 class PrivatePNBM(LearnedNeighbourhood):
@@ -257,17 +235,15 @@ class PrivatePNBM(LearnedNeighbourhood):
             rates = np.full(len(epsilons), self.learning_rate * scaled)
             ridge = self.regularization / scaled
             step = SimilarityStep(sampled, rates, ridge, error_bound=bound, floor=self.floor)
-            gradients.inside(descend_noisy_similarities, model, learned, step, everywhere=False)
+            gradients.inside(similarities.descend_noisy_similarities, model, learned, step, everywhere=False)
         return model
 
     def rates(self, t: int, deviation: Epsilons) -> Epsilons:
         whole = np.maximum(deviation * np.sqrt(self.iterations), 1e-300)
         return np.asarray(np.minimum(self.learning_rate, self.step_noise * self.initial_similarity / whole))
 
-    variants: ClassVar[Variants] = {
-        (Neighbours.BOUNDED, Mode.PUBLISHED): published,
-        **in_mode(Mode.CORRECTED, *CERTIFIED, run=LearnedNeighbourhood.corrected),
-    }
+    variants = by_mode(Neighbours.BOUNDED, published=published)
+    variants |= by_mode(*CERTIFIED, corrected=LearnedNeighbourhood.corrected)
 
 
 class PosteriorPNBM(LearnedNeighbourhood):
@@ -337,7 +313,8 @@ class PosteriorPNBM(LearnedNeighbourhood):
             # (η_t/2)·s·(Σ_L/γ + λS) = rate·(Σ_L + γλS), rate = (η_t/2)·s/γ; what is measured is Σ_L.
             rates = langevin.drift / self.sampling_rate
             step = SimilarityStep(sampled, rates, self.regularization * self.sampling_rate)
-            langevin.noise.in_units_of(rates).inside(descend_noisy_similarities, model, learned, step)
+            noise = langevin.noise.in_units_of(rates)
+            noise.inside(similarities.descend_noisy_similarities, model, learned, step)
         return model
 
     def rates(self, t: int, deviation: Epsilons) -> Epsilons:
@@ -402,16 +379,12 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
     )
     most_ratings: int = Field(200, ge=1, description="τ, published, section 4.3")
     learning_rate: float = Field(0.02, gt=0, description="η, corrected")
-    clip: float = Field(
-        1.0, ge=1e-6, le=1e6, description="C, corrected: the most that a user adds to a gradient, in L2 norm"
-    )
+    clip: Size = Field(1.0, description="C, corrected: the most that a user adds to a gradient, in L2 norm")
     sampling_rate: float = Field(
         1.0, gt=0, le=1, description="γ, corrected: the fraction of the users in a step"
     )
-    user_ridge: float = Field(
+    user_ridge: Ridge = Field(
         20.0,
-        ge=0.01,
-        le=1e6,
         description="w_P, corrected: the ridge of a user's own regression; with less, users with few ratings "
         "cannot be solved",
     )
@@ -461,8 +434,7 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
             neighbours=self.neighbours,
             curator=curator,
         )
-        factors = initial_factors(train, self.initial_factors, self.factors, streams)
-        model = factor_model(*factors, np.zeros((train.n_users, len(epsilons))), means)
+        model = start_model(train, self, streams, np.zeros((train.n_users, len(epsilons))), means)
         descent, visits = Descent(model, momentum=0.0), visits_of_all(train, len(epsilons))
         for step in chain:
             of_users, of_items = step.noise.in_units_of(step.drift).split(train.n_users)
@@ -485,31 +457,22 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
         to more than `spread` in a coordinate of Q. Predictions use the target user's own ratings (‡).
         """
         effects = self.own_means(train, self.released_averages(train, self.measurer(epsilons, curator)))
-        shape, fractions = (train.n_items, self.factors), self.budget.fractions
-        beside = math.hypot(fractions[Part.OVERALL], fractions[Part.ITEMS])
-        steps, multiplier = certified_gradients(
-            self, shape, self.clip, self.iterations, beside, epsilons, curator
-        )
-        rates, gamma = self.rates(multiplier), self.sampling_rate
-        ratings_by_user, chosen = by_user(train), streams.generator("samples of users")
-        factors = initial_factors(train, self.initial_factors, self.factors, streams)
-        model = factor_model(*factors, effects.users, effects.items)
+        shape = train.n_items, self.factors
+        beside = math.hypot(self.budget.global_averages, self.budget.item_averages)
+        clip, times = self.clip, self.iterations
+        steps, multiplier = certified_gradients(self, shape, clip, times, beside, epsilons, curator)
+        rates, chosen = self.rates(multiplier), streams.generator("samples of users")
+        model = start_model(train, self, streams, effects.users, effects.items)
         for gradients in steps:
-            sampled = np.flatnonzero(chosen.random(train.n_users) < gamma)
-            solve_rows(model, ratings_by_user, self.of_a_user)
-            sums, _ = clipped_item_sums(model, train, self.clip, sampled=sampled)
+            sampled = np.flatnonzero(chosen.random(train.n_users) < self.sampling_rate)
+            regress(model, train, self.user_ridge)
+            sums, _ = gradients_of.clipped_item_sums(model, train, clip, sampled=sampled)
             noisy = gradients.added_to(sums)
-            descend_items(model, noisy / gamma, rates, self.item_ridge)
+            gradients_of.descend_items(model, noisy / self.sampling_rate, rates, self.item_ridge)
         return OwnFactors(self, model.without_users(), effects.published, train)
 
-    @property
-    def of_a_user(self) -> RowProblem:
-        return RowProblem(self.user_ridge, math.inf, per_rating=False)
-
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        model = items.with_users(Effects.restored(beside, self, own).users)
-        solve_rows(model, by_user(own), self.of_a_user)
-        return model
+        return regress(items.with_users(Effects.restored(beside, self, own).users), own, self.user_ridge)
 
     def rates(self, multiplier: Epsilons) -> Epsilons:
         """(E,) η, or less where the noise of all steps, √K·η·C·σ/γ, asks for it."""

@@ -6,39 +6,20 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.beyond.comparisons import PrivateBatchGradientDescent
-from dpmf_cli.algorithms.friedman2016.matrix_factorization import (
-    InputPerturbationSGD,
-    PrivateALS,
-    PrivateGlobalEffects,
-    PrivateSGD,
-)
-from dpmf_cli.algorithms.shared.base import (
-    IN_PUBLISHED_MODE,
-    ByMode,
-    Choices,
-    Model,
-    Paper,
-    PrivateAlgorithm,
-    Where,
-    by_mode,
-    in_both_modes,
-)
+from dpmf_cli.algorithms.friedman2016 import matrix_factorization as friedman
+from dpmf_cli.algorithms.shared import base as methods
+from dpmf_cli.algorithms.shared import sample_fits
+from dpmf_cli.algorithms.shared.base import IN_PUBLISHED_MODE, ByMode, Model, Paper, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.budget import Size
 from dpmf_cli.algorithms.shared.cost import LINE, PERTURBED_ENTRY, Cost, Shape, gram_entries
 from dpmf_cli.algorithms.shared.factorization import GradientDescentPMF, Kept, KnownModel, sampled_model
 from dpmf_cli.algorithms.shared.private_factorization import Side
-from dpmf_cli.algorithms.shared.sample_fits import (
-    AroundABase,
-    Draw,
-    ModelColumns,
-    RecordCosts,
-    replaced_epsilon,
-    sampled_epsilon,
-)
+from dpmf_cli.algorithms.shared.sample_fits import AroundABase, Draw, ModelColumns, RecordCosts
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
@@ -81,18 +62,14 @@ class ObjectivePerturbation(StrictModel):
         le=0.9,
         description="corrected: fraction of a solution's ε for its determinant; sets w",
     )
-    residual_clamp: float = Field(
-        2.0, ge=1e-6, le=1e6, description="corrected: B, the clamp of ratings less their average"
-    )
-    item_norm: float = Field(
+    residual_clamp: Size = Field(2.0, description="corrected: B, the clamp of ratings less their average")
+    item_norm: Size = Field(
         1.5,
-        ge=1e-6,
-        le=1e6,
         description="corrected: R, the largest norm of an item's row; above the limit its square overflows float32",
     )
     public_constant: float = Field(0.9, ge=0, le=1, description="corrected: the constant in a unit row")
 
-    def public_rows(self, rows: int, dimension: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def public_rows(self, rows: int, dimension: int, rng: np.random.Generator) -> Doubles:
         """(rows, dimension) unit rows that do not depend on any rating."""
         if dimension == 1:
             return np.ones((rows, 1))
@@ -104,7 +81,7 @@ class ObjectivePerturbation(StrictModel):
         """The largest ‖row‖₂ of this side, and of the other side."""
         return (self.item_norm, 1.0) if side == "item" else (1.0, self.item_norm)
 
-    def ridge(self, other: float, each: Epsilons) -> NDArray[np.float64]:
+    def ridge(self, other: float, each: Epsilons) -> Doubles:
         """(E,) w of solutions that each spend ε `each` (E,), if the other side's rows have norms up to `other`."""
         hessian = sensitivity.hessian_unbounded(other)
         return np.maximum(
@@ -113,8 +90,8 @@ class ObjectivePerturbation(StrictModel):
 
 
 def private_global_average(
-    train: Ratings, epsilon: NDArray[np.float64], neighbours: Neighbours, *, curator: Curator
-) -> NDArray[np.float64]:
+    train: Ratings, epsilon: Doubles, neighbours: Neighbours, *, curator: Curator
+) -> Doubles:
     """(E,) the mean rating, measured with ε `epsilon` and clamped to the scale.
 
     The sum is of r − middle of the scale. Bounded: the number of ratings is public. Unbounded: it gets half of ε.
@@ -177,12 +154,11 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
         self, train: Ratings, kept: Kept, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> KnownModel:
         """Fits each model of the grid on the ratings of its column of `kept` (n_ratings, E)."""
+        why = "Zhang et al. 2018, algorithm 2: noise redrawn, U and V fitted before"
         gradients = redrawn_k_norm(
             "objective",
             (train.n_items, self.factors),
-            sensitivity=sensitivity.no_bound_known(
-                2, self.neighbours, "Zhang et al. 2018, algorithm 2: noise redrawn, U and V fitted before"
-            ),
+            sensitivity=sensitivity.no_bound_known(2, self.neighbours, why),
             calibrated_to=sensitivity.published_objective(train.scale, self.neighbours),
             epsilon=epsilons,
             curator=curator,
@@ -192,9 +168,8 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
         for epoch in range(self.noisy_epochs):
             for batch in schedule.stretches:
                 sum_gradients(descent, schedule.visits, batch.first, batch.last, of_users=False)
-                gradients(f"{epoch} {batch.place}").inside(
-                    step_noisy, descent, "items", batch.rates, self.regularization
-                )
+                noise = gradients(f"{epoch} {batch.place}")
+                noise.inside(step_noisy, descent, "items", batch.rates, self.regularization)
         return sampled_model(train, kept, model)
 
     def corrected(
@@ -220,12 +195,9 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
         items, users = self.problem("item", each), self.problem("user", each)
         ratings_by_user, ratings_by_item = by_user(train), by_item(train)
         public = self.public_rows(train.n_users, self.factors, streams.start("public user factors"))
-        nothing, no_effects = (
-            np.zeros((train.n_items, self.factors)),
-            np.zeros((train.n_users, len(epsilons))),
-        )
-        averages = np.broadcast_to(average, (train.n_items, len(epsilons)))
-        model = factor_model(public, nothing, no_effects, averages)
+        nothing, grid = np.zeros((train.n_items, self.factors)), len(epsilons)
+        averages = np.broadcast_to(average, (train.n_items, grid))
+        model = factor_model(public, nothing, np.zeros((train.n_users, grid)), averages)
         of_user, of_item = self.norms("user")
         next(item_noises).inside(solve_perturbed, model, ratings_by_item, items, of_item)
         for of_users, of_items in zip(user_noises, item_noises, strict=True):
@@ -264,7 +236,9 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
         drawn = draw(sensitivity=moves, epsilon=count * each - determinants.claimed, rounded=False)
         return (release.paid_for_volume(determinants) for release in drawn)
 
-    variants = by_mode(Neighbours.BOUNDED, Neighbours.UNBOUNDED, published=published, corrected=corrected)
+    variants = methods.by_mode(
+        Neighbours.BOUNDED, Neighbours.UNBOUNDED, published=published, corrected=corrected
+    )
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         d, parts = self.factors, len(groups(grid))
@@ -279,11 +253,11 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
 
 PrivateBase = (
     PrivatePMF
-    | InputPerturbationSGD
-    | PrivateALS
-    | PrivateSGD
+    | friedman.InputPerturbationSGD
+    | friedman.PrivateALS
+    | friedman.PrivateSGD
     | PrivateBatchGradientDescent
-    | PrivateGlobalEffects
+    | friedman.PrivateGlobalEffects
 )
 """The algorithms that can be personalised. They hide the presence of a rating by pure ε-DP in all predictions. The
 one exception is published `dp_pmf`, which is joint; the paper personalises it.
@@ -314,18 +288,18 @@ class Personalized(AroundABase, PrivateAlgorithm):
 
     title = "Personalised"
     about = (
-        "Personalised differential privacy around any algorithm that hides the presence of a rating, "
-        "and its clean twin."
+        "Personalised differential privacy around any algorithm that hides the presence of a rating, and "
+        "its clean twin."
     )
     paper = Paper.ZHANG
-    variants = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
+    variants = methods.in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     averaged = False
     why_no_twin = (
         "a personalised algorithm has no twin, because its records set their own ε; remove `twins`, and add "
         "`sampled` to `baselines`"
     )
     revision = 2
-    joint = Where(lambda entry: entry.base.joint, "where its base is")
+    joint = methods.Where(lambda entry: entry.base.joint, "where its base is")
     small: ClassVar[Mapping[str, Any]] = {
         "epsilon_conservative": 0.5,
         "epsilon_moderate": 1,
@@ -340,7 +314,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
     )
 
     @classmethod
-    def choices(cls, mode: Mode) -> Choices:
+    def choices(cls, mode: Mode) -> methods.Choices:
         bases = [each for each in get_args(PrivateBase) if (Neighbours.UNBOUNDED, mode) in each.variants]
         return (tuple({"base": {"algorithm": each.key(), **each.small_in(mode)}} for each in bases),)
 
@@ -355,16 +329,15 @@ class Personalized(AroundABase, PrivateAlgorithm):
     @model_validator(mode="after")
     def _provable_where_corrected(self) -> Self:
         if (self.base.neighbours, self.base.mode) != (Neighbours.UNBOUNDED, self.mode):
-            raise PydanticCustomError(
-                "base",
-                "`base` must hide presence (neighbours: unbounded), in the same mode as the entry around it",
+            what = (
+                "`base` must hide presence (neighbours: unbounded), in the same mode as the entry around it"
             )
+            raise PydanticCustomError("base", what)
         if self.mode is Mode.CORRECTED and not self.threshold_is_public:
-            raise PydanticCustomError(
-                "threshold",
-                "the {threshold} of a column depends on which ratings there are: give a number as `threshold`",
-                {"threshold": self.threshold},
+            what = (
+                "the {threshold} of a column depends on which ratings there are: give a number as `threshold`"
             )
+            raise PydanticCustomError("threshold", what, {"threshold": self.threshold})
         return self
 
     @property
@@ -400,7 +373,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
             )
         kept, records = np.zeros_like(draw.thresholds), np.zeros((3, len(draw.thresholds)))
         if len(draw.kept):
-            of_a_record = sampled_epsilon if self.changes == 1 else replaced_epsilon
+            of_a_record = sample_fits.sampled_epsilon if self.changes == 1 else sample_fits.replaced_epsilon
             spent = of_a_record(draw.probability, ledger.provable / self.changes)
             records = np.quantile(spent, (0, 0.5, 1), axis=0, method="nearest")
             kept = draw.kept.mean(axis=0)

@@ -230,12 +230,9 @@ def _versions() -> dict[str, str]:
 
 def _settings() -> dict[str, str]:
     """Returns numba's settings, from its environment variables and its file."""
-    settings = {name: value for name, value in sorted(vars(config).items()) if name.isupper()}
-    return {
-        name: repr(value)
-        for name, value in settings.items()
-        if not name.startswith(_NOT_OF_THE_CODE) and isinstance(value, str | int | float | None)
-    }
+    plain = {name: each for name, each in vars(config).items() if isinstance(each, str | int | float | None)}
+    names = sorted(name for name in plain if name.isupper() and not name.startswith(_NOT_OF_THE_CODE))
+    return {name: repr(plain[name]) for name in names}
 
 
 @functools.cache
@@ -384,11 +381,7 @@ def _not_kept(path: Path, error: OSError) -> None:
 
 @functools.cache
 def _say(text: str) -> None:
-    """Says a text once, and only in the process of the command itself.
-
-    The command asks for the `folder` before it starts other processes. So they need not say the text.
-    """
-    if not children.started:
+    if not children.started:  # the command itself has said it, when it asked for the `folder`
         say(text)
 
 
