@@ -88,5 +88,5 @@ def run_race(race: Race, threads: Sequence[int] = THREADS) -> Outcome:
 
 
 def short(number: float) -> str:
-    """A ratio with two digits."""
-    return f"{number:.0f}" if number >= 10 else f"{number:.1f}"
+    """A ratio with three digits."""
+    return f"{number:.3g}"
