@@ -161,7 +161,7 @@ def _crossings(records: Path) -> Iterator[tuple[str, Cell]]:
     """Yields the printed crossings of Friedman et al. on MovieLens that were measured, each with its data set."""
     record = read_record(path_of(records, "friedman2016"))
     assert record is not None
-    for name in {"ml-100k", "ml-1m"} & set(record.data):
+    for name in ("ml-100k", "ml-1m"):
         for of, cell in record.data[name].printed.items():
             if not of.startswith("table 3") and cell.measured:
                 yield name, cell
