@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dpmf_cli.core.ratings import Ratings
     from dpmf_cli.datasets import Folders
     from dpmf_cli.datasets.guess import Guess
+    from dpmf_cli.experiment.config import ExperimentConfig
     from dpmf_cli.experiment.config.suggested import Candidates
     from dpmf_cli.privacy.neighbours import Neighbours
 
@@ -303,7 +304,10 @@ def print_answer(
     by_errors: bool = True,
     before: str = "",
 ) -> None:
-    """Runs a config and prints the page that says which method to take; `before` follows the page's title."""
+    """Runs a config and prints the page that says which method to take; `before` follows the page's title.
+
+    If that takes long, there is a first page from two folds of a few methods. Its tasks are a part of the whole.
+    """
     from dpmf_cli.datasets import load
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.running.processes import LocalProcesses
@@ -311,18 +315,62 @@ def print_answer(
     from dpmf_cli.studies.experiment import run
 
     again, loaded = f"dpmf run {config}", load_config(config)
-    finished = run(loaded, folders, LocalProcesses(jobs or available_cores()), command=again)
-    if finished.failures or finished.missing:
-        raise DpmfError(f"{finished.missing} tasks have no result; `{again}` says why and tries them again")
-    experiment = finished.collected.experiment
-    ratings = load(loaded.dataset, folders, loaded.test).ratings
-    warnings = [curve.guarantee.warning(ratings.n_users, len(ratings)) for curve in experiment.curves]
-    for warning in filter(None, dict.fromkeys(warnings)):
-        say(f"warning: {warning}")
-    print(f"{experiment.title}: which private method to take at ε = {epsilon:g}\n")
-    guessed = loaded.has_guessed_scale
-    page = answer(experiment, epsilon, str(config), by_errors=by_errors, guessed_scale=guessed)
-    print(before + page, end="")
+    quick = first_part(loaded, folders, epsilon) if by_errors else None
+    for part in filter(None, (quick, loaded)):
+        finished = run(part, folders, LocalProcesses(jobs or available_cores()), command=again)
+        if finished.failures or finished.missing:
+            raise DpmfError(
+                f"{finished.missing} tasks have no result; `{again}` says why and tries them again"
+            )
+        experiment = finished.collected.experiment
+        ratings = load(loaded.dataset, folders, loaded.test).ratings
+        warnings = [curve.guarantee.warning(ratings.n_users, len(ratings)) for curve in experiment.curves]
+        for warning in filter(None, dict.fromkeys(warnings)):
+            say(f"warning: {warning}")
+        print(f"{experiment.title}: which private method to take at ε = {epsilon:g}\n")
+        if part is quick:
+            few = f"{len(part.algorithms)} of {len(loaded.algorithms)} methods, on 2 of {loaded.folds} folds"
+            print(
+                f"A FIRST ANSWER, from {few}: others may be better. The whole follows; Ctrl-C keeps what is done.\n"
+            )
+        guessed = loaded.has_guessed_scale
+        page = answer(experiment, epsilon, str(config), by_errors=by_errors, guessed_scale=guessed)
+        print(before + page, end="\n" if part is quick else "", flush=True)
+
+
+FIRST_SECONDS, LEADING = 3.0, 2
+"""How long, on one core, fits of a method on a first page may take, which is made if the whole takes five times as
+long; and how many of the methods that lead on public ratings it tries, in each ranking."""
+
+
+def first_part(config: "ExperimentConfig", folders: "Folders", epsilon: float) -> "ExperimentConfig | None":
+    """Returns the config on two folds, in one run, with what leads on public ratings; None if the whole is short."""
+    from dpmf_cli.experiment.config import config_of
+    from dpmf_cli.experiment.running.calibration import REFERENCE
+    from dpmf_cli.experiment.running.plan import plan_without_parsing
+    from dpmf_cli.report.leaders import shipped
+
+    made, _ = plan_without_parsing(config, folders, REFERENCE)
+    if sum(each.seconds_left for each in made.entries) < 5 * FIRST_SECONDS:
+        return None
+    leaders = shipped()
+    leading = [
+        leaders.methods[each.method]
+        for ranking in leaders.rankings
+        for each in ranking.nearest(epsilon).methods[:LEADING]
+    ]
+    keys = {each["algorithm"] for each in leading if each["neighbours"] == config.algorithms[0].neighbours}
+    share = 2 / (config.folds_run * config.runs)
+    short = {each.entry.name for each in made.entries if share * each.seconds_left < FIRST_SECONDS}
+    data = config.resolved()
+    for kind, entries in (("baselines", config.baselines), ("algorithms", config.algorithms)):
+        data[kind] = [
+            each
+            for each, entry in zip(data[kind], entries, strict=True)
+            if entry.name in short and (kind == "baselines" or entry.algorithm in keys)
+        ]
+    cut = {"name": f"{config.name}.first", "held_out": 2, "runs": 1, "refine": False}
+    return config_of({**data, **cut}) if data["algorithms"] else None
 
 
 TOWARDS = ("everybody", "others")
