@@ -169,7 +169,7 @@ def _crossings(records: Path) -> Iterator[tuple[str, Cell]]:
 
 def printed(records: Path) -> str:
     """Returns printed crossings against measured ones. A dot is full if the curve passes the printed point."""
-    low, high = 0.1, 50.0
+    low, high = 0.1, 100.0
     size, left, top = 400.0, 56.0, 30.0
 
     def place(value: float) -> float:
@@ -187,7 +187,7 @@ def printed(records: Path) -> str:
         at(low, low),
     ]
     marks = [f'<polygon points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in band)}" class="band"/>']
-    for tick in (0.1, 0.3, 1, 3, 10, 30):
+    for tick in (0.1, 0.3, 1, 3, 10, 30, 100):
         (x, _), (_, y) = at(tick, low), at(low, tick)
         marks += [
             line((x, top), (x, top + size), kind="grid"),
