@@ -1,6 +1,6 @@
-"""Writes docs/paper.md for a journal, as Markdown with JOSS's header and as LaTeX: `python -m docs.makers.latex FOLDER`.
+"""Writes docs/paper.md as Markdown with JOSS's header, and as LaTeX: `python -m docs.makers.latex FOLDER`.
 
-Makes paper.pdf too where there is a TeX, with figures in SVG where there is an rsvg-convert.
+Makes a PDF too where there is a latexmk, with the figures in SVG where there is an rsvg-convert.
 """
 
 import re
@@ -28,6 +28,7 @@ HEAD = r"""\documentclass[a4paper]{article}
 \usepackage[T1]{fontenc}\usepackage[utf8]{inputenc}\usepackage{textcomp}\usepackage{amssymb}
 \usepackage[margin=25mm]{geometry}\usepackage{booktabs,tabularx,graphicx}
 \usepackage[numbers]{natbib}\usepackage[hidelinks]{hyperref}
+\newcommand{\drawn}[1]{\includegraphics[width=\linewidth,height=0.8\textheight,keepaspectratio]{#1}}
 \DeclareUnicodeCharacter{2713}{$\checkmark$}\DeclareUnicodeCharacter{2717}{$\times$}
 """
 
@@ -63,10 +64,8 @@ def blocks(text: str) -> Iterator[str]:
             items = (rf"\item {inline(each)}" for each in re.split(r"(?:^|\n)- ", block)[1:])
             yield "\n".join([r"\begin{itemize}", *items, r"\end{itemize}"])
         elif figure := FIGURE.fullmatch(block):
-            size = r"width=\linewidth,height=0.8\textheight,keepaspectratio"
-            drawn = rf"\includegraphics[{size}]{{{figure[1]}}}"
-            missing = rf"\texttt{{{escape_latex(figure[1])}}}"
-            yield rf"\begin{{center}}{missing if figure[1].endswith('.svg') else drawn}\end{{center}}"
+            name = escape_latex(figure[1]) if figure[1].endswith(".svg") else rf"\drawn{{{figure[1]}}}"
+            yield rf"\begin{{center}}{name}\end{{center}}"
         else:
             yield inline(block)
 
@@ -102,7 +101,7 @@ def header(title: str, cited: dict[str, Any]) -> str:
 
 
 def with_figures(body: str, folder: Path) -> str:
-    """Brings the figures of a page into a folder, and returns the page with the names of those that LaTeX can draw."""
+    """Brings the figures of a page into a folder, and returns the page with the names that LaTeX can draw."""
     for name in FIGURE.findall(body):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         if not name.endswith(".svg"):
@@ -131,13 +130,11 @@ def main(folder: Path) -> None:
     text = "\n\n".join([HEAD + start, told, *blocks(body), end])
     (folder / "paper.tex").write_text(text, encoding="utf-8")
     say(f"{folder}: paper.md, paper.tex and paper.bib are written")
-    if not (shutil.which("pdflatex") and shutil.which("bibtex")):
-        return say("no PDF: pdflatex and bibtex are missing; install a TeX, and call make paper again")
-    tex = ["pdflatex", "-interaction=nonstopmode", "paper"]
-    for run in (tex, ["bibtex", "paper"], tex, tex):
-        if subprocess.run(run, cwd=folder, capture_output=True, check=False).returncode:
-            return say(f"{run[0]} failed: {folder}/paper.log says why")
-    return say(f"{folder}: paper.pdf is written")
+    if not shutil.which("latexmk"):
+        return say("no PDF: latexmk is missing; install a TeX that has it, and call make paper again")
+    run = ["latexmk", "-pdf", "-interaction=nonstopmode", "paper"]
+    failed = subprocess.run(run, cwd=folder, capture_output=True, check=False).returncode
+    return say(f"{folder}/paper.log says why latexmk failed" if failed else f"{folder}/paper.pdf is written")
 
 
 if __name__ == "__main__":
