@@ -9,7 +9,7 @@ JOBS   ?= 2
 PAGES := README.md $(wildcard docs/papers/*.md docs/generated/*.md) docs/paper.md docs/frontier.md
 
 .DEFAULT_GOAL := help
-.PHONY: help lock run test test-slow test-faults test-fuzz test-cluster check format pages docs bench audit audit-numeric audit-small \
+.PHONY: help lock run test test-slow test-faults test-fuzz test-cluster check format pages docs paper bench audit audit-numeric audit-small \
 	explore explore-ml1m scale reproduce-all reproduce-small reproduce-frontier leaders clean distclean
 
 help: ## list the targets
@@ -64,6 +64,7 @@ check: $(STAMP) ## check lint, types, formatting, imports, and the committed sch
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/dpmf schema | cmp - configs/schema.json
 	$(BIN)/python -m docs.makers.reference | cmp - docs/reference.md
+	$(BIN)/python -m docs.makers.croissant datasets/croissant --check
 	@for page in $(PAGES); do $(BIN)/python -m docs.makers.pages $$page | cmp - $$page || exit 1; done
 
 format: $(STAMP) ## format the code, and update schema, reference, pictures and tables of pages
@@ -72,6 +73,7 @@ format: $(STAMP) ## format the code, and update schema, reference, pictures and 
 	$(BIN)/dpmf schema $(call into,configs/schema.json)
 	$(BIN)/python -m docs.makers.reference $(call into,docs/reference.md)
 	$(BIN)/python -m docs.makers.pictures docs/figures
+	$(BIN)/python -m docs.makers.croissant datasets/croissant
 	@for page in $(PAGES); do $(BIN)/python -m docs.makers.pages $$page $(call into,$$page); done
 
 pages: $(STAMP) ## update the tables of pages, and the output of their commands from the results at hand
@@ -81,6 +83,9 @@ docs: $(STAMP) ## build the documentation as a site: site/index.html; a broken l
 	$(if $(LOCKED),true,$(install) -e '.[docs]')
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "to read and search it: $(BIN)/python -m http.server --directory site"
+
+paper: $(STAMP) ## write docs/paper.md as LaTeX, and as PDF where there is a TeX; into build/paper
+	$(BIN)/python -m docs.makers.latex build/paper
 
 bench: $(STAMP) ## measure speed against Cornac, LIBMF and cmfrec, and LensKit with LENSKIT=1, beside aims and limits; writes docs/generated/performance.md
 	@$(BIN)/python -m pip install -qq -e '.[bench]' || echo "peers could not be installed: their rows say so" >&2

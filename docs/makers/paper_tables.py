@@ -1,17 +1,21 @@
 """Tables of papers for pages: what each is about and leaves open, which claims hold, and which methods lead today.
 
-The tables need only committed files: the papers' YAML, the records of their explorations, and the leaders. They need
-no results.
+The tables need only committed files: the papers' YAML, the records of their explorations, the leaders, the page of
+all methods, and the bibliography. They need no results.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+from docs.makers import bibliography, combined
+from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.evaluation.crossings import DISTANCE, FACTOR, Agreement, agreement
 from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.papers.claims import ANY, Claim, PaperFindings, all_papers
+from dpmf_cli.papers.printed import printed_crossing
 from dpmf_cli.papers.record import Explored, Record
 from dpmf_cli.papers.space import Setting, Space
 from dpmf_cli.papers.verdicts import Word
@@ -208,6 +212,52 @@ def _leaders(records: Records) -> TextTable:
     )
 
 
+def _matches(records: Records) -> TextTable:
+    """Returns from which ε each method of the papers is no worse than IA and GE: printed, as published, corrected."""
+    page = combined.PAGE.read_text(encoding="utf-8")
+    keys = {method.title: key for key, method in PRIVATE.items()}
+    found: dict[str, dict[tuple[str, str], dict[str, combined.Row]]] = {}
+    for row in combined.of_papers(page):
+        found.setdefault(row.protects, {}).setdefault((row.method, row.paper), {})[row.mode] = row
+
+    def cells(modes: Mapping[str, combined.Row], baseline: str) -> Iterator[str]:
+        row = next(iter(modes.values()))
+        key = keys.get(row.method.rstrip("‡§"), "") if row.paper == "Friedman 2016" else ""
+        printed = printed_crossing(combined.DATA, row.neighbours, key, baseline)
+        yield "–" if printed is None else significant(printed)
+        for mode in ("published", "corrected"):
+            yield str(modes[mode].met[baseline]) if mode in modes else "–"
+
+    groups = tuple(
+        Group(
+            protects, tuple((*of, *cells(modes, "IA"), *cells(modes, "GE")) for of, modes in methods.items())
+        )
+        for protects, methods in found.items()
+    )
+    columns = ("printed", "published", "corrected")
+    return TextTable(
+        ("method", "paper", *(f"{baseline}: {column}" for baseline in ("IA", "GE") for column in columns)),
+        "llrrrrrr",
+        groups,
+        (
+            "the claimed ε at which the measured curve meets IA and GE; in brackets the ε that can be proved there,"
+            " if it is another (∞: none); printed: in tables 4 and 5 and section 5.4 of Friedman et al.",
+            "corrected: –, where there is no such mode, or where no step needs correction and published is proved",
+            "below the grid: met at ε = 0.1 already; not reached: at no ε up to 200",
+            *(
+                line[2:].replace("\\", "")
+                for line in page.splitlines()
+                if re.match(r"- ([‡§†]|combined)", line)
+            ),
+        ),
+    )
+
+
+def _references(records: Records) -> TextTable:
+    rows = [(key, bibliography.told(entry)) for key, entry in sorted(bibliography.entries().items())]
+    return _table("References", ("key", "work"), "ll", rows)
+
+
 def expected_text(record: Record, paper: PaperFindings) -> TextTable:
     """Returns a row for each claim: the verdict expected of an exploration, and the experiments that measure it."""
     rows = [
@@ -274,4 +324,6 @@ KINDS: Mapping[str, Callable[[Records], TextTable]] = {
     "failing": _failing,
     "theorems": _theorems,
     "leaders": _leaders,
+    "matches": _matches,
+    "references": _references,
 }

@@ -4,6 +4,7 @@ plane      which methods protect what from whom, from the registry
 choice     the questions that lead to an option of `--protects`
 flow       from a config to tables, figures and a release
 printed    printed numbers against measured ones, from the records of the explorations
+papers     error over ε of each paper's methods, from the expected errors and the page of all methods
 
 They are 480 units wide, so that words are legible at 390 pixels, and take their colours from the reader's scheme.
 """
@@ -15,11 +16,14 @@ from html import escape
 from pathlib import Path
 from textwrap import wrap
 
+from docs.makers import combined
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.evaluation.crossings import FACTOR
 from dpmf_cli.papers.record import FOLDER, Cell, path_of, read_record
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.protection import Guarantee, Protection
+from dpmf_cli.studies.reproduce import Figures, read_expected
+from dpmf_cli.studies.reproduce import path_of as path_of_expected
 
 WIDTH = 480
 _STYLE = """<style>
@@ -207,9 +211,95 @@ def printed(records: Path) -> str:
     return picture("Printed crossings of Friedman et al. against measured ones", top + size + 48, marks)
 
 
+_CURVES = """<style>
+polyline.k0, polyline.k1, polyline.k2, polyline.k3 { fill: none; stroke-width: 2; }
+.unproved { stroke-dasharray: 5 3; }
+.k0 { stroke: #2f6fde; } .k1 { stroke: #c9552a; } .k2 { stroke: #2a8a4a; } .k3 { stroke: #8a4fc4; }
+text.k0 { fill: #2f6fde; } text.k1 { fill: #c9552a; } text.k2 { fill: #2a8a4a; } text.k3 { fill: #8a4fc4; }
+text.k0, text.k1, text.k2, text.k3 { stroke: none; font-size: 12px; }
+</style>"""
+_LEAST, _MOST, _BEST, _WORST = 0.1, 200.0, 0.85, 1.3
+"""The range of ε and of RMSE that a panel shows."""
+
+
+def _points(row: combined.Row, expected: Figures) -> list[tuple[float, float]]:
+    """Returns (ε, RMSE) where a curve was saved, and where it meets IA and GE."""
+    name = f"{row.method.rstrip('‡§')}, " + 2 * f"{row.neighbours}, published, "
+    found = [
+        (float(key.rpartition(" ")[2]), each.mean)
+        for key, each in expected.items()
+        if key.startswith(name.removesuffix(", ") + " at ")
+    ]
+    for baseline, met in row.met.items():
+        if met.claimed[0].isdigit():
+            found.append((float(met.claimed.rstrip("†")), expected[f"{baseline} at inf"].mean))
+    return sorted(found)
+
+
+def _panel(left: float, top: float, title: str, rows: Sequence[combined.Row], expected: Figures) -> list[str]:
+    """Returns one diagram of RMSE over ε, 226 wide and 172 high."""
+    width, height, high = 196.0, 96.0, top + 54
+
+    def at(epsilon: float, error: float) -> tuple[float, float]:
+        across = math.log(epsilon / _LEAST) / math.log(_MOST / _LEAST)
+        return left + 28 + width * across, high + height * (_WORST - error) / (_WORST - _BEST)
+
+    marks = [text(left, top + 12, title, "head")]
+    for tick in (0.1, 1, 10, 100):
+        x, y = at(tick, _BEST)
+        marks += [line((x, high), (x, y), kind="grid"), text(x, y + 14, f"{tick:g}", "note mid")]
+    baselines = {name: expected[f"{name} at inf"].mean for name in ("IA", "GE")}
+    for name, error in {"1.3": 1.3, "1.1": 1.1, **baselines}.items():
+        (x, y), (end, _) = at(_LEAST, error), at(_MOST, error)
+        marks.append(line((x, y), (end, y), kind="line" if name in baselines else "grid"))
+        marks.append(text(left, y + 4, name, "note"))
+    clip = f"clip{left:g}-{top:g}"
+    room = f'<rect x="{left + 28:g}" y="{high:g}" width="{width:g}" height="{height:g}"/>'
+    marks.append(f'<clipPath id="{clip}">{room}</clipPath>')
+    for rank, row in enumerate(rows):
+        kind = f"k{rank}" + " unproved" * (not row.proved)
+        name = row.method.rstrip("‡§").removeprefix("MM ").removeprefix("DPSGD-")
+        marks.append(text(left + 28 + 108 * (rank % 2), top + 30 + 15 * (rank // 2), name, f"k{rank}"))
+        drawn = line(*(at(*point) for point in _points(row, expected)), kind=kind)
+        marks.append(f'<g clip-path="url(#{clip})">{drawn}</g>')
+    return marks
+
+
+def papers() -> str:
+    """Returns error over ε of the papers' methods as published, a panel for each paper and kind of ε, on ML-1M."""
+    expected = read_expected(path_of_expected(small=False))[combined.EXPERIMENT]
+    panels: dict[tuple[str, str], list[combined.Row]] = {}
+    for row in combined.of_papers(combined.PAGE.read_text(encoding="utf-8")):
+        if row.mode == "published" and "personalised" not in row.protects:
+            panels.setdefault((row.paper, row.protects), []).append(row)
+    marks = [_CURVES]
+    for place, ((paper, protects), rows) in enumerate(
+        sorted(panels.items(), key=lambda each: each[0][0][-4:])
+    ):
+        hidden = protects.partition(",")[0].removeprefix("rating ") + "‡" * protects.endswith("(joint DP)")
+        left, top = 4 + 242 * (place % 2), 4 + 176 * (place // 2)
+        marks += _panel(left, top, f"{paper}: {hidden}", rows, expected)
+    height = 4 + 176 * ((len(panels) + 1) // 2)
+    notes = (
+        "RMSE over the claimed ε, as published; a dashed line: no ε can be proved.",
+        "‡: against other users only. Measured are ε = 0.1, 3 and 200, and where",
+        "a curve meets IA and GE; straight lines join these points.",
+    )
+    marks += [text(4, height + 12 + 16 * row, words, "note") for row, words in enumerate(notes)]
+    return picture(
+        "Error over ε of each paper's methods on MovieLens 1M, beside IA and GE", height + 52, marks
+    )
+
+
 def pictures(records: Path) -> dict[str, str]:
     """Returns each picture by the name of its file, from a folder of records."""
-    return {"plane": plane(), "choice": choice(), "flow": flow(), "printed": printed(records)}
+    return {
+        "plane": plane(),
+        "choice": choice(),
+        "flow": flow(),
+        "printed": printed(records),
+        "papers": papers(),
+    }
 
 
 if __name__ == "__main__":
