@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +24,7 @@ from dpmf_cli.core.terminal import say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dpmf_cli.datasets import Sizes
+    from dpmf_cli.datasets import Folders, Sizes
     from dpmf_cli.experiment.config import ExperimentConfig
     from dpmf_cli.experiment.running.plan import Executor, Plan
     from dpmf_cli.studies.experiment import Finished
@@ -68,6 +69,13 @@ def run(
     Example: dpmf run configs/ml100k_bounded.yaml -j 2
     """
     from dpmf_cli.datasets import Folders
+    from dpmf_cli.experiment.results.folders import name_and_hash
+
+    folders = Folders.named(data, base=config.parent, results=results)
+    name, digest = name_and_hash(config, dataset=dataset, held_out=held_out, runs=runs)
+    if scheduler is None and _nothing_changed(results / name, digest, folders):
+        return
+    from dpmf_cli.core.remembered import remember
     from dpmf_cli.datasets.located import what_is_missing
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.config.loading import flags, reduced
@@ -83,7 +91,6 @@ def run(
     else:
         raise DpmfError("-j is for this machine, --scheduler for a cluster's workers: give one of them")
     experiment_config = reduced(load_config(config), dataset=dataset, held_out=held_out, runs=runs)
-    folders = Folders.named(data, base=config.parent, results=results)
     missing = what_is_missing(experiment_config.dataset, folders)
     if if_present and missing:
         say(f"{experiment_config.name}: skipped: {missing}")
@@ -96,13 +103,10 @@ def run(
         new_data=new_data,
         command=shlex.join(["dpmf", "run", str(config), *flags(dataset, held_out, runs), *plugins]),
     )
-    _print_results(finished)
-    done = (
-        f"computed {finished.computed} tasks"
-        if finished.computed
-        else "nothing to compute: all tasks are done"
-    )
-    say(f"{done}; results in {finished.folder}/")
+    tables = _tables(finished)
+    if finished.made_from:
+        remember(_run_of(finished.folder), (*finished.again, tables), finished.made_from)
+    _say_results(tables, finished.folder, finished.computed)
     if finished.failures:
         first = finished.failures[0]
         say(
@@ -117,6 +121,34 @@ def run(
         )
     if finished.failures or finished.missing:
         raise typer.Exit(1)
+
+
+def _run_of(folder: Path) -> str:
+    return f"run {folder} in {Path.cwd()}"
+
+
+def _nothing_changed(folder: Path, digest: str, folders: "Folders") -> bool:
+    """Says and prints what the last run of a config of this hash did, unless something has changed since."""
+    from dpmf_cli.core.remembered import recall
+    from dpmf_cli.datasets import known
+
+    if (before := recall(_run_of(folder))) is None:
+        return False
+    of, spec, test, lines, tables = before
+    with suppress(DpmfError):  # whoever loads the data says it
+        found = known(spec, folders, test)
+        if found is not None and of == (digest, found.identity, found.merged):
+            for line in lines:
+                say(line)
+            _say_results(tables, folder, 0)
+            return True
+    return False
+
+
+def _say_results(tables: str, folder: Path, computed: int) -> None:
+    print(tables, end="")
+    done = f"computed {computed} tasks" if computed else "nothing to compute: all tasks are done"
+    say(f"{done}; results in {folder}/")
 
 
 def plan(
@@ -229,8 +261,8 @@ def describe(
     )
 
 
-def _print_results(finished: "Finished") -> None:
-    """Prints tables of baselines, twins, crossings and ledgers, and of very long tables only the first rows."""
+def _tables(finished: "Finished") -> str:
+    """Returns tables of baselines, twins, crossings and ledgers, and of very long tables only the first rows."""
     from dpmf_cli.report.tables.crossings import baseline_rows, baselines_table, crossings_table, twins_table
     from dpmf_cli.report.tables.layout import draw, first_rows
     from dpmf_cli.report.tables.ledgers import ledger_table, records_table
@@ -247,4 +279,4 @@ def _print_results(finished: "Finished") -> None:
     if any(curve.records for curve in experiment.curves):
         tables.append((records_table(experiment.curves), "records.csv"))
     shown = (first_rows(table, MOST_ROWS, f"{finished.folder}/{file}") for table, file in tables)
-    print("\n".join(map(draw, shown)), end="")
+    return "\n".join(map(draw, shown))

@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dpmf_cli.core.children import available_cores
+from dpmf_cli.core.remembered import remember, state
 from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import Folders, load, look
 from dpmf_cli.datasets.spec import CsvSpec
@@ -23,7 +24,7 @@ from dpmf_cli.experiment.results.manifest import (
     write_manifest,
 )
 from dpmf_cli.experiment.results.store import Store
-from dpmf_cli.experiment.results.task import Outcome
+from dpmf_cli.experiment.results.task import Outcome, tasks_of
 from dpmf_cli.experiment.running import calibration
 from dpmf_cli.experiment.running.calibration import REFERENCE
 from dpmf_cli.experiment.running.cutting import portions_of
@@ -35,7 +36,11 @@ from dpmf_cli.report.outputs import never_made, outputs
 
 @dataclass(frozen=True)
 class Finished:
-    """The outcome of a run. `missing` counts tasks without a result: they failed, or somebody deleted their files."""
+    """The outcome of a run. `missing` counts tasks without a result: they failed, or somebody deleted their files.
+
+    again      of which config and data it is, how to find these data, and what the next run says before its tables
+    made_from  the state of its files; with these, the next run has nothing to do. Empty if it has
+    """
 
     collected: Collected
     crossings: list[Crossing]
@@ -43,6 +48,8 @@ class Finished:
     computed: int
     missing: int
     failures: list[Outcome]
+    again: tuple[Any, ...] = ()
+    made_from: dict[str, str] = field(default_factory=dict)
 
 
 def run(
@@ -68,9 +75,15 @@ def run(
     if not new_data:
         refuse_changed_data(folder, config, dataset.identity)
     ran = Ran(config, dataset.identity, portions_of(config, dataset))
+    lines = list[str]()
     if isinstance(config.dataset, CsvSpec):
-        for line in [*look(config.dataset, dataset).report(), *config.left_to_defaults]:
+        lines = [*look(config.dataset, dataset).report(), *config.left_to_defaults]
+        for line in lines:
             say(f"{config.name}: {line}")
+    tasks = sum(1 for entry in config.entries for _ in tasks_of(config, entry, ran.data))
+    lines.append(f"{ran.data.title}, {tasks} tasks, {tasks} done, 0 left")
+    of = config.hash, ran.data, dataset.merged
+    again = of, config.dataset, config.test, [f"{config.name}: {line}" for line in lines]
 
     machine = calibration.known(folders.cache, available_cores()) or REFERENCE
 
@@ -95,4 +108,11 @@ def run(
     crossings = beside_print(find_crossings(experiment))
     with held(folder):
         write_files(folder, manifest(ran, outcomes), outputs(collected, crossings), never_made(experiment))
-    return Finished(collected, crossings, folder, len(outcomes) - len(failures), missing, failures)
+        made_from = state([folder]) | collected.made_from
+    if collected.made_from:
+        remember(f"collected {folder.absolute()}", collected, made_from)
+    ended = collected.made_from and not failures and not missing
+    computed = len(outcomes) - len(failures)
+    return Finished(
+        collected, crossings, folder, computed, missing, failures, again, made_from if ended else {}
+    )

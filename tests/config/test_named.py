@@ -9,8 +9,16 @@ from dpmf_cli.cli.main import app
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets.catalog import ENTRIES
 from dpmf_cli.experiment.config import ExperimentConfig, load_config
-from dpmf_cli.experiment.config.documents import _tell, config_file, means_a_config, shipped_names
-from dpmf_cli.experiment.config.loading import flags, is_on_own_data, is_reduction, reduced, whole_name
+from dpmf_cli.experiment.config.documents import (
+    _tell,
+    config_file,
+    is_on_own_data,
+    is_reduction,
+    means_a_config,
+    shipped_names,
+    whole_name,
+)
+from dpmf_cli.experiment.config.loading import flags, reduced
 from dpmf_cli.experiment.results.folders import results_folders
 from tests.configs import GOOD, SHIPPED
 
