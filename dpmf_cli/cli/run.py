@@ -2,7 +2,6 @@
 
 import json
 import shlex
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,7 +23,7 @@ from dpmf_cli.core.terminal import say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dpmf_cli.datasets import Folders, Sizes
+    from dpmf_cli.datasets import Sizes
     from dpmf_cli.experiment.config import ExperimentConfig
     from dpmf_cli.experiment.running.plan import Executor, Plan
     from dpmf_cli.studies.experiment import Finished
@@ -40,6 +39,8 @@ WaitOption = Annotated[
     float,
     typer.Option("--wait", min=0, help="Seconds to wait for a cluster's workers, or for its lost scheduler."),
 ]
+
+DONE = "nothing to compute: all tasks are done"
 
 MOST_ROWS = 1000
 """Most rows of one table that `dpmf run` prints. The table's file has all rows."""
@@ -68,15 +69,22 @@ def run(
 
     Example: dpmf run configs/ml100k_bounded.yaml -j 2
     """
-    from dpmf_cli.datasets import Folders
+    from dpmf_cli.core.remembered import recall, remember
+    from dpmf_cli.datasets import Folders, known
+    from dpmf_cli.datasets.located import what_is_missing
     from dpmf_cli.experiment.results.folders import name_and_hash
 
     folders = Folders.named(data, base=config.parent, results=results)
     name, digest = name_and_hash(config, dataset=dataset, held_out=held_out, runs=runs)
-    if scheduler is None and _nothing_changed(results / name, digest, folders):
-        return
-    from dpmf_cli.core.remembered import remember
-    from dpmf_cli.datasets.located import what_is_missing
+    place = f"run {results / name} {(results / name).absolute()}"
+    if scheduler is None and (again := recall(place)):
+        of, spec, test, said, tables = again
+        found = None if what_is_missing(spec, folders) else known(spec, folders, test)
+        if found is not None and of == (digest, found.identity, found.merged):
+            say("\n".join(said))
+            print(tables, end="")
+            say(f"{DONE}; results in {results / name}/")
+            return
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.config.loading import flags, reduced
     from dpmf_cli.experiment.running.plan import cluster_executor
@@ -104,51 +112,21 @@ def run(
         command=shlex.join(["dpmf", "run", str(config), *flags(dataset, held_out, runs), *plugins]),
     )
     tables = _tables(finished)
-    if finished.made_from:
-        remember(_run_of(finished.folder), (*finished.again, tables), finished.made_from)
-    _say_results(tables, finished.folder, finished.computed)
+    print(tables, end="")
+    if finished.again:
+        remember(place, (*finished.again, tables), finished.collected.made_from)
+    done = f"computed {finished.computed} tasks" if finished.computed else DONE
+    say(f"{done}; results in {finished.folder}/")
     if finished.failures:
-        first = finished.failures[0]
-        say(
-            f"{len(finished.failures)} tasks failed; the first, {first.task.algorithm.name}:\n{first.failure}"
-        )
-        say(
-            f"all tracebacks are in {finished.folder}/manifest.json; the same command tries these tasks again"
-        )
+        first, count = finished.failures[0], len(finished.failures)
+        say(f"{count} tasks failed; the first, {first.task.algorithm.name}:\n{first.failure}")
+        where = f"all tracebacks are in {finished.folder}/manifest.json"
+        say(f"{where}; the same command tries these tasks again")
     elif finished.missing:
-        say(
-            f"{finished.missing} tasks have no result though they were run: was results/tasks changed meanwhile?"
-        )
+        why = "was results/tasks changed meanwhile?"
+        say(f"{finished.missing} tasks have no result though they were run: {why}")
     if finished.failures or finished.missing:
         raise typer.Exit(1)
-
-
-def _run_of(folder: Path) -> str:
-    return f"run {folder} in {Path.cwd()}"
-
-
-def _nothing_changed(folder: Path, digest: str, folders: "Folders") -> bool:
-    """Says and prints what the last run of a config of this hash did, unless something has changed since."""
-    from dpmf_cli.core.remembered import recall
-    from dpmf_cli.datasets import known
-
-    if (before := recall(_run_of(folder))) is None:
-        return False
-    of, spec, test, lines, tables = before
-    with suppress(DpmfError):  # whoever loads the data says it
-        found = known(spec, folders, test)
-        if found is not None and of == (digest, found.identity, found.merged):
-            for line in lines:
-                say(line)
-            _say_results(tables, folder, 0)
-            return True
-    return False
-
-
-def _say_results(tables: str, folder: Path, computed: int) -> None:
-    print(tables, end="")
-    done = f"computed {computed} tasks" if computed else "nothing to compute: all tasks are done"
-    say(f"{done}; results in {folder}/")
 
 
 def plan(

@@ -50,16 +50,15 @@ def crossings(
 
     Example: dpmf crossings configs/quickstart.yaml
     """
+    from dpmf_cli.datasets import data_folder
+    from dpmf_cli.datasets.located import present_keys
+    from dpmf_cli.papers.printed_cells import with_printed_cells
     from dpmf_cli.report.tables.crossings import crossings_table
     from dpmf_cli.report.tables.layout import draw
 
     found = list(_experiments(of or [], results, metric))
     rows, audits = [row for _, each in found for row in _crossings(each)], None
     if printed:
-        from dpmf_cli.datasets import data_folder
-        from dpmf_cli.datasets.located import present_keys
-        from dpmf_cli.papers.printed_cells import with_printed_cells
-
         rows = with_printed_cells(rows, present=present_keys(data_folder()))
     if audited:
         from dpmf_cli.audit.job import of_experiment

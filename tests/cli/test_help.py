@@ -5,6 +5,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import typer
@@ -13,6 +14,7 @@ from dpmf_cli import __version__
 from dpmf_cli.cli.main import LIBRARIES, OF_A_THREAD, app
 from dpmf_cli.cli.main import check_limits as check
 from dpmf_cli.core.errors import DpmfError
+from tests.command import dpmf, environment
 
 SECONDS = 0.3
 
@@ -49,14 +51,43 @@ def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == f"dpmf {__version__}\n"
 
 
-def test_help_imports_nothing_heavy_and_data_sets_two_libraries() -> None:
-    code = """import sys, dpmf_cli.cli.main
-heavy = set("numpy numba scipy pandas matplotlib pydantic requests python_calamine".split())
-print(heavy & sys.modules.keys())
-import dpmf_cli.datasets
-print(sorted(heavy & sys.modules.keys()))"""
-    said = subprocess.check_output([sys.executable, "-c", code], text=True)
-    assert said.splitlines() == ["set()", "['numpy', 'pydantic']"]
+HEAVY = (
+    "numpy numba scipy pandas matplotlib pydantic requests python_calamine dpmf_cli.algorithms scipy.stats"
+)
+IMPORTED = {
+    "--help": "",
+    "datasets list": "numpy pydantic",
+    "run mine.yaml": "numpy pydantic",
+    "crossings mine.yaml": "numpy pydantic scipy",
+    "crossings results/mine": "numpy pydantic scipy",
+}
+"""The heavy modules that commands may import where results are finished."""
+
+
+def test_commands_import_no_more_than_they_need(tmp_path: Path) -> None:
+    """Finished results are shown without what computes them, and as they were, unless something has changed."""
+    made_up = "{kind: synthetic, like: ml-100k, users: 60, items: 40, ratings: 900}"
+    (tmp_path / "mine.yaml").write_text(f"dataset: {made_up}\nepsilons: [1, 9]\nalgorithms: [pge]\n")
+    _, _, first = (dpmf(tmp_path, tmp_path, command, "mine.yaml") for command in ("run", "crossings", "run"))
+    for command, allowed in IMPORTED.items():
+        code = f"""import sys; from dpmf_cli.cli.main import app; sys.argv = "dpmf {command}".split()
+try: app()
+finally: print(*({set(HEAVY.split())} & sys.modules.keys()), file=sys.stderr)"""
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+        )
+        assert set(done.stderr.splitlines()[-1].split()) == set(allowed.split()), command
+    for path in tmp_path.glob("remembered/*"):
+        path.write_bytes(path.read_bytes()[:-1])
+    again = dpmf(tmp_path, tmp_path, "run", "mine.yaml")
+    assert (again.stdout, again.stderr) == (first.stdout, first.stderr)
+    next(tmp_path.glob("results/tasks/*/*/*.json")).write_text("{}")
+    for command, said in (("crossings", "`dpmf run` computes"), ("run", "set aside")):
+        assert said in dpmf(tmp_path, tmp_path, command, "mine.yaml").stderr
 
 
 def test_help_answers_at_once() -> None:

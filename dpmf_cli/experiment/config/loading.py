@@ -159,13 +159,8 @@ def _in_parameters(document: Document, location: KeyPath) -> KeyPath:
 LONGEST_SHOWN = 100
 
 _SHAPES = (
-    "list_type",
-    "dict_type",
-    "model_type",
-    "model_attributes_type",
-    "string_pattern_mismatch",
-    "string_type",
-    "string_too_short",
+    *("list_type", "dict_type", "model_type", "model_attributes_type"),
+    *("string_pattern_mismatch", "string_type", "string_too_short"),
 )
 """The types of mistakes that are mended by writing a value in another way."""
 

@@ -61,7 +61,7 @@ def collect(ran: Ran, store: Store) -> Collected:
         metrics=config.metrics,
         aside=tuple(each for each in baselines if not each.has(RMSE)),
     )
-    unchanged = not config.plugins and made_from == state(made_from)
+    unchanged = not (config.plugins or store.damaged) and made_from == state(made_from)
     return Collected(experiment, ledgers, config.metric, made_from if unchanged else {})
 
 

@@ -18,7 +18,9 @@ from dpmf_cli.core.terminal import say
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.metrics import RMSE
 from dpmf_cli.experiment.config.documents import MARK, means_a_config, near_names, read_whole
-from dpmf_cli.experiment.results import MANIFEST
+
+MANIFEST = "manifest.json"
+"""The file of a results folder that says what was run."""
 
 Ledger = list[dict[str, Any]]
 """The steps of a ledger as plain data."""
@@ -28,8 +30,7 @@ Ledger = list[dict[str, Any]]
 class Collected:
     """An experiment, and the ledger of each of its curves by label, with steps as plain data.
 
-    made_from  the `state` of its tasks' folders; empty if it changed meanwhile, or if plugins, which may change, took
-               part
+    made_from  the `state` of its tasks' folders; empty if it changed, a file is damaged, or plugins took part
     """
 
     experiment: Experiment
@@ -45,39 +46,33 @@ class Collected:
 
 def collect_folder(folder: Path) -> Collected:
     """The results of the config in a results folder's manifest. The tasks are stored beside the folder."""
-    found: Collected | None = recall(f"collected {folder.absolute()}")
-    if found is not None:
-        return found
-    from dpmf_cli.experiment.results.collect import collect
-    from dpmf_cli.experiment.results.manifest import what_ran
-    from dpmf_cli.experiment.results.store import Store
+    place = f"collected {folder.absolute()}"
+    found: Collected | None = recall(place)
+    if found is None:
+        from dpmf_cli.experiment.results.collect import collect
+        from dpmf_cli.experiment.results.manifest import what_ran
+        from dpmf_cli.experiment.results.store import Store
 
-    damaged = []
-
-    def warn(line: str) -> None:
-        damaged.append(line)
-        say(line)
-
-    manifest = state([folder])
-    collected = collect(what_ran(folder), Store(folder.parent, warn))
-    if collected.made_from and not damaged:
-        remember(f"collected {folder.absolute()}", collected, manifest | collected.made_from)
-    return collected
+        here = state([folder])
+        found = collect(what_ran(folder), Store(folder.parent, say))
+        if found.made_from:
+            remember(place, found, here | found.made_from)
+    return found
 
 
 def name_and_hash(path: Path, **changes: Any) -> tuple[str, str]:
-    """The name and the hash of a config that is `reduced` by these changes. Raises as `load_config` does."""
+    """The name and the hash of a config that is `reduced` by these changes. Raises as `load_config`."""
     document = read_whole(path)
-    place, written = f"config {path.absolute()} {changes}", f"{document.path} {document.data}"
-    of, name, digest = recall(place) or ("", "", "")
-    if of != written:
+    place = f"config {document.path.absolute()} {document.data} {changes}"
+    found: tuple[str, str] | None = recall(place)
+    if found is None:
         from dpmf_cli.experiment.config.loading import reduced, validated
 
         config = reduced(validated(document), **changes)
-        name, digest = config.name, config.hash
+        found = config.name, config.hash
         if not config.plugins:
-            remember(place, (written, name, digest), {})
-    return name, digest
+            remember(place, found, {})
+    return found
 
 
 def results_folder(path: Path, results: Path) -> Path:
