@@ -12,4 +12,6 @@ __all__ = ["ExperimentConfig", "config_of", "load_config"]
 
 def __getattr__(name: str) -> Any:
     """Imports the algorithms, which a config may name, only for who asks for a config."""
+    if name not in __all__:
+        raise AttributeError(name)
     return getattr(import_module(f"{__name__}.loading"), name)
