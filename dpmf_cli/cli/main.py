@@ -59,26 +59,11 @@ def check_limits() -> None:
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 app.add_typer(datasets_app, name="datasets")
 app.add_typer(local_app, name="local")
-for _commands in (
-    (
-        combined,
-        frontier,
-        init,
-        advise,
-        recommend,
-        run,
-        plan,
-        release,
-        predict,
-        crossings,
-        levels,
-        explain,
-        compare,
-    ),
-    (baselines, report, plot, configs, reproduce, explore, audit, verify, doctor),
+for _command in (
+    *(combined, frontier, init, advise, recommend, run, plan, release, predict, crossings, levels, explain),
+    *(compare, baselines, report, plot, configs, reproduce, explore, audit, verify, doctor),
 ):
-    for _command in _commands:
-        app.command()(_command)
+    app.command()(_command)
 
 
 def _version(asked: bool) -> None:

@@ -205,24 +205,14 @@ def reproduce(
     from dpmf_cli.papers.claims import parts_named
     from dpmf_cli.report.html.page import overview_page
     from dpmf_cli.report.tables.layout import markdown
-    from dpmf_cli.studies.reproduce import (
-        Reproduction,
-        figures_of,
-        figures_off,
-        path_of,
-        processes_for,
-        read_expected,
-        run_all,
-        times_text,
-        write_outputs,
-    )
+    from dpmf_cli.studies import reproduce as reproducing
 
     processes = jobs or available_cores()
     folders = Folders.named(data, base=FOLDER, results=results or Path("results", "small" if small else ""))
-    of = Reproduction.of(parts_named(what), folders, small=small)
+    of = reproducing.Reproduction.of(parts_named(what), folders, small=small)
     if plan:
         for words, made in of.plans(folders, parsing=False):
-            print(f"{words}, about {duration(made.seconds(processes_for(made, processes)))}")
+            print(f"{words}, about {duration(made.seconds(reproducing.processes_for(made, processes)))}")
     for lacking, names in of.missing.items():
         say(f"not run: {', '.join(names)}: {lacking}")
     if plan:
@@ -230,19 +220,21 @@ def reproduce(
     if not of.configs:
         raise DpmfError(f"no data of {what} are here: nothing to run")
     began = time.perf_counter()
-    found, times = run_all(of, folders, processes)
-    for path in write_outputs(of, folders.results, _outputs(folders.results, data)):
+    found, times = reproducing.run_all(of, folders, processes)
+    for path in reproducing.write_outputs(of, folders.results, _outputs(folders.results, data)):
         say(f"wrote {path}")
     page = folders.results / "report.html"
     write_atomically(page, overview_page(folders, FOLDER).encode(errors="backslashreplace"))
     say(f"wrote {page}")
     if times:
         took = folders.results / f"times_{what}.md"
-        write_atomically(took, markdown(times_text(times, time.perf_counter() - began, processes)).encode())
+        write_atomically(
+            took, markdown(reproducing.times_text(times, time.perf_counter() - began, processes)).encode()
+        )
         say(f"wrote {took}")
-    expected = read_expected(path_of(small=small))
-    now = {each.name: figures_of(each) for each in found}
-    off = {name: figures_off(expected.get(name, {}), figures) for name, figures in now.items()}
+    expected = reproducing.read_expected(reproducing.path_of(small=small))
+    now = {each.name: reproducing.figures_of(each) for each in found}
+    off = {name: reproducing.figures_off(expected.get(name, {}), figures) for name, figures in now.items()}
     unknown = [name for name in now if name not in expected]
     count, total = (sum(len(each.get(name, {})) for name in now) for each in (off, expected))
     known = len(now) - len(unknown)

@@ -40,6 +40,8 @@ WaitOption = Annotated[
     typer.Option("--wait", min=0, help="Seconds to wait for a cluster's workers, or for its lost scheduler."),
 ]
 
+DONE = "nothing to compute: all tasks are done"
+
 MOST_ROWS = 1000
 """Most rows of one table that `dpmf run` prints. The table's file has all rows."""
 
@@ -67,8 +69,22 @@ def run(
 
     Example: dpmf run configs/ml100k_bounded.yaml -j 2
     """
-    from dpmf_cli.datasets import Folders
+    from dpmf_cli.core.remembered import recall, remember
+    from dpmf_cli.datasets import Folders, known
     from dpmf_cli.datasets.located import what_is_missing
+    from dpmf_cli.experiment.results.folders import name_and_hash
+
+    folders = Folders.named(data, base=config.parent, results=results)
+    name, digest = name_and_hash(config, dataset=dataset, held_out=held_out, runs=runs)
+    place = f"run {results / name} {(results / name).absolute()}"
+    if scheduler is None and (again := recall(place)):
+        of, spec, test, said, tables = again
+        found = None if what_is_missing(spec, folders) else known(spec, folders, test)
+        if found is not None and of == (digest, found.identity, found.merged):
+            say("\n".join(said))
+            print(tables, end="")
+            say(f"{DONE}; results in {results / name}/")
+            return
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.config.loading import flags, reduced
     from dpmf_cli.experiment.running.plan import cluster_executor
@@ -83,7 +99,6 @@ def run(
     else:
         raise DpmfError("-j is for this machine, --scheduler for a cluster's workers: give one of them")
     experiment_config = reduced(load_config(config), dataset=dataset, held_out=held_out, runs=runs)
-    folders = Folders.named(data, base=config.parent, results=results)
     missing = what_is_missing(experiment_config.dataset, folders)
     if if_present and missing:
         say(f"{experiment_config.name}: skipped: {missing}")
@@ -96,25 +111,20 @@ def run(
         new_data=new_data,
         command=shlex.join(["dpmf", "run", str(config), *flags(dataset, held_out, runs), *plugins]),
     )
-    _print_results(finished)
-    done = (
-        f"computed {finished.computed} tasks"
-        if finished.computed
-        else "nothing to compute: all tasks are done"
-    )
+    tables = _tables(finished)
+    print(tables, end="")
+    if finished.again:
+        remember(place, (*finished.again, tables), finished.collected.made_from)
+    done = f"computed {finished.computed} tasks" if finished.computed else DONE
     say(f"{done}; results in {finished.folder}/")
     if finished.failures:
-        first = finished.failures[0]
-        say(
-            f"{len(finished.failures)} tasks failed; the first, {first.task.algorithm.name}:\n{first.failure}"
-        )
-        say(
-            f"all tracebacks are in {finished.folder}/manifest.json; the same command tries these tasks again"
-        )
+        first, count = finished.failures[0], len(finished.failures)
+        say(f"{count} tasks failed; the first, {first.task.algorithm.name}:\n{first.failure}")
+        where = f"all tracebacks are in {finished.folder}/manifest.json"
+        say(f"{where}; the same command tries these tasks again")
     elif finished.missing:
-        say(
-            f"{finished.missing} tasks have no result though they were run: was results/tasks changed meanwhile?"
-        )
+        why = "was results/tasks changed meanwhile?"
+        say(f"{finished.missing} tasks have no result though they were run: {why}")
     if finished.failures or finished.missing:
         raise typer.Exit(1)
 
@@ -229,8 +239,8 @@ def describe(
     )
 
 
-def _print_results(finished: "Finished") -> None:
-    """Prints tables of baselines, twins, crossings and ledgers, and of very long tables only the first rows."""
+def _tables(finished: "Finished") -> str:
+    """Returns tables of baselines, twins, crossings and ledgers, and of very long tables only the first rows."""
     from dpmf_cli.report.tables.crossings import baseline_rows, baselines_table, crossings_table, twins_table
     from dpmf_cli.report.tables.layout import draw, first_rows
     from dpmf_cli.report.tables.ledgers import ledger_table, records_table
@@ -247,4 +257,4 @@ def _print_results(finished: "Finished") -> None:
     if any(curve.records for curve in experiment.curves):
         tables.append((records_table(experiment.curves), "records.csv"))
     shown = (first_rows(table, MOST_ROWS, f"{finished.folder}/{file}") for table, file in tables)
-    print("\n".join(map(draw, shown)), end="")
+    return "\n".join(map(draw, shown))

@@ -20,7 +20,6 @@ from dpmf_cli.core.terminal import say
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dpmf_cli.evaluation.crossings import Crossing
     from dpmf_cli.evaluation.curves import Experiment
     from dpmf_cli.experiment.results.folders import Collected
 
@@ -50,23 +49,23 @@ def crossings(
 
     Example: dpmf crossings configs/quickstart.yaml
     """
-    from dpmf_cli.audit.job import of_experiment
     from dpmf_cli.datasets import data_folder
     from dpmf_cli.datasets.located import present_keys
     from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
     from dpmf_cli.report.tables.crossings import crossings_table
     from dpmf_cli.report.tables.layout import draw
 
-    rows: list[Crossing] = []
-    audits = {}
-    for folder, experiment in _experiments(of or [], results, metric):
-        audits[experiment.name] = of_experiment(folder)
-        rows += beside_print(experiment)
+    found = list(_experiments(of or [], results, metric))
+    rows, audits = [row for _, each in found for row in beside_print(each)], None
     if printed:
         rows = with_printed_cells(rows, present=present_keys(data_folder()))
-    if audited and not any(audits.values()):
-        say("nothing was audited: `dpmf audit` a config, and ask again")
-    return draw(crossings_table(rows, audits if audited else None), form)
+    if audited:
+        from dpmf_cli.audit.job import of_experiment
+
+        audits = {experiment.name: of_experiment(folder) for folder, experiment in found}
+        if not any(audits.values()):
+            say("nothing was audited: `dpmf audit` a config, and ask again")
+    return draw(crossings_table(rows, audits), form)
 
 
 def explain(
@@ -127,13 +126,14 @@ def _experiments(of: list[Path], results: Path, metric: str | None) -> "Iterator
     Of an interrupted run, yields only the finished folds, and says so.
     """
     from dpmf_cli.experiment.results.folders import results_of
-    from dpmf_cli.experiment.results.manifest import read_manifest
 
     for folder, collected in results_of(of, results):
         experiment = shown(collected, metric, named=bool(of))
         if experiment is None:
             continue
         if any(each.missing for each in experiment.measured()):
+            from dpmf_cli.experiment.results.manifest import read_manifest
+
             failed = read_manifest(folder).get("failures")
             partial = None if failed else experiment.of_finished_folds()
             what = (
@@ -180,7 +180,8 @@ def compare(
 
     Example: dpmf compare mine.yaml other.yaml third.yaml --page compared.html
     """
-    from dpmf_cli.experiment.results.folders import compare_folders, results_folder
+    from dpmf_cli.experiment.results.collect import compare_folders
+    from dpmf_cli.experiment.results.folders import results_folder
     from dpmf_cli.experiment.results.store import write_atomically
     from dpmf_cli.report.html.page import compare_page
     from dpmf_cli.report.tables.ranked import comparisons_text

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from dpmf_cli.core.errors import DpmfError, did_you_mean
 from dpmf_cli.core.strict_model import StrictModel
-from dpmf_cli.experiment.config.loading import is_on_own_data, whole_name
+from dpmf_cli.experiment.config.documents import is_on_own_data, whole_name
 from dpmf_cli.papers.printed import paper_file, papers
 
 ANY = "any"

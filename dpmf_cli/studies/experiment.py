@@ -2,28 +2,21 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dpmf_cli.core.children import available_cores
+from dpmf_cli.core.remembered import remember, state
 from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import Folders, load, look
-from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.evaluation.crossings import Crossing
 from dpmf_cli.experiment.config import ExperimentConfig
+from dpmf_cli.experiment.results import manifest as manifests
 from dpmf_cli.experiment.results.folders import Collected
-from dpmf_cli.experiment.results.manifest import (
-    Ran,
-    has_tables,
-    held,
-    manifest_of_run,
-    refuse_changed_data,
-    write_files,
-    write_manifest,
-)
+from dpmf_cli.experiment.results.manifest import Ran, held
 from dpmf_cli.experiment.results.store import Store
-from dpmf_cli.experiment.results.task import Outcome
+from dpmf_cli.experiment.results.task import Outcome, tasks_of
 from dpmf_cli.experiment.running import calibration
 from dpmf_cli.experiment.running.calibration import REFERENCE
 from dpmf_cli.experiment.running.cutting import portions_of
@@ -35,7 +28,10 @@ from dpmf_cli.report.outputs import never_made, outputs
 
 @dataclass(frozen=True)
 class Finished:
-    """The outcome of a run. `missing` counts tasks without a result: they failed, or somebody deleted their files."""
+    """The outcome of a run. `missing` counts tasks without a result: they failed, or somebody deleted their files.
+
+    again   its config and data, and what the next run says before its tables; empty if that may have something to do
+    """
 
     collected: Collected
     crossings: list[Crossing]
@@ -43,6 +39,7 @@ class Finished:
     computed: int
     missing: int
     failures: list[Outcome]
+    again: tuple[Any, ...] = ()
 
 
 def run(
@@ -66,16 +63,18 @@ def run(
     store.prepare(folder)
     dataset = load(config.dataset, folders, config.test)
     if not new_data:
-        refuse_changed_data(folder, config, dataset.identity)
+        manifests.refuse_changed_data(folder, config, dataset.identity)
     ran = Ran(config, dataset.identity, portions_of(config, dataset))
-    if isinstance(config.dataset, CsvSpec):
-        for line in [*look(config.dataset, dataset).report(), *config.left_to_defaults]:
-            say(f"{config.name}: {line}")
-
+    own = [*look(config.dataset, dataset).report(), *config.left_to_defaults] if ran.data.own else []
+    said = [f"{config.name}: {line}" for line in own]
+    for line in said:
+        say(line)
+    tasks = sum(1 for entry in config.entries for _ in tasks_of(config, entry, ran.data))
+    said.append(f"{config.name}: {ran.data.title}, {tasks} tasks, {tasks} done, 0 left")
     machine = calibration.known(folders.cache, available_cores()) or REFERENCE
 
     def manifest(ran: Ran, outcomes: Sequence[Outcome] = ()) -> dict[str, Any]:
-        return manifest_of_run(
+        return manifests.manifest_of_run(
             folder,
             ran,
             dataset.ratings,
@@ -86,13 +85,22 @@ def run(
         )
 
     with held(folder):
-        if not has_tables(folder):  # so that the finished tasks of an interrupted run can be shown
-            write_manifest(folder, {**manifest(ran), "files": {}})
+        if not manifests.has_tables(folder):  # so that the finished tasks of an interrupted run can be shown
+            manifests.write_manifest(folder, {**manifest(ran), "files": {}})
     ran, collected, outcomes = run_rounds(ran, dataset, store, folders.cache, executor, machine)
     failures = [outcome for outcome in outcomes if outcome.failure]
     experiment = collected.shown
     missing = sum(each.missing for each in experiment.measured())
     crossings = beside_print(experiment)
     with held(folder):
-        write_files(folder, manifest(ran, outcomes), outputs(collected, crossings), never_made(experiment))
-    return Finished(collected, crossings, folder, len(outcomes) - len(failures), missing, failures)
+        manifests.write_files(
+            folder, manifest(ran, outcomes), outputs(collected, crossings), never_made(experiment)
+        )
+        if collected.made_from:
+            collected = replace(collected, made_from=state([folder]) | collected.made_from)
+            remember(f"collected {folder.absolute()}", collected, collected.made_from)
+    finished = Finished(collected, crossings, folder, len(outcomes) - len(failures), missing, failures)
+    if failures or missing or not collected.made_from:
+        return finished
+    of = config.hash, ran.data, dataset.merged
+    return replace(finished, again=(of, config.dataset, config.test, said))

@@ -21,7 +21,7 @@ from dpmf_cli.datasets import Folders, load
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.experiment.config import ExperimentConfig, config_of, load_config
 from dpmf_cli.experiment.config.loading import with_values
-from dpmf_cli.experiment.results.folders import collect
+from dpmf_cli.experiment.results.collect import collect
 from dpmf_cli.experiment.results.manifest import Ran
 from dpmf_cli.experiment.results.store import Store, write_atomically
 from dpmf_cli.experiment.running.cutting import portions_of

@@ -12,7 +12,7 @@ from dpmf_cli.cli import main as cli
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment.config import load_config
-from dpmf_cli.experiment.results.folders import different_settings
+from dpmf_cli.experiment.results.collect import different_settings
 from dpmf_cli.studies.experiment import run
 
 SHOP = """\

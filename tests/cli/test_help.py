@@ -1,10 +1,12 @@
-"""Help for every command, in full sentences and at once; too low limits are an error at once."""
+"""Help for every command, in full sentences; what commands import; too low limits are an error at once."""
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import typer
@@ -12,9 +14,9 @@ import typer
 from dpmf_cli import __version__
 from dpmf_cli.cli.main import LIBRARIES, OF_A_THREAD, app
 from dpmf_cli.cli.main import check_limits as check
+from dpmf_cli.core import remembered
 from dpmf_cli.core.errors import DpmfError
-
-SECONDS = 0.3
+from tests.command import dpmf, environment
 
 
 def commands(command: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], bool]]:
@@ -49,26 +51,58 @@ def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == f"dpmf {__version__}\n"
 
 
-def test_help_imports_nothing_heavy_and_data_sets_two_libraries() -> None:
-    code = """import sys, dpmf_cli.cli.main
-heavy = set("numpy numba scipy pandas matplotlib pydantic requests python_calamine".split())
-print(heavy & sys.modules.keys())
-import dpmf_cli.datasets
-print(sorted(heavy & sys.modules.keys()))"""
-    said = subprocess.check_output([sys.executable, "-c", code], text=True)
-    assert said.splitlines() == ["set()", "['numpy', 'pydantic']"]
+HEAVY = "numpy numba scipy pandas matplotlib pydantic requests python_calamine dpmf_cli.algorithms"
+IMPORTED = {
+    "--help": "",
+    "datasets list": "numpy pydantic",
+    "run mine.yaml": "numpy pydantic",
+    "crossings mine.yaml": "numpy pydantic scipy",
+}
+"""The heavy modules that commands may import where results are finished."""
 
 
-def test_help_answers_at_once() -> None:
-    """The least CPU time of five: a busy machine may make one of them slow."""
-    seconds = []
-    for _ in range(5):
-        process = subprocess.Popen([sys.executable, "-m", "dpmf_cli", "--help"], stdout=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        assert process.returncode == 0
-        seconds.append(usage.ru_utime + usage.ru_stime)
-    assert min(seconds) < SECONDS
+def test_commands_import_no_more_than_they_need(tmp_path: Path) -> None:
+    made_up = "{kind: synthetic, like: ml-100k, users: 60, items: 40, ratings: 900}"
+    (tmp_path / "mine.yaml").write_text(f"dataset: {made_up}\nepsilons: [1, 9]\nalgorithms: [pge]\n")
+    _, _, known = (dpmf(tmp_path, tmp_path, command, "mine.yaml") for command in ("run", "crossings", "run"))
+    for command, allowed in IMPORTED.items():
+        code = f"""import sys; from dpmf_cli.cli.main import app; sys.argv = "dpmf {command}".split()
+try: app()
+finally: print(*({set(HEAVY.split())} & sys.modules.keys()), file=sys.stderr)"""
+        python, env = [sys.executable, "-c", code], environment(tmp_path)
+        said = subprocess.run(python, cwd=tmp_path, env=env, capture_output=True).stderr.decode()
+        assert set(said.splitlines()[-1].split()) == set(allowed.split()), command
+    shutil.rmtree(tmp_path / "remembered")
+    found = dpmf(tmp_path, tmp_path, "run", "mine.yaml")
+    assert (found.stdout, found.stderr) == (known.stdout, known.stderr)
+    next(tmp_path.glob("results/tasks/*/*/*.json")).write_text("{}")
+    assert all("damaged" in dpmf(tmp_path, tmp_path, "crossings", "mine.yaml").stderr for _ in range(2))
+
+
+def test_what_has_changed_is_not_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DPMF_CACHE", str(tmp_path / "cache"))
+    (file := tmp_path / "in" / "file").parent.mkdir()
+    for change in (
+        lambda _: file.touch(),
+        lambda _: file.write_text("1"),
+        lambda kept: kept.chmod(0o666),
+        lambda kept: kept.write_bytes(kept.read_bytes().replace(b"value", b"other")),
+        lambda _: monkeypatch.setattr(remembered, "_CODE", b"older"),
+    ):
+        remembered.remember("name", "value", remembered.state([file.parent]))
+        assert remembered.recall("name") == "value"
+        change(next(tmp_path.glob("cache/*/*")))
+        assert remembered.recall("name") is None
+
+
+def test_a_run_on_other_data_is_not_remembered(tmp_path: Path) -> None:
+    rows = [f"u{user},i{item},{1 + user * item % 5}\n" for user in range(20) for item in range(9)]
+    csv = "{kind: csv, name: r, path: r.csv, separator: ',', header: false, duplicates: last, "
+    keys = "columns: {user: 0, item: 1, rating: 2}, scale: {minimum: 1, maximum: 5}}\nepsilons: [1]\nalgorithms: [pge]\n"
+    (tmp_path / "own.yaml").write_text(f"dataset: {csv}{keys}")
+    for given, says in ((rows, ""), ([*rows, rows[0]], "1 of 181 rows"), (rows[1:], "changed")):
+        (tmp_path / "r.csv").write_text("".join(given))
+        assert says in dpmf(tmp_path, tmp_path, "run", "own.yaml", expect=2 * (says == "changed")).stderr
 
 
 def limited(mebibytes: int, code: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -8,9 +8,9 @@ from typer.testing import CliRunner
 from dpmf_cli.cli.main import app
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets.catalog import ENTRIES
-from dpmf_cli.experiment.config import ExperimentConfig, load_config
+from dpmf_cli.experiment.config import ExperimentConfig, documents, load_config
 from dpmf_cli.experiment.config.documents import _tell, config_file, means_a_config, shipped_names
-from dpmf_cli.experiment.config.loading import flags, is_on_own_data, is_reduction, reduced, whole_name
+from dpmf_cli.experiment.config.loading import flags, reduced
 from dpmf_cli.experiment.results.folders import results_folders
 from tests.configs import GOOD, SHIPPED
 
@@ -76,13 +76,13 @@ def test_what_was_changed_is_in_the_name(whole: ExperimentConfig) -> None:
     assert small.name == "friedman_fig3a.ml-100k.held-out-2.runs-1"
     assert (small.dataset.key, small.folds_run, small.folds, small.runs) == ("ml-100k", 2, 10, 1)
     assert small.algorithms == whole.algorithms
-    assert whole_name(small.name) == whole.name == whole_name(whole.name)
-    assert is_reduction(small.name, whole.name)
-    assert not any(is_reduction(name, whole.name) for name in (whole.name, f"{whole.name}_2"))
-    assert is_on_own_data(reduced(whole, dataset="ml-1m", held_out=2, runs=1).name)
+    assert documents.whole_name(small.name) == whole.name == documents.whole_name(whole.name)
+    assert documents.is_reduction(small.name, whole.name)
+    assert not any(documents.is_reduction(name, whole.name) for name in (whole.name, f"{whole.name}_2"))
+    assert documents.is_on_own_data(reduced(whole, dataset="ml-1m", held_out=2, runs=1).name)
     for key in ENTRIES.keys() - {whole.dataset.key}:
-        assert not is_on_own_data(reduced(whole, dataset=key).name)
-        assert not is_on_own_data(reduced(whole, dataset=key, held_out=1, runs=1).name)
+        assert not documents.is_on_own_data(reduced(whole, dataset=key).name)
+        assert not documents.is_on_own_data(reduced(whole, dataset=key, held_out=1, runs=1).name)
     assert reduced(whole) is whole
     assert reduced(whole, dataset="ml-1m", held_out=10, runs=5) is whole
     assert flags("ml-100k", 2, None) == ["--dataset", "ml-100k", "--held-out", "2"]

@@ -24,7 +24,7 @@ from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings, leve
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.metrics import Metric
 from dpmf_cli.evaluation.ranking import compare
-from dpmf_cli.experiment.results.folders import Compared, Setting
+from dpmf_cli.experiment.results.collect import Compared, Setting
 from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
 from dpmf_cli.privacy.accounting import SampledSteps
 from dpmf_cli.privacy.ledger import Ledger

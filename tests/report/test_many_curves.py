@@ -17,7 +17,7 @@ from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.ranking import compare, paired, ranked, standings
 from dpmf_cli.experiment.config import ExperimentConfig
-from dpmf_cli.experiment.results.folders import different_settings
+from dpmf_cli.experiment.results.collect import different_settings
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.advice import advice
 from dpmf_cli.report.figures.chart import Chart, Line

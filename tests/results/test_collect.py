@@ -11,7 +11,8 @@ import pytest
 from dpmf_cli.algorithms.shared.sample_fits import RecordCosts
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.experiment.config import ExperimentConfig
-from dpmf_cli.experiment.results.folders import Collected, collect
+from dpmf_cli.experiment.results.collect import collect
+from dpmf_cli.experiment.results.folders import Collected
 from dpmf_cli.experiment.results.manifest import Ran
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import TWIN_GRID, Task, TaskResult, tasks_of

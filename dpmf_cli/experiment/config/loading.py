@@ -25,31 +25,9 @@ from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.core.errors import DpmfError, did_you_mean
 from dpmf_cli.core.strict_model import NEIGHBOURS_HIDE, tagged
 from dpmf_cli.core.terminal import printable
-from dpmf_cli.experiment.config.documents import Document, KeyPath, read_whole
+from dpmf_cli.experiment.config.documents import HELD_OUT, MARK, RUNS, Document, KeyPath, read_whole
 from dpmf_cli.experiment.config.entries import INHERITED, LISTED, Registry, with_parameter, written_out
 from dpmf_cli.experiment.config.model import ExperimentConfig
-
-MARK = "."
-"""Separates an experiment's own name from the marks of what was changed. Names of shipped configs do not have it."""
-
-HELD_OUT, RUNS = "held-out-", "runs-"
-"""How the marks for fewer held-out folds and for fewer runs begin. The mark for another data set is its key."""
-
-
-def whole_name(name: str) -> str:
-    """Returns the name of the complete experiment, given that of a reduction or its own."""
-    return name.partition(MARK)[0]
-
-
-def is_reduction(name: str, whole: str) -> bool:
-    """Whether the experiment of that name is a reduction of `whole`, which may be a reduction itself."""
-    return name.startswith(f"{whole}{MARK}")
-
-
-def is_on_own_data(name: str) -> bool:
-    """Whether an experiment of that name uses its config's data set: no mark names another data set."""
-    _, *marks = name.split(MARK)
-    return all(mark.startswith((HELD_OUT, RUNS)) for mark in marks)
 
 
 def load_config(path: Path) -> ExperimentConfig:
@@ -181,13 +159,8 @@ def _in_parameters(document: Document, location: KeyPath) -> KeyPath:
 LONGEST_SHOWN = 100
 
 _SHAPES = (
-    "list_type",
-    "dict_type",
-    "model_type",
-    "model_attributes_type",
-    "string_pattern_mismatch",
-    "string_type",
-    "string_too_short",
+    *("list_type", "dict_type", "model_type", "model_attributes_type"),
+    *("string_pattern_mismatch", "string_type", "string_too_short"),
 )
 """The types of mistakes that are mended by writing a value in another way."""
 

@@ -17,12 +17,12 @@ from dpmf_cli.algorithms.shared.budget import ON_OWN_RATINGS, Delta, EffectsPara
 from dpmf_cli.core.errors import did_you_mean
 from dpmf_cli.core.strict_model import StrictModel, later
 from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, CsvSpec, DatasetSpec, TestSet
+from dpmf_cli.evaluation.curves import REFERENCES
 from dpmf_cli.evaluation.metrics import RMSE, Metric, TopItems
 from dpmf_cli.experiment.config.documents import KeyPath
 from dpmf_cli.experiment.config.entries import (
     BASELINES_OF_OWN,
     LISTED,
-    REFERENCES,
     BaselineEntry,
     Grid,
     GrowthKeys,

@@ -34,10 +34,10 @@ from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.evaluation.folds import Portion
 from dpmf_cli.experiment.config import ExperimentConfig, config_of
+from dpmf_cli.experiment.results.folders import MANIFEST as MANIFEST
 from dpmf_cli.experiment.results.store import encode, errors_named, sealed, write_atomically
 from dpmf_cli.experiment.results.task import Outcome
 
-MANIFEST = "manifest.json"
 PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "pandas", "pydantic")
 _DAMAGED = "damaged, or of another version of dpmf; run the config again"
 

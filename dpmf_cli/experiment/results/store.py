@@ -100,11 +100,13 @@ class Store:
 
     warn       called with a message about each damaged file, or about many; their tasks count as not done
     set_aside  whether to also rename damaged files to `….damaged`, so that each is reported only once
+    damaged    the damaged files that were found
     """
 
     root: Path
     warn: Callable[[str], None] = lambda message: None
     set_aside: bool = False
+    damaged: list[Path] = field(default_factory=list, init=False, repr=False, compare=False)
     _off: list[tuple[Path, str]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def prepare(self, *folders: Path) -> None:
@@ -145,6 +147,7 @@ class Store:
                             with contextlib.suppress(FileNotFoundError):  # another run was faster
                                 os.replace(path, path.with_suffix(".damaged"))
                         self._off.append((path, str(error)))
+                        self.damaged.append(path)
                     else:
                         known.update(dict.fromkeys(result.epsilons, result))
                 yield task, known

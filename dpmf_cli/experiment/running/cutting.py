@@ -7,18 +7,8 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Seed, named_generator
 from dpmf_cli.datasets import Dataset
-from dpmf_cli.evaluation.folds import (
-    Order,
-    Portion,
-    assign_folds,
-    assign_latest,
-    first_share,
-    portion,
-    ranked,
-    split,
-    times_of,
-    without_pairs,
-)
+from dpmf_cli.evaluation import folds as cuts
+from dpmf_cli.evaluation.folds import Order, Portion, portion
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.task import Cut
 
@@ -28,8 +18,8 @@ def cut_ratings(
 ) -> tuple[Ratings, Ratings]:
     """(training ratings, test ratings) of the data set with key `dataset`; `test` is the fixed test set, if any."""
     if test is not None:
-        return without_pairs(ratings, test), test
-    return split(ratings, folds_of(ratings, cut, dataset=dataset, seed=seed), cut.fold)
+        return cuts.without_pairs(ratings, test), test
+    return cuts.split(ratings, folds_of(ratings, cut, dataset=dataset, seed=seed), cut.fold)
 
 
 def folds_of(ratings: Ratings, cut: Cut, *, dataset: str, seed: Seed) -> NDArray[np.int16]:
@@ -40,12 +30,12 @@ def folds_of(ratings: Ratings, cut: Cut, *, dataset: str, seed: Seed) -> NDArray
     """
     used = np.full(len(ratings), cut.portion == 1)
     if cut.portion < 1:
-        used[first_share(arrivals(ratings, cut.order, dataset=dataset, seed=seed), cut.portion)] = True
+        used[cuts.first_share(arrivals(ratings, cut.order, dataset=dataset, seed=seed), cut.portion)] = True
     folds = np.full(len(ratings), -1, dtype=np.int16)
     if cut.test == "recent":
-        times = times_of(ratings, "most recent", "`test: folds`")
+        times = cuts.times_of(ratings, "most recent", "`test: folds`")
         rng = named_generator(seed, dataset, cut.folds, "recent")
-        folds[used] = assign_latest(ratings.select(used), times[used], cut.folds, rng)
+        folds[used] = cuts.assign_latest(ratings.select(used), times[used], cut.folds, rng)
     else:
         folds[used] = fold_assignment(dataset, seed, cut.folds, len(ratings))[used]
     return folds
@@ -58,12 +48,12 @@ def fold_assignment(dataset: str, seed: Seed, folds: int, n_ratings: int) -> NDA
     folds, so the folds are drawn from the word `secret` instead. No proof needs hidden folds, because ε is spent on
     the training ratings as they are.
     """
-    return assign_folds(n_ratings, folds, named_generator(seed, dataset, folds, "folds"))
+    return cuts.assign_folds(n_ratings, folds, named_generator(seed, dataset, folds, "folds"))
 
 
 def arrivals(ratings: Ratings, order: Order, *, dataset: str, seed: Seed) -> NDArray[np.intp]:
     """(n_ratings,) the positions of the ratings in an order. The random order depends on the data set and seed."""
-    return ranked(ratings, order, rng=named_generator(seed, dataset, "growth"))
+    return cuts.ranked(ratings, order, rng=named_generator(seed, dataset, "growth"))
 
 
 def portions_of(config: ExperimentConfig, dataset: Dataset) -> tuple[Portion, ...]:

@@ -29,7 +29,8 @@ from dpmf_cli.evaluation.crossings import MOST_ROUNDS, epsilons_to_add
 from dpmf_cli.evaluation.folds import LATEST
 from dpmf_cli.evaluation.metrics import users_at_once
 from dpmf_cli.experiment.config import ExperimentConfig
-from dpmf_cli.experiment.results.folders import Collected, collect
+from dpmf_cli.experiment.results.collect import collect
+from dpmf_cli.experiment.results.folders import Collected
 from dpmf_cli.experiment.results.manifest import Ran
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import Outcome, Task, tasks_of

@@ -21,15 +21,8 @@ from dpmf_cli.core.streams import SECRET
 from dpmf_cli.datasets import Folders, loading, open_cached
 from dpmf_cli.datasets.canonical import checksum
 from dpmf_cli.datasets.soundness import Soundness, add_source, of_cache
-from dpmf_cli.experiment.results.manifest import (
-    MANIFEST,
-    Ran,
-    cpu,
-    has_ended,
-    read_manifest,
-    versions,
-    what_ran,
-)
+from dpmf_cli.experiment.results import manifest as manifests
+from dpmf_cli.experiment.results.manifest import MANIFEST, Ran, cpu, what_ran
 from dpmf_cli.experiment.results.store import DamagedError, Store, content, read_result
 from dpmf_cli.experiment.results.task import Task, tasks_of
 from dpmf_cli.experiment.running.batches import execute
@@ -143,7 +136,7 @@ def _add_experiments(found: Verified, folders: Sequence[Path], of: Folders, base
 
 def _add_experiment(found: Verified, folder: Path, of: Folders, base: Path | None) -> RanExperiment | None:
     try:
-        manifest = read_manifest(folder)
+        manifest = manifests.read_manifest(folder)
     except DpmfError as error:
         found.manifests.add(folder / MANIFEST, str(error).partition(": ")[2], "run its config again")
         return None
@@ -160,7 +153,7 @@ def _add_experiment(found: Verified, folder: Path, of: Folders, base: Path | Non
     for task, paths in _paths_of_each(folder.parent, ran):
         left += not {each for path in paths for each in found.grids.get(path, ())}.issuperset(task.epsilons)
     wrong = f"{left} of its tasks have no sound result" if left > 0 else None
-    if wrong and not has_ended(manifest):
+    if wrong and not manifests.has_ended(manifest):
         found.manifests.notes.append(f"{folder}: its run has not ended; {wrong}; {again}")
         wrong = None
     found.manifests.add(folder / MANIFEST, wrong, again)
@@ -271,6 +264,6 @@ def _compare(found: Soundness, path: Path, now: bytes, experiment: RanExperiment
             found.notes.append(f"{path}: {what}; differences up to {AGREE:g} are rounding")
             return
     for name, old in manifest.get("versions", {}).items():
-        if (current := versions().get(name)) != old:
+        if (current := manifests.versions().get(name)) != old:
             what += f"; {name} {old} then, {current} now"
     found.add(path, what, "move it away and run its config again, and compare; see docs/operations.md")

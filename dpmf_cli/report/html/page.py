@@ -26,7 +26,7 @@ from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.crossings import DISTANCE, FACTOR, Agreement
 from dpmf_cli.evaluation.curves import ERROR_CDF, Experiment, Measured
 from dpmf_cli.evaluation.numbers import duration, significant
-from dpmf_cli.experiment.results.folders import Compared
+from dpmf_cli.experiment.results.collect import Compared
 from dpmf_cli.experiment.results.manifest import MANIFEST
 from dpmf_cli.papers.claims import Claim, PaperFindings, all_papers
 from dpmf_cli.papers.evidence import Evidence, Found

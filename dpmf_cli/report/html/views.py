@@ -19,7 +19,7 @@ from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.evaluation.crossings import DISTANCE, Agreement, Crossing, agreement, find_crossings
 from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.experiment.config import load_config
-from dpmf_cli.experiment.config.loading import whole_name
+from dpmf_cli.experiment.config.documents import whole_name
 from dpmf_cli.experiment.results.folders import Collected, collect_folder
 from dpmf_cli.experiment.results.manifest import read_manifest
 from dpmf_cli.papers.claims import Exhibit

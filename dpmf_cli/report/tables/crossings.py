@@ -16,14 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmf_cli.audit.job import Audited
 from dpmf_cli.core.terminal import printable
 from dpmf_cli.evaluation.crossings import Crossing, End, LevelAt, Status, is_complete
-from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.curves import REFERENCES, Experiment, Measured
 from dpmf_cli.evaluation.metrics import BESIDE, RMSE, Metric
 from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.evaluation.statistics import sd_over_folds
-from dpmf_cli.experiment.config.entries import REFERENCES
 from dpmf_cli.papers.claims import is_held_against_tables
 from dpmf_cli.papers.printed import printed_baseline
 from dpmf_cli.report.tables.layout import (
@@ -38,10 +36,9 @@ from dpmf_cli.report.tables.layout import (
     number,
     tabled,
 )
-from dpmf_cli.report.tables.ledgers import audited_columns, audited_notes
 from dpmf_cli.report.words import lines
 
-Audits = Mapping[str, Mapping[str, Audited]]
+Audits = Mapping[str, Mapping[str, Any]]
 """The audits of each experiment's entries, by their label."""
 
 
@@ -112,13 +109,14 @@ def crossings_table(crossings: Sequence[Crossing], audits: Audits | None = None)
             + (f", partial: {crossing.partial}" if crossing.partial else "")
         )
 
-    def audit(crossing: Crossing) -> Audited | None:
-        return (audits or {}).get(crossing.experiment, {}).get(crossing.label)
+    columns, notes = [*COLUMNS], crossing_notes(crossings) if crossings else []
+    if audits is not None:
+        from dpmf_cli.report.tables.ledgers import audited_columns, audited_notes
 
-    audited = [] if audits is None else audited_columns(audit)
-    shown = [each for found in (audits or {}).values() for each in found.values()]
-    notes = [*crossing_notes(crossings), *audited_notes(shown)] if crossings else []
-    return tabled(crossings, [*COLUMNS, *audited], SHOWN, title=title, notes=notes)
+        columns += audited_columns(lambda row: audits.get(row.experiment, {}).get(row.label))
+        shown = [each for found in audits.values() for each in found.values()]
+        notes += audited_notes(shown) if crossings else []
+    return tabled(crossings, columns, SHOWN, title=title, notes=notes)
 
 
 def crossing_notes(crossings: Sequence[Crossing]) -> list[str]:

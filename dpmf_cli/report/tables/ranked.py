@@ -35,8 +35,8 @@ from dpmf_cli.evaluation.ranking import (
     ranked,
     standings,
 )
-from dpmf_cli.experiment.config.loading import is_reduction
-from dpmf_cli.experiment.results.folders import Compared
+from dpmf_cli.experiment.config.documents import is_reduction
+from dpmf_cli.experiment.results.collect import Compared
 from dpmf_cli.privacy.ledger import TOLERANCE
 from dpmf_cli.report.tables.crossings import COLUMNS, error_row, reproduced_cell
 from dpmf_cli.report.tables.layout import (

@@ -1,0 +1,65 @@
+"""What the cache remembers of files that nobody has changed since, so that a command need not make it again.
+
+A file of `remembered/` holds a hash of dpmf itself, a checksum, and a value with the state of the folders that it was
+made from. If it is damaged, or one of these has changed, it counts as not there.
+"""
+
+import os
+import pickle
+import stat
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import PACKAGE, cache_folder, is_ours, open_file, read_file, sha256, write_whole
+
+
+def state(folders: Iterable[str | Path]) -> dict[str, str]:
+    """Returns, by the folder's absolute path, a hash of the names and bytes of the files in it."""
+    return {path: sha256(repr(list(_files(path))).encode()) for path in map(os.path.abspath, folders)}
+
+
+def _files(folder: str) -> Iterable[tuple[str, str]]:
+    with suppress(OSError):  # not there
+        for name in sorted(os.listdir(folder)):
+            try:
+                yield name, sha256(read_file(Path(folder, name)))
+            except OSError:  # a folder, or a file that cannot be read
+                yield name, ""
+
+
+def _hash_of_code() -> bytes:
+    """Returns a hash of dpmf's own files, of Python's version, and of the times when packages were installed."""
+    folders = (folder for folder, _, _ in os.walk(PACKAGE) if not folder.endswith("__pycache__"))
+    installed = [os.stat(each).st_mtime_ns for each in sys.path if each.endswith("-packages")]
+    return sha256(repr([sys.version, state(folders), installed]).encode()).encode()
+
+
+_CODE = _hash_of_code()
+"""It is made as soon as the code is imported, because files may change while a command runs."""
+
+
+def _place(name: str) -> Path:
+    return cache_folder() / "remembered" / sha256(os.fsencode(name))
+
+
+def remember(name: str, value: Any, made_from: dict[str, str]) -> None:
+    """Remembers a value under a name for as long as `made_from` is the `state` of its folders."""
+    data = pickle.dumps((made_from, value))
+    with suppress(OSError, DpmfError):  # then it is made again
+        write_whole(_place(name), b"%b %b %b" % (_CODE, sha256(data).encode(), data), 0o600)
+
+
+def recall(name: str) -> Any:
+    """Returns the value that is remembered under a name; None if there is none, or its folders have changed."""
+    with suppress(Exception), open_file(_place(name)) as file:  # a damaged one may raise anything
+        # Unpickling may run anything, so nobody else may have written the file.
+        if is_ours(os.fstat(file.fileno()), stat.S_IFREG):
+            code, seal, data = file.read().split(b" ", 2)
+            if (code, seal) == (_CODE, sha256(data).encode()):
+                made_from, value = pickle.loads(data)
+                return value if made_from == state(made_from) else None
+    return None
