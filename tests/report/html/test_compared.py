@@ -9,13 +9,7 @@ import pytest
 
 from dpmf_cli.experiment.results.folders import collect_folder
 from dpmf_cli.report.html import views
-from dpmf_cli.report.html.views import (
-    POINTS,
-    SHARES,
-    Agreement,
-    by_difference,
-    by_ratio,
-)
+from dpmf_cli.report.html.views import POINTS, SHARES, Agreement, by_difference, by_ratio
 
 Pairs = list[tuple[float, float]]
 
