@@ -9,7 +9,7 @@ JOBS   ?= 2
 PAGES := README.md $(wildcard docs/papers/*.md docs/generated/*.md) docs/paper.md docs/frontier.md
 
 .DEFAULT_GOAL := help
-.PHONY: help lock run test test-slow test-faults test-fuzz test-cluster check format pages docs paper bench audit audit-numeric audit-small \
+.PHONY: help lock run test test-times test-slow test-faults test-fuzz test-cluster check format pages docs paper bench audit audit-numeric audit-small \
 	explore explore-ml1m scale reproduce-all reproduce-small reproduce-frontier leaders clean distclean
 
 help: ## list the targets
@@ -44,6 +44,9 @@ run: $(STAMP) ## set up, run the quickstart on embedded synthetic ratings, print
 
 test: $(STAMP) ## set up and run all but the slow tests, in JOBS processes
 	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist loadfile
+
+test-times: $(STAMP) ## run the same tests, and print the slowest 20 and the time by folder
+	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist loadfile --durations=20
 
 test-slow: $(STAMP) ## run the slow tests: papers on real data, runs killed over and over, commands of all pages, a Dask cluster
 	$(BIN)/python -m pytest -m slow

@@ -1,7 +1,9 @@
 """Ratings that tests share, and the real data files where present."""
 
+import gc
 import os
 import signal
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,25 @@ def pytest_configure() -> None:
     for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, default)
+
+
+def pytest_collection_finish() -> None:
+    """Excludes the modules and the list of tests from garbage collection, which would go through them over and over."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints the seconds by folder, where the slowest tests are asked for."""
+    if terminalreporter.config.option.durations is None:
+        return
+    seconds: dict[str, float] = defaultdict(float)
+    for report in (each for found in terminalreporter.stats.values() for each in found):
+        if isinstance(report, pytest.TestReport):
+            seconds[report.nodeid.rpartition("/")[0]] += report.duration
+    terminalreporter.section("seconds by folder")
+    for folder, spent in sorted(seconds.items(), key=lambda item: -item[1]):
+        terminalreporter.line(f"{spent:8.1f}  {folder}")
 
 
 @pytest.fixture

@@ -19,6 +19,14 @@ def entry(key: str, **parameters: Any) -> Any:
     return {**BASELINES, **PRIVATE}[key].model_validate({"algorithm": key, **parameters})
 
 
+def of_small_rank(algorithm: Any) -> Any:
+    """The algorithm with two factors, as in small.yaml: each rank takes machine code of its own."""
+    given = algorithm.model_dump(exclude_unset=True)
+    for fields, part in ((given, algorithm), (given.get("base", {}), getattr(algorithm, "base", None))):
+        fields |= {name: 2 for name in ("factors", "own_features") if hasattr(part, name)}
+    return type(algorithm).model_validate(given)
+
+
 def curator_for(
     algorithm: Algorithm, epsilons: list[float], streams: Streams, witness: Witness | None = None
 ) -> Curator:

@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 RATINGS = make_ratings(9, n_users=14, n_items=9, density=0.6)
 STREAMS = Streams(4, "d", "dpals", 0, 0)
-D, K, T = 3, 4, 3
+D, K, T = 2, 4, 3
 ROW, COLUMN = np.tril_indices(D)
 RATED = np.zeros((14, 9), bool)
 RATED[RATINGS.users, RATINGS.items] = True

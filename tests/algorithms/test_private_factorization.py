@@ -16,7 +16,7 @@ RATINGS = make_ratings(5, n_users=30, n_items=20)
 
 
 def fit(key: str, ratings: Ratings = RATINGS, epsilon: float = 2.0, **parameters: Any) -> tuple[Any, Ledger]:
-    algorithm = PRIVATE[key].model_validate({"algorithm": key, "factors": 3, **parameters})
+    algorithm = PRIVATE[key].model_validate({"algorithm": key, "factors": 2, **parameters})
     return fit_algorithm(algorithm, ratings, [epsilon])
 
 

@@ -111,7 +111,7 @@ def test_the_step_on_items_sees_no_users_factors(monkeypatch: pytest.MonkeyPatch
         seen.append([group.users.size for group in items.groups])
 
     monkeypatch.setattr(local_factorization, "move_items_by", watched)
-    fit(method_of(factors=3, iterations=2), RATINGS, np.geomspace(0.1, 10, 20).tolist())
+    fit(method_of(factors=2, iterations=2), RATINGS, np.geomspace(0.1, 10, 20).tolist())
     assert seen == [[0, 0], [0, 0]]
 
 

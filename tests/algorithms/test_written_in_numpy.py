@@ -22,7 +22,7 @@ from tests.conftest import make_ratings
 from tests.released import released
 
 RATINGS = make_ratings(9, n_users=14, n_items=9, density=0.5)
-D = 3
+D = 2
 
 
 def streams_of(algorithm: Algorithm) -> Streams:

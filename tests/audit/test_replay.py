@@ -1,19 +1,23 @@
-"""Replays of registered algorithms: what a change costs. `test_docs` has the known flaws of publications.
+"""Replays of registered algorithms: what a change costs. The table of flaws in docs/audit.md is the one that the audit prints.
 
 Low bits: every mechanism passes cleanly, and low bits tell of a release that is not rounded.
 """
 
+import re
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit.distinguish import BitTest, low_bits
-from dpmf_cli.audit.entries import registered
+from dpmf_cli.audit.entries import KNOWN, registered
 from dpmf_cli.audit.judge import SLACK, replay
 from dpmf_cli.audit.pairs import Pair, tiny_pairs
+from dpmf_cli.cli.main import app
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.privacy.grid import on_grid
 from dpmf_cli.privacy.local_mechanisms import Mechanism
@@ -149,3 +153,18 @@ def test_losses_that_do_not_leave_are_not_tested() -> None:
     steps = {test.step for test in bits_of(refitted, 3)}
     assert "item sums" in steps
     assert "post-processing parameters" not in steps
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "audit.md"
+
+
+@pytest.mark.slow
+def test_every_known_flaw_is_found_and_the_page_shows_it(tmp_path: Path) -> None:
+    arguments = ["audit", "--flaws", "--format", "md", "--results", str(tmp_path), "-j", "2"]
+    printed = CliRunner().invoke(app, arguments)
+    assert printed.exit_code == 0
+    assert "not found" not in printed.stdout
+    table = re.search(r"<!-- flaws -->\n(.*?)<!-- end -->", PAGE.read_text(), re.DOTALL)
+    assert table is not None
+    assert table[1].strip() == printed.stdout.strip()
+    assert all(flaw.entry.replace("_", r"\_") in printed.stdout for flaw in KNOWN)

@@ -25,6 +25,8 @@ from dpmf_cli.report.leaders import shipped
 from tests.command import dpmf
 from tests.datasets.building import zipped
 
+pytestmark = pytest.mark.usefixtures("reference_machine")
+
 SMALL = Shape(200, 50, 2000)
 RNG = random.Random(5)
 PAIRS = [(user, item) for user in range(1, 31) for item in RNG.sample(range(100, 118), 9)]
@@ -170,7 +172,7 @@ def test_advise_writes_the_config_of_init_and_a_page(folder: Path, session_cache
     words = "films.csv", "--protects", "local", "--epsilon", "2"
     dpmf(folder, session_cache, "init", *words)
     text = (folder / "films-local.yaml").read_text()
-    done = dpmf(folder, session_cache, "advise", *words)
+    done = dpmf(folder, session_cache, "advise", *words, "-j", "1")
     assert (folder / "films-local.yaml").read_text() == text
     assert "semicolon-separated" in done.stderr
     assert "which private method to take at ε = 2" in done.stdout
@@ -179,7 +181,7 @@ def test_advise_writes_the_config_of_init_and_a_page(folder: Path, session_cache
     assert isinstance(config.dataset, CsvSpec)
     assert (config.dataset.separator, config.dataset.decimal) == (";", ",")
     assert {entry.mode for entry in config.algorithms} == {Mode.CORRECTED}
-    again = dpmf(folder, session_cache, "advise", *words)
+    again = dpmf(folder, session_cache, "advise", *words, "-j", "1")
     assert again.stdout == done.stdout
     assert "computed" not in again.stderr
 
@@ -219,7 +221,7 @@ def test_a_delta_that_is_too_large_for_the_ratings_is_told(
 def test_what_leads_on_public_ratings_is_run_and_its_config_written(
     folder: Path, session_cache: Path
 ) -> None:
-    done = dpmf(folder, session_cache, "recommend", "my.yaml", "--epsilon", "1")
+    done = dpmf(folder, session_cache, "recommend", "my.yaml", "--epsilon", "1", "-j", "1")
     wanted = ("rating value", False, 0.0)
     (ranking,) = [each for each in shipped().rankings if (each.protects, each.joint, each.delta) == wanted]
     first = ranking.nearest(1.0).methods[0]
@@ -238,7 +240,7 @@ def test_what_leads_on_public_ratings_is_run_and_its_config_written(
 def test_by_errors_runs_all_and_says_what_that_costs(folder: Path, session_cache: Path) -> None:
     words = "--protects", "local", "--by-errors", "--to", "sub/chosen.yaml"
     (folder / "sub").mkdir()
-    said = dpmf(folder, session_cache, "recommend", "my.yaml", *words).stdout
+    said = dpmf(folder, session_cache, "recommend", "my.yaml", *words, "-j", "1").stdout
     config = load_config(folder / "sub" / "chosen.yaml")
     assert len(config.algorithms) > 1
     assert not any(entry.joint for entry in config.algorithms)
@@ -248,7 +250,7 @@ def test_by_errors_runs_all_and_says_what_that_costs(folder: Path, session_cache
 
 def test_a_delta_and_the_others_are_asked_for(folder: Path, session_cache: Path) -> None:
     words = "--protects", "user", "--towards", "others", "--delta", "1e-5"
-    dpmf(folder, session_cache, "recommend", "my.yaml", *words)
+    dpmf(folder, session_cache, "recommend", "my.yaml", *words, "-j", "1")
     (entry,) = load_config(folder / "my-user-recommended.yaml").algorithms
     assert entry.joint
     assert entry.spends_delta in (0.0, 1e-5)

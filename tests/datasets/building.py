@@ -4,6 +4,7 @@ import io
 import sys
 import tarfile
 import zipfile
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,9 +33,12 @@ OWN = b"when,stars,sku,customer\n11,4,b,x\n12,5,a,x\n13,3,b,w\n"
 """A user's own file of three ratings."""
 
 
+_FAULTS = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text())
+
+
 def faults(family: str) -> list[dict[str, Any]]:
     """The cases of a family in faults.yaml, with their bytes as `text`."""
-    cases = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text())[family]
+    cases = deepcopy(_FAULTS[family])
     for case in cases:
         sound = TEXTS[case["format"]] if "format" in case else OWN
         case["text"] = (

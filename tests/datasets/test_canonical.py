@@ -20,6 +20,7 @@ from dpmf_cli.datasets.canonical import Duplicates, Raw, Stars, canonicalise, ch
 from dpmf_cli.evaluation.metrics import TopItems
 from dpmf_cli.experiment.results.task import Cut, Task
 from dpmf_cli.experiment.running.batches import execute
+from tests.algorithms.fitted import of_small_rank
 
 STARS = Scale(1, 5, 1)
 IDS = st.one_of(st.integers(0, 9), st.integers(-(2**40), 2**40))
@@ -139,10 +140,8 @@ SMALL_BASELINES = {
     "pmf": {"epochs": 3},
     "sampled": {**SPECIFICATION, "base": {"algorithm": "pmf", "epochs": 3}},
 }
-ENTRIES: list[Algorithm] = [
-    *(each(algorithm=key, **SMALL_BASELINES.get(key, {})) for key, each in BASELINES.items()),
-    *registered(),
-]
+BASELINE_ENTRIES = (each(algorithm=key, **SMALL_BASELINES.get(key, {})) for key, each in BASELINES.items())
+ENTRIES: list[Algorithm] = [of_small_rank(each) for each in (*BASELINE_ENTRIES, *registered())]
 
 
 def rated(scale: Scale, steps: int) -> Ratings:
@@ -156,13 +155,7 @@ def rated(scale: Scale, steps: int) -> Ratings:
     epsilon = rng.choice([0.5, 1.0, 2.0], len(users))
     columns = {"epsilon": epsilon, "timestamp": np.arange(len(users))}
     return Ratings(
-        users.astype(np.int32),
-        items.astype(np.int32),
-        values.astype(np.float32),
-        60,
-        40,
-        scale,
-        columns,
+        users.astype(np.int32), items.astype(np.int32), values.astype(np.float32), 60, 40, scale, columns
     )
 
 

@@ -1,4 +1,7 @@
-"""Crossings: known answers, statuses that are not numbers, laws over generated curves, and the intervals."""
+"""Crossings: known answers, statuses that are not numbers, laws over generated curves, and the intervals.
+
+RMSE at one ε, on a grid and between its points.
+"""
 
 import math
 from dataclasses import replace
@@ -9,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.evaluation.crossings import find_crossings, first_crossing, measure_crossing
+from dpmf_cli.evaluation.crossings import (
+    bends_beside,
+    find_crossings,
+    first_crossing,
+    levels_at,
+    measure_crossing,
+)
 from dpmf_cli.evaluation.curves import Reference
 from dpmf_cli.evaluation.metrics import RMSE, Metric
 from tests.evaluation.made_curves import baseline, crossing, curve, experiment, noisy, order
@@ -42,6 +51,29 @@ def test_out_of_the_grid_is_no_number() -> None:
         None,
         None,
     )
+
+
+@pytest.mark.parametrize(
+    ("printed", "level", "said"),
+    [
+        (10.0, 0.0, "agrees"),  # a curve that falls by 0.1 from ε = 1 to 100, and crosses at 10
+        (10.9, 0.0, "agrees"),
+        (9.2, 0.0, "agrees"),
+        (13.4, 0.0, "agrees"),  # where the curve is 0.0045 below, a factor 1.09 nearer
+        (16.0, 0.0, "near"),
+        (20.0, 0.0, "differs"),
+        (120.0, 0.05, "near"),  # the grid ends where it crosses, within a factor 1.21
+        (300.0, 0.0, "differs"),
+    ],
+)
+def test_a_curve_agrees_that_passes_the_printed_point(printed: float, level: float, said: str) -> None:
+    found = experiment(curve([1, 100], [0.05 + level, -0.05 + level]))
+    (cell,) = find_crossings(found, lambda *_: printed)
+    assert cell.printed == printed
+    assert cell.agreement == said
+    inside = 1 <= printed <= 100
+    gap = 0.05 + level - 0.05 * math.log10(printed)
+    assert cell.gap == (pytest.approx(gap) if inside else None)
 
 
 def test_the_first_crossing_counts_and_a_later_rise_is_noted() -> None:
@@ -272,3 +304,40 @@ def test_the_interval_covers_the_true_crossing_of_overlapping_folds() -> None:
         found = measure_crossing(experiment(made, seed=trial), made, baseline(folds=folds), replicates=400)
         covered += order(found.low) <= 1.0 <= order(found.high)
     assert covered / trials == pytest.approx(0.95, abs=0.034)
+
+
+GRID = 1.4 ** np.arange(4.0)
+LINE = [0.8, 0.4, 0.2, 0.1]
+
+
+def test_between_two_it_is_linear_in_log_epsilon_and_the_interval_holds_the_bend() -> None:
+    made = curve(GRID, np.broadcast_to(LINE, (6, 2, 4)))
+    level, _ = levels_at(experiment(made), math.sqrt(GRID[1] * GRID[2]))
+    assert level.interpolated
+    assert level.value == pytest.approx(1.3)
+    bend = bends_beside(GRID, 1 + np.array(LINE))[:, 1].max()
+    assert [level.low, level.high] == pytest.approx([1.3 - bend / 4, 1.3])
+    assert level.beside == {}
+    with_mae = replace(made, others={"mae": made.rmse - 0.5})
+    assert levels_at(experiment(with_mae), level.epsilon)[0].beside == {"mae": pytest.approx(0.8)}
+
+
+def test_in_a_wide_gap_the_interval_is_between_its_ends() -> None:
+    made = curve([1, 4, 16], np.broadcast_to([0.8, 0.4, 0.2], (6, 2, 3)))
+    level, _ = levels_at(experiment(made), 2)
+    assert [level.low, level.high] == pytest.approx([1.4, 1.8])
+
+
+def test_beside_a_model_that_diverged_there_is_no_number() -> None:
+    made = curve(GRID, [[[np.inf, 0.4, 0.2, 0.1]]])
+    assert levels_at(experiment(made), 1.2)[0].value == math.inf
+    assert levels_at(experiment(made), 1.5)[0].value == pytest.approx(1.37, abs=0.05)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 3.0, 0.0, -1.0, math.nan, math.inf])
+def test_outside_of_the_grid_it_is_refused(epsilon: float) -> None:
+    made = experiment(curve(GRID, [LINE]), baselines=(baseline(),))
+    with pytest.raises(
+        DpmfError, match=r"outside of the grid of pge, 1 to 2\.744; ask for an ε within the grid"
+    ):
+        levels_at(made, epsilon)

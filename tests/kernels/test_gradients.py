@@ -36,7 +36,7 @@ def samples(lanes: int, seed: int = 0) -> np.ndarray:
 
 def test_a_lane_is_the_fit_of_its_sample_alone_to_the_bit() -> None:
     """Nineteen samples of sizes that have different numbers of batches, in two groups."""
-    given = {"algorithm": "pmf", "factors": 3, "batch_size": N // 5, "learning_rate": 1, "epochs": 8}
+    given = {"algorithm": "pmf", "factors": 2, "batch_size": N // 5, "learning_rate": 1, "epochs": 8}
     pmf = ProbabilisticMF.model_validate(given)
 
     def fit(kept: np.ndarray) -> KnownModel:

@@ -31,7 +31,7 @@ from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.testing.contract import Silencing
 from tests.conftest import make_ratings
 from tests.kernels.test_gradients import descended
-from tests.kernels.test_similarity_descent import STEPS, one_step
+from tests.kernels.test_similarities import STEPS, one_step
 
 USERS, ITEMS, FACTORS = 9, 7, 2
 EVERYONE = make_ratings(5, n_users=USERS, n_items=ITEMS)

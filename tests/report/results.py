@@ -13,12 +13,7 @@ from dpmf_cli.studies.experiment import run
 HOSTILE = '<script>alert("x")</script> & "name"'
 
 DATASET = {"kind": "synthetic", "like": "ml-100k", "seed": 3, "users": 60, "items": 40, "ratings": 1200}
-_COMMON: dict[str, Any] = {
-    "dataset": DATASET,
-    "folds": 3,
-    "runs": 2,
-    "epsilons": [0.5, 2, 8, 30],
-}
+_COMMON: dict[str, Any] = {"dataset": DATASET, "folds": 3, "runs": 2, "epsilons": [0.5, 2, 8, 30]}
 _ISGD = {"algorithm": "isgd", "factors": 2, "epochs": 5}
 CONFIGS: list[dict[str, Any]] = [
     {

@@ -587,10 +587,7 @@ def figures() -> Texts:
         "combined, over θ": draw_combined([of_theta(mixed(make))]),
         "too many": draw_combined([too_many()]),
     }.items():
-        yield (
-            name,
-            "\n".join([*map(drawn, figure.axes), *(text.get_text() for text in figure.texts)]),
-        )
+        yield (name, "\n".join([*map(drawn, figure.axes), *(text.get_text() for text in figure.texts)]))
     for each in found_in([provable(make)]):
         axes = Figure().add_subplot()
         ends = frontier_panel(each)[1](axes)

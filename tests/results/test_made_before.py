@@ -22,28 +22,23 @@ MADE_BEFORE = Path(__file__).parent / "made_before"
 CONFIGS = ("grown", "personal")
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     shutil.copytree(MADE_BEFORE, tmp_path / "results")
     return tmp_path / "results"
 
 
-def resume(results: Path, cache: Path, name: str) -> Finished:
+def resume(results: Path, session_cache: Path, name: str) -> Finished:
     config = load_config(MADE_BEFORE / f"{name}.yaml")
-    return run(config, Folders(results, cache, MADE_BEFORE, results))
+    return run(config, Folders(results, session_cache, MADE_BEFORE, results))
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_nothing_is_computed_anew(results: Path, cache: Path, name: str) -> None:
+def test_nothing_is_computed_anew(results: Path, session_cache: Path, name: str) -> None:
     tasks = {path: path.read_bytes() for path in results.glob("tasks/**/*.json")}
     tables = {path: path.read_bytes() for path in (results / name).glob("*.csv")}
     manifest = read_manifest(results / name)
-    finished = resume(results, cache, name)
+    finished = resume(results, session_cache, name)
     assert (finished.computed, finished.missing, finished.failures) == (0, 0, [])
     assert {path: path.read_bytes() for path in results.glob("tasks/**/*") if path.is_file()} == tasks
     assert {path: path.read_bytes() for path in tables} == tables
@@ -73,7 +68,7 @@ def test_what_personalised_privacy_cost_the_records_is_read() -> None:
 
 
 def test_other_settings_are_other_results(
-    results: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+    results: Path, session_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(InputPerturbationSGD, "revision", 99)  # the base of a personalised algorithm
-    assert resume(results, cache, "personal").computed == 1
+    assert resume(results, session_cache, "personal").computed == 1

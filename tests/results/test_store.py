@@ -17,14 +17,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import temporary_folder
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.evaluation.metrics import TopItems
-from dpmf_cli.experiment.results.store import (
-    Store,
-    content,
-    encode,
-    sealed,
-    unsealed,
-    write_atomically,
-)
+from dpmf_cli.experiment.results.store import Store, content, encode, sealed, unsealed, write_atomically
 from dpmf_cli.experiment.results.task import Cut, Task, TaskResult
 
 DATA = DataIdentity("data", "Data", "c" * 64)

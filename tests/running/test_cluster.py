@@ -71,20 +71,22 @@ InputPerturbationSGD.fit = fails_once
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two configs, the cache of this machine, and the results of undisturbed local runs.
+    """Two configs, the cache of this machine, and the results of an undisturbed local run of the quick one.
 
     A fit of ISGD takes about 35 µs for each epoch: with many, it can be killed in the middle.
     """
     home = tmp_path_factory.mktemp("home")
     for name, folds, runs, epochs in (("quick", 3, 2, 100), ("slow", 4, 3, 20000)):
         (home / f"{name}.yaml").write_text(CONFIG.format(folds=folds, runs=runs, epochs=epochs))
-        local(home, f"{name}.yaml", f"undisturbed-{name}")
+    local(home, "quick.yaml", "undisturbed-quick")
     return home
 
 
 @pytest.fixture(scope="module")
 def cluster(home: Path) -> Iterator[DaskCluster]:
-    """Three workers: one with this machine's cache, like a shared folder; two with their own."""
+    """Three workers: one with this machine's cache, like a shared folder; two with their own. And undisturbed results
+    of the slow config."""
+    local(home, "slow.yaml", "undisturbed-slow")
     (home / "faults.py").write_text(FAULTS.format(flag=str(home / "flag")))
     # If there were more kills than Dask forgives one task by default (3), they could all hit the same task.
     with DaskCluster(home, DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES=str(max(KILLS, 3))) as cluster:

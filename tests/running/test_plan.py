@@ -92,7 +92,7 @@ def taken(folder: Path) -> int:
 
 
 def test_what_a_run_leaves_is_near_the_estimate(tmp_path: Path) -> None:
-    dpmf(tmp_path, tmp_path / "cache", "run", "quickstart")
+    dpmf(tmp_path, tmp_path / "cache", "run", "quickstart", "-j", "1")
     config = load_config(FOLDER / "quickstart.yaml")
     plan = reference_plan(config)
     estimate = disk_bytes(plan.left, plan.ratings, timestamps=config.dataset.has_timestamps)

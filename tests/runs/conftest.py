@@ -8,22 +8,17 @@ import pytest
 from tests.runs.tiny import TINY, Place
 
 
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
 @pytest.fixture
-def place(tmp_path: Path, cache: Path) -> Place:
-    place = Place(tmp_path, cache)
+def place(tmp_path: Path, session_cache: Path) -> Place:
+    place = Place(tmp_path, session_cache)
     place.write(TINY)
     return place
 
 
 @pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Place:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, session_cache: Path) -> Place:
     """The results of one run in one process, which nobody changes."""
-    place = Place(tmp_path_factory.mktemp("undisturbed"), cache)
+    place = Place(tmp_path_factory.mktemp("undisturbed"), session_cache)
     place.run(TINY)
     return place
 

@@ -193,10 +193,10 @@ algorithms: [pge]
 
 
 def test_neither_the_name_of_own_ratings_nor_their_unit_changes_a_crossing(
-    tmp_path: Path, cache: Path, ratings: Ratings
+    tmp_path: Path, session_cache: Path, ratings: Ratings
 ) -> None:
     def crossings(name: str, unit: int) -> list[list[float | None]]:
-        place = Place(tmp_path / name, cache)
+        place = Place(tmp_path / name, session_cache)
         place.folder.mkdir()
         rows = zip(ratings.users.tolist(), ratings.items.tolist(), ratings.values.tolist(), strict=True)
         lines = ["user,item,rating", *(f"u{user},i{item},{unit * value:g}" for user, item, value in rows)]

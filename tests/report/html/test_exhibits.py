@@ -127,10 +127,7 @@ def test_what_was_not_run_names_its_command_and_what_it_waits_for(tmp_path: Path
     ready, waiting, unknown = exhibit_view(exhibit, tmp_path).absent
     assert (ready.why, ready.waits_for) == ("not run yet", None)
     assert ready.commands == (f"dpmf run {CONFIGS / 'quickstart.yaml'}",)
-    assert waiting.commands == (
-        "dpmf datasets fetch ml-10m",
-        f"dpmf run {CONFIGS / 'ml10m_bounded.yaml'}",
-    )
+    assert waiting.commands == ("dpmf datasets fetch ml-10m", f"dpmf run {CONFIGS / 'ml10m_bounded.yaml'}")
     assert waiting.waits_for is not None
     assert waiting.waits_for[0] == "MovieLens 10M"
     assert "its config is not here" in unknown.why

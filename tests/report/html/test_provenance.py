@@ -18,11 +18,7 @@ def again(folder: Path, base: Path) -> dict[str, Any]:
     manifest = read_manifest(folder)
     config = config_of(manifest["config"])
     cache = base / "cache"
-    run(
-        config,
-        Folders(base, cache, base, folder.parent),
-        command="dpmf run mine.yaml -j 1",
-    )
+    run(config, Folders(base, cache, base, folder.parent), command="dpmf run mine.yaml -j 1")
     return read_manifest(folder)
 
 

@@ -6,10 +6,7 @@ import pytest
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.report.figures.papers import noise_figure, noise_samples
 from dpmf_cli.report.tables.layout import terminal
-from dpmf_cli.report.tables.papers import (
-    traffic,
-    traffic_table,
-)
+from dpmf_cli.report.tables.papers import traffic, traffic_table
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings()
