@@ -21,7 +21,7 @@ from dpmf_cli.evaluation.crossings import (
 )
 from dpmf_cli.evaluation.curves import Reference
 from dpmf_cli.evaluation.metrics import RMSE, Metric
-from tests.evaluation.made_curves import baseline, crossing, curve, experiment, noisy, order
+from tests.evaluation.made_curves import baseline, crossing, curve, experiment, noisy, order, twin_of
 
 
 def test_halfway_in_rmse_is_the_geometric_mean_in_epsilon() -> None:
@@ -341,3 +341,39 @@ def test_outside_of_the_grid_it_is_refused(epsilon: float) -> None:
         DpmfError, match=r"outside of the grid of pge, 1 to 2\.744; ask for an ε within the grid"
     ):
         levels_at(made, epsilon)
+
+
+SHORT = [1.0, 2.0, 4.0]
+
+
+def test_finished_folds_are_as_if_the_others_had_not_been_held_out() -> None:
+    values = noisy(1, (5, 2, 3), [0.5, 0.1, -0.3], sd=0.01)
+    whole = experiment(curve(SHORT, values), baselines=(baseline(folds=5),))
+    broken = values.copy()
+    broken[3, 1, 2] = broken[4] = np.nan
+    made = experiment(replace(curve(SHORT, broken), missing=3), baselines=(baseline(folds=5),))
+    partial = made.of_finished_folds()
+    assert partial is not None
+    assert partial.partial == "3 of 5 folds"
+    (found,) = find_crossings(partial)
+    assert (found.folds, found.partial, found.status) == (3, "3 of 5 folds", "crossed")
+    three = replace(whole, folds=3, curves=(curve(SHORT, values[:3]),), baselines=(baseline(folds=3),))
+    assert replace(found, partial="") == find_crossings(three)[0]
+    assert [each.missing for each in made.of_folds([0, 3, 4]).measured()] == [2, 0]
+    aside = replace(made, aside=made.baselines).of_folds([0, 3]).aside
+    assert [len(each.rmse) for each in aside] == [2]
+
+
+def test_a_fold_without_its_twin_is_not_finished() -> None:
+    twin = np.array([0.9, np.nan, 0.9])
+    made = curve(SHORT, noisy(1, (3, 1, 3), [0.5, 0.1, -0.3]))
+    partial = experiment(replace(made, twin=twin_of(twin), missing=1)).of_finished_folds()
+    assert partial is not None
+    assert partial.curves[0].twin is not None
+    assert len(partial.curves[0].twin["rmse"]) == partial.folds == 2
+
+
+def test_of_all_folds_or_none_there_is_no_part() -> None:
+    values = noisy(1, (3, 1, 3), [0.5, 0.1, -0.3])
+    assert experiment(curve(SHORT, values)).of_finished_folds() is None
+    assert experiment(curve(SHORT, np.full_like(values, np.nan))).of_finished_folds() is None

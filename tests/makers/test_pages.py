@@ -5,14 +5,19 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from docs.makers.pages import main, outside_of_tables, with_tables
+from docs.makers.reference import reference
+from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.cli.main import app
 from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.papers.claims import all_papers, paper
 from dpmf_cli.papers.printed import papers
 from dpmf_cli.papers.verdicts import Word
+from tests.cli.test_help import ALL
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -124,3 +129,38 @@ def test_configs_are_named_by_paper_and_size() -> None:
         assert named(key) == found.configs == (*named(key, "--no-large"), *named(key, "--large"))
         assert named(key, "--large") == tuple(name for name in found.configs if name in found.large)
         assert named(key, "--small") == found.small
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference.md"
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return reference(typer.main.get_command(app))
+
+
+def test_the_shipped_page_is_that_of_the_code(page: str) -> None:
+    assert PAGE.read_text() == page, "write it anew: make format"
+
+
+def test_every_command_key_and_algorithm_has_its_place(page: str) -> None:
+    headings = set(re.findall(r"^### (.*)$", page, re.MULTILINE))
+    assert headings >= {" ".join(("dpmf", *path)) for path, group in ALL if not group}
+    assert headings >= {*BASELINES, *PRIVATE}
+    rows = set(re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE))
+    assert rows >= set(ExperimentConfig.model_fields)
+    for algorithm in (*BASELINES.values(), *PRIVATE.values()):
+        assert rows >= algorithm.model_fields.keys() - {"swept", "swept_label"}
+
+
+def test_what_reading_a_config_fills_in_is_not_required(page: str) -> None:
+    keys = page.split("## Keys of a config")[1].split("###")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|[^|]*\| required \|", keys, re.MULTILINE)) == {
+        "dataset",
+        "algorithms",
+    }
+
+
+def test_rows_have_as_many_cells_as_their_table(page: str) -> None:
+    for table in re.findall(r"(?:^\|.*\n)+", page, re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1, table

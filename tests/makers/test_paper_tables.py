@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from docs.makers.paper_tables import KINDS, SHOWN, Records, expected_text
+from docs.makers.pictures import pictures
 from dpmf_cli.papers.claims import all_papers, paper
 from dpmf_cli.papers.record import Cell, Explored, Proved, Record, Tried, path_of, read_record
 from dpmf_cli.report.leaders import shipped
@@ -126,3 +127,13 @@ def test_leaders_are_the_first_of_each_ranking() -> None:
             best = min(ranking.at, key=lambda each: abs(each.epsilon - epsilon)).methods[0]
             assert best.method.startswith(cell.partition(" (")[0])
             assert cell.endswith(f"({', '.join(map(str, best.ranks.values()))})")
+
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+DRAWN = pictures(DOCS / "papers" / "explored")
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_picture_is_drawn_from_what_is_committed_and_shown_on_a_page(name: str) -> None:
+    assert (DOCS / "figures" / f"{name}.svg").read_text(encoding="utf-8") == DRAWN[name]
+    assert any(f"figures/{name}.svg" in page.read_text(encoding="utf-8") for page in DOCS.glob("**/*.md"))

@@ -13,9 +13,11 @@ import pytest
 from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.crossings import Agreement
 from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.experiment.results.folders import collect_folder
 from dpmf_cli.papers.claims import Exhibit, paper
 from dpmf_cli.papers.printed import load, printed_reason
 from dpmf_cli.privacy.protection import Protection
+from dpmf_cli.report.html import views
 from dpmf_cli.report.html.views import ExhibitView, paper_table
 from dpmf_cli.report.html.views import exhibit_view as view_of
 
@@ -181,3 +183,31 @@ def test_every_reason_is_of_a_printed_cell(table: str) -> None:
 
     printed = load("friedman2016")
     assert paths(printed[f"{table}_reasons"]) < paths(printed[table])
+
+
+@pytest.mark.parametrize(
+    ("name", "judged"),
+    [
+        ("ml100k_bounded", True),
+        ("ml100k_bounded.held-out-1", True),
+        ("ml1m_bounded.ml-100k.held-out-1", False),
+        ("ml100k_bounded_corrected", False),
+        ("wang_fig1_ml100k", False),
+        ("mine", False),
+    ],
+)
+def test_only_what_reproduces_a_printed_table_is_held_against_it(
+    results: Path, monkeypatch: pytest.MonkeyPatch, name: str, judged: bool
+) -> None:
+    """Wang and Tang run the same methods on the same data, but what Friedman et al. print is not from their paper."""
+    collected = collect_folder(results / "ml100k_bounded")
+    made = replace(collected, experiment=replace(collected.experiment, name=name, dataset="ml-100k"))
+    monkeypatch.setattr(views, "collect_folder", lambda _: made)
+    view = views.view_of(results / "ml100k_bounded")
+    for rows in (view.rows, view.baselines):
+        printed = [row for row in rows if row.printed != "–"]
+        assert bool(printed) == judged
+        assert any(row.change != "–" for row in rows) <= judged
+        assert {row.agreement for row in rows if row not in printed} <= {Agreement.UNPRINTED}
+        assert all(row.agreement != Agreement.UNPRINTED for row in printed)
+    assert any(note.startswith("printed: by Friedman") for note in view.notes) == judged
