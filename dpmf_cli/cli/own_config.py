@@ -351,7 +351,7 @@ def first_part(config: "ExperimentConfig", folders: "Folders", epsilon: float) -
     from dpmf_cli.report.leaders import shipped
 
     made, _ = plan_without_parsing(config, folders, REFERENCE)
-    if sum(each.seconds_left for each in made.entries) < 5 * FIRST_SECONDS:
+    if config.folds_run < 2 or sum(each.seconds_left for each in made.entries) < 5 * FIRST_SECONDS:
         return None
     leaders = shipped()
     leading = [

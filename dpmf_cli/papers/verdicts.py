@@ -11,18 +11,17 @@ setting is
 ≈      otherwise, too close to call
 open   if the grid leaves the sign open
 
-Over all settings, and all readings of the sentence:
+Over all settings, and all readings of the sentence, the first of these that is true:
 
+no data     nothing was run, no result can decide it, or the grid leaves more than half of the settings open
+too close   ≈ in at least half of the settings that are not open
 holds       + in at least `MOST` of the settings that are + or −
 fails       − in at least `MOST` of them
 depends     otherwise
-too close   ≈ in at least half of the settings that are not open
-undecided   of a theorem: no replay contradicts it, and nothing here proves it
-no data     nothing was run, no result can decide it, or the grid leaves more than half of the settings open
 
 If a paper chose its parameters for each ε, the verdict is that of the best setting for each ε: chosen on one half of
-the folds and measured on the other, and the other way round. A theorem holds if it is proved and no replay
-contradicts it, and fails if a replay contradicts it.
+the folds and measured on the other, and the other way round; it depends if readings have different verdicts. Of a
+theorem, it holds if it is proved and no replay contradicts it, fails if a replay does, and else is undecided.
 """
 
 import math
@@ -152,21 +151,29 @@ def _judged(explored: Explored, places: Sequence[int]) -> Judged:
 def limit_of(folds: Values, tolerance: float, partition: int, prior: float) -> Values:
     """(S,) the margin from which a setting is + or −, from its margins on each fold (S, F).
 
-    prior   the variance of a fold's margin, of the shipped setting on all folds
+    Where no variance is known, only a margin without a bound decides.
+
+    prior   the variance of a fold's margin, of the shipped setting on all folds; NaN if it is not known
     """
-    n = folds.shape[1]
-    own = folds.var(axis=1, ddof=1) if n > 1 else np.full(len(folds), math.nan)
-    joint = (PRIOR * prior + (n - 1) * np.where(np.isfinite(own), own, prior)) / (PRIOR + n - 1)
+    known = np.abs(folds) < UNBOUNDED
+    n = known.sum(axis=1)
+    values = np.where(known, folds, 0.0)
+    squares = (np.where(known, folds - (values.sum(axis=1) / np.maximum(n, 1))[:, None], 0.0) ** 2).sum(
+        axis=1
+    )
+    weight = 0 if math.isnan(prior) else PRIOR
+    freedom = weight + np.maximum(n - 1, 0)
+    joint = (weight * np.nan_to_num(prior) + squares) / np.maximum(freedom, 1)
+    n = np.maximum(n, 1)
     noise = np.sqrt(joint / n * (1 + n / max(partition - 1, 1)))
-    found: Values = np.maximum(tolerance, student.ppf((1 + LEVEL) / 2, PRIOR + n - 1) * noise)
+    limit = np.maximum(tolerance, student.ppf((1 + LEVEL) / 2, np.maximum(freedom, 1)) * noise)
+    found: Values = np.where(freedom > 0, limit, UNBOUNDED / 2)
     return found
 
 
 def _states(table: Values, atom: Inequality, partition: int) -> States:
     """(S,) the states of settings with these margins (S, 1 + F)."""
-    with np.errstate(invalid="ignore"):  # of margins without a bound
-        limit = limit_of(table[:, 1:], atom.tolerance, partition, prior_of(atom.shipped))
-    return states_of(table[:, 0], limit)
+    return states_of(table[:, 0], limit_of(table[:, 1:], atom.tolerance, partition, prior_of(atom.shipped)))
 
 
 def states_of(margins: Values, limit: Values | float) -> States:
@@ -175,9 +182,9 @@ def states_of(margins: Values, limit: Values | float) -> States:
 
 
 def prior_of(shipped: Sequence[float | None]) -> float:
-    """Returns the variance of the shipped setting's margins over folds; 0 if fewer than two are bounded."""
+    """Returns the variance of the shipped setting's margins over folds; NaN if fewer than two are bounded."""
     known = np.array([each for each in shipped if each is not None and abs(each) < UNBOUNDED])
-    return float(known.var(ddof=1)) if len(known) > 1 else 0.0
+    return float(known.var(ddof=1)) if len(known) > 1 else math.nan
 
 
 UNBOUNDED = 1e6
@@ -202,14 +209,13 @@ def _of_chosen(explored: Explored, atoms: Sequence[Inequality]) -> tuple[Word, f
     found, resampled = [], []
     for atom in atoms:
         pair = np.array([atom.chosen], float)
-        with np.errstate(invalid="ignore"):
-            limit = float(limit_of(pair, atom.tolerance, explored.partition, prior_of(atom.shipped))[0])
+        limit = float(limit_of(pair, atom.tolerance, explored.partition, prior_of(atom.shipped))[0])
         found.append(word_of(states_of(pair.mean(axis=1), limit)))
         resampled.append(states_of(np.array(atom.resampled, float), limit))
     words: list[Word] = [word_of(column[None]) for column in resampled[0]] if len(atoms) == 1 else []
     if len(atoms) > 1:
         per = [[word_of(state[None]) for state in states] for states in resampled]
-        words = [_joint(each) for each in zip(*per, strict=True)]
+        words = [_joint(each) for each in zip(*per, strict=False)]
     word = _joint(found)
     flips = float(np.mean([each != word for each in words])) if words else 0.0
     said = "; ".join(f"{atom.reading}: {of}" for atom, of in zip(atoms, found, strict=True))

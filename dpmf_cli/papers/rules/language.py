@@ -53,9 +53,6 @@ Expressions = Annotated[
 """One expression, or several."""
 
 
-Sense = Literal["every", "some", "mean"]
-
-
 @dataclass(frozen=True)
 class Margin:
     """By how much one inequality of a claim holds, on one data set, in one setting.

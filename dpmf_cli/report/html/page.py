@@ -160,9 +160,7 @@ def overview(folders: Folders, configs: Path) -> dict[str, Any]:
 def _here(key: str, claim: Claim, evidence: Evidence) -> list[tuple[str, str, str]]:
     """Returns (verdict, inequality, both sides) of each inequality of a claim that the results at hand measure."""
     whole = margins(key, claim.id, evidence)
-    of_data = [
-        each for under in evidence.found.values() for name, each in under.items() if name in claim.configs
-    ]
+    of_data = [each for name, each in evidence.found.get(evidence.data, {}).items() if name in claim.configs]
     count = min((each.folds for each in of_data), default=1)
     by_fold = [
         margins(key, claim.id, replace(evidence, found=_of_fold(evidence.found, fold)))
@@ -173,7 +171,7 @@ def _here(key: str, claim: Claim, evidence: Evidence) -> list[tuple[str, str, st
         own = np.array([[each[text, reading].value for each in by_fold if (text, reading) in each]])
         limit = margin.tolerance
         if own.size > 1:
-            limit = float(limit_of(own, margin.tolerance, of_data[0].partition, float(own.var(ddof=1)))[0])
+            limit = float(limit_of(own, margin.tolerance, of_data[0].partition, math.nan)[0])
         word = word_of(states_of(np.array([margin.value]), limit))
         found.append((HERE[word], text + (f" ({reading})" if reading else ""), margin.said))
     return found

@@ -98,7 +98,9 @@ def _row(verdict: Judged, data: str) -> tuple[str, ...]:
     margins = "; ".join(
         f"{reading}: " * bool(reading) + _margin(of, verdict.unit) for reading, of in verdict.margins.items()
     )
-    turns = f"{100 * verdict.flips:.0f} % of other searches would say otherwise" * (verdict.flips > TURNS)
+    turns = f"{100 * verdict.flips:.0f} % of other settings of as many would turn it" * (
+        verdict.flips > TURNS
+    )
     by = f"depends on {verdict.by}" if verdict.by else ""
     because = "; ".join(filter(None, (verdict.said, by, turns, verdict.note)))
     return verdict.text, data or NONE, verdict.word, margins or NONE, settings or NONE, because or NONE
