@@ -345,13 +345,15 @@ long; and how many of the methods that lead on public ratings it tries, in each 
 
 def first_part(config: "ExperimentConfig", folders: "Folders", epsilon: float) -> "ExperimentConfig | None":
     """Returns the config on two folds, in one run, with what leads on public ratings; None if the whole is short."""
+    from dpmf_cli.core.streams import SECRET
     from dpmf_cli.experiment.config import config_of
     from dpmf_cli.experiment.running.calibration import REFERENCE
     from dpmf_cli.experiment.running.plan import plan_without_parsing
     from dpmf_cli.report.leaders import shipped
 
     made, _ = plan_without_parsing(config, folders, REFERENCE)
-    if config.folds_run < 2 or sum(each.seconds_left for each in made.entries) < 5 * FIRST_SECONDS:
+    seconds = sum(each.seconds_left for each in made.entries)
+    if config.folds_run < 2 or config.seed == SECRET or seconds < 5 * FIRST_SECONDS:
         return None
     leaders = shipped()
     leading = [
@@ -364,12 +366,15 @@ def first_part(config: "ExperimentConfig", folders: "Folders", epsilon: float) -
     short = {each.entry.name for each in made.entries if share * each.seconds_left < FIRST_SECONDS}
     data = config.resolved()
     for kind, entries in (("baselines", config.baselines), ("algorithms", config.algorithms)):
+        wanted = (
+            {*keys, *config.crossings} if kind == "algorithms" else {entry.algorithm for entry in entries}
+        )
         data[kind] = [
             each
             for each, entry in zip(data[kind], entries, strict=True)
-            if entry.name in short and (kind == "baselines" or entry.algorithm in keys)
+            if entry.algorithm in config.crossings or (entry.name in short and entry.algorithm in wanted)
         ]
-    cut = {"name": f"{config.name}.first", "held_out": 2, "runs": 1, "refine": False}
+    cut = {"name": f"{config.name[:70]}.first", "held_out": 2, "runs": 1, "refine": False}
     return config_of({**data, **cut}) if data["algorithms"] else None
 
 

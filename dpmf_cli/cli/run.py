@@ -75,8 +75,8 @@ def run(
     from dpmf_cli.experiment.results.folders import name_and_hash
 
     folders = Folders.named(data, base=config.parent, results=results)
-    name, digest = name_and_hash(config, dataset=dataset, held_out=held_out, runs=runs)
-    place = f"run {results / name} {(results / name).absolute()}"
+    name, digest, left = name_and_hash(config, dataset=dataset, held_out=held_out, runs=runs)
+    place = f"run {results / name} {(results / name).absolute()} {left}"
     if scheduler is None and (again := recall(place)):
         of, spec, test, said, tables = again
         found = None if what_is_missing(spec, folders) else known(spec, folders, test)

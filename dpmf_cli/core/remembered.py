@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.files import PACKAGE, cache_folder, is_ours, open_file, read_file, sha256, write_whole
+from dpmf_cli.core.files import PACKAGE, cache_folder, is_private, read_file, sha256, write_whole
 
 
 def state(folders: Iterable[str | Path]) -> dict[str, str]:
@@ -34,7 +34,9 @@ def _files(folder: str) -> Iterable[tuple[str, str]]:
 def _hash_of_code() -> bytes:
     """Returns a hash of dpmf's own files, of Python's version, and of the times when packages were installed."""
     folders = (folder for folder, _, _ in os.walk(PACKAGE) if not folder.endswith("__pycache__"))
-    installed = [os.stat(each).st_mtime_ns for each in sys.path if each.endswith("-packages")]
+    installed = [
+        os.stat(each).st_mtime_ns for each in sys.path if each.endswith("-packages") and os.path.isdir(each)
+    ]
     return sha256(repr([sys.version, state(folders), installed]).encode()).encode()
 
 
@@ -42,24 +44,30 @@ _CODE = _hash_of_code()
 """It is made as soon as the code is imported, because files may change while a command runs."""
 
 
-def _place(name: str) -> Path:
-    return cache_folder() / "remembered" / sha256(os.fsencode(name))
+def _place(name: str) -> Path | None:
+    """Returns the file of a name; None if others may write there, because reading the file may run anything."""
+    folder = cache_folder() / "remembered"
+    private = all(is_private(each) for each in (folder.parent.resolve(), folder))
+    return folder / sha256(os.fsencode(name)) if private else None
 
 
 def remember(name: str, value: Any, made_from: dict[str, str]) -> None:
     """Remembers a value under a name for as long as `made_from` is the `state` of its folders."""
-    data = pickle.dumps((made_from, value))
-    with suppress(OSError, DpmfError):  # then it is made again
-        write_whole(_place(name), b"%b %b %b" % (_CODE, sha256(data).encode(), data), 0o600)
+    with suppress(
+        OSError, DpmfError, pickle.PicklingError, TypeError, AttributeError
+    ):  # then it is made again
+        data = pickle.dumps((name, made_from, value))
+        if place := _place(name):
+            write_whole(place, b"%b %b %b" % (_CODE, sha256(data).encode(), data), 0o600)
 
 
 def recall(name: str) -> Any:
     """Returns the value that is remembered under a name; None if there is none, or its folders have changed."""
-    with suppress(Exception), open_file(_place(name)) as file:  # a damaged one may raise anything
-        # Unpickling may run anything, so nobody else may have written the file.
-        if is_ours(os.fstat(file.fileno()), stat.S_IFREG):
-            code, seal, data = file.read().split(b" ", 2)
+    with suppress(Exception):  # a damaged one may raise anything
+        place = _place(name)
+        if place and is_private(place, stat.S_IFREG):
+            code, seal, data = read_file(place).split(b" ", 2)
             if (code, seal) == (_CODE, sha256(data).encode()):
-                made_from, value = pickle.loads(data)
-                return value if made_from == state(made_from) else None
+                named, made_from, value = pickle.loads(data)
+                return value if named == name and made_from == state(made_from) else None
     return None

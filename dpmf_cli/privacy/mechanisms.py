@@ -142,18 +142,27 @@ def subsampled_gaussian(
 
 
 def exponential_choice(
-    step: str, candidates: int, *, sensitivity: Sensitivity, epsilon: Doubles, curator: Curator
+    step: str,
+    candidates: int,
+    *,
+    choices: int | None = None,
+    sensitivity: Sensitivity,
+    epsilon: Doubles,
+    curator: Curator,
 ) -> Release:
     """The exponential mechanism among `candidates`: noise for their losses. The smallest noisy loss is chosen.
 
     McSherry and Talwar 2007: candidate c is chosen with probability proportional to exp(−ε·loss_c/2Δ), where Δ is how
     far any one loss can move (`norm` inf). −Gumbel noise of scale 2Δ/ε on each loss gives the index of the smallest
     noisy loss that law. Pure ε-DP. Only this index may be released: the noisy losses are not on a grid.
+
+    choices  the number of choices that are made side by side, each among `candidates`, from losses
+             (choices, candidates). One record must move the losses of one choice only; then all choices together cost
+             as much as one (parallel composition)
     """
     entry, scale = _spend(step, "exponential", math.inf, sensitivity, epsilon, curator)
-    return next(
-        _repeated(laws.unit_gumbel_downwards, entry, (candidates,), 2 * scale, curator, rounded=False)
-    )
+    shape = (candidates,) if choices is None else (choices, candidates)
+    return next(_repeated(laws.unit_gumbel_downwards, entry, shape, 2 * scale, curator, rounded=False))
 
 
 def keyed_laplace(step: str, *, sensitivity: Sensitivity, epsilon: Doubles, curator: Curator) -> Release:

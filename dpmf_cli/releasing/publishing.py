@@ -1,6 +1,7 @@
 """Turns a data set into a released folder, for `dpmf release` and for programs (`dpmf_cli.fit`).
 
-Fits a method once under a seed that nobody knows, states what holds, enters it into the account and writes it.
+Fits a method once under a seed that nobody knows, states what holds, refuses what is not proved, enters it into the
+account and writes it.
 """
 
 import os

@@ -64,9 +64,9 @@ def read_list(path: Path) -> Ids:
     counts = Counter(line.strip() for line in lines if line.strip())
     if not counts:
         raise DpmfError(f"{path}: holds no id; write one in each line")
-    ((name, count),) = counts.most_common(1)
-    if count > 1:
-        raise DpmfError(f"{path}: the id {name} stands there twice; remove one")
+    for name, count in counts.items():
+        if count > 1:
+            raise DpmfError(f"{path}: the id {name} stands there twice; remove one")
     return np.array(list(counts))
 
 

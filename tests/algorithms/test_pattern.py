@@ -201,8 +201,8 @@ def test_the_whole_method_without_noise_by_numpy() -> None:
 
 
 def test_own_regressions_without_noise_by_numpy() -> None:
-    method, whole = entry("own_pattern", factors=1, covariates=1, own_features=3), Pattern.of(RATINGS, 3)
-    pattern, law = whole.first(1), method.laws.item_factors
+    method, whole = entry("own_pattern", factors=3, covariates=2, own_features=4), Pattern.of(RATINGS, 4)
+    pattern, law = whole.first(3), method.laws.item_factors
     b = item_averages(method, pattern)
     left = left_over(b[ITEMS], law, method.clamp)
     q = believed_coefficients(ITEMS, RATINGS.n_items, pattern.users[USERS], left, law)
@@ -211,7 +211,7 @@ def test_own_regressions_without_noise_by_numpy() -> None:
     for user in range(RATINGS.n_users):
         own = user == USERS
         z = rows[ITEMS[own]]
-        p = np.linalg.solve(z.T @ z + method.own_ridge * np.eye(5), z.T @ (VALUES[own] - b[ITEMS[own]]))
+        p = np.linalg.solve(z.T @ z + method.own_ridge * np.eye(8), z.T @ (VALUES[own] - b[ITEMS[own]]))
         expected[user] = b + rows @ p
     check(method, expected)
 

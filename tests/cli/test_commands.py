@@ -100,11 +100,12 @@ NAMES = [
     *(f"datasets {name}" for name in COMMANDS.commands["datasets"].commands),  # type: ignore[attr-defined]
     *(f"local {name}" for name in COMMANDS.commands["local"].commands),  # type: ignore[attr-defined]
 ]
-pytestmark = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full on this system")
 
 
 def said(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
     """What a command writes to stderr if its standard output is a full disk."""
+    if not FULL.exists():
+        pytest.skip("no /dev/full on this system")
     err = io.StringIO()
     monkeypatch.setattr(sys, "argv", ["dpmf", *arguments])
     with FULL.open("w") as full, contextlib.redirect_stdout(full), contextlib.redirect_stderr(err):

@@ -74,7 +74,7 @@ class LocalAlgorithm(PrivateAlgorithm):
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> LocalModel:
         device = self.device(train.scale)
         received = perturb_ratings(train, device, epsilons, debias=self.debias, curator=curator)
-        known, model = (train.user_counts > 0, train.item_counts > 0), self.aggregate(received, streams)
+        known, model = (received.user_counts > 0, received.item_counts > 0), self.aggregate(received, streams)
         return LocalModel(model, received.scale, *known, received.means, received.traffic)
 
     @abstractmethod

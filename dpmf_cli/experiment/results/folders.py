@@ -30,7 +30,8 @@ Ledger = list[dict[str, Any]]
 class Collected:
     """An experiment, and the ledger of each of its curves by label, with steps as plain data.
 
-    made_from  the `state` of its tasks' folders; empty if it changed, a file is damaged, or plugins took part
+    made_from  the `state` of its tasks' folders, and after a run of its results folder; empty if it changed, a file
+               is damaged, or plugins took part
     """
 
     experiment: Experiment
@@ -60,16 +61,19 @@ def collect_folder(folder: Path) -> Collected:
     return found
 
 
-def name_and_hash(path: Path, **changes: Any) -> tuple[str, str]:
-    """The name and the hash of a config that is `reduced` by these changes. Raises as `load_config`."""
+def name_and_hash(path: Path, **changes: Any) -> tuple[str, str, tuple[str, ...]]:
+    """The name and the hash of a config that is `reduced` by these changes, and what it leaves to defaults, in words.
+
+    Raises as `load_config`.
+    """
     document = read_whole(path)
     place = f"config {document.path.absolute()} {document.data} {changes}"
-    found: tuple[str, str] | None = recall(place)
+    found: tuple[str, str, tuple[str, ...]] | None = recall(place)
     if found is None:
         from dpmf_cli.experiment.config.loading import reduced, validated
 
         config = reduced(validated(document), **changes)
-        found = config.name, config.hash
+        found = config.name, config.hash, tuple(config.left_to_defaults)
         if not config.plugins:
             remember(place, found, {})
     return found
@@ -97,7 +101,7 @@ def results_folders(path: Path, results: Path) -> list[Path]:
         return [path]
     if not means_a_config(path):
         raise DpmfError(f"{path}: neither a config nor a results folder{near_names(path)}")
-    name, digest = name_and_hash(path)
+    name, digest, _ = name_and_hash(path)
     whole = results / name
     reductions = sorted(each.parent for each in results.glob(f"{name}{MARK}*/{MANIFEST}"))
     if (whole / MANIFEST).exists() or not reductions:
