@@ -39,16 +39,22 @@ def called_by_python(module: str, text: str) -> Iterator[str]:
     """The full names of the compiled functions that a module's plain code uses."""
     tree = ast.parse(text)
     names = {name.rpartition(".")[2]: name for name in COMPILED if name.rpartition(".")[0] == module}
+    modules = dict[str, str]()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             full = {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
             names |= {name: found for name, found in full.items() if found in COMPILED}
+            modules |= full
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and f"{module}.{node.name}" in COMPILED:
             continue
         for each in ast.walk(node):
             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each.id in names:
                 yield names[each.id]
+            if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name):
+                found = f"{modules.get(each.value.id)}.{each.attr}"
+                if found in COMPILED:
+                    yield found
 
 
 def test_every_kernel_that_python_calls_has_an_example_and_no_other_has() -> None:
