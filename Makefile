@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
 # Pages with generated tables.
-PAGES := README.md $(wildcard docs/papers/*.md docs/generated/*.md) docs/paper.md docs/frontier.md
+PAGES := README.md $(wildcard docs/generated/*.md)
 
 .DEFAULT_GOAL := help
 .PHONY: help lock run test test-times test-slow test-faults test-fuzz test-cluster check format pages docs paper bench audit audit-numeric audit-small \

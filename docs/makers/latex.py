@@ -23,6 +23,9 @@ INLINE = re.compile(
     r"`(?P<code>[^`]+)`|\[(?P<words>[^\]]+)\]\((?P<target>[^)]+)\)|\[(?P<cited>@[^\]]+)\]"
     r"|\*\*(?P<bold>[^*]+)\*\*|\*(?P<italic>[^*]+)\*"
 )
+TABLE = re.compile(r"^\[[^\]]+\]\(generated/papers\.md#(\S+)\)$", re.MULTILINE)
+"""A paragraph that leads to a table of the generated page, and the anchor of the table's heading."""
+
 FIGURE = re.compile(r"!\[[^\]]*\]\((.+)\)")
 HEAD = r"""\documentclass[a4paper]{article}
 \usepackage[T1]{fontenc}\usepackage[utf8]{inputenc}\usepackage{textcomp}\usepackage{amssymb}
@@ -76,6 +79,14 @@ def _table(rows: list[list[str]]) -> str:
     return r"\noindent" + latex(TextTable(cells[0], sides, (Group("", tuple(cells[2:])),)))
 
 
+def with_tables(page: str) -> str:
+    """Returns the page with each table that a paragraph leads to in the place of that paragraph."""
+    generated = (DOCS / "generated" / "papers.md").read_text(encoding="utf-8")
+    sections = (each.partition("\n") for each in generated.split("\n## ")[1:])
+    tables = {title.lower().replace(" ", "-"): text for title, _, text in sections}
+    return TABLE.sub(lambda found: tables[found[1]].strip(), page)
+
+
 def parts(page: str) -> tuple[str, str, str]:
     """Returns title, abstract and body of the page, without marks of tables and without the table of references."""
     title, _, rest = re.sub(r"<!-- .*? -->\n", "", page).removeprefix("# ").partition("\n")
@@ -118,7 +129,7 @@ def with_figures(body: str, folder: Path) -> str:
 def main(folder: Path) -> None:
     """Writes the paper into a folder, and says what is missing for a PDF."""
     cited = yaml.safe_load((DOCS.parent / "CITATION.cff").read_text(encoding="utf-8"))
-    title, abstract, body = parts((DOCS / "paper.md").read_text(encoding="utf-8"))
+    title, abstract, body = parts(with_tables((DOCS / "paper.md").read_text(encoding="utf-8")))
     folder.mkdir(parents=True, exist_ok=True)
     body = with_figures(body, folder)
     shutil.copy(DOCS / "paper.bib", folder)

@@ -55,7 +55,9 @@ def test_the_page_becomes_latex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     cited = {key for keys in re.findall(r"\\cite\{(.+?)\}", text) for key in keys.split(",")}
     assert cited == set(bibliography.entries())
     assert not re.search(r"\]\(|\*\*|<!--|^#|\| ", text, re.MULTILINE)
-    tables = re.findall(r"^\|[ :|-]+\|$", TEXT, re.MULTILINE)[:-1]  # without that of references
+    tables = re.findall(r"^\|[ :|-]+\|$", latex.with_tables(TEXT), re.MULTILINE)[
+        :-1
+    ]  # without that of references
     assert text.count(r"\begin{tabularx}") == len(tables)
     assert "- name: The dpmf developers\n" in (tmp_path / "paper.md").read_text(encoding="utf-8")
 

@@ -45,7 +45,8 @@ def figures(prose: str) -> Iterator[str]:
 
 def known(key: str, made: str) -> set[str]:
     """The numbers of the page's tables, of what the paper prints, and of the values of its space."""
-    texts = [made, *(page.read_text(encoding="utf-8") for page in (DOCS / "generated").glob(f"{key}.md"))]
+    tables = {"paper": "papers", "frontier": "papers"}.get(key, key)
+    texts = [made, *(page.read_text(encoding="utf-8") for page in (DOCS / "generated").glob(f"{tables}.md"))]
     for name in (f"{key}.yaml", f"spaces/{key}.yaml"):
         file = resources.files("dpmf_cli.papers") / name
         texts += [file.read_text(encoding="utf-8")] if file.is_file() else []
