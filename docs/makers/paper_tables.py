@@ -6,7 +6,7 @@ all methods, and the bibliography. They need no results.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -21,7 +21,7 @@ from dpmf_cli.papers.space import Setting, Space
 from dpmf_cli.papers.verdicts import Word
 from dpmf_cli.report.leaders import Ranking, shipped
 from dpmf_cli.report.tables.layout import Group, TextTable
-from dpmf_cli.report.tables.papers import agreeing, most_agreeing, summary_of, verdicts, words_of
+from dpmf_cli.report.tables.papers import agreeing, most_agreeing, verdicts
 
 Records = Callable[[str], Record]
 """From a paper's key to its record; the record has no data if nothing was explored."""
@@ -261,14 +261,33 @@ def _references(records: Records) -> TextTable:
     return _table("References", ("key", "work"), "ll", rows)
 
 
+def _words_of(record: Record, claim: Claim) -> dict[str, list[Word]]:
+    """Returns the verdicts on a claim's inequalities by data set."""
+    found: dict[str, list[Word]] = {}
+    for data, each in verdicts(record, claim):
+        found.setdefault(data, []).append(each.word)
+    return found
+
+
+def _summary_of(words: Iterable[Word]) -> str:
+    """Returns verdicts side by side: "2 hold, 1 fails"."""
+    several = {"holds": "hold", "fails": "fail", "depends": "depend"}
+    counts = Counter(words)
+    return ", ".join(
+        f"{counts[word]} {word if counts[word] == 1 else several.get(word, word)}"
+        for word in get_args(Word)
+        if counts[word]
+    )
+
+
 def expected_text(record: Record, paper: PaperFindings) -> TextTable:
     """Returns a row for each claim: the verdict expected of an exploration, and the experiments that measure it."""
     rows = [
         (
             claim.statement,
             "; ".join(
-                f"{data}: {summary_of(said)}" if data else summary_of(said)
-                for data, said in words_of(record, claim).items()
+                f"{data}: {_summary_of(said)}" if data else _summary_of(said)
+                for data, said in _words_of(record, claim).items()
             ),
             ", ".join(claim.configs) or ("dpmf audit" if ANY in claim.data else "dpmf explore: arithmetic"),
         )

@@ -5,10 +5,9 @@ These are messages sent in the local model (table 1) and improvements over ISGD 
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ from dpmf_cli.papers.claims import ANY, Claim, PaperFindings
 from dpmf_cli.papers.printed import load
 from dpmf_cli.papers.record import Cell, Explored, Record
 from dpmf_cli.papers.space import Setting
-from dpmf_cli.papers.verdicts import OPEN, UNBOUNDED, Judged, Word, judged, of_theorem
+from dpmf_cli.papers.verdicts import OPEN, UNBOUNDED, Judged, judged, of_theorem
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import epsilon_per_user
@@ -44,25 +43,6 @@ def verdicts(record: Record, claim: Claim) -> Iterator[tuple[str, Judged]]:
             found = [of_theorem(record.theorems.get(claim.id))]
         for each in found or [Judged("no data")]:
             yield "" if data == ANY else data, each
-
-
-def words_of(record: Record, claim: Claim) -> dict[str, list[Word]]:
-    """Returns the verdicts on a claim's inequalities by data set."""
-    found: dict[str, list[Word]] = {}
-    for data, each in verdicts(record, claim):
-        found.setdefault(data, []).append(each.word)
-    return found
-
-
-def summary_of(words: Iterable[Word]) -> str:
-    """Returns verdicts side by side: "2 hold, 1 fails"."""
-    several = {"holds": "hold", "fails": "fail", "depends": "depend"}
-    counts = Counter(words)
-    return ", ".join(
-        f"{counts[word]} {word if counts[word] == 1 else several.get(word, word)}"
-        for word in get_args(Word)
-        if counts[word]
-    )
 
 
 def claims_text(record: Record, paper: PaperFindings, *, brief: bool = False) -> TextTable:
