@@ -66,6 +66,14 @@ class Evidence:
         """Returns the same evidence for another data set."""
         return replace(self, data=data)
 
+    def of_fold(self, fold: int) -> "Evidence":
+        """Returns the evidence on one fold alone, of the experiments that have it."""
+        found = {
+            data: {name: each.of_folds([fold]) for name, each in under.items() if fold < each.folds}
+            for data, under in self.found.items()
+        }
+        return replace(self, found=found)
+
     def named(self, pattern: str) -> str:
         """Returns the name of a config for this data set: "zhang_fig2_{}" is "zhang_fig2_ml1m" on ML-1M."""
         written = IN_NAMES.get(self.data) or self.data.replace("ml-", "ml").replace("-", "_")

@@ -84,6 +84,7 @@ class Explored(StrictModel):
     configs    the names of the configs that were run
     open       by the name of each choice, the names of its values, in the order of a setting's numbers
     sets       the digest of these choices and of what their values set
+    rules      the digest of the rules that gave the margins
     printed    the printed cells of this data set, by name, with what the shipped setting has on all folds
     """
 
@@ -96,6 +97,7 @@ class Explored(StrictModel):
     configs: tuple[str, ...]
     open: dict[str, tuple[str, ...]]
     sets: str = ""
+    rules: str = ""
     printed: dict[str, Cell]
     atoms: tuple[Inequality, ...]
     tried: tuple[Tried, ...]
@@ -104,9 +106,9 @@ class Explored(StrictModel):
         """Returns by the name of each choice the name of its value."""
         return {name: values[at] for (name, values), at in zip(self.open.items(), setting, strict=True)}
 
-    def is_of(self, space: Space) -> bool:
-        """Returns whether it was found in that space as the space is now."""
-        return self.sets == space.digest
+    def is_of(self, space: Space, rules: str) -> bool:
+        """Returns whether it was found in that space, and judged by these rules, as both are now."""
+        return (self.sets, self.rules) == (space.digest, rules)
 
 
 class Proved(StrictModel):

@@ -241,10 +241,8 @@ def _decided_by(explored: Explored, atoms: Sequence[Inequality], states: States)
         for each, state in zip(explored.tried, of_reading, strict=True)
         if state in (1, -1)
     ]
-    found = moved_by(names, decided)
-    if not found:
+    if (name := moved_by(names, decided)) is None:
         return "no single choice"
-    name = found[0][0]
     at, said = list(names).index(name), []
     for index, value in enumerate(names[name]):
         here = [state for setting, state in decided if setting[at] == index]
@@ -252,63 +250,25 @@ def _decided_by(explored: Explored, atoms: Sequence[Inequality], states: States)
     return f"{name} (holds with {'; '.join(said)})"
 
 
-def moved_by(
-    open_: Mapping[str, Sequence[str]], values: Sequence[tuple[Setting, float]]
-) -> list[tuple[str, float]]:
-    """Returns the choices that move a number, and the fraction of its variance over the settings that each explains.
+def moved_by(open_: Mapping[str, Sequence[str]], values: Sequence[tuple[Setting, float]]) -> str | None:
+    """Returns the choice that explains most of a number's variance over the settings; None if none is notable.
 
-    The choice that explains most comes first, then the choice that explains most of the rest, and so on: a sample is
-    too uneven to judge choices one by one. A fraction excludes what so many groups would explain by chance (ε² of the
-    analysis of variance). The list ends where the next fraction is below `NOTABLE`, or where chance would make one as
-    large among so many choices (F test, at `CHANCE` over their number).
+    What a choice explains excludes what so many groups would explain by chance (ε² of the analysis of variance). It
+    must be `NOTABLE`, and chance must rarely make one as large among so many choices (F test, at `CHANCE` over their
+    number).
     """
     y = np.array([value for _, value in values])
-    if not len(y) or float(np.ptp(y)) <= 1e-9 * max(1.0, float(np.abs(y).max())):
-        return []
-    rest, used, found = y - y.mean(), 1, list[tuple[str, float]]()
-    total = float(rest @ rest)
-    open_choices = dict(enumerate(open_))
-    while open_choices:
-        fits = {
-            at: fit
-            for at in open_choices
-            if (fit := _fitted([setting[at] for setting, _ in values], rest, used))
-        }
-        if not fits:
-            break
-        at = max(fits, key=lambda each: fits[each].explained)
-        best = fits[at]
-        if best.explained < NOTABLE * total or best.chance > CHANCE / len(open_):
-            break
-        found.append((open_choices.pop(at), best.explained / total))
-        rest, used = rest - best.means, used + best.groups - 1
-    return found
-
-
-@dataclass(frozen=True)
-class _Fit:
-    """How much of some numbers' variance one choice explains.
-
-    means       (n,) the mean of each number's group
-    groups      how many groups there are
-    explained   the sum of squares less what chance explains
-    chance      the probability that chance explains as much
-    """
-
-    means: NDArray[np.float64]
-    groups: int
-    explained: float
-    chance: float
-
-
-def _fitted(values: list[int], rest: NDArray[np.float64], used: int) -> _Fit | None:
-    """Fits one choice. None for a choice with one value, or if too few settings are left to judge it."""
-    levels, group = np.unique(values, return_inverse=True)
-    between, freedom = len(levels) - 1, len(rest) - used - len(levels) + 1
-    if not between or freedom <= 0:
-        return None
-    means = (np.bincount(group, rest) / np.bincount(group))[group]
-    within = float(((rest - means) ** 2).sum())
-    gained = float(rest @ rest) - within
-    ratio = gained / between / max(within / freedom, 1e-300)
-    return _Fit(means, len(levels), gained - between * within / freedom, float(f.sf(ratio, between, freedom)))
+    total = float(((y - y.mean()) ** 2).sum()) if len(y) else 0.0
+    explained: dict[str, float] = {}
+    for at, name in enumerate(open_):
+        levels, group = np.unique([setting[at] for setting, _ in values], return_inverse=True)
+        between, freedom = len(levels) - 1, len(y) - len(levels)
+        if between < 1 or freedom < 1 or not total:
+            continue
+        within = float(((y - (np.bincount(group, y) / np.bincount(group))[group]) ** 2).sum())
+        noise = within / freedom
+        gained = total - within
+        if f.sf(gained / between / max(noise, 1e-300), between, freedom) <= CHANCE / len(open_):
+            explained[name] = gained - between * noise
+    most = max(explained, key=explained.__getitem__, default=None)
+    return most if most is not None and explained[most] >= NOTABLE * total else None

@@ -39,7 +39,7 @@ from dpmf_cli.papers.record import (
     read_record,
     text_of,
 )
-from dpmf_cli.papers.rules import audited, margins, rules_of
+from dpmf_cli.papers.rules import audited, digest_of, margins, rules_of
 from dpmf_cli.papers.rules.cells import cells
 from dpmf_cli.papers.rules.language import Margin
 from dpmf_cli.papers.rules.theorem import Theorem
@@ -239,9 +239,9 @@ def recorded(of: Exploration, folders: Folders, processes: int, folder: Path) ->
     theorems = proved(of.key, folders.results, processes)
     path = path_of(folder, of.key)
     before = read_record(path)
-    kept = {key: each for key, each in before.data.items() if each.is_of(of.space)} if before else {}
-    data = dict(sorted({**kept, of.data: found}.items()))
-    record = Record(paper=of.key, version=__version__, data=data, theorems=theorems)
+    kept = before.data if before else {}
+    data = {key: each for key, each in kept.items() if each.is_of(of.space, found.rules)} | {of.data: found}
+    record = Record(paper=of.key, version=__version__, data=dict(sorted(data.items())), theorems=theorems)
     write_atomically(path, text_of(record).encode())
     return path, record
 
@@ -300,6 +300,7 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
         configs=of.space.on(of.data).configs,
         open={choice.name: tuple(value.name for value in choice.values) for choice in of.space.open},
         sets=of.space.digest,
+        rules=digest_of(of.key),
         printed=cells(of.key, Evidence(shipped, of.data)),
         atoms=tuple(atoms),
         tried=tuple(tried),
@@ -319,8 +320,7 @@ def _collected(under: Sequence[Configs], folders: Folders, store: Store) -> Iter
         yield {name: known[config.hash] for name, config in configs.items()}
 
 
-def _atoms(of: Exploration, experiments: Experiments) -> Atoms:
-    evidence = Evidence(experiments, of.data)
+def _atoms(of: Exploration, evidence: Evidence) -> Atoms:
     return {
         (claim.id, *key): margin
         for claim in of.paper.claims
@@ -332,13 +332,8 @@ def _atoms(of: Exploration, experiments: Experiments) -> Atoms:
 def _on_folds(of: Exploration, experiments: Experiments, folds: int) -> list[Atoms]:
     """Returns all margins on all folds together, then on each."""
 
-    def cut(fold: int) -> Experiments:
-        return {
-            data: {name: each.of_folds([fold]) for name, each in under.items() if fold < each.folds}
-            for data, under in experiments.items()
-        }
-
-    return [_atoms(of, experiments), *(_atoms(of, cut(fold)) for fold in range(folds))]
+    evidence = Evidence(experiments, of.data)
+    return [_atoms(of, evidence), *(_atoms(of, evidence.of_fold(fold)) for fold in range(folds))]
 
 
 def _searched(
@@ -355,13 +350,11 @@ def _searched(
 
     def both(among: Sequence[int]) -> tuple[Atoms, Atoms]:
         def found(swap: bool) -> Atoms:
-            return _atoms(
-                of,
-                {
-                    data: {name: search.best(among, swap=swap) for name, search in under.items()}
-                    for data, under in searches.items()
-                },
-            )
+            experiments = {
+                data: {name: search.best(among, swap=swap) for name, search in under.items()}
+                for data, under in searches.items()
+            }
+            return _atoms(of, Evidence(experiments, of.data))
 
         return found(swap=False), found(swap=True)
 

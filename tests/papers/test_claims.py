@@ -9,7 +9,7 @@ from dpmf_cli.papers.claims import ANY, all_papers, paper
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.printed import papers
 from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
-from dpmf_cli.papers.rules import margins, rules_of
+from dpmf_cli.papers.rules import digest_of, margins, rules_of
 from dpmf_cli.papers.rules.theorem import Theorem
 from dpmf_cli.papers.space import explored, space
 from tests.configs import SHIPPED
@@ -94,7 +94,7 @@ def test_a_record_is_of_the_space_as_it_stands(key: str) -> None:
     found = record(key)
     assert "ml-100k" in found.data
     for data, tried in found.data.items():
-        assert tried.is_of(space(key)), f"explore {key} on {data} again"
+        assert tried.is_of(space(key), digest_of(key)), f"explore {key} on {data} again"
         on = space(key).on(data)
         assert (tried.configs, tried.folds, tried.runs) == (on.configs, on.folds, on.runs)
         assert (PAGES / f"{key}-{data}.png").is_file()

@@ -127,12 +127,10 @@ def test_theorems_hold_by_proof_and_fail_by_replay() -> None:
     assert judged(explored(lambda _: 1.0), "another") == []
 
 
-def test_a_choice_that_moves_a_number_is_named_with_its_part_of_the_variance() -> None:
-    ((name, index),) = moved_by(OPEN, [(setting, small_steps(setting)) for setting in SETTINGS])
-    assert (name, round(index, 6)) == ("step", 1.0)
-    assert moved_by(OPEN, [(setting, 1.0) for setting in SETTINGS]) == []
-    both = [(setting, 1.4 * setting[0] + setting[1]) for setting in SETTINGS]
-    assert [name for name, _ in moved_by(OPEN, both)] == ["step", "start"]
+def test_the_choice_that_moves_a_number_most_is_named() -> None:
+    assert moved_by(OPEN, [(setting, small_steps(setting)) for setting in SETTINGS]) == "step"
+    assert moved_by(OPEN, [(setting, 1.0) for setting in SETTINGS]) is None
+    assert moved_by(OPEN, [(setting, 1.4 * setting[0] + setting[1]) for setting in SETTINGS]) == "step"
 
 
 def test_what_moves_nothing_is_not_named() -> None:
@@ -142,7 +140,7 @@ def test_what_moves_nothing_is_not_named() -> None:
         named += bool(moved_by(OPEN, [(setting, float(rng.normal())) for setting in SETTINGS]))
     assert named < 20
     uneven = [(setting, float(setting[1] == 2)) for setting in SETTINGS if setting != (1, 2, 3)]
-    assert [name for name, _ in moved_by(OPEN, uneven)] == ["step"]
+    assert moved_by(OPEN, uneven) == "step"
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:

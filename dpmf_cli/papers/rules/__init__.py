@@ -4,6 +4,8 @@
 of it, each with names of its own.
 """
 
+import hashlib
+import json
 from contextlib import suppress
 from functools import cache
 from importlib import resources
@@ -29,6 +31,13 @@ class Rules(StrictModel):
 def rules_of(key: str) -> Rules:
     text = (resources.files("dpmf_cli.papers.rules") / f"{key}.yaml").read_text(encoding="utf-8")
     return Rules.model_validate(yaml.safe_load(text))
+
+
+@cache
+def digest_of(key: str) -> str:
+    """Returns the digest of a paper's rules and tolerances."""
+    judges = [rules_of(key).model_dump(mode="json"), load(key).get("tolerances")]
+    return hashlib.sha256(json.dumps(judges).encode()).hexdigest()[:16]
 
 
 def scope(key: str, evidence: Evidence) -> Scope:

@@ -29,7 +29,7 @@ from dpmf_cli.evaluation.numbers import duration, significant
 from dpmf_cli.experiment.results.collect import Compared
 from dpmf_cli.experiment.results.manifest import MANIFEST
 from dpmf_cli.papers.claims import Claim, PaperFindings, all_papers
-from dpmf_cli.papers.evidence import Evidence, Found
+from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.rules import margins
 from dpmf_cli.papers.verdicts import limit_of, states_of, word_of
 from dpmf_cli.report.advice import paragraphs
@@ -163,7 +163,7 @@ def _here(key: str, claim: Claim, evidence: Evidence) -> list[tuple[str, str, st
     of_data = [each for name, each in evidence.found.get(evidence.data, {}).items() if name in claim.configs]
     count = min((each.folds for each in of_data), default=1)
     by_fold = [
-        margins(key, claim.id, replace(evidence, found=_of_fold(evidence.found, fold)))
+        margins(key, claim.id, evidence.of_fold(fold))
         for fold in (range(count) if whole and count > 1 else ())
     ]
     found = []
@@ -175,13 +175,6 @@ def _here(key: str, claim: Claim, evidence: Evidence) -> list[tuple[str, str, st
         word = word_of(states_of(np.array([margin.value]), limit))
         found.append((HERE[word], text + (f" ({reading})" if reading else ""), margin.said))
     return found
-
-
-def _of_fold(found: Found, fold: int) -> Found:
-    return {
-        data: {name: each.of_folds([min(fold, each.folds - 1)]) for name, each in under.items()}
-        for data, under in found.items()
-    }
 
 
 def _all_views(results: Path) -> tuple[list[ExperimentView], list[str]]:
