@@ -232,7 +232,6 @@ def solve_perturbed(
     """
     kind = np.float32 if noise is None else np.float64
     nothing: NDArray[Any] = np.empty(0, kind)
-    unit, lanes = (nothing, nothing) if noise is None else unit_and_lanes(noise, group.width)
     solving = Solving(
         group.of_grid(problem.regularization, kind),
         problem.per_rating,
@@ -242,7 +241,8 @@ def solve_perturbed(
         0.0 if noise is None else _cell(problem),
         kind(limit),
     )
-    _solve(ratings.rows, *group.own_and_other(ratings.side), solving, unit, lanes, *group.shapes(kind))
+    noisy = unit_and_lanes(noise, group.width)
+    _solve(ratings.rows, *group.own_and_other(ratings.side), solving, *noisy, *group.shapes(kind))
 
 
 solve_rows = without_noise(solve_perturbed)
@@ -299,7 +299,7 @@ def _solve(ratings, P, Q, solving, unit, noise, factors_of, width_of, part_of, t
                         store(block, to + (f + 1) * at_once, load(Q, q_at + f * w + lane, few_kept))
             add_products(block, block, members, tiles, True, width_of, tile_of)
         collect(tiles, sums, True, factors_of, width_of, part_of, tile_of)
-        if len(unit) > 0 and len(row_factors) == 0:
+        if unit is not None and len(row_factors) == 0:
             for lane in range(0, w, v):
                 for i in range(d):
                     store(solution, i * w + lane, load(sums, entries * lane + (triangle + i) * v, part))
@@ -317,7 +317,7 @@ def _solve(ratings, P, Q, solving, unit, noise, factors_of, width_of, part_of, t
                 solve_in_ball(of_lanes, ridge, ball, factor, of_part, factors_of, part_of)
             for i in range(d):
                 store(solution, i * w + lane, load(of_part, i * v, part))
-        if len(row_factors) > 0:
+        if unit is not None and len(row_factors) > 0:
             release_row(solution, row_factors[r], unit, r * d, noise, factors_of, width_of)
         elif cell > 0:
             for i in range(d):

@@ -103,7 +103,6 @@ def test_a_system_that_does_not_tell_what_a_process_holds_is_taken_for_the_refer
 
 def test_a_start_is_measured_though_the_environment_prints_something(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "REFERENCE", replace(REFERENCE, start=Cost(1e9, 1e9)))
-    monkeypatch.setattr(calibration, "_STARTS", 1)
     monkeypatch.setattr(calibration, "_START", f"print('hello')\n{calibration._START}")
     assert makes_sense(calibration._start(PROGRAM))
 

@@ -25,6 +25,7 @@ The decorator relies on these parts of numba (0.60 or newer):
 """
 
 import contextlib
+import fcntl
 import functools
 import hashlib
 import importlib
@@ -34,6 +35,7 @@ import pickle
 import platform
 import stat
 import sys
+import time
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -152,11 +154,15 @@ class KernelCache(NullCache):
         self.dispatcher, self.examples = dispatcher, examples
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Returns the compiled signature from a verified entry, or None if there is no such entry."""
+        """Returns the compiled signature from a verified entry. Returns None if this process shall compile it."""
         target_context.refresh()
         path, key = self._entry(sig, target_context.codegen())
-        payload = None if path is None else read(path, key)
-        if path is None or payload is None:
+        if path is None:
+            return None
+        payload = read(path, key)
+        if payload is None and waited_for(path):
+            payload = read(path, key)
+        if payload is None:
             return None
         try:
             return CompileResult._rebuild(target_context, *pickle.loads(payload))
@@ -174,6 +180,8 @@ class KernelCache(NullCache):
         path, key = self._entry(sig, data.codegen)
         if path is not None and not data.library.has_dynamic_globals:
             write(path, key, dumps(data._reduce()))
+        if path is not None:
+            _lock(path, fcntl.LOCK_UN)
 
     def _entry(self, signature: Any, codegen: Any) -> tuple[Path | None, bytes]:
         """Returns the path of a signature's entry (None if no entries are kept) and the entry's key."""
@@ -330,6 +338,35 @@ def read(path: Path, key: bytes) -> bytes | None:
         discard(path, str(error))
         return None
     return payload
+
+
+LONGEST_WAIT = 60.0
+"""Seconds. A process that could not compile a kernel keeps its lock until it ends."""
+
+
+def waited_for(path: Path) -> bool:
+    """Waits while another process compiles an entry, then lets this one compile it. Returns whether it has waited."""
+    begin, waited = time.monotonic(), False
+    while not _lock(path, fcntl.LOCK_EX | fcntl.LOCK_NB) and time.monotonic() < begin + LONGEST_WAIT:
+        time.sleep(0.02)
+        waited = True
+    return waited
+
+
+def _lock(path: Path, operation: int) -> bool:
+    """Locks or unlocks the byte of an entry in the file of locks. Returns False if another process holds it."""
+    with contextlib.suppress(OSError):  # a file system without locks
+        place = int.from_bytes(hashlib.sha256(path.name.encode()).digest()[:7])
+        try:
+            fcntl.lockf(_locks(path.parent), operation, 1, place)
+        except (BlockingIOError, PermissionError):
+            return False
+    return True
+
+
+@functools.cache
+def _locks(place: Path) -> int:
+    return files.open_for_locks(place / "locks")
 
 
 def discard(path: Path, why: str) -> None:

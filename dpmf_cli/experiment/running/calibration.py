@@ -76,7 +76,6 @@ _FACTORS, _VISITS, _REPETITIONS = 5, 400_000, 5
 _LINES = _FACTORS + 1
 _NEAR_ROWS = 256
 _SIZES = tuple(int(size) for size, _ in REFERENCE.lines)
-_STARTS = 2
 _START = """\
 import time
 __import__(sys.argv[1])
@@ -134,14 +133,11 @@ def _start(program: str) -> Cost:
     """The cost of a process that imports a program; the reference machine's if this system does not tell."""
     try:
         # The last line has CPU seconds and resident pages: the environment may print others before it.
-        said = (
-            subprocess.check_output(python(_START, program), stderr=subprocess.PIPE, text=True)
-            for _ in range(_STARTS)
-        )
-        seconds, pages = zip(*(map(float, each.splitlines()[-1].split()) for each in said), strict=True)
+        said = subprocess.check_output(python(_START, program), stderr=subprocess.PIPE, text=True)
+        seconds, pages = map(float, said.splitlines()[-1].split())
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return REFERENCE.start
-    return Cost(min(seconds), os.sysconf("SC_PAGE_SIZE") * max(pages))
+    return Cost(seconds, os.sysconf("SC_PAGE_SIZE") * pages)
 
 
 def _visit(rows: int) -> float:
