@@ -197,10 +197,10 @@ def alone(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def open_for_locks(path: Path) -> int:
+def open_for_locks(path: Path, mode: int = 0o666) -> int:
     """Opens a file for locks on its bytes, and returns the descriptor. The file stays empty. Raises OSError."""
     make_folder(path.parent)
-    return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    return os.open(path, os.O_RDWR | os.O_CREAT, mode)
 
 
 def sha256(data: bytes) -> str:

@@ -183,18 +183,19 @@ print("ready", flush=True)
 sys.stdin.readline()
 first = fresh()
 assert result(first) == RIGHT
+print(was_loaded(first))
 """
 
 
 @pytest.mark.slow
-def test_two_processes_that_compile_at_once_both_succeed(kernels: Path) -> None:
+def test_of_two_processes_one_compiles_and_the_other_waits(kernels: Path) -> None:
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     both: list[Any] = [subprocess.Popen([sys.executable, "-c", TWO], text=True, **pipes) for _ in range(2)]
     assert [process.stdout.readline() for process in both] == ["ready\n"] * 2
     for process in both:
         process.stdin.write("go\n")
         process.stdin.flush()
-    assert [process.communicate()[1] for process in both] == ["", ""]
+    assert sorted(process.communicate() for process in both) == [("False\n", ""), ("True\n", "")]
     assert not list(kernels.glob(f"{WRITING}*"))
     last = fresh()
     assert result(last) == RIGHT

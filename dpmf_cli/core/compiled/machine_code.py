@@ -5,7 +5,7 @@ run by Python. It calls the twins of the compiled functions that its source call
 emits its own instructions, it calls the plain function that the operation was declared with.
 
 Machine code is kept in files. Each holds a checksum of its content, and a key of everything that the code depends on.
-Kernels with equal keys run the same machine code.
+Kernels with equal keys run the same machine code. While one process compiles an entry, others wait for it.
 
     magic line                       the format
     SHA-256 of the rest, in hex      compared before anything else is read
@@ -366,7 +366,7 @@ def _lock(path: Path, operation: int) -> bool:
 
 @functools.cache
 def _locks(place: Path) -> int:
-    return files.open_for_locks(place / "locks")
+    return files.open_for_locks(place / "locks", 0o600)
 
 
 def discard(path: Path, why: str) -> None:
