@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.files import PACKAGE, cache_folder, is_private, read_file, sha256, write_whole
+from dpmf_cli.core.files import PACKAGE, cache_folder, is_private, read_file, remove, sha256, write_whole
 
 
 def state(folders: Iterable[str | Path]) -> dict[str, str]:
@@ -40,6 +40,9 @@ def _hash_of_code() -> bytes:
     return sha256(repr([sys.version, state(folders), installed]).encode()).encode()
 
 
+KEPT = 500
+"""How many values are remembered, the newest."""
+
 _CODE = _hash_of_code()
 """It is made as soon as the code is imported, because files may change while a command runs."""
 
@@ -59,6 +62,9 @@ def remember(name: str, value: Any, made_from: dict[str, str]) -> None:
         data = pickle.dumps((name, made_from, value))
         if place := _place(name):
             write_whole(place, b"%b %b %b" % (_CODE, sha256(data).encode(), data), 0o600)
+            newest = sorted(place.parent.iterdir(), key=lambda each: each.stat().st_mtime, reverse=True)
+            for old in newest[KEPT:]:
+                remove(old)
 
 
 def recall(name: str) -> Any:

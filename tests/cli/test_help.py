@@ -95,6 +95,16 @@ def test_what_has_changed_is_not_remembered(tmp_path: Path, monkeypatch: pytest.
         assert remembered.recall("name") is None
 
 
+def test_the_newest_answers_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DPMF_CACHE", str(tmp_path))
+    monkeypatch.setattr(remembered, "KEPT", 2)
+    for at in range(4):
+        remembered.remember(str(at), at, {})
+        for path in (tmp_path / "remembered").iterdir():
+            os.utime(path, (1, path.stat().st_mtime - 10))
+    assert [remembered.recall(str(at)) for at in range(4)] == [None, None, 2, 3]
+
+
 def test_a_run_on_other_data_is_not_remembered(tmp_path: Path) -> None:
     rows = [f"u{user},i{item},{1 + user * item % 5}\n" for user in range(20) for item in range(9)]
     csv = "{kind: csv, name: r, path: r.csv, separator: ',', header: false, duplicates: last, "
