@@ -10,7 +10,7 @@ PAGES := README.md $(wildcard docs/generated/*.md)
 
 .DEFAULT_GOAL := help
 .PHONY: help lock run test test-times test-slow test-faults test-fuzz test-cluster check format pages docs paper bench audit audit-numeric audit-small \
-	explore explore-ml1m scale reproduce-all reproduce-small reproduce-frontier leaders clean distclean
+	explore explore-ml1m scale waits reproduce-all reproduce-small reproduce-frontier leaders clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -114,6 +114,10 @@ SCALE := ml100k ml1m ml10m netflix
 
 scale: $(STAMP) ## measure time and memory from 10^5 to 10^8 ratings (docs/performance.md); needs 4 GiB free and three quarters of an hour
 	$(BIN)/python -m tests.benchmarks.scale $(SCALE:%=configs/scale_%.yaml)
+	$(PERFORMANCE)
+
+waits: $(STAMP) ## measure how long answers take from empty caches, beside aims (docs/performance.md); LONG=1 adds those of minutes
+	$(BIN)/python -m tests.benchmarks.waits $(if $(LONG),--long)
 	$(PERFORMANCE)
 
 reproduce-all: $(STAMP) ## reproduce every paper on the data at hand; continues an interrupted run, ends with report and verdict
