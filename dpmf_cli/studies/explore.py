@@ -199,10 +199,6 @@ class Exploration:
     def paper(self) -> PaperFindings:
         return paper(self.key)
 
-    @property
-    def every_config(self) -> Iterator[ExperimentConfig]:
-        return (config for under in self.configs.values() for each in under for config in each.values())
-
 
 def exploration(key: str, data: str, configs: Path, count: int | None = None) -> Exploration:
     """Returns what exploring a paper would run: `count` settings, or as many as its space says."""
