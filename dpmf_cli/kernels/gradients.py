@@ -70,7 +70,7 @@ def visits_of_all(train: Ratings, grid: int) -> SampledVisits:
 class DescentLanes(FactorLanes):
     """One group of models, with sums of gradients since each model's last step.
 
-    The sums are Σ e·v for every user and Σ e·u for every item, with e = r − effects − u·v.
+    The sums are Σ (e·v − ridge·u) for each user and Σ (e·u − ridge·v) for each item, with e = r − effects − u·v.
 
     sums, speeds  laid out like the factors of their side. A speed is the previous step; it is empty without momentum
     """
