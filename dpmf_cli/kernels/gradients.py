@@ -70,7 +70,7 @@ def visits_of_all(train: Ratings, grid: int) -> SampledVisits:
 class DescentLanes(FactorLanes):
     """One group of models, with sums of gradients since each model's last step.
 
-    The sums are Σ e·v for every user and Σ e·u for every item, with e = r − effects − u·v.
+    The sums are Σ (e·v − ridge·u) for each user and Σ (e·u − ridge·v) for each item, with e = r − effects − u·v.
 
     sums, speeds  laid out like the factors of their side. A speed is the previous step; it is empty without momentum
     """
@@ -102,12 +102,20 @@ class Descent:
 
 @on_each_group
 def sum_gradients(
-    group: DescentLanes, visits: SampledVisits, first: int, last: int, *, of_users: bool = True
+    group: DescentLanes,
+    visits: SampledVisits,
+    first: int,
+    last: int,
+    *,
+    of_users: bool = True,
+    ridge: float = 0.0,
 ) -> None:
-    """Adds e·u to the items' sums, and e·v to the users' if `of_users`, over the visits [first, last)."""
+    """Adds e·u − ridge·v to the items' sums, and e·v − ridge·u to the users' if `of_users`, over the visits
+    [first, last)."""
     bits = visits.bits[group.part.start // MAXIMUM_WIDTH]
     ratings = (each[first:last] for each in (visits.users, visits.items, visits.values, bits))
-    _add_gradients(*ratings, group.sums["users"], group.sums["items"], of_users, *group.arguments)
+    sums, of_rating = group.sums, np.float32(ridge) if ridge else None
+    _add_gradients(*ratings, sums["users"], sums["items"], of_users, of_rating, *group.arguments)
 
 
 def _plain_step(
@@ -164,7 +172,7 @@ step_side = without_noise(step_noisy)
 
 
 @compiled(example(bits=[1, 3, 0, 65535, 255, 4, 77, 128], both=True))
-def _add_gradients(users, items, values, bits, to_P, to_Q, both, P, Q, factors_of, width_of):
+def _add_gradients(users, items, values, bits, to_P, to_Q, both, ridge, P, Q, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     row, like, factors = (d + 1) * w, zeros(width_of), zeros(factors_of)
     alone, last = np.empty(1, np.float32), len(values) - 1
@@ -178,6 +186,13 @@ def _add_gradients(users, items, values, bits, to_P, to_Q, both, P, Q, factors_o
             prefetch(to_Q, at)
         left = splat(values[x], like) - predicted(p_at, q_at, P, Q, factors_of, width_of)
         error = lanes_where(bits[x], like) * left
+        if ridge is not None:
+            weight = lanes_where(bits[x], like) * splat(-ridge, like)
+            for at in range(q_at, q_at + d * w, w):
+                store(to_Q, at, fma(weight, load(Q, at, like), load(to_Q, at, like)))
+            if both:
+                for at in range(p_at, p_at + d * w, w):
+                    store(to_P, at, fma(weight, load(P, at, like), load(to_P, at, like)))
         if w == 1:  # the factors of one model lie side by side; with w > 1 the models of one factor do
             store(alone, 0, error)
             each = splat(alone[0], factors)

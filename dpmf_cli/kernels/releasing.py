@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.core.arrays import Doubles
+from dpmf_cli.core.arrays import Doubles, Floats
 from dpmf_cli.core.compiled.lane_groups import Grouped, on_each_group, pad
 from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.kernels.examples import USERS, example, numbers
@@ -98,10 +98,13 @@ def perturb_side(group: FactorLanes, noise: LaneNoise, side: Side, limit: float)
 
 
 @on_each_group
-def project_side(group: FactorLanes, side: Side, limit: float) -> None:
-    """Projects every row p of a side to ‖p‖₂ ≤ limit, in place."""
+def project_side(group: FactorLanes, side: Side, limit: float, rates: Floats | None = None) -> None:
+    """Projects every row p of a side to ‖p‖₂ ≤ limit, in place; given `rates` (E,), in models with a rate above 0."""
     own, _ = group.own_and_other(side)
+    wait = np.zeros(group.lanes, np.bool_) if rates is None else rates[group.part] <= 0
+    kept = group.rows(side)[..., wait]
     _project_rows(own, np.float32(limit), group.factors_of, group.width_of)
+    group.rows(side)[..., wait] = kept
 
 
 def within(rows: Doubles, limit: float) -> Doubles:

@@ -203,16 +203,21 @@ def clipped_error_of_users(scale: Scale, neighbours: Neighbours) -> Sensitivity:
     return Sensitivity((scale.width / 2) ** 2, math.inf, neighbours, "one user's term is at most (Δr/2)²")
 
 
-def published_objective(scale: Scale, neighbours: Neighbours) -> Sensitivity:
+def published_objective(scale: Scale, neighbours: Neighbours, centre: float = 0.0) -> Sensitivity:
     """The sensitivity that Zhang et al. 2018 assume for DP-PMF: r_max (theorem 4); Δr for changed values (remark 7).
 
-    It bounds nothing that DP-PMF measures. U is fitted on the same ratings, but treated as a constant. ‖u‖ ≤ 1 is
-    assumed, but not enforced. The presence of a rating moves the gradient by (r − u·v)u, not by r·u, and it changes
-    the density of V by a Jacobian too (`hessian_unbounded`).
+    If a public `centre` c is subtracted from ratings, r − c stands for r. So theorem 4 has max |r − c|, which is Δr/2
+    for the middle of the scale. Remark 7 still has Δr, since |(r − c) − (r′ − c)| = |r − r′|.
+
+    It bounds nothing that DP-PMF measures. U is fitted on the same ratings, but treated as a constant. The presence
+    of a rating moves the gradient of its item by (r − c − u·v)u, not by (r − c)u, and by −λv too if λ enters once per
+    rating. Where ‖u‖ ≤ 1 is enforced, that is at most max |r − c| + (1 + λ)‖v‖, and ‖v‖ has no bound. Presence also
+    changes the density of V by a Jacobian (`hessian_unbounded`).
     """
     if neighbours is Neighbours.UNBOUNDED:
-        largest = max(abs(scale.minimum), abs(scale.maximum))
-        return Sensitivity(largest, 2, neighbours, "Zhang et al. 2018, theorem 4: r_max")
+        largest = max(abs(scale.minimum - centre), abs(scale.maximum - centre))
+        named = "max |r − c|" if centre else "r_max"
+        return Sensitivity(largest, 2, neighbours, f"Zhang et al. 2018, theorem 4: {named}")
     return Sensitivity(scale.width, 2, neighbours, "Zhang et al. 2018, remark 7: Δr")
 
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike
+from pydantic import ValidationError
 from scipy.optimize import brentq
 
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
-from dpmf_cli.algorithms.zhang2018.private_pmf import PrivatePMF, private_global_average
+from dpmf_cli.algorithms.zhang2018.private_pmf import Personalized, PrivatePMF, private_global_average
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN, grid_of, on_grid
@@ -37,21 +38,35 @@ def of(**parameters: object) -> PrivatePMF:
     return PrivatePMF.model_validate(given)
 
 
-def gradients(part: np.ndarray, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Equations 4 and 5 with their signs reversed, over a batch of ratings."""
-    to_u, to_v = -RIDGE * u, -RIDGE * v
+def gradients(
+    part: np.ndarray, u: np.ndarray, v: np.ndarray, centre: float, of_ratings: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Equations 4 and 5 with their signs reversed, over a batch of ratings less a centre; λ once for each rating, if
+    it is `of_ratings`."""
+    of_row, of_rating = (0, RIDGE) if of_ratings else (RIDGE, 0)
+    to_u, to_v = -of_row * u, -of_row * v
     for i, j, r in zip(RATINGS.users[part], RATINGS.items[part], RATINGS.values[part], strict=True):
-        error = r - u[i] @ v[j]
-        to_u[i] += error * v[j]
-        to_v[j] += error * u[i]
+        error = r - centre - u[i] @ v[j]
+        to_u[i] += error * v[j] - of_rating * u[i]
+        to_v[j] += error * u[i] - of_rating * v[j]
     return to_u, to_v
+
+
+OPEN: list[dict[str, object]] = [{"regularized": "ratings"}, {"unit_users": True}, {"centred": True}]
+EVERY = {key: value for each in OPEN for key, value in each.items()}
+"""The choices that were added later, each alone and all together."""
 
 
 @pytest.mark.parametrize(("neighbours", "delta"), [("unbounded", 5.0), ("bounded", 4.0)])
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
-def test_published_is_algorithm_2_by_batches(neighbours: str, delta: float, momentum: float) -> None:
-    """Momentum applies only to the first half, without noise."""
-    epsilon = 40.0
+@pytest.mark.parametrize("keys", [{}, *OPEN, EVERY])
+def test_published_is_algorithm_2_by_batches(
+    neighbours: str, delta: float, momentum: float, keys: dict[str, object]
+) -> None:
+    """Momentum applies only to the first half, without noise. Less 3, no rating is further from 0 than 2."""
+    epsilon, centre = 40.0, 3.0 if "centred" in keys else 0.0
+    own = centre, "regularized" in keys
+    delta = 2.0 if centre and neighbours == "unbounded" else delta
     u, v = initial_factors(RATINGS, InitialFactors(distribution="sphere", scale=1.0), D, STREAMS)
     assert np.linalg.norm(u, axis=1) == pytest.approx(1)
     order = STREAMS.generator("batches").permutation(N)
@@ -60,20 +75,32 @@ def test_published_is_algorithm_2_by_batches(neighbours: str, delta: float, mome
     speed_u, speed_v = np.zeros_like(u), np.zeros_like(v)
     for _ in range(6):
         for _, part in batches:
-            to_u, to_v = gradients(part, u, v)
+            to_u, to_v = gradients(part, u, v, *own)
             speed_u = momentum * speed_u + GAMMA / len(part) * to_u
             speed_v = momentum * speed_v + GAMMA / len(part) * to_v
             u, v = u + speed_u, v + speed_v
+            if "unit_users" in keys:
+                u /= np.maximum(1, np.linalg.norm(u, axis=1, keepdims=True))
     for epoch in range(4):
         for place, part in batches:
             noise = unit_k_norm((9, D), STREAMS.noise(f"objective {epoch} {place}"))
             noise *= (1 + MARGIN) * delta / epsilon
-            v = v + GAMMA / len(part) * (gradients(part, u, v)[1] - noise)
-    algorithm = of(
-        neighbours=neighbours, learning_rate=GAMMA, batches=2, epochs=6, noisy_epochs=4, momentum=momentum
-    )
-    users, items = PAIRS
-    assert predicted(algorithm, epsilon) == pytest.approx(np.sum(u[users] * v[items], axis=1), abs=3e-5)
+            v = v + GAMMA / len(part) * (gradients(part, u, v, *own)[1] - noise)
+    given = {"learning_rate": GAMMA, "batches": 2, "epochs": 6, "noisy_epochs": 4, "momentum": momentum}
+    algorithm, (users, items) = of(neighbours=neighbours, **given, **keys), PAIRS
+    expected = centre + np.sum(u[users] * v[items], axis=1)
+    assert predicted(algorithm, epsilon) == pytest.approx(expected, abs=5e-5)
+
+
+@pytest.mark.parametrize("keys", OPEN)
+def test_a_choice_that_was_added_later_leaves_the_names_of_results(keys: dict[str, object]) -> None:
+    ((key, value),) = keys.items()
+    default = PrivatePMF.model_fields[key].default
+    around = {"algorithm": "personalized", "base": {"algorithm": "dp_pmf", key: default}}
+    assert key not in {**of(**{key: default}).parameters(), **Personalized(**around).parameters()["base"]}
+    assert of(**keys).parameters()[key] == value
+    with pytest.raises(ValidationError, match="would ignore it"):
+        of(mode="corrected", **keys)
 
 
 @pytest.mark.parametrize("neighbours", [Neighbours.BOUNDED, Neighbours.UNBOUNDED])

@@ -34,10 +34,11 @@ def samples(lanes: int, seed: int = 0) -> np.ndarray:
     return kept
 
 
-def test_a_lane_is_the_fit_of_its_sample_alone_to_the_bit() -> None:
+@pytest.mark.parametrize("keys", [{}, {"regularized": "ratings", "unit_users": True, "centred": True}])
+def test_a_lane_is_the_fit_of_its_sample_alone_to_the_bit(keys: dict[str, Any]) -> None:
     """Nineteen samples of sizes that have different numbers of batches, in two groups."""
     given = {"algorithm": "pmf", "factors": 2, "batch_size": N // 5, "learning_rate": 1, "epochs": 8}
-    pmf = ProbabilisticMF.model_validate(given)
+    pmf = ProbabilisticMF.model_validate({**given, **keys})
 
     def fit(kept: np.ndarray) -> KnownModel:
         curator = curator_for(pmf, [], STREAMS)

@@ -148,8 +148,8 @@ class SGDFactorization(Algorithm):
 class ProbabilisticMF(GradientDescentPMF, Algorithm):
     """PMF without noise: the first half of Zhang et al. 2018, algorithm 2, lines 1–13.
 
-    U(0) and V(0) have uniformly random rows of norm 1; ratings are not centred. For a user or item without training
-    ratings, which the paper leaves open, the model predicts the global average.
+    U(0) and V(0) have uniformly random rows of norm 1. For a user or item without training ratings, which the paper
+    leaves open, the model predicts the global average.
     """
 
     title = "PMF"

@@ -19,10 +19,11 @@ from dpmf_cli.core.arrays import Doubles, Flags, Floats, Ints, Longs, Singles
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, LaneValues, groups, padded_grid
 from dpmf_cli.core.ratings import Ratings, Scale, UserMajor, average_of
 from dpmf_cli.core.streams import Streams
-from dpmf_cli.core.strict_model import StrictModel
+from dpmf_cli.core.strict_model import StrictModel, later
 from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_rows
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, SampledVisits, sample_bits, step_side, sum_gradients
+from dpmf_cli.kernels.releasing import project_side
 from dpmf_cli.kernels.sgd import Sgd, descend_values
 from dpmf_cli.kernels.sums import shuffle_within
 
@@ -281,7 +282,7 @@ class GradientDescentPMF(StrictModel):
     """The base of PMF and DP-PMF: min ½Σ(r_ui − u·v)² + λ/2·Σ‖u‖² + λ/2·Σ‖v‖², equation 1, by equations 2–5.
 
     The printed γ = 50 is the step of Salakhutdinov's reference implementation, which divides the gradient of a batch
-    by its size. Sums that are not divided diverge. λ enters once per row and step.
+    by its size. Sums that are not divided diverge. Its λ per rating and its centring are keys here.
     """
 
     factors: int = Field(20, ge=1, le=256, description="d, section 6.1")
@@ -296,19 +297,47 @@ class GradientDescentPMF(StrictModel):
     momentum: float = Field(0.0, ge=0, lt=1, description="momentum of the non-private descent")
     epochs: int = Field(50, ge=1, description="k₁, section 6.1")
     initial_factors: InitialFactors = InitialFactors(distribution="sphere", scale=1.0)
+    regularized: Literal["rows", "ratings"] = later(
+        "rows",
+        description="λ enters a step once for each row (equations 4 and 5), or for each of its ratings in the batch "
+        "(the reference implementation)",
+    )
+    unit_users: bool = later(
+        False,
+        description="users' rows are projected to ‖u‖ ≤ 1 after each step; section 3.1 supposes ‖u‖ ≤ 1",
+    )
+    centred: bool = later(
+        False,
+        description="ratings are fitted less the middle of the scale, which is public; the reference implementation "
+        "subtracts the mean of the training ratings, which would cost ε",
+    )
 
     def descend(self, train: Ratings, kept: Kept, streams: Streams) -> tuple[FactorModel, Schedule]:
         """Runs k₁ epochs of U and V together, each model on its own sample: algorithm 2, lines 1 to 13."""
         order = streams.generator("batches").permutation(len(train))
         schedule = make_schedule(train, kept, self.batches_of, self.learning_rate, order)
-        model = start_model(train, self, streams, grid=kept.shape[1])
+        grid, (of_row, of_rating) = kept.shape[1], self.ridges
+        centres = np.full((train.n_items, grid), self.centre(train.scale))
+        model = start_model(train, self, streams, np.zeros((train.n_users, grid)), centres)
         descent = Descent(model, self.momentum)
         for _ in range(self.epochs):
             for batch in schedule.stretches:
-                sum_gradients(descent, schedule.visits, batch.first, batch.last)
-                step_side(descent, "users", batch.rates, self.regularization)
-                step_side(descent, "items", batch.rates, self.regularization)
+                sum_gradients(descent, schedule.visits, batch.first, batch.last, ridge=of_rating)
+                step_side(descent, "users", batch.rates, of_row)
+                step_side(descent, "items", batch.rates, of_row)
+                if self.unit_users:
+                    project_side(model, "users", 1.0, batch.rates)
         return model, schedule
+
+    @property
+    def ridges(self) -> tuple[float, float]:
+        """λ of a row in each step, and of each rating in a row's gradient. One of them is 0."""
+        ridge = self.regularization
+        return (ridge, 0.0) if self.regularized == "rows" else (0.0, ridge)
+
+    def centre(self, scale: Scale) -> float:
+        """What is subtracted from ratings, a public number."""
+        return scale.middle if self.centred else 0.0
 
     def batches_of(self, ratings: int) -> int:
         """The number of batches of a model with `ratings` ratings."""

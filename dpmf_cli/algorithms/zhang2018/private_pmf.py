@@ -144,8 +144,9 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
                             ‖η_j‖ ~ Gamma(d, r_max/ε), drawn anew every time                   line 17
 
         Lines 14 and 17 undo what theorem 4 proves: V starts from the data, and the noise of many draws averages out.
-        U is fitted on the ratings too, and neither ‖u‖ ≤ 1 nor |r − u·v| ≤ r_max holds. Nothing is provable. Only V
-        is released: a prediction u_i·v_j uses the user's own u_i, fitted to that user's clean ratings (‡).
+        U is fitted on the ratings too, and |r − u·v| ≤ r_max does not hold, nor ‖u‖ ≤ 1 without `unit_users`. Nothing
+        is provable. Only V is released: a prediction u_i·v_j uses the user's own u_i, fitted to that user's clean
+        ratings (‡). Centred, r less the middle of the scale stands for r, also in r_max.
         """
         kept = np.ones((len(train), len(epsilons)), np.bool_)
         return self.fit_samples(train, kept, epsilons, streams=streams, curator=curator)
@@ -159,17 +160,21 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
             "objective",
             (train.n_items, self.factors),
             sensitivity=sensitivity.no_bound_known(2, self.neighbours, why),
-            calibrated_to=sensitivity.published_objective(train.scale, self.neighbours),
+            calibrated_to=sensitivity.published_objective(
+                train.scale, self.neighbours, self.centre(train.scale)
+            ),
             epsilon=epsilons,
             curator=curator,
         )
         model, schedule = self.descend(train, kept, streams)
-        descent = Descent(model, momentum=0.0)
+        descent, (of_row, of_rating) = Descent(model, momentum=0.0), self.ridges
         for epoch in range(self.noisy_epochs):
             for batch in schedule.stretches:
-                sum_gradients(descent, schedule.visits, batch.first, batch.last, of_users=False)
+                sum_gradients(
+                    descent, schedule.visits, batch.first, batch.last, of_users=False, ridge=of_rating
+                )
                 noise = gradients(f"{epoch} {batch.place}")
-                noise.inside(step_noisy, descent, "items", batch.rates, self.regularization)
+                noise.inside(step_noisy, descent, "items", batch.rates, of_row)
         return sampled_model(train, kept, model)
 
     def corrected(
