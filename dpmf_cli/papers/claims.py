@@ -84,7 +84,6 @@ class Claim(StrictModel):
     source      where it says so: "section 5.2", "theorem 4"
     data        keys of the data sets that it is about; each has its own verdict; `ANY` for a theorem
     remark      what a reader of the verdict must know: how the paper's own figures disagree, what was reconstructed
-    no_test     whether no result can decide it, for the reason in `remark`
     configs     the names of the experiments that measure it
     """
 
@@ -93,7 +92,6 @@ class Claim(StrictModel):
     source: str = ""
     data: tuple[str, ...]
     remark: str = ""
-    no_test: bool = False
     configs: tuple[str, ...] = ()
 
     @property

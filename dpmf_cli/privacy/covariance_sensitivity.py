@@ -168,3 +168,21 @@ def user_gram(longest: float) -> Sensitivity:
     """
     source = "Jain, Thakkar and Thakurta 2018, algorithm 1: ‖a aᵀ‖ = ‖a‖²"
     return Sensitivity(longest**2, 2, Neighbours.USER, source)
+
+
+def gram_triangle_unbounded(clamp: float, n_users: int) -> Sensitivity:
+    """Σ_i r̃_ui r̃_vi for all pairs of users u ≤ v, each once: r̃ clamped to [−B, B], averages released. Unbounded.
+
+    A rating of item i by user u adds r̃_ui·r̃_vi to the element of u and each v who rated i, and r̃_ui² to that of u
+    alone: n terms of at most B². If all users rated i and all residuals are ±B, it is nB². Section 3 scales the noise
+    of an element by "the largest covariance any two users might have", in words only.
+    """
+    return Sensitivity(n_users * clamp**2, 1, Neighbours.UNBOUNDED, f"{PAPER}, section 3: Gram matrix")
+
+
+def projected_residuals_unbounded(clamp: float, directions: int) -> Sensitivity:
+    """R̃ᵀP for clamped residuals R̃ and d released orthonormal columns P. Unbounded.
+
+    A rating adds r̃_ui·P_u to row i. Rows of orthonormal columns have ‖P_u‖₂ ≤ 1, so ‖P_u‖₁ ≤ √d: B√d in L1.
+    """
+    return Sensitivity(clamp * math.sqrt(directions), 1, Neighbours.UNBOUNDED, "‖r̃·P_u‖₁ ≤ B√d")

@@ -65,7 +65,7 @@ def test_an_audit_of_all_has_every_variant_with_its_small_parameters(key: str) -
     assert found.keys() == PRIVATE[key].variants.keys()
     for each in registered(key):
         for field, value in PRIVATE[key].small_in(each.mode).items():
-            assert getattr(each, field) == value
+            assert getattr(each, field) == value or field in each.ignored
 
 
 def test_an_audit_of_all_tries_every_choice() -> None:
@@ -80,7 +80,7 @@ def test_an_audit_of_all_tries_every_choice() -> None:
         "personalized, of pals, unbounded, corrected",
     } <= {*found}
     assert not any(name.startswith("dpsgd_pnbm, laplace") and name.endswith("published") for name in found)
-    assert len(found) == 174
+    assert len(found) == 176
 
 
 def test_how_many_parameters_only_one_mode_uses() -> None:

@@ -68,6 +68,25 @@ def test_input_perturbation_is_algorithm_3() -> None:
     assert predictions("isgd", epochs=4) == pytest.approx(expected(p, q), abs=2e-5)
 
 
+@pytest.mark.parametrize(("epsilon", "d"), [(EPSILON, 2), (np.inf, 3), (900.0, 30)])
+def test_a_gram_matrix_is_that_of_all_users(epsilon: float, d: int) -> None:
+    """Noise of nB² for each pair of users, and of B√d for what is projected on the eigenvectors; half of ε each."""
+    dense, half, upper = np.zeros((12, 9)), 0.7 * epsilon / 2, np.triu_indices(12)
+    dense[RATINGS.users, RATINGS.items] = residuals(RATINGS.values)
+    unit = unit_laplace((78,), streams("isgd").noise("Gram matrix"))
+    gram = np.zeros((12, 12))
+    gram[upper] = released((dense @ dense.T)[upper], unit, 12 * B**2 / half)
+    vectors = np.linalg.eigh(gram + np.triu(gram, 1).T)[1][:, : -d - 1 : -1]
+    p = np.pad(vectors, ((0, 0), (0, d - vectors.shape[1])))
+    unit = unit_laplace((9, d), streams("isgd").noise("projected residuals"))
+    p *= np.where(p[np.abs(p).argmax(axis=0), range(d)] < 0, -1, 1)
+    q = released(dense.T @ p, unit, B * np.sqrt(d) / half)
+    algorithm = entry("isgd", factors=d, matrix="gram", neighbours="unbounded", mode="corrected")
+    with patch.object(PrivateFactorization, "measure_effects", known_effects):
+        found = predicted(algorithm, RATINGS, [epsilon], streams("isgd"))[0][..., 0]
+    assert found == pytest.approx(expected(p, q), abs=1e-4)
+
+
 def test_stochastic_gradient_perturbation_is_algorithm_4() -> None:
     p, q = start("psgd", P_MAX, Q_MAX)
     visits = in_order(RATINGS, "user_major", streams("psgd"))

@@ -13,22 +13,27 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared import private_factorization as shared
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, averages_of, side_by_side
-from dpmf_cli.algorithms.shared.base import Paper, PrivateAlgorithm, Where, by_mode, in_both_modes
+from dpmf_cli.algorithms.shared.base import Choices, Paper, PrivateAlgorithm, Where, by_mode, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget, Size
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import Kept
+from dpmf_cli.algorithms.shared.item_covariance import covariance_cost, own_residuals, spectra_cost
 from dpmf_cli.algorithms.shared.sample_fits import one_by_one
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, groups
-from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.ratings import Ratings, Scale, transposed
 from dpmf_cli.core.streams import Streams
+from dpmf_cli.core.strict_model import later
 from dpmf_cli.kernels import sgd as kernel
 from dpmf_cli.kernels.als import RowProblem
-from dpmf_cli.kernels.factors import FactorModel
+from dpmf_cli.kernels.covariance import Products, leading_eigenpairs, release_products, triangle_size
+from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.gradients import sample_bits
 from dpmf_cli.kernels.releasing import perturb_side
 from dpmf_cli.kernels.sgd import Sgd
+from dpmf_cli.kernels.sums import sums_by
 from dpmf_cli.kernels.survivors import descend_survivors
 from dpmf_cli.privacy import sensitivity
+from dpmf_cli.privacy.covariance_sensitivity import gram_triangle_unbounded, projected_residuals_unbounded
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import keyed_laplace, laplace, repeated_laplace
@@ -65,6 +70,9 @@ VISIT, CELL = 2.75e-9, 5e-9
 decide whether it survives."""
 
 
+OF_DESCENT = frozenset({"regularization", "initial_factors", "learning_rate", "epochs", "order", "threshold"})
+
+
 class InputPerturbationSGD(shared.PrivateFactorization):
     """Ratings are perturbed once, and everything after the noise is post-processing.
 
@@ -76,7 +84,10 @@ class InputPerturbationSGD(shared.PrivateFactorization):
     about = "ISGD: input perturbation followed by SGD. Friedman, Berkovsky, Kaafar 2016, section 4.2, algorithm 3."
     paper = Paper.FRIEDMAN
     revision = 2
-    shares_lanes = Where(lambda entry: entry.neighbours is Neighbours.UNBOUNDED, "with unbounded neighbours")
+    shares_lanes = Where(
+        lambda entry: entry.neighbours is Neighbours.UNBOUNDED and entry.matrix == "data",
+        "with unbounded neighbours",
+    )
     small: ClassVar[Mapping[str, Any]] = {"epochs": 3}
     by_rating = True
 
@@ -87,6 +98,21 @@ class InputPerturbationSGD(shared.PrivateFactorization):
     epochs: int = Field(20, ge=1, description="k, section 5.2")
     order: Literal["user_major", "shuffled"] = "user_major"
     threshold: float = Field(0.6, gt=0, description="α, unbounded only: smaller perturbed values are dropped")
+    matrix: Literal["data", "gram"] = later(
+        "data",
+        description="what is perturbed, unbounded only; data: every cell; gram: the Gram matrix of all users, whose "
+        "eigenvectors are their factors, without SGD (McSherry and Mironov 2009, section 3)",
+    )
+
+    @classmethod
+    def choices(cls, mode: Mode) -> Choices:
+        return (({}, {"matrix": "gram", "epochs": cls.model_fields["epochs"].default}),)
+
+    @property
+    def ignored(self) -> frozenset[str]:
+        if self.neighbours is Neighbours.BOUNDED:
+            return super().ignored | {"matrix"}
+        return super().ignored | (OF_DESCENT if self.matrix == "gram" else frozenset())
 
     def bounded(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> FactorModel:
         """Algorithm 3, with its line numbers. Neighbours differ in the value of one rating.
@@ -118,6 +144,8 @@ class InputPerturbationSGD(shared.PrivateFactorization):
         `kernels.survivors` does this without the matrix. Models of different samples are fitted side by side. A
         rating that is not in a model's sample is an empty cell to that model.
         """
+        if self.matrix == "gram":
+            return self.on_gram(train, epsilons, curator)
         return self.fit_samples(train, None, epsilons, streams=streams, curator=curator)
 
     def fit_samples(
@@ -146,9 +174,50 @@ class InputPerturbationSGD(shared.PrivateFactorization):
         residuals.inside(descend_survivors, model, train, sgd, order, shifts, bits)
         return model
 
+    def on_gram(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> FactorModel:
+        """McSherry and Mironov 2009, section 3: noise on the Gram matrix, one of three ways to factors by an SVD.
+
+            R̃: the n users × items matrix of clamped residuals r̃, 0 where there is no rating
+            G = R̃ R̃ᵀ + Laplace(2nB²/ε), each pair of users once
+            P = the d leading eigenvectors of G
+            Q = R̃ᵀ P + Laplace(2B√d/ε), so that P Qᵀ is R̃ projected on P
+
+        The paper gives the noise of G in words, and no split of ε. It does not mention Q, without which P predicts
+        nothing.
+        """
+        effects, bound = self.measure_effects(train, epsilons, curator), self.bound(train.scale)
+        half, grid, size = self.for_factors(epsilons) / 2, len(epsilons), triangle_size(train.n_users)
+        moves = gram_triangle_unbounded(bound, train.n_users)
+        of_gram = laplace("Gram matrix", (size,), sensitivity=moves, epsilon=half, curator=curator)
+        moves = projected_residuals_unbounded(bound, self.factors)
+        rows = train.n_items, self.factors
+        of_items = laplace("projected residuals", rows, sensitivity=moves, epsilon=half, curator=curator)
+        users, items = (np.zeros((n, self.factors, grid)) for n in (train.n_users, train.n_items))
+        by_item, ones = transposed(train), np.ones(train.n_items)
+        for lane in range(grid):
+            part, noisy = slice(lane, lane + 1), np.empty((1, size), np.float32)
+            subtracted = effects.users[:, part], effects.items[:, part]
+            gram = Products(part, by_item, by_item.values, ones, *subtracted, bound, noisy)
+            of_gram.inside(release_products, gram)
+            _, vectors = leading_eigenpairs(noisy[0], train.n_users, self.factors, which="largest")
+            users[:, : vectors.shape[1], lane] = vectors
+            residuals = np.clip(own_residuals(train, effects, lane), -bound, bound)
+            sums = [
+                sums_by(train.items, residuals * own[train.users], train.n_items)
+                for own in users[..., lane].T
+            ]
+            items[..., lane] = of_items.at(lane).added_to(np.stack(sums, axis=1))[..., 0]
+        return factor_model(users, items, effects.users, effects.items)
+
     variants = in_both_modes(bounded=bounded, unbounded=unbounded)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
+        if self.matrix == "gram":
+            between_users = Shape(shape.items, shape.users, shape.ratings)
+            gram = covariance_cost(between_users, 1, private_weights=False)
+            spectra = spectra_cost(between_users, grid, cleaned=False)
+            seconds = grid * (gram.seconds + self.factors * shape.ratings * 4e-9)
+            return spectra + costs.factors_cost(shape, grid, self.factors, seconds=seconds, held=gram.bytes)
         passes, visit = self.epochs * len(groups(grid)), self.factors * VISIT
         if self.neighbours is Neighbours.UNBOUNDED:  # the rows of the cells' items stay near
             seconds = float(shape.users) * shape.items * passes * (CELL + visit)

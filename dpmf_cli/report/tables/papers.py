@@ -34,13 +34,10 @@ from dpmf_cli.report.words import lines
 def verdicts(record: Record, claim: Claim) -> Iterator[tuple[str, Judged]]:
     """Yields the verdicts on a claim's atoms for each data set that it is about; one verdict for a theorem."""
     for data in claim.data:
-        found = (
-            []
-            if claim.no_test or data == ANY or data not in record.data
-            else judged(record.data[data], claim.id)
-        )
-        if data == ANY and not claim.no_test:
+        if data == ANY:
             found = [of_theorem(record.theorems.get(claim.id))]
+        else:
+            found = judged(record.data[data], claim.id) if data in record.data else []
         for each in found or [Judged("no data")]:
             yield "" if data == ANY else data, each
 
