@@ -99,23 +99,17 @@ def verify(
         list[Path] | None,
         typer.Argument(
             help="Folders of results, configs or results folders of experiments, releases, or folders of releases; "
-            "default: all of --results, and released/.",
-            show_default=False,
+            "default: all of --results, and released/."
         ),
     ] = None,
     results: ResultsOption = Path("results"),
     data: DataOption = None,
     recompute: Annotated[
-        int,
-        typer.Option("--recompute", min=0, help="Compute this many random tasks again, and compare bytes."),
+        int, typer.Option(min=0, help="Compute this many random tasks again, and compare bytes.")
     ] = 0,
     seed: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            help="The seed that draws these tasks; default: a random one, which is printed.",
-            show_default=False,
-        ),
+        typer.Option(min=0, help="The seed that draws these tasks; default: a random one, which is printed."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
     plugin: PluginOption = None,

@@ -19,10 +19,20 @@ from dpmf_cli.cli.health import doctor, verify
 from dpmf_cli.cli.options import PluginOption
 from dpmf_cli.cli.own_config import advise, init, recommend
 from dpmf_cli.cli.papers import configs, explore, reproduce
-from dpmf_cli.cli.rankings import combined, frontier, plot, report
 from dpmf_cli.cli.release import predict, release
 from dpmf_cli.cli.run import plan, run
-from dpmf_cli.cli.tables import baselines, compare, crossings, explain, levels, local_app
+from dpmf_cli.cli.tables import (
+    baselines,
+    combined,
+    compare,
+    crossings,
+    explain,
+    frontier,
+    levels,
+    local_app,
+    plot,
+    report,
+)
 from dpmf_cli.core import terminal
 from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
@@ -104,8 +114,7 @@ def main() -> None:
 @app.command()
 def schema(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(help="Names of plugins to include in the schema.", show_default=False),
+        list[str] | None, typer.Argument(help="Names of plugins to include in the schema.")
     ] = None,
     plugin: PluginOption = None,
 ) -> str:

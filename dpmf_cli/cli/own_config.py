@@ -3,14 +3,12 @@
 import os
 import shlex
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpmf_cli.cli.options import DataOption, PluginOption, ResultsOption
-from dpmf_cli.cli.run import JobsOption
+from dpmf_cli.cli.options import DataOption, JobsOption, PluginOption, ResultsOption
 from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
@@ -30,9 +28,7 @@ PROTECTS = {"value": "bounded", "presence": "unbounded", "user": "user", "local"
 GUESSES = ("--separator", "--header", "--decimal", "--user", "--item", "--rating", "--scale")
 """The options that replace guesses."""
 
-FileArgument = Annotated[
-    Path, typer.Argument(help="A file of ratings: CSV (compressed or not) or Parquet.", show_default=False)
-]
+FileArgument = Annotated[Path, typer.Argument(help="A file of ratings: CSV (compressed or not) or Parquet.")]
 ProtectsOption = Annotated[
     str,
     typer.Option(
@@ -58,34 +54,23 @@ SeparatorOption = Annotated[
     typer.Option(help="The separator of columns: a character, or a word: tab, semicolon, space, …"),
 ]
 HeaderOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--header/--no-header", help="Whether the first line names the columns.", show_default=False
-    ),
+    bool | None, typer.Option("--header/--no-header", help="Whether the first line names the columns.")
 ]
 DecimalOption = Annotated[str | None, typer.Option(help="The decimal mark of numbers: . or ,")]
-ToOption = Annotated[Path | None, typer.Option(help="The config file to write.", show_default=False)]
+ToOption = Annotated[Path | None, typer.Option(help="The config file to write.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing config that differs.")]
 
 
-@dataclass(frozen=True)
-class Said:
-    """What the options say about a file; each field is named as its option. Whatever is None is guessed."""
-
-    scale: str | None = None
-    user: str | None = None
-    item: str | None = None
-    rating: str | None = None
-    timestamp: str | None = None
-    separator: str | None = None
-    header: bool | None = None
-    decimal: str | None = None
+SAID = ("scale", "user", "item", "rating", "timestamp", "separator", "header", "decimal")
+"""The options that say something about a file. What they leave out is guessed."""
 
 
 def write_own_config(
-    ratings: Path, said: Said, protects: str, epsilon: float, to: Path | None, *, force: bool
+    ratings: Path, said: tuple[Any, ...], protects: str, epsilon: float, to: Path | None, *, force: bool
 ) -> tuple[Path, list[str]]:
     """Writes a config with every provable method for a file of ratings. Returns its path, and lines on the ratings.
+
+    said   the values of the options `SAID`, None for those that are not given
 
     Reads the complete file first, and says what it guessed about it. If (user, item) pairs repeat, the config keeps
     the last rating of each.
@@ -102,19 +87,19 @@ def write_own_config(
     config = to or Path(f"{stem}-{protects}.yaml")
     if config.exists() and ratings.exists() and config.samefile(ratings):
         raise DpmfError(f"--to {config}: this is the file of ratings; name another file")
-    if said.decimal not in (None, ".", ","):
-        raise DpmfError(f"--decimal {said.decimal}: choose one of . and ,")
-    roles = ("user", "item", "rating", "timestamp")
-    columns = {role: name for role in roles if (name := getattr(said, role)) is not None}
-    guess = guess_format(ratings, said.separator, said.header, said.decimal, **columns)
+    given = {name: value for name, value in zip(SAID, said, strict=True) if value is not None}
+    if given.get("decimal", ".") not in (".", ","):
+        raise DpmfError(f"--decimal {given['decimal']}: choose one of . and ,")
+    scale = given.get("scale")
+    guess = guess_format(ratings, **{name: value for name, value in given.items() if name != "scale"})
     for each in guess.words:
         say(f"{ratings}: {each}")
     say(f"{ratings}: if a guess is wrong, correct it with its option: {', '.join(GUESSES)}")
-    wanted = roles if said.timestamp is not None else roles[:3]
+    wanted = ["user", "item", "rating", *["timestamp"] * ("timestamp" in given)]
     if absent := [role for role in wanted if role not in guess.columns]:
         options = " ".join(f"--{role} COLUMN" for role in absent)
         raise DpmfError(f"{ratings}: no column looks like the {' or the '.join(absent)}; add {options}")
-    low, high, step = _scale(said.scale, ratings, guess)
+    low, high, step = _scale(scale, ratings, guess)
     dataset: dict[str, Any] = {
         "kind": "csv",
         "name": name_of(stem),
@@ -122,24 +107,23 @@ def write_own_config(
         **guess.keys,
         "columns": {role: guess.columns[role] for role in wanted},
         "scale": {"minimum": low, "maximum": high, "step": step}
-        | ({"guessed": True} if said.scale is None else {}),
+        | ({"guessed": True} if scale is None else {}),
     }
     try:
         spec = CsvSpec(**{**dataset, "path": str(ratings), "duplicates": "last"})
         whole = load(spec, Folders.named())
     except ValidationError as error:
         first = error.errors()[0]
-        where = f"--scale {said.scale}" if said.scale and "scale" in first["loc"] else str(ratings)
+        where = f"--scale {scale}" if scale and "scale" in first["loc"] else str(ratings)
         raise DpmfError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
     if whole.merged:
         dataset["duplicates"] = spec.duplicates
     methods = fitting(provable(neighbours), whole.ratings, epsilon, str(ratings))
     asked = ["--protects", protects, "--epsilon", f"{epsilon:g}"]
-    given = {name: value for name, value in asdict(said).items() if value is not None}
     header = {True: ["--header"], False: ["--no-header"]}.get(given.pop("header", None), [])
     words = [word for name, value in given.items() for word in (f"--{name}", value)]
     command = shlex.join(["dpmf", "init", str(ratings), *asked, *words, *header])
-    note = GUESSED if said.scale is None else ""
+    note = GUESSED if scale is None else ""
     keys = {"dataset": dataset, "folds": FOLDS, "runs": RUNS}
     write_config(
         config, config_text(keys, neighbours, epsilon, methods, command, note=note), methods, force=force
@@ -255,7 +239,7 @@ def init(
 
     Example: dpmf init ratings.csv --scale 0.5:5:0.5
     """
-    said = Said(scale, user, item, rating, timestamp, separator, header, decimal)
+    said = scale, user, item, rating, timestamp, separator, header, decimal
     config, seen = write_own_config(ratings, said, protects, epsilon, to, force=force)
     for each in seen:
         say(f"{ratings}: {each}")
@@ -290,7 +274,7 @@ def advise(
     """
     from dpmf_cli.datasets import Folders
 
-    said = Said(scale, user, item, rating, separator=separator, header=header, decimal=decimal)
+    said = scale, user, item, rating, None, separator, header, decimal
     config, _ = write_own_config(ratings, said, protects, epsilon, to, force=force)
     print_answer(config, Folders.named(base=config.parent, results=results), jobs, epsilon)
 
@@ -388,10 +372,7 @@ NOT_TAKEN = (
 
 def recommend(
     config: Annotated[
-        Path,
-        typer.Argument(
-            help="A YAML config with your `dataset`; its methods and grid are not used.", show_default=False
-        ),
+        Path, typer.Argument(help="A YAML config with your `dataset`; its methods and grid are not used.")
     ],
     protects: Annotated[
         str, typer.Option(help="What ε hides: value, presence, user or local, as in `dpmf advise`.")

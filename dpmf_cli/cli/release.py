@@ -7,7 +7,7 @@ import typer
 
 from dpmf_cli.cli.options import ConfigArgument, DataOption, PluginOption
 from dpmf_cli.core.errors import DpmfError, did_you_mean
-from dpmf_cli.core.terminal import csv_text, say
+from dpmf_cli.core.terminal import csv_text, duration, say
 
 if TYPE_CHECKING:
     from dpmf_cli.experiment.config import ExperimentConfig
@@ -52,7 +52,6 @@ def release(
     Example: dpmf release my-shop.yaml --method pge --epsilon 1
     """
     from dpmf_cli.algorithms.shared.cost import Shape
-    from dpmf_cli.evaluation.numbers import duration
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.config.documents import read_whole
     from dpmf_cli.privacy.protection import Guarantee
@@ -101,9 +100,7 @@ def release(
 
 
 def predict(
-    model: Annotated[
-        Path, typer.Argument(help="A folder that `dpmf release` has written.", show_default=False)
-    ],
+    model: Annotated[Path, typer.Argument(help="A folder that `dpmf release` has written.")],
     pairs: Annotated[Path | None, typer.Option(help="A CSV file with the columns user and item.")] = None,
     user: Annotated[
         str | None, typer.Option(help="The id of one user, to predict that user's best items.")

@@ -12,13 +12,14 @@ from dpmf_cli.cli.options import (
     DataOption,
     DatasetOption,
     HeldOutOption,
+    JobsOption,
     PluginOption,
     ResultsOption,
     RunsOption,
 )
 from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.terminal import say
+from dpmf_cli.core.terminal import duration, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,16 +29,11 @@ if TYPE_CHECKING:
     from dpmf_cli.experiment.running.plan import Executor, Plan
     from dpmf_cli.studies.experiment import Finished
 
-JobsOption = Annotated[
-    int | None, typer.Option("-j", "--jobs", min=1, help="Number of processes; default: one per core.")
-]
 SchedulerOption = Annotated[
-    str | None,
-    typer.Option("--scheduler", help="Run on a Dask cluster, e.g. tcp://host:8786 (see docs/operations.md)."),
+    str | None, typer.Option(help="Run on a Dask cluster, e.g. tcp://host:8786 (see docs/operations.md).")
 ]
 WaitOption = Annotated[
-    float,
-    typer.Option("--wait", min=0, help="Seconds to wait for a cluster's workers, or for its lost scheduler."),
+    float, typer.Option(min=0, help="Seconds to wait for a cluster's workers, or for its lost scheduler.")
 ]
 
 DONE = "nothing to compute: all tasks are done"
@@ -174,7 +170,6 @@ def describe(
     """Returns a plan as a table or as JSON. `seen` has lines about the ratings, and warnings."""
     from dpmf_cli.datasets.spec import SyntheticSpec
     from dpmf_cli.evaluation.crossings import MOST_ROUNDS
-    from dpmf_cli.evaluation.numbers import duration
     from dpmf_cli.report.tables.layout import Group, TextTable, terminal
 
     seconds, peak = plan.seconds(jobs), plan.peak_bytes(jobs)
@@ -182,7 +177,7 @@ def describe(
         {
             "label": part.entry.name,
             "tasks": part.total,
-            "done": part.done,
+            "done": part.total - len(part.left),
             "left": len(part.left),
             "epsilons_left": max((len(task.epsilons) for task in part.left), default=0),
             "seconds_left": round(part.seconds_left, 3),

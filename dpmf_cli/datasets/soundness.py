@@ -209,12 +209,6 @@ def verify(key: str, data: Path, cache: Path) -> list[Check]:
     return checks
 
 
-def failures(checks: list[Check]) -> DpmfError | None:
-    """Returns one error that names every check that failed; None if all hold."""
-    failed = [f"{c.what}: expected {c.expected}, found {c.found}" for c in checks if not c.holds]
-    return DpmfError("; ".join(failed)) if failed else None
-
-
 @dataclass(frozen=True)
 class Damage:
     """One thing that is damaged: where it is, what is wrong, and the fix."""
@@ -241,10 +235,9 @@ class Soundness:
             self.off.append(Damage(str(path), what, fix))
 
 
-def of_cache(cache: Path, only: Collection[str] | None = None) -> Soundness:
+def add_cache(found: Soundness, cache: Path, only: Collection[str] | None = None) -> None:
     """Checks the parsed ratings in the cache and the ids beside them: all, or only those of ratings with these
     checksums. Damaged ids cannot say whose they are, so they are always named."""
-    found = Soundness("parsed ratings, ids")
     try:
         kept.refuse_shared(cache)
     except DpmfError as error:
@@ -261,7 +254,6 @@ def of_cache(cache: Path, only: Collection[str] | None = None) -> Soundness:
                 )
         elif only is None or (kept.checksum_of(place) if of_source else place.name) in (None, *only):
             found.add(place, kept.broken(place), "the next run that needs it parses its source again")
-    return found
 
 
 def add_source(found: Soundness, spec: AnySpec, folders: Folders, checksum: str) -> None:

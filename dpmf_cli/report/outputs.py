@@ -18,8 +18,15 @@ from dpmf_cli.evaluation.statistics import sd_over_folds, sd_over_runs
 from dpmf_cli.experiment.results.folders import Collected
 from dpmf_cli.experiment.results.manifest import Maker
 from dpmf_cli.privacy.protection import GUARANTEES
-from dpmf_cli.report.figures.chart import legible, with_twins
-from dpmf_cli.report.figures.charts import error_moments, figures_of, has_error_cdf, loss_of, swept_parameters
+from dpmf_cli.report.figures.charts import (
+    error_moments,
+    figures_of,
+    has_error_cdf,
+    legible,
+    loss_of,
+    swept_parameters,
+    with_twins,
+)
 from dpmf_cli.report.figures.drawings import drawings
 from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.tables.crossings import crossings_table, figure_macros, twins_table
@@ -178,7 +185,7 @@ def growth_csv(experiment: Experiment) -> str:
     of the algorithm without noise. The loss is that of `loss_of`. An unknown figure is empty.
     """
     parts: list[Columns] = []
-    for stage in experiment.growth.stages if experiment.growth else ():
+    for stage in experiment.growth:
         portion = stage.portion
         size = {"portion": portion.share, "ratings": portion.ratings, "users": portion.users}
         for measured in (*stage.curves, *stage.baselines):

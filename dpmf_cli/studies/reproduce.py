@@ -13,11 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.terminal import say
+from dpmf_cli.core.terminal import duration, say
 from dpmf_cli.datasets import Folders
 from dpmf_cli.datasets.located import what_is_missing
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.evaluation.numbers import duration
 from dpmf_cli.experiment.config import ExperimentConfig, load_config
 from dpmf_cli.experiment.config.documents import FOLDER
 from dpmf_cli.experiment.config.loading import reduced
@@ -196,8 +195,9 @@ def figures_of(experiment: Experiment) -> dict[str, Figure]:
     With growth, each portion of the ratings has its own.
     """
     found = {}
-    stages = experiment.growth.stages if experiment.growth else ()
-    parts = [(f" on {stage.portion.share:g}", (*stage.curves, *stage.baselines)) for stage in stages]
+    parts = [
+        (f" on {stage.portion.share:g}", (*stage.curves, *stage.baselines)) for stage in experiment.growth
+    ]
     for part, curves in parts or [("", (*experiment.curves, *experiment.baselines))]:
         for each in curves:
             kind = "" if each.is_baseline else f", {each.neighbours}, {each.mode}"

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.cost import Shape
-from dpmf_cli.evaluation.numbers import duration
+from dpmf_cli.core.terminal import duration
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 FOLDS, RUNS = 5, 2

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.terminal import significant
 from dpmf_cli.datasets.catalog import entry
 from dpmf_cli.evaluation.curves import Measured
-from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
 from dpmf_cli.papers.rules import messages
 
@@ -79,11 +79,10 @@ def _loss(curve: Measured, name: str) -> Values:
 def growing_loss(evidence: Evidence, name: str) -> list[tuple[str, Values]]:
     """Returns the label of each curve, and (stages, E) its loss on growing portions of the ratings."""
     experiment = evidence.experiment(name)
-    stages = experiment.growth.stages if experiment.growth else ()
-    if len(stages) < 2:
+    if len(experiment.growth) < 2:
         raise MissingEvidence(name)
     return [
-        (curve.label, np.array([_loss(stage.curves[rank], name) for stage in stages]))
+        (curve.label, np.array([_loss(stage.curves[rank], name) for stage in experiment.growth]))
         for rank, curve in enumerate(experiment.curves)
     ]
 

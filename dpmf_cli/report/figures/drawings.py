@@ -23,11 +23,14 @@ from dpmf_cli.evaluation.ranking import Frontier, Standing, by_guarantee, standi
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
 from dpmf_cli.report.figures import style
-from dpmf_cli.report.figures.chart import (
+from dpmf_cli.report.figures.charts import (
     Chart,
     Level,
     Line,
+    curve_series,
     epsilon_ticks,
+    figures_of,
+    growth_lines,
     is_drawable,
     least_loss,
     legible,
@@ -39,7 +42,6 @@ from dpmf_cli.report.figures.chart import (
     spread,
     title_of,
 )
-from dpmf_cli.report.figures.charts import curve_series, figures_of, growth_lines
 from dpmf_cli.report.tables.layout import epsilon_cell, marks
 from dpmf_cli.report.tables.ranked import found_in, kind, short_label, short_marked
 
@@ -255,7 +257,7 @@ def growth_figure(experiment: Experiment, title: str, chart: Chart) -> Figure:
     left, bottom, tall = 0.1, 0.16, 0.74
     figure = style.new_figure(7.0, 4.2)
     axes = figure.add_axes((left, bottom, 0.5, tall))
-    portions = [stage.portion for stage in experiment.growth.stages] if experiment.growth else []
+    portions = [stage.portion for stage in experiment.growth]
     days = np.array([np.nan if portion.days is None else portion.days for portion in portions])
     by_time = bool(np.isfinite(days).all())
     lines = growth_lines(experiment, days) if by_time else chart.lines

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from dpmf_cli.audit.job import of_experiment
 from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.terminal import signed, significant
 from dpmf_cli.datasets import Folders, catalog, load, located
 from dpmf_cli.datasets.soundness import figures
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.evaluation.crossings import DISTANCE, Agreement, Crossing, agreement, find_crossings
-from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.config.documents import whole_name
 from dpmf_cli.experiment.results.folders import Collected, collect_folder
@@ -26,8 +26,7 @@ from dpmf_cli.papers.claims import Exhibit
 from dpmf_cli.papers.printed import CROSSING_TABLES, printed_crossings, printed_reason
 from dpmf_cli.papers.printed import load as load_printed
 from dpmf_cli.papers.printed_cells import beside_print
-from dpmf_cli.report.figures.chart import Chart, is_drawable
-from dpmf_cli.report.figures.charts import charts_of
+from dpmf_cli.report.figures.charts import Chart, charts_of, is_drawable
 from dpmf_cli.report.figures.drawings import combined_figure
 from dpmf_cli.report.figures.papers import noise_figure
 from dpmf_cli.report.tables.crossings import (

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
+from dpmf_cli.core.terminal import signed, significant
 from dpmf_cli.evaluation.crossings import Agreement, agreement
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.papers.claims import ANY, Claim, PaperFindings
 from dpmf_cli.papers.printed import load

@@ -17,9 +17,9 @@ from operator import attrgetter, methodcaller
 from string import ascii_uppercase
 from typing import Any
 
+from dpmf_cli.core.terminal import signed
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.numbers import signed
 from dpmf_cli.evaluation.ranking import (
     BARS,
     MODEST,

@@ -14,8 +14,14 @@ from matplotlib.figure import Figure
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.privacy.protection import Protection
-from dpmf_cli.report.figures.chart import MOST_LINES, title_of
-from dpmf_cli.report.figures.charts import charts_of, curves_chart, growth_chart, growth_lines
+from dpmf_cli.report.figures.charts import (
+    MOST_LINES,
+    charts_of,
+    curves_chart,
+    growth_chart,
+    growth_lines,
+    title_of,
+)
 from dpmf_cli.report.figures.drawings import curves_figure, drawings, growth_figure
 from tests.report.figures.made import cut, grown, many, values_of
 
