@@ -2,7 +2,6 @@
 
 import os
 import shlex
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,8 +13,6 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
 
 if TYPE_CHECKING:
-    from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-    from dpmf_cli.core.ratings import Ratings
     from dpmf_cli.datasets import Folders
     from dpmf_cli.datasets.guess import Guess
     from dpmf_cli.experiment.config import ExperimentConfig
@@ -80,7 +77,7 @@ def write_own_config(
     from dpmf_cli.datasets import Folders, load, look
     from dpmf_cli.datasets.guess import guess_format
     from dpmf_cli.datasets.spec import CsvSpec
-    from dpmf_cli.experiment.config.suggested import FOLDS, GUESSED, RUNS, config_text, name_of, provable
+    from dpmf_cli.experiment.config import suggested
 
     neighbours = asked_for(protects, epsilon)
     stem = ratings.name.lstrip(".-").partition(".")[0] or "ratings"
@@ -102,7 +99,7 @@ def write_own_config(
     low, high, step = _scale(scale, ratings, guess)
     dataset: dict[str, Any] = {
         "kind": "csv",
-        "name": name_of(stem),
+        "name": suggested.name_of(stem),
         "path": os.path.relpath(ratings, config.parent),
         **guess.keys,
         "columns": {role: guess.columns[role] for role in wanted},
@@ -118,16 +115,15 @@ def write_own_config(
         raise DpmfError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
     if whole.merged:
         dataset["duplicates"] = spec.duplicates
-    methods = fitting(provable(neighbours), whole.ratings, epsilon, str(ratings))
+    methods = suggested.fitting(suggested.provable(neighbours), whole.ratings, epsilon, str(ratings))
     asked = ["--protects", protects, "--epsilon", f"{epsilon:g}"]
     header = {True: ["--header"], False: ["--no-header"]}.get(given.pop("header", None), [])
     words = [word for name, value in given.items() for word in (f"--{name}", value)]
     command = shlex.join(["dpmf", "init", str(ratings), *asked, *words, *header])
-    note = GUESSED if scale is None else ""
-    keys = {"dataset": dataset, "folds": FOLDS, "runs": RUNS}
-    write_config(
-        config, config_text(keys, neighbours, epsilon, methods, command, note=note), methods, force=force
-    )
+    note = suggested.GUESSED if scale is None else ""
+    keys = {"dataset": dataset, "folds": suggested.FOLDS, "runs": suggested.RUNS}
+    text = suggested.config_text(keys, neighbours, epsilon, methods, command, note=note)
+    write_config(config, text, methods, force=force)
     return config, look(spec, whole).report()
 
 
@@ -143,27 +139,6 @@ def asked_for(protects: str, epsilon: float) -> "Neighbours":
     if not 1e-3 <= epsilon <= 1e4:
         raise DpmfError(f"--epsilon {epsilon:g}: give one from 0.001 to 10000")
     return Neighbours(PROTECTS[protects])
-
-
-def fitting(
-    entries: "Iterable[tuple[Any, PrivateAlgorithm]]", ratings: "Ratings", epsilon: float, what: str
-) -> "Candidates":
-    """Returns those of `entries` that this machine has the time and memory to fit on these ratings, at least one.
-
-    Raises `DpmfError` if there is none, or if there are too few ratings. The message names the ratings by `what`.
-    """
-    from dpmf_cli.algorithms.shared.cost import Shape
-    from dpmf_cli.experiment.config.suggested import FEWEST, FOLDS, candidates, grid_with
-
-    if len(ratings) < FEWEST:
-        raise DpmfError(
-            f"{what}: {len(ratings)} ratings are too few to tell methods apart; give {FEWEST} or more"
-        )
-    shape = Shape(ratings.n_users, ratings.n_items, round((1 - 1 / FOLDS) * len(ratings)))
-    methods = candidates(entries, shape, len(grid_with(epsilon)))
-    if not methods.taken:
-        raise DpmfError(f"{what}: no method fits this machine: {'; '.join(methods.left_out)}")
-    return methods
 
 
 def write_config(config: Path, text: str, methods: "Candidates", *, force: bool) -> None:
@@ -409,9 +384,9 @@ def recommend(
     Example: dpmf recommend my.yaml --protects value --epsilon 1
     """
     from dpmf_cli.datasets import Folders, load
+    from dpmf_cli.experiment.config import suggested
     from dpmf_cli.experiment.config.documents import means_a_config, read_whole, relative_to
     from dpmf_cli.experiment.config.loading import validated
-    from dpmf_cli.experiment.config.suggested import FOLDS, RUNS, Candidates, config_text, grid_with, provable
     from dpmf_cli.privacy.accounting import LEAST_DELTA, MOST_DELTA
     from dpmf_cli.privacy.protection import Guarantee, protection_of
     from dpmf_cli.report.leaders import chosen_in_words, options_of, shipped
@@ -427,7 +402,7 @@ def recommend(
     ranking = None if by_errors else leaders.ranking(wanted)
     kept = {
         key: Guarantee(wanted.protects, entry.joint, entry.spends_delta)
-        for key, entry in (() if ranking else provable(neighbours))
+        for key, entry in (() if ranking else suggested.provable(neighbours))
     }
     written: list[Any] = (
         [leaders.methods[each.method] for each in ranking.nearest(epsilon).methods]
@@ -451,10 +426,10 @@ def recommend(
     document = read_whole(config)
     relative_to(target.parent, document)
     taken = {key: value for key, value in document.data.items() if key not in NOT_TAKEN}
-    keys = {"folds": FOLDS, "runs": RUNS, **taken, **({"delta": delta} if delta else {})}
+    keys = {"folds": suggested.FOLDS, "runs": suggested.RUNS, **taken, **({"delta": delta} if delta else {})}
     document.data = {
         **keys,
-        "epsilons": list(grid_with(epsilon)),
+        "epsilons": list(suggested.grid_with(epsilon)),
         "neighbours": neighbours.value,
         "mode": "corrected",
         "algorithms": written,
@@ -462,9 +437,9 @@ def recommend(
     valid = validated(document)
     folders = Folders.named(data, base=target.parent, results=results)
     ratings = load(valid.dataset, folders, valid.test).ratings
-    methods = fitting(zip(written, valid.algorithms, strict=True), ratings, epsilon, str(config))
+    methods = suggested.fitting(zip(written, valid.algorithms, strict=True), ratings, epsilon, str(config))
     if ranking:
-        methods = Candidates(methods.taken[:1], methods.left_out)
+        methods = suggested.Candidates(methods.taken[:1], methods.left_out)
     options = {"protects": protects, "epsilon": f"{epsilon:g}", "towards": towards, "delta": f"{delta:g}"}
     given = [word for name, value in options.items() for word in (f"--{name}", value)]
     command = shlex.join(["dpmf", "recommend", str(config), *given, *["--by-errors"] * by_errors])
@@ -473,7 +448,7 @@ def recommend(
         if by_errors
         else "The method that leads on public ratings, with its parameters there."
     )
-    text = config_text(keys, neighbours, epsilon, methods, command, why=why)
+    text = suggested.config_text(keys, neighbours, epsilon, methods, command, why=why)
     write_config(target, text, methods, force=force)
     before = ""
     if ranking:

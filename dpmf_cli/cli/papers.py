@@ -57,11 +57,10 @@ def configs(
     groups, listed = [], set[str]()
     for key, findings in all_papers().items():
         of = {
-            name: [each.name for each in findings.exhibits if name in each.configs]
+            name: ", ".join(dict.fromkeys(each.name for each in findings.exhibits if name in each.configs))
             for name in findings.configs
         }
-        rows = tuple(_rows({name: ", ".join(dict.fromkeys(names)) for name, names in of.items()}, data))
-        groups.append(Group(f"{key}: {findings.title}", rows))
+        groups.append(Group(f"{key}: {findings.title}", tuple(_rows(of, data))))
         listed |= of.keys()
     others = {name: "" for name in shipped_names() if name not in listed}
     groups.append(Group("not from a single paper", tuple(_rows(others, data))))

@@ -288,10 +288,6 @@ def improvements(
     return draw(improvements_table([each.experiment for _, each in results_of(of or [], results)]), form)
 
 
-if TYPE_CHECKING:
-    from dpmf_cli.evaluation.curves import Experiment
-
-
 def combined(
     of: ResultsArgument = None,
     results: ResultsOption = Path("results"),
