@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmf_cli.cli.options import DataOption, FormatOption, JobsOption, PluginOption, ResultsOption
+from dpmf_cli.cli import options
 from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
 
@@ -69,11 +69,11 @@ def audit(
         bool,
         typer.Option("--flaws", help="Replay the papers' known mistakes, and show how the audit finds each."),
     ] = False,
-    results: ResultsOption = Path("results"),
-    data: DataOption = None,
-    jobs: JobsOption = None,
-    form: FormatOption = "table",
-    plugin: PluginOption = None,
+    results: options.ResultsOption = Path("results"),
+    data: options.DataOption = None,
+    jobs: options.JobsOption = None,
+    form: options.FormatOption = "table",
+    plugin: options.PluginOption = None,
 ) -> None:
     """Check every ε against the code that runs.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpmf_cli.cli.options import DataOption, JobsOption, PluginOption, ResultsOption
+from dpmf_cli.cli import options
 from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
@@ -94,8 +94,8 @@ def write_own_config(
     say(f"{ratings}: if a guess is wrong, correct it with its option: {', '.join(GUESSES)}")
     wanted = ["user", "item", "rating", *["timestamp"] * ("timestamp" in given)]
     if absent := [role for role in wanted if role not in guess.columns]:
-        options = " ".join(f"--{role} COLUMN" for role in absent)
-        raise DpmfError(f"{ratings}: no column looks like the {' or the '.join(absent)}; add {options}")
+        more = " ".join(f"--{role} COLUMN" for role in absent)
+        raise DpmfError(f"{ratings}: no column looks like the {' or the '.join(absent)}; add {more}")
     low, high, step = _scale(scale, ratings, guess)
     dataset: dict[str, Any] = {
         "kind": "csv",
@@ -237,8 +237,8 @@ def advise(
     decimal: DecimalOption = None,
     to: ToOption = None,
     force: ForceOption = False,
-    results: ResultsOption = Path("results"),
-    jobs: JobsOption = None,
+    results: options.ResultsOption = Path("results"),
+    jobs: options.JobsOption = None,
 ) -> None:
     """Say in a page which private method suits a file of ratings.
 
@@ -371,10 +371,10 @@ def recommend(
     ] = False,
     to: ToOption = None,
     force: ForceOption = False,
-    results: ResultsOption = Path("results"),
-    data: DataOption = None,
-    jobs: JobsOption = None,
-    plugin: PluginOption = None,
+    results: options.ResultsOption = Path("results"),
+    data: options.DataOption = None,
+    jobs: options.JobsOption = None,
+    plugin: options.PluginOption = None,
 ) -> None:
     """Run on your ratings the method that leads on public ones.
 
@@ -440,8 +440,8 @@ def recommend(
     methods = suggested.fitting(zip(written, valid.algorithms, strict=True), ratings, epsilon, str(config))
     if ranking:
         methods = suggested.Candidates(methods.taken[:1], methods.left_out)
-    options = {"protects": protects, "epsilon": f"{epsilon:g}", "towards": towards, "delta": f"{delta:g}"}
-    given = [word for name, value in options.items() for word in (f"--{name}", value)]
+    asked = {"protects": protects, "epsilon": f"{epsilon:g}", "towards": towards, "delta": f"{delta:g}"}
+    given = [word for name, value in asked.items() for word in (f"--{name}", value)]
     command = shlex.join(["dpmf", "recommend", str(config), *given, *["--by-errors"] * by_errors])
     why = (
         "Every method with a provable ε for these options."

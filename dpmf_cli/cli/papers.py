@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmf_cli.cli.options import ConfigsOption, DataOption, JobsOption, ResultsOption
+from dpmf_cli.cli import options
 from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError, did_you_mean
 from dpmf_cli.core.terminal import duration, say
@@ -32,7 +32,7 @@ def configs(
             help="List only the configs whose data have the size of ML-10M or Netflix, or only the others.",
         ),
     ] = None,
-    data: DataOption = None,
+    data: options.DataOption = None,
 ) -> None:
     """List the shipped configs: paper, table, data, time.
 
@@ -103,10 +103,10 @@ def explore(
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what would be run and how long it takes; run nothing.")
     ] = False,
-    configs: ConfigsOption = None,
-    results: ResultsOption = Path("results"),
-    data: DataOption = None,
-    jobs: JobsOption = None,
+    configs: options.ConfigsOption = None,
+    results: options.ResultsOption = Path("results"),
+    data: options.DataOption = None,
+    jobs: options.JobsOption = None,
 ) -> None:
     """Try what a paper leaves open, and judge its claims.
 
@@ -166,8 +166,8 @@ def reproduce(
     results: Annotated[
         Path | None, typer.Option(help="Folder of results; default: results, or results/small with --small.")
     ] = None,
-    data: DataOption = None,
-    jobs: JobsOption = None,
+    data: options.DataOption = None,
+    jobs: options.JobsOption = None,
 ) -> None:
     """Reproduce a paper: run, write tables and report, judge.
 

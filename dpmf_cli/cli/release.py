@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpmf_cli.cli.options import ConfigArgument, DataOption, PluginOption
+from dpmf_cli.cli import options
 from dpmf_cli.core.errors import DpmfError, did_you_mean
 from dpmf_cli.core.terminal import csv_text, duration, say
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def release(
-    config: ConfigArgument,
+    config: options.ConfigArgument,
     method: Annotated[
         str, typer.Option(help="The label of an entry under `algorithms`, or its algorithm's key.")
     ],
@@ -42,8 +42,8 @@ def release(
             "--unprovable", help="Release the model even if no ε can be proved for it, or only a larger one."
         ),
     ] = False,
-    data: DataOption = None,
-    plugin: PluginOption = None,
+    data: options.DataOption = None,
+    plugin: options.PluginOption = None,
 ) -> None:
     """Fit one method on all ratings, and write the model.
 
@@ -110,7 +110,7 @@ def predict(
         Path | None, typer.Option(help="A CSV file with these users' own ratings, for a joint model.")
     ] = None,
     to: Annotated[Path | None, typer.Option(help="The CSV file to write; default: stdout.")] = None,
-    plugin: PluginOption = None,
+    plugin: options.PluginOption = None,
 ) -> None:
     """Predict ratings with a released model.
 

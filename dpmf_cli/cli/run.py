@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmf_cli.cli.options import (
-    ConfigArgument,
-    DataOption,
-    DatasetOption,
-    HeldOutOption,
-    JobsOption,
-    PluginOption,
-    ResultsOption,
-    RunsOption,
-)
+from dpmf_cli.cli import options
 from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import duration, say
@@ -43,23 +34,23 @@ MOST_ROWS = 1000
 
 
 def run(
-    config: ConfigArgument,
-    results: ResultsOption = Path("results"),
-    data: DataOption = None,
-    jobs: JobsOption = None,
+    config: options.ConfigArgument,
+    results: options.ResultsOption = Path("results"),
+    data: options.DataOption = None,
+    jobs: options.JobsOption = None,
     scheduler: SchedulerOption = None,
     wait: WaitOption = 300.0,
     new_data: Annotated[
         bool, typer.Option("--new-data", help="Replace results if their data file has changed since.")
     ] = False,
-    dataset: DatasetOption = None,
-    held_out: HeldOutOption = None,
-    runs: RunsOption = None,
+    dataset: options.DatasetOption = None,
+    held_out: options.HeldOutOption = None,
+    runs: options.RunsOption = None,
     if_present: Annotated[
         bool,
         typer.Option("--if-present", help="If the data are missing, say how to get them and do nothing."),
     ] = False,
-    plugin: PluginOption = None,
+    plugin: options.PluginOption = None,
 ) -> None:
     """Run an experiment; finished tasks are not run again.
 
@@ -126,15 +117,15 @@ def run(
 
 
 def plan(
-    config: ConfigArgument,
-    results: ResultsOption = Path("results"),
-    data: DataOption = None,
-    jobs: JobsOption = None,
-    dataset: DatasetOption = None,
-    held_out: HeldOutOption = None,
-    runs: RunsOption = None,
+    config: options.ConfigArgument,
+    results: options.ResultsOption = Path("results"),
+    data: options.DataOption = None,
+    jobs: options.JobsOption = None,
+    dataset: options.DatasetOption = None,
+    held_out: options.HeldOutOption = None,
+    runs: options.RunsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
-    plugin: PluginOption = None,
+    plugin: options.PluginOption = None,
 ) -> str:
     """Say what a run would do and how long it takes; run nothing.
 

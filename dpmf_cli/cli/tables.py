@@ -5,16 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmf_cli.cli.options import (
-    ConfigArgument,
-    ConfigsOption,
-    DataOption,
-    FormatOption,
-    MetricOption,
-    PluginOption,
-    ResultsArgument,
-    ResultsOption,
-)
+from dpmf_cli.cli import options
 from dpmf_cli.core.errors import DpmfError, did_you_mean
 from dpmf_cli.core.terminal import say
 
@@ -28,9 +19,9 @@ ComparedArgument = Annotated[Path, typer.Argument(help="A config that was run, o
 
 
 def crossings(
-    of: ResultsArgument = None,
-    results: ResultsOption = Path("results"),
-    form: FormatOption = "table",
+    of: options.ResultsArgument = None,
+    results: options.ResultsOption = Path("results"),
+    form: options.FormatOption = "table",
     printed: Annotated[
         bool,
         typer.Option(
@@ -40,8 +31,8 @@ def crossings(
     audited: Annotated[
         bool, typer.Option("--audited", help="Add what `dpmf audit` has found for the same configs.")
     ] = False,
-    metric: MetricOption = None,
-    plugin: PluginOption = None,
+    metric: options.MetricOption = None,
+    plugin: options.PluginOption = None,
 ) -> str:
     """Show the ε at which private methods become as good as averages.
 
@@ -69,7 +60,9 @@ def crossings(
 
 
 def explain(
-    of: ResultsArgument = None, results: ResultsOption = Path("results"), plugin: PluginOption = None
+    of: options.ResultsArgument = None,
+    results: options.ResultsOption = Path("results"),
+    plugin: options.PluginOption = None,
 ) -> str:
     """Say in plain words what results recommend.
 
@@ -86,12 +79,12 @@ def explain(
 
 
 def levels(
-    of: ResultsArgument = None,
+    of: options.ResultsArgument = None,
     at: Annotated[float, typer.Option(help="The ε; between grid points, errors are interpolated.")] = 1.0,
-    results: ResultsOption = Path("results"),
-    form: FormatOption = "table",
-    metric: MetricOption = None,
-    plugin: PluginOption = None,
+    results: options.ResultsOption = Path("results"),
+    form: options.FormatOption = "table",
+    metric: options.MetricOption = None,
+    plugin: options.PluginOption = None,
 ) -> str:
     """Show the RMSE of every method at one ε.
 
@@ -164,12 +157,12 @@ def compare(
     others: Annotated[
         list[Path], typer.Argument(help="Other configs or results folders, each compared with the first.")
     ],
-    results: ResultsOption = Path("results"),
+    results: options.ResultsOption = Path("results"),
     form: Annotated[str, typer.Option("--format", help="table, csv, md or json.")] = "table",
     page: Annotated[
         Path | None, typer.Option(help="Write the comparison as one HTML page, with charts, instead.")
     ] = None,
-    plugin: PluginOption = None,
+    plugin: options.PluginOption = None,
 ) -> str:
     """Show how experiments differ: in settings and in errors.
 
@@ -192,11 +185,11 @@ def compare(
 
 
 def baselines(
-    of: ResultsArgument = None,
-    results: ResultsOption = Path("results"),
-    form: FormatOption = "table",
-    metric: MetricOption = None,
-    plugin: PluginOption = None,
+    of: options.ResultsArgument = None,
+    results: options.ResultsOption = Path("results"),
+    form: options.FormatOption = "table",
+    metric: options.MetricOption = None,
+    plugin: options.PluginOption = None,
 ) -> str:
     """Show the errors of the baselines: GA, IA, GE, clean MF (ALS).
 
@@ -219,7 +212,7 @@ local_app = typer.Typer(help="The local model: noise, messages, improvements.", 
 def noise(
     out: Annotated[Path, typer.Argument(help="The figure's file: .png, .svg or .pdf.")],
     dataset: Annotated[str, typer.Option(help="Key of a data set in the catalog.")] = "ml-100k",
-    data: DataOption = None,
+    data: options.DataOption = None,
 ) -> None:
     """Draw the two kinds of noise: figure 2 of Neera and others.
 
@@ -245,10 +238,10 @@ def noise_of(dataset: str, data: Path | None, form: str) -> bytes:
 
 @local_app.command()
 def traffic(
-    config: ConfigArgument,
-    data: DataOption = None,
-    form: FormatOption = "table",
-    plugin: PluginOption = None,
+    config: options.ConfigArgument,
+    data: options.DataOption = None,
+    form: options.FormatOption = "table",
+    plugin: options.PluginOption = None,
 ) -> str:
     """Count the bytes that users send and receive.
 
@@ -270,10 +263,10 @@ def traffic(
 
 @local_app.command()
 def improvements(
-    of: ResultsArgument = None,
-    results: ResultsOption = Path("results"),
-    form: FormatOption = "table",
-    plugin: PluginOption = None,
+    of: options.ResultsArgument = None,
+    results: options.ResultsOption = Path("results"),
+    form: options.FormatOption = "table",
+    plugin: options.PluginOption = None,
 ) -> str:
     """Show how far BLP-MoG-MF's error is below other curves'.
 
@@ -289,9 +282,9 @@ def improvements(
 
 
 def combined(
-    of: ResultsArgument = None,
-    results: ResultsOption = Path("results"),
-    form: FormatOption = "table",
+    of: options.ResultsArgument = None,
+    results: options.ResultsOption = Path("results"),
+    form: options.FormatOption = "table",
     bar: Annotated[
         str, typer.Option("--by", help="Rank by the crossing with this baseline: ia or ge.")
     ] = "ia",
@@ -308,7 +301,7 @@ def combined(
             help="Also draw RMSE over ε, one panel for each group, to this .png, .svg or .pdf file."
         ),
     ] = None,
-    plugin: PluginOption = None,
+    plugin: options.PluginOption = None,
 ) -> str:
     """Print one crossing table for several experiments.
 
@@ -376,9 +369,9 @@ def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[st
 
 
 def frontier(
-    of: ResultsArgument = None,
-    results: ResultsOption = Path("results"),
-    form: FormatOption = "table",
+    of: options.ResultsArgument = None,
+    results: options.ResultsOption = Path("results"),
+    form: options.FormatOption = "table",
     figure: Annotated[
         Path | None,
         typer.Option(
@@ -391,7 +384,7 @@ def frontier(
             help="Also write the methods that lead on all these data sets to this file, for `dpmf recommend`."
         ),
     ] = None,
-    plugin: PluginOption = None,
+    plugin: options.PluginOption = None,
 ) -> str:
     """Show the best method at each ε, of all that were run.
 
@@ -428,14 +421,14 @@ NamedArgument = Annotated[list[Path] | None, typer.Argument(help="Configs or res
 
 def report(
     of: NamedArgument = None,
-    results: ResultsOption = Path("results"),
+    results: options.ResultsOption = Path("results"),
     everything: Annotated[
         bool,
         typer.Option("--all", help="Write one page of all results, paper by paper: results/report.html."),
     ] = False,
-    configs: ConfigsOption = None,
-    data: DataOption = None,
-    plugin: PluginOption = None,
+    configs: options.ConfigsOption = None,
+    data: options.DataOption = None,
+    plugin: options.PluginOption = None,
 ) -> None:
     """Write results as an HTML page, report.html.
 
@@ -465,7 +458,7 @@ def report(
 
 def plot(
     of: NamedArgument = None,
-    results: ResultsOption = Path("results"),
+    results: options.ResultsOption = Path("results"),
     everything: Annotated[
         bool, typer.Option("--all", help="Draw all experiments in the folder of results.")
     ] = False,
@@ -475,8 +468,8 @@ def plot(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the figures; default: each experiment's results folder.")
     ] = None,
-    metric: MetricOption = None,
-    plugin: PluginOption = None,
+    metric: options.MetricOption = None,
+    plugin: options.PluginOption = None,
 ) -> None:
     """Draw the figures of results as PNG, SVG and PDF.
 

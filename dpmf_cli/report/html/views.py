@@ -29,13 +29,7 @@ from dpmf_cli.papers.printed_cells import beside_print
 from dpmf_cli.report.figures.charts import Chart, charts_of, is_drawable
 from dpmf_cli.report.figures.drawings import combined_figure
 from dpmf_cli.report.figures.papers import noise_figure
-from dpmf_cli.report.tables.crossings import (
-    BASELINE_COLUMNS,
-    COLUMNS,
-    BaselineRow,
-    baseline_rows,
-    crossing_notes,
-)
+from dpmf_cli.report.tables import crossings
 from dpmf_cli.report.tables.layout import NONE, Group, TextTable, cells_of
 from dpmf_cli.report.tables.ledgers import ledger_table, records_table
 from dpmf_cli.report.tables.papers import improvements, improvements_table, learned_nothing_table
@@ -77,7 +71,7 @@ class Row:
 
 def crossing_row(crossing: Crossing) -> Row:
     """Returns the row for the ε at which a curve meets a baseline. A crossing outside the grid is not near."""
-    cell = cells_of(crossing, COLUMNS)
+    cell = cells_of(crossing, crossings.COLUMNS)
     table = CROSSING_TABLES.get(crossing.neighbours, "")
     stated = printed_reason(table, crossing.algorithm, crossing.baseline, crossing.dataset)
     return Row(
@@ -94,9 +88,9 @@ def crossing_row(crossing: Crossing) -> Row:
     )
 
 
-def baseline_row(row: BaselineRow) -> Row:
+def baseline_row(row: crossings.BaselineRow) -> Row:
     """Returns the row for the RMSE of a baseline."""
-    cell = cells_of(row, BASELINE_COLUMNS)
+    cell = cells_of(row, crossings.BASELINE_COLUMNS)
     if row.printed is None:
         found = Agreement.UNPRINTED
     elif row.reproduced is None:
@@ -172,9 +166,9 @@ def view_of(folder: Path) -> ExperimentView:
         collected,
         found,
         charts_of(collected.shown),
-        [*map(baseline_row, baseline_rows(collected.shown))],
+        [*map(baseline_row, crossings.baseline_rows(collected.shown))],
         [*map(crossing_row, shown)],
-        crossing_notes(shown),
+        crossings.crossing_notes(shown),
         [(title, table) for title, table in tables.items() if table and table.groups],
     )
 
