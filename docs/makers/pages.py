@@ -155,7 +155,7 @@ def experiments_table(found: PaperFindings) -> str:
     """Returns a table with a row for each config: what it shows, on which data, and what a run from nothing costs on
     the reference machine."""
     from docs.makers.sizes import REFERENCE_CORES, REFERENCE_MEMORY, disk_bytes, reference_plan
-    from dpmf_cli.evaluation.numbers import duration
+    from dpmf_cli.core.terminal import duration
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.config.documents import FOLDER as CONFIGS
 

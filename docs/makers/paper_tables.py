@@ -12,8 +12,8 @@ from typing import get_args
 
 from docs.makers import bibliography, combined
 from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.core.terminal import signed, significant
 from dpmf_cli.evaluation.crossings import DISTANCE, FACTOR, Agreement, agreement
-from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.papers.claims import ANY, Claim, PaperFindings, all_papers
 from dpmf_cli.papers.printed import printed_crossing
 from dpmf_cli.papers.record import Explored, Record

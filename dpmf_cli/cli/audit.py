@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmf_cli.cli.options import DataOption, FormatOption, PluginOption, ResultsOption
-from dpmf_cli.cli.run import JobsOption
+from dpmf_cli.cli import options
 from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
 
@@ -29,11 +28,10 @@ OWN_PAIRS = 12
 
 def audit(
     config: Annotated[
-        Path | None,
-        typer.Argument(help="A YAML config; its private entries are audited.", show_default=False),
+        Path | None, typer.Argument(help="A YAML config; its private entries are audited.")
     ] = None,
     algorithm: Annotated[
-        str | None, typer.Option("--algorithm", help="Key of one algorithm to audit in all its variants.")
+        str | None, typer.Option(help="Key of one algorithm to audit in all its variants.")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Audit every algorithm in all its variants.")] = False,
     pairs: Annotated[
@@ -48,7 +46,6 @@ def audit(
             min=0,
             help="How many fits on each side of the worst pair, for a lower bound on ε. Without it as many as "
             f"{SECONDS:g} s of CPU allow.",
-            show_default=False,
         ),
     ] = None,
     bits: Annotated[
@@ -72,11 +69,11 @@ def audit(
         bool,
         typer.Option("--flaws", help="Replay the papers' known mistakes, and show how the audit finds each."),
     ] = False,
-    results: ResultsOption = Path("results"),
-    data: DataOption = None,
-    jobs: JobsOption = None,
-    form: FormatOption = "table",
-    plugin: PluginOption = None,
+    results: options.ResultsOption = Path("results"),
+    data: options.DataOption = None,
+    jobs: options.JobsOption = None,
+    form: options.FormatOption = "table",
+    plugin: options.PluginOption = None,
 ) -> None:
     """Check every ε against the code that runs.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="List, describe, fetch and verify data sets.", no_args_is_help=True)
 
 _Data = Annotated[
-    Path | None, typer.Option("--data", help="Folder of data files.", show_default="$DPMF_DATA or ./datasets")
+    Path | None, typer.Option(help="Folder of data files.", show_default="$DPMF_DATA or ./datasets")
 ]
 _Json = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
 _Key = Annotated[str, typer.Argument(help="Key of the data set, as `dpmf datasets list` shows it.")]
@@ -163,8 +163,7 @@ def _number(value: float | None) -> str:
 def fetch(
     key: _Key,
     from_file: Annotated[
-        list[Path] | None,
-        typer.Option("--from-file", help="Take this file instead of a download; may be repeated."),
+        list[Path] | None, typer.Option(help="Take this file instead of a download; may be repeated.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Accept the licence without being asked.")] = False,
     data: _Data = None,
@@ -235,6 +234,13 @@ def verify(
             for check in checks
         ]
         print(_in_columns(rows))
-    wrong = [f"{key}: {error}" for key, checks in results.items() if (error := verifying.failures(checks))]
-    if wrong:
-        raise DpmfError("\n".join(wrong))
+    wrong = {
+        key: [
+            f"{check.what}: expected {check.expected}, found {check.found}"
+            for check in checks
+            if not check.holds
+        ]
+        for key, checks in results.items()
+    }
+    if any(wrong.values()):
+        raise DpmfError("\n".join(f"{key}: {'; '.join(found)}" for key, found in wrong.items() if found))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpmf_cli.cli.options import DataOption, PluginOption, ResultsOption
+from dpmf_cli.cli import options
 from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
@@ -99,26 +99,20 @@ def verify(
         list[Path] | None,
         typer.Argument(
             help="Folders of results, configs or results folders of experiments, releases, or folders of releases; "
-            "default: all of --results, and released/.",
-            show_default=False,
+            "default: all of --results, and released/."
         ),
     ] = None,
-    results: ResultsOption = Path("results"),
-    data: DataOption = None,
+    results: options.ResultsOption = Path("results"),
+    data: options.DataOption = None,
     recompute: Annotated[
-        int,
-        typer.Option("--recompute", min=0, help="Compute this many random tasks again, and compare bytes."),
+        int, typer.Option(min=0, help="Compute this many random tasks again, and compare bytes.")
     ] = 0,
     seed: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            help="The seed that draws these tasks; default: a random one, which is printed.",
-            show_default=False,
-        ),
+        typer.Option(min=0, help="The seed that draws these tasks; default: a random one, which is printed."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
-    plugin: PluginOption = None,
+    plugin: options.PluginOption = None,
 ) -> None:
     """Check stored files by checksums; change nothing.
 

@@ -13,16 +13,14 @@ import typer
 
 import dpmf_cli
 from dpmf_cli import __version__
+from dpmf_cli.cli import options, tables
 from dpmf_cli.cli.audit import audit
 from dpmf_cli.cli.datasets import app as datasets_app
 from dpmf_cli.cli.health import doctor, verify
-from dpmf_cli.cli.options import PluginOption
 from dpmf_cli.cli.own_config import advise, init, recommend
 from dpmf_cli.cli.papers import configs, explore, reproduce
-from dpmf_cli.cli.rankings import combined, frontier, plot, report
 from dpmf_cli.cli.release import predict, release
 from dpmf_cli.cli.run import plan, run
-from dpmf_cli.cli.tables import baselines, compare, crossings, explain, levels, local_app
 from dpmf_cli.core import terminal
 from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
@@ -58,10 +56,11 @@ def check_limits() -> None:
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 app.add_typer(datasets_app, name="datasets")
-app.add_typer(local_app, name="local")
+app.add_typer(tables.local_app, name="local")
 for _command in (
-    *(combined, frontier, init, advise, recommend, run, plan, release, predict, crossings, levels, explain),
-    *(compare, baselines, report, plot, configs, reproduce, explore, audit, verify, doctor),
+    *(tables.combined, tables.frontier, init, advise, recommend, run, plan, release, predict),
+    *(tables.crossings, tables.levels, tables.explain, tables.compare, tables.baselines, tables.report),
+    *(tables.plot, configs, reproduce, explore, audit, verify, doctor),
 ):
     app.command()(_command)
 
@@ -104,10 +103,9 @@ def main() -> None:
 @app.command()
 def schema(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(help="Names of plugins to include in the schema.", show_default=False),
+        list[str] | None, typer.Argument(help="Names of plugins to include in the schema.")
     ] = None,
-    plugin: PluginOption = None,
+    plugin: options.PluginOption = None,
 ) -> str:
     """Print the JSON schema of a config, for editors.
 

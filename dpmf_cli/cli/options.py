@@ -18,55 +18,43 @@ def _configs_like(begun: str) -> list[str]:
 
 
 ConfigArgument = Annotated[
-    Path,
-    typer.Argument(
-        autocompletion=_configs_like,
-        help="A YAML config, or the name of a shipped config.",
-        show_default=False,
-    ),
+    Path, typer.Argument(autocompletion=_configs_like, help="A YAML config, or the name of a shipped config.")
 ]
 ResultsArgument = Annotated[
     list[Path] | None,
     typer.Argument(
-        autocompletion=_configs_like,
-        help="Configs or results folders; default: every result found.",
-        show_default=False,
+        autocompletion=_configs_like, help="Configs or results folders; default: every result found."
     ),
 ]
-ConfigsOption = Annotated[
-    Path | None, typer.Option("--configs", help="Folder of configs; default: the shipped configs.")
-]
-ResultsOption = Annotated[Path, typer.Option("--results", help="Folder of results.")]
+ConfigsOption = Annotated[Path | None, typer.Option(help="Folder of configs; default: the shipped configs.")]
+ResultsOption = Annotated[Path, typer.Option(help="Folder of results.")]
 DataOption = Annotated[
-    Path | None, typer.Option("--data", help="Folder of data files; default: $DPMF_DATA, else ./datasets.")
+    Path | None, typer.Option(help="Folder of data files; default: $DPMF_DATA, else ./datasets.")
 ]
 DatasetOption = Annotated[
     str | None,
     typer.Option(
-        "--dataset",
-        help="Key of a data set to use instead of the config's; the experiment's name then says so.",
+        help="Key of a data set to use instead of the config's; the experiment's name then says so."
     ),
 ]
 HeldOutOption = Annotated[
     int | None,
     typer.Option(
-        "--held-out",
-        min=1,
-        help="Hold out only this many folds, the first ones; the experiment's name then says so.",
+        min=1, help="Hold out only this many folds, the first ones; the experiment's name then says so."
     ),
 ]
 RunsOption = Annotated[
     int | None,
-    typer.Option(
-        "--runs", min=1, help="How often to repeat the experiment with fresh noise; its name then says so."
-    ),
+    typer.Option(min=1, help="How often to repeat the experiment with fresh noise; its name then says so."),
 ]
 MetricOption = Annotated[
     str | None,
     typer.Option(
-        "--metric",
-        help="rmse, or a metric that `ranking` measured, e.g. ndcg@10 or recall@20; default: each config's `metric`.",
+        help="rmse, or a metric that `ranking` measured, e.g. ndcg@10 or recall@20; default: each config's `metric`."
     ),
+]
+JobsOption = Annotated[
+    int | None, typer.Option("-j", "--jobs", min=1, help="Number of processes; default: one per core.")
 ]
 FormatOption = Annotated[str, typer.Option("--format", help="table, csv, md, latex or json.")]
 

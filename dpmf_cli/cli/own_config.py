@@ -2,22 +2,17 @@
 
 import os
 import shlex
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpmf_cli.cli.options import DataOption, PluginOption, ResultsOption
-from dpmf_cli.cli.run import JobsOption
+from dpmf_cli.cli import options
 from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
 
 if TYPE_CHECKING:
-    from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-    from dpmf_cli.core.ratings import Ratings
     from dpmf_cli.datasets import Folders
     from dpmf_cli.datasets.guess import Guess
     from dpmf_cli.experiment.config import ExperimentConfig
@@ -30,9 +25,7 @@ PROTECTS = {"value": "bounded", "presence": "unbounded", "user": "user", "local"
 GUESSES = ("--separator", "--header", "--decimal", "--user", "--item", "--rating", "--scale")
 """The options that replace guesses."""
 
-FileArgument = Annotated[
-    Path, typer.Argument(help="A file of ratings: CSV (compressed or not) or Parquet.", show_default=False)
-]
+FileArgument = Annotated[Path, typer.Argument(help="A file of ratings: CSV (compressed or not) or Parquet.")]
 ProtectsOption = Annotated[
     str,
     typer.Option(
@@ -58,34 +51,23 @@ SeparatorOption = Annotated[
     typer.Option(help="The separator of columns: a character, or a word: tab, semicolon, space, …"),
 ]
 HeaderOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--header/--no-header", help="Whether the first line names the columns.", show_default=False
-    ),
+    bool | None, typer.Option("--header/--no-header", help="Whether the first line names the columns.")
 ]
 DecimalOption = Annotated[str | None, typer.Option(help="The decimal mark of numbers: . or ,")]
-ToOption = Annotated[Path | None, typer.Option(help="The config file to write.", show_default=False)]
+ToOption = Annotated[Path | None, typer.Option(help="The config file to write.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing config that differs.")]
 
 
-@dataclass(frozen=True)
-class Said:
-    """What the options say about a file; each field is named as its option. Whatever is None is guessed."""
-
-    scale: str | None = None
-    user: str | None = None
-    item: str | None = None
-    rating: str | None = None
-    timestamp: str | None = None
-    separator: str | None = None
-    header: bool | None = None
-    decimal: str | None = None
+SAID = ("scale", "user", "item", "rating", "timestamp", "separator", "header", "decimal")
+"""The options that say something about a file. What they leave out is guessed."""
 
 
 def write_own_config(
-    ratings: Path, said: Said, protects: str, epsilon: float, to: Path | None, *, force: bool
+    ratings: Path, said: tuple[Any, ...], protects: str, epsilon: float, to: Path | None, *, force: bool
 ) -> tuple[Path, list[str]]:
     """Writes a config with every provable method for a file of ratings. Returns its path, and lines on the ratings.
+
+    said   the values of the options `SAID`, None for those that are not given
 
     Reads the complete file first, and says what it guessed about it. If (user, item) pairs repeat, the config keeps
     the last rating of each.
@@ -95,55 +77,53 @@ def write_own_config(
     from dpmf_cli.datasets import Folders, load, look
     from dpmf_cli.datasets.guess import guess_format
     from dpmf_cli.datasets.spec import CsvSpec
-    from dpmf_cli.experiment.config.suggested import FOLDS, GUESSED, RUNS, config_text, name_of, provable
+    from dpmf_cli.experiment.config import suggested
 
     neighbours = asked_for(protects, epsilon)
     stem = ratings.name.lstrip(".-").partition(".")[0] or "ratings"
     config = to or Path(f"{stem}-{protects}.yaml")
     if config.exists() and ratings.exists() and config.samefile(ratings):
         raise DpmfError(f"--to {config}: this is the file of ratings; name another file")
-    if said.decimal not in (None, ".", ","):
-        raise DpmfError(f"--decimal {said.decimal}: choose one of . and ,")
-    roles = ("user", "item", "rating", "timestamp")
-    columns = {role: name for role in roles if (name := getattr(said, role)) is not None}
-    guess = guess_format(ratings, said.separator, said.header, said.decimal, **columns)
+    given = {name: value for name, value in zip(SAID, said, strict=True) if value is not None}
+    if given.get("decimal", ".") not in (".", ","):
+        raise DpmfError(f"--decimal {given['decimal']}: choose one of . and ,")
+    scale = given.get("scale")
+    guess = guess_format(ratings, **{name: value for name, value in given.items() if name != "scale"})
     for each in guess.words:
         say(f"{ratings}: {each}")
     say(f"{ratings}: if a guess is wrong, correct it with its option: {', '.join(GUESSES)}")
-    wanted = roles if said.timestamp is not None else roles[:3]
+    wanted = ["user", "item", "rating", *["timestamp"] * ("timestamp" in given)]
     if absent := [role for role in wanted if role not in guess.columns]:
-        options = " ".join(f"--{role} COLUMN" for role in absent)
-        raise DpmfError(f"{ratings}: no column looks like the {' or the '.join(absent)}; add {options}")
-    low, high, step = _scale(said.scale, ratings, guess)
+        more = " ".join(f"--{role} COLUMN" for role in absent)
+        raise DpmfError(f"{ratings}: no column looks like the {' or the '.join(absent)}; add {more}")
+    low, high, step = _scale(scale, ratings, guess)
     dataset: dict[str, Any] = {
         "kind": "csv",
-        "name": name_of(stem),
+        "name": suggested.name_of(stem),
         "path": os.path.relpath(ratings, config.parent),
         **guess.keys,
         "columns": {role: guess.columns[role] for role in wanted},
         "scale": {"minimum": low, "maximum": high, "step": step}
-        | ({"guessed": True} if said.scale is None else {}),
+        | ({"guessed": True} if scale is None else {}),
     }
     try:
         spec = CsvSpec(**{**dataset, "path": str(ratings), "duplicates": "last"})
         whole = load(spec, Folders.named())
     except ValidationError as error:
         first = error.errors()[0]
-        where = f"--scale {said.scale}" if said.scale and "scale" in first["loc"] else str(ratings)
+        where = f"--scale {scale}" if scale and "scale" in first["loc"] else str(ratings)
         raise DpmfError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
     if whole.merged:
         dataset["duplicates"] = spec.duplicates
-    methods = fitting(provable(neighbours), whole.ratings, epsilon, str(ratings))
+    methods = suggested.fitting(suggested.provable(neighbours), whole.ratings, epsilon, str(ratings))
     asked = ["--protects", protects, "--epsilon", f"{epsilon:g}"]
-    given = {name: value for name, value in asdict(said).items() if value is not None}
     header = {True: ["--header"], False: ["--no-header"]}.get(given.pop("header", None), [])
     words = [word for name, value in given.items() for word in (f"--{name}", value)]
     command = shlex.join(["dpmf", "init", str(ratings), *asked, *words, *header])
-    note = GUESSED if said.scale is None else ""
-    keys = {"dataset": dataset, "folds": FOLDS, "runs": RUNS}
-    write_config(
-        config, config_text(keys, neighbours, epsilon, methods, command, note=note), methods, force=force
-    )
+    note = suggested.GUESSED if scale is None else ""
+    keys = {"dataset": dataset, "folds": suggested.FOLDS, "runs": suggested.RUNS}
+    text = suggested.config_text(keys, neighbours, epsilon, methods, command, note=note)
+    write_config(config, text, methods, force=force)
     return config, look(spec, whole).report()
 
 
@@ -159,27 +139,6 @@ def asked_for(protects: str, epsilon: float) -> "Neighbours":
     if not 1e-3 <= epsilon <= 1e4:
         raise DpmfError(f"--epsilon {epsilon:g}: give one from 0.001 to 10000")
     return Neighbours(PROTECTS[protects])
-
-
-def fitting(
-    entries: "Iterable[tuple[Any, PrivateAlgorithm]]", ratings: "Ratings", epsilon: float, what: str
-) -> "Candidates":
-    """Returns those of `entries` that this machine has the time and memory to fit on these ratings, at least one.
-
-    Raises `DpmfError` if there is none, or if there are too few ratings. The message names the ratings by `what`.
-    """
-    from dpmf_cli.algorithms.shared.cost import Shape
-    from dpmf_cli.experiment.config.suggested import FEWEST, FOLDS, candidates, grid_with
-
-    if len(ratings) < FEWEST:
-        raise DpmfError(
-            f"{what}: {len(ratings)} ratings are too few to tell methods apart; give {FEWEST} or more"
-        )
-    shape = Shape(ratings.n_users, ratings.n_items, round((1 - 1 / FOLDS) * len(ratings)))
-    methods = candidates(entries, shape, len(grid_with(epsilon)))
-    if not methods.taken:
-        raise DpmfError(f"{what}: no method fits this machine: {'; '.join(methods.left_out)}")
-    return methods
 
 
 def write_config(config: Path, text: str, methods: "Candidates", *, force: bool) -> None:
@@ -255,7 +214,7 @@ def init(
 
     Example: dpmf init ratings.csv --scale 0.5:5:0.5
     """
-    said = Said(scale, user, item, rating, timestamp, separator, header, decimal)
+    said = scale, user, item, rating, timestamp, separator, header, decimal
     config, seen = write_own_config(ratings, said, protects, epsilon, to, force=force)
     for each in seen:
         say(f"{ratings}: {each}")
@@ -278,8 +237,8 @@ def advise(
     decimal: DecimalOption = None,
     to: ToOption = None,
     force: ForceOption = False,
-    results: ResultsOption = Path("results"),
-    jobs: JobsOption = None,
+    results: options.ResultsOption = Path("results"),
+    jobs: options.JobsOption = None,
 ) -> None:
     """Say in a page which private method suits a file of ratings.
 
@@ -290,7 +249,7 @@ def advise(
     """
     from dpmf_cli.datasets import Folders
 
-    said = Said(scale, user, item, rating, separator=separator, header=header, decimal=decimal)
+    said = scale, user, item, rating, None, separator, header, decimal
     config, _ = write_own_config(ratings, said, protects, epsilon, to, force=force)
     print_answer(config, Folders.named(base=config.parent, results=results), jobs, epsilon)
 
@@ -388,10 +347,7 @@ NOT_TAKEN = (
 
 def recommend(
     config: Annotated[
-        Path,
-        typer.Argument(
-            help="A YAML config with your `dataset`; its methods and grid are not used.", show_default=False
-        ),
+        Path, typer.Argument(help="A YAML config with your `dataset`; its methods and grid are not used.")
     ],
     protects: Annotated[
         str, typer.Option(help="What ε hides: value, presence, user or local, as in `dpmf advise`.")
@@ -415,10 +371,10 @@ def recommend(
     ] = False,
     to: ToOption = None,
     force: ForceOption = False,
-    results: ResultsOption = Path("results"),
-    data: DataOption = None,
-    jobs: JobsOption = None,
-    plugin: PluginOption = None,
+    results: options.ResultsOption = Path("results"),
+    data: options.DataOption = None,
+    jobs: options.JobsOption = None,
+    plugin: options.PluginOption = None,
 ) -> None:
     """Run on your ratings the method that leads on public ones.
 
@@ -428,9 +384,9 @@ def recommend(
     Example: dpmf recommend my.yaml --protects value --epsilon 1
     """
     from dpmf_cli.datasets import Folders, load
+    from dpmf_cli.experiment.config import suggested
     from dpmf_cli.experiment.config.documents import means_a_config, read_whole, relative_to
     from dpmf_cli.experiment.config.loading import validated
-    from dpmf_cli.experiment.config.suggested import FOLDS, RUNS, Candidates, config_text, grid_with, provable
     from dpmf_cli.privacy.accounting import LEAST_DELTA, MOST_DELTA
     from dpmf_cli.privacy.protection import Guarantee, protection_of
     from dpmf_cli.report.leaders import chosen_in_words, options_of, shipped
@@ -446,7 +402,7 @@ def recommend(
     ranking = None if by_errors else leaders.ranking(wanted)
     kept = {
         key: Guarantee(wanted.protects, entry.joint, entry.spends_delta)
-        for key, entry in (() if ranking else provable(neighbours))
+        for key, entry in (() if ranking else suggested.provable(neighbours))
     }
     written: list[Any] = (
         [leaders.methods[each.method] for each in ranking.nearest(epsilon).methods]
@@ -470,10 +426,10 @@ def recommend(
     document = read_whole(config)
     relative_to(target.parent, document)
     taken = {key: value for key, value in document.data.items() if key not in NOT_TAKEN}
-    keys = {"folds": FOLDS, "runs": RUNS, **taken, **({"delta": delta} if delta else {})}
+    keys = {"folds": suggested.FOLDS, "runs": suggested.RUNS, **taken, **({"delta": delta} if delta else {})}
     document.data = {
         **keys,
-        "epsilons": list(grid_with(epsilon)),
+        "epsilons": list(suggested.grid_with(epsilon)),
         "neighbours": neighbours.value,
         "mode": "corrected",
         "algorithms": written,
@@ -481,18 +437,18 @@ def recommend(
     valid = validated(document)
     folders = Folders.named(data, base=target.parent, results=results)
     ratings = load(valid.dataset, folders, valid.test).ratings
-    methods = fitting(zip(written, valid.algorithms, strict=True), ratings, epsilon, str(config))
+    methods = suggested.fitting(zip(written, valid.algorithms, strict=True), ratings, epsilon, str(config))
     if ranking:
-        methods = Candidates(methods.taken[:1], methods.left_out)
-    options = {"protects": protects, "epsilon": f"{epsilon:g}", "towards": towards, "delta": f"{delta:g}"}
-    given = [word for name, value in options.items() for word in (f"--{name}", value)]
+        methods = suggested.Candidates(methods.taken[:1], methods.left_out)
+    asked = {"protects": protects, "epsilon": f"{epsilon:g}", "towards": towards, "delta": f"{delta:g}"}
+    given = [word for name, value in asked.items() for word in (f"--{name}", value)]
     command = shlex.join(["dpmf", "recommend", str(config), *given, *["--by-errors"] * by_errors])
     why = (
         "Every method with a provable ε for these options."
         if by_errors
         else "The method that leads on public ratings, with its parameters there."
     )
-    text = config_text(keys, neighbours, epsilon, methods, command, why=why)
+    text = suggested.config_text(keys, neighbours, epsilon, methods, command, why=why)
     write_config(target, text, methods, force=force)
     before = ""
     if ranking:

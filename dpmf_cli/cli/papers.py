@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmf_cli.cli.options import ConfigsOption, DataOption, ResultsOption
-from dpmf_cli.cli.run import JobsOption
+from dpmf_cli.cli import options
 from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError, did_you_mean
-from dpmf_cli.core.terminal import say
+from dpmf_cli.core.terminal import duration, say
 
 if TYPE_CHECKING:
     from dpmf_cli.papers.claims import Output, Table
@@ -21,9 +20,7 @@ if TYPE_CHECKING:
 def configs(
     paper: Annotated[
         str | None,
-        typer.Argument(
-            help="Key of a paper, e.g. friedman2016: list only the names of its configs.", show_default=False
-        ),
+        typer.Argument(help="Key of a paper, e.g. friedman2016: list only the names of its configs."),
     ] = None,
     small: Annotated[
         bool, typer.Option("--small", help="List only the configs of `dpmf reproduce PAPER --small`.")
@@ -33,10 +30,9 @@ def configs(
         typer.Option(
             "--large/--no-large",
             help="List only the configs whose data have the size of ML-10M or Netflix, or only the others.",
-            show_default=False,
         ),
     ] = None,
-    data: DataOption = None,
+    data: options.DataOption = None,
 ) -> None:
     """List the shipped configs: paper, table, data, time.
 
@@ -61,11 +57,10 @@ def configs(
     groups, listed = [], set[str]()
     for key, findings in all_papers().items():
         of = {
-            name: [each.name for each in findings.exhibits if name in each.configs]
+            name: ", ".join(dict.fromkeys(each.name for each in findings.exhibits if name in each.configs))
             for name in findings.configs
         }
-        rows = tuple(_rows({name: ", ".join(dict.fromkeys(names)) for name, names in of.items()}, data))
-        groups.append(Group(f"{key}: {findings.title}", rows))
+        groups.append(Group(f"{key}: {findings.title}", tuple(_rows(of, data))))
         listed |= of.keys()
     others = {name: "" for name in shipped_names() if name not in listed}
     groups.append(Group("not from a single paper", tuple(_rows(others, data))))
@@ -81,7 +76,6 @@ def _rows(of: dict[str, str], data: Path | None) -> Iterator[tuple[str, ...]]:
     """Yields a row for each config. `of` says what each config shows, by its name."""
     from dpmf_cli.datasets import Folders
     from dpmf_cli.datasets.located import what_is_missing
-    from dpmf_cli.evaluation.numbers import duration
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.config.documents import FOLDER
     from dpmf_cli.experiment.running.calibration import calibrated
@@ -98,28 +92,21 @@ def _rows(of: dict[str, str], data: Path | None) -> Iterator[tuple[str, ...]]:
 
 
 def explore(
-    paper: Annotated[
-        str | None, typer.Argument(help="Key of the paper, e.g. friedman2016.", show_default=False)
-    ] = None,
+    paper: Annotated[str | None, typer.Argument(help="Key of the paper, e.g. friedman2016.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Explore all papers, one after the other.")] = False,
-    dataset: Annotated[str, typer.Option("--dataset", help="Key of the data set to explore on.")] = "ml-100k",
+    dataset: Annotated[str, typer.Option(help="Key of the data set to explore on.")] = "ml-100k",
     settings: Annotated[
         int | None,
-        typer.Option(
-            "--settings", min=1, help="How many settings to run; default: as many as the paper's space says."
-        ),
+        typer.Option(min=1, help="How many settings to run; default: as many as the paper's space says."),
     ] = None,
-    record: Annotated[
-        Path | None,
-        typer.Option("--record", help="Folder of records; default: RESULTS/explored.", show_default=False),
-    ] = None,
+    record: Annotated[Path | None, typer.Option(help="Folder of records; default: RESULTS/explored.")] = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what would be run and how long it takes; run nothing.")
     ] = False,
-    configs: ConfigsOption = None,
-    results: ResultsOption = Path("results"),
-    data: DataOption = None,
-    jobs: JobsOption = None,
+    configs: options.ConfigsOption = None,
+    results: options.ResultsOption = Path("results"),
+    data: options.DataOption = None,
+    jobs: options.JobsOption = None,
 ) -> None:
     """Try what a paper leaves open, and judge its claims.
 
@@ -129,7 +116,6 @@ def explore(
     Example: dpmf explore friedman2016 --settings 32
     """
     from dpmf_cli.datasets import Folders
-    from dpmf_cli.evaluation.numbers import duration
     from dpmf_cli.experiment.config.documents import FOLDER as SHIPPED
     from dpmf_cli.experiment.results.store import write_atomically
     from dpmf_cli.papers.record import FOLDER
@@ -167,9 +153,7 @@ def explore(
 
 
 def reproduce(
-    what: Annotated[
-        str, typer.Argument(help="Key of a paper, `combined`, `frontier`, or `all`.", show_default=False)
-    ],
+    what: Annotated[str, typer.Argument(help="Key of a paper, `combined`, `frontier`, or `all`.")],
     small: Annotated[
         bool,
         typer.Option(
@@ -180,15 +164,10 @@ def reproduce(
         bool, typer.Option("--plan", help="Say what would be run and how long it takes; run nothing.")
     ] = False,
     results: Annotated[
-        Path | None,
-        typer.Option(
-            "--results",
-            help="Folder of results; default: results, or results/small with --small.",
-            show_default=False,
-        ),
+        Path | None, typer.Option(help="Folder of results; default: results, or results/small with --small.")
     ] = None,
-    data: DataOption = None,
-    jobs: JobsOption = None,
+    data: options.DataOption = None,
+    jobs: options.JobsOption = None,
 ) -> None:
     """Reproduce a paper: run, write tables and report, judge.
 
@@ -199,7 +178,6 @@ def reproduce(
     Example: dpmf reproduce friedman2016 --small
     """
     from dpmf_cli.datasets import Folders
-    from dpmf_cli.evaluation.numbers import duration
     from dpmf_cli.experiment.config.documents import FOLDER
     from dpmf_cli.experiment.results.store import write_atomically
     from dpmf_cli.papers.claims import parts_named
@@ -251,7 +229,7 @@ def reproduce(
 
 def _outputs(results: Path, data: Path | None) -> "Mapping[Table, Maker]":
     """Returns what makes each kind of output, from the folders of the experiments that were run."""
-    from dpmf_cli.cli import rankings, tables
+    from dpmf_cli.cli import tables
     from dpmf_cli.cli.datasets import info
 
     def figure(of: "Output") -> Path | None:
@@ -265,6 +243,6 @@ def _outputs(results: Path, data: Path | None) -> "Mapping[Table, Maker]":
         "crossings": lambda of, given: tables.crossings(given, results, of.form),
         "printed crossings": lambda of, given: tables.crossings(given, results, of.form, printed=True),
         "improvements": lambda of, given: tables.improvements(given, results, of.form),
-        "combined": lambda of, given: rankings.combined(given, results, of.form, figure=figure(of)),
-        "frontier": lambda of, given: rankings.frontier(given, results, of.form, figure(of)),
+        "combined": lambda of, given: tables.combined(given, results, of.form, figure=figure(of)),
+        "frontier": lambda of, given: tables.frontier(given, results, of.form, figure(of)),
     }

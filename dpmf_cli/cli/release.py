@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpmf_cli.cli.options import ConfigArgument, DataOption, PluginOption
+from dpmf_cli.cli import options
 from dpmf_cli.core.errors import DpmfError, did_you_mean
-from dpmf_cli.core.terminal import csv_text, say
+from dpmf_cli.core.terminal import csv_text, duration, say
 
 if TYPE_CHECKING:
     from dpmf_cli.experiment.config import ExperimentConfig
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def release(
-    config: ConfigArgument,
+    config: options.ConfigArgument,
     method: Annotated[
         str, typer.Option(help="The label of an entry under `algorithms`, or its algorithm's key.")
     ],
@@ -42,8 +42,8 @@ def release(
             "--unprovable", help="Release the model even if no ε can be proved for it, or only a larger one."
         ),
     ] = False,
-    data: DataOption = None,
-    plugin: PluginOption = None,
+    data: options.DataOption = None,
+    plugin: options.PluginOption = None,
 ) -> None:
     """Fit one method on all ratings, and write the model.
 
@@ -52,7 +52,6 @@ def release(
     Example: dpmf release my-shop.yaml --method pge --epsilon 1
     """
     from dpmf_cli.algorithms.shared.cost import Shape
-    from dpmf_cli.evaluation.numbers import duration
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.config.documents import read_whole
     from dpmf_cli.privacy.protection import Guarantee
@@ -101,9 +100,7 @@ def release(
 
 
 def predict(
-    model: Annotated[
-        Path, typer.Argument(help="A folder that `dpmf release` has written.", show_default=False)
-    ],
+    model: Annotated[Path, typer.Argument(help="A folder that `dpmf release` has written.")],
     pairs: Annotated[Path | None, typer.Option(help="A CSV file with the columns user and item.")] = None,
     user: Annotated[
         str | None, typer.Option(help="The id of one user, to predict that user's best items.")
@@ -113,7 +110,7 @@ def predict(
         Path | None, typer.Option(help="A CSV file with these users' own ratings, for a joint model.")
     ] = None,
     to: Annotated[Path | None, typer.Option(help="The CSV file to write; default: stdout.")] = None,
-    plugin: PluginOption = None,
+    plugin: options.PluginOption = None,
 ) -> None:
     """Predict ratings with a released model.
 

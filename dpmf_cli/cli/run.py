@@ -7,18 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmf_cli.cli.options import (
-    ConfigArgument,
-    DataOption,
-    DatasetOption,
-    HeldOutOption,
-    PluginOption,
-    ResultsOption,
-    RunsOption,
-)
+from dpmf_cli.cli import options
 from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.terminal import say
+from dpmf_cli.core.terminal import duration, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,16 +20,11 @@ if TYPE_CHECKING:
     from dpmf_cli.experiment.running.plan import Executor, Plan
     from dpmf_cli.studies.experiment import Finished
 
-JobsOption = Annotated[
-    int | None, typer.Option("-j", "--jobs", min=1, help="Number of processes; default: one per core.")
-]
 SchedulerOption = Annotated[
-    str | None,
-    typer.Option("--scheduler", help="Run on a Dask cluster, e.g. tcp://host:8786 (see docs/operations.md)."),
+    str | None, typer.Option(help="Run on a Dask cluster, e.g. tcp://host:8786 (see docs/operations.md).")
 ]
 WaitOption = Annotated[
-    float,
-    typer.Option("--wait", min=0, help="Seconds to wait for a cluster's workers, or for its lost scheduler."),
+    float, typer.Option(min=0, help="Seconds to wait for a cluster's workers, or for its lost scheduler.")
 ]
 
 DONE = "nothing to compute: all tasks are done"
@@ -47,23 +34,23 @@ MOST_ROWS = 1000
 
 
 def run(
-    config: ConfigArgument,
-    results: ResultsOption = Path("results"),
-    data: DataOption = None,
-    jobs: JobsOption = None,
+    config: options.ConfigArgument,
+    results: options.ResultsOption = Path("results"),
+    data: options.DataOption = None,
+    jobs: options.JobsOption = None,
     scheduler: SchedulerOption = None,
     wait: WaitOption = 300.0,
     new_data: Annotated[
         bool, typer.Option("--new-data", help="Replace results if their data file has changed since.")
     ] = False,
-    dataset: DatasetOption = None,
-    held_out: HeldOutOption = None,
-    runs: RunsOption = None,
+    dataset: options.DatasetOption = None,
+    held_out: options.HeldOutOption = None,
+    runs: options.RunsOption = None,
     if_present: Annotated[
         bool,
         typer.Option("--if-present", help="If the data are missing, say how to get them and do nothing."),
     ] = False,
-    plugin: PluginOption = None,
+    plugin: options.PluginOption = None,
 ) -> None:
     """Run an experiment; finished tasks are not run again.
 
@@ -130,15 +117,15 @@ def run(
 
 
 def plan(
-    config: ConfigArgument,
-    results: ResultsOption = Path("results"),
-    data: DataOption = None,
-    jobs: JobsOption = None,
-    dataset: DatasetOption = None,
-    held_out: HeldOutOption = None,
-    runs: RunsOption = None,
+    config: options.ConfigArgument,
+    results: options.ResultsOption = Path("results"),
+    data: options.DataOption = None,
+    jobs: options.JobsOption = None,
+    dataset: options.DatasetOption = None,
+    held_out: options.HeldOutOption = None,
+    runs: options.RunsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
-    plugin: PluginOption = None,
+    plugin: options.PluginOption = None,
 ) -> str:
     """Say what a run would do and how long it takes; run nothing.
 
@@ -174,7 +161,6 @@ def describe(
     """Returns a plan as a table or as JSON. `seen` has lines about the ratings, and warnings."""
     from dpmf_cli.datasets.spec import SyntheticSpec
     from dpmf_cli.evaluation.crossings import MOST_ROUNDS
-    from dpmf_cli.evaluation.numbers import duration
     from dpmf_cli.report.tables.layout import Group, TextTable, terminal
 
     seconds, peak = plan.seconds(jobs), plan.peak_bytes(jobs)
@@ -182,7 +168,7 @@ def describe(
         {
             "label": part.entry.name,
             "tasks": part.total,
-            "done": part.done,
+            "done": part.total - len(part.left),
             "left": len(part.left),
             "epsilons_left": max((len(task.epsilons) for task in part.left), default=0),
             "seconds_left": round(part.seconds_left, 3),

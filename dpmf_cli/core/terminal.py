@@ -1,4 +1,4 @@
-"""Writes for people: messages, progress, and text in which every character is visible.
+"""Writes for people: messages, progress, numbers, and text in which every character is visible.
 
 Text for terminals, CSV files and pages goes through `printable`. Names and cells come from files that anybody may
 have written. Some characters act on the reader's screen instead of being seen there: a terminal's escapes, marks
@@ -51,6 +51,29 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
 def exact(value: float) -> str:
     """Writes a number without loss of digits; "" for NaN."""
     return "" if math.isnan(value) else repr(float(value))
+
+
+def significant(value: float, figures: int = 3) -> str:
+    """Formats a finite number to `figures` significant figures: 0.180, 2.00, 12.5, 1230; very small: 1.20e-05."""
+    rounded = float(f"{value:.{figures - 1}e}")
+    if rounded == 0:
+        return "0"
+    exponent = int(f"{rounded:e}".rpartition("e")[2])
+    if not -4 <= exponent <= 6:
+        return f"{value:.{figures - 1}e}"
+    return f"{rounded:.{max(0, figures - 1 - exponent)}f}"
+
+
+def signed(value: float, digits: int) -> str:
+    """Formats a difference with its sign and `digits` decimals, with a typographic minus: +0.0012, −1.5."""
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
+def duration(seconds: float) -> str:
+    """Formats a duration: `0 s`, `45 s`, `3 min`, `2.5 h`."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def _cell(value: object) -> object:

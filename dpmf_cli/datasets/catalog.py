@@ -5,20 +5,15 @@ A digest is written `sha256:…` or `md5:…` (md5 only if the publisher prints 
 
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated, Any
 
 import yaml
-from pydantic import BeforeValidator, ConfigDict, TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from dpmf_cli.core.errors import DpmfError, did_you_mean
 from dpmf_cli.core.ratings import Scale
 
 _STRICT = ConfigDict(extra="forbid")
-
-
-def _scale(words: Any) -> Any:
-    return Scale(**{key: float(each) for key, each in words.items()}) if isinstance(words, dict) else words
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -119,7 +114,7 @@ class CatalogEntry:
 
     key: str
     title: str
-    scale: Annotated[Scale, BeforeValidator(_scale)]
+    scale: Scale
     parts: tuple[SourcePart, ...]
     expected: Counts
     licence: Licence

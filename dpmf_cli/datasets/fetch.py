@@ -25,7 +25,6 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import flush, make_folder, rename, sweep, temporary_folder, write_whole, writing
 from dpmf_cli.core.terminal import unguarded
 from dpmf_cli.datasets import archives, loading, located
-from dpmf_cli.datasets.archives import Wanted
 from dpmf_cli.datasets.catalog import CatalogEntry, Mirror, SourcePart
 from dpmf_cli.datasets.soundness import TOLERANCE, figures
 
@@ -145,7 +144,7 @@ def from_mirror(mirror: Mirror, folder: Path) -> Path:
     if mirror.url:
         download(session(), mirror.url, place, mirror.most_bytes, mirror.digest)
         return place
-    for member in archives.members(_release(mirror, folder), Wanted((mirror.filename,))):
+    for member in archives.members(_release(mirror, folder), archives.Wanted((mirror.filename,))):
         with place.open("wb") as file:
             shutil.copyfileobj(member.stream, file)
         if located.file_digest(place, None, mirror.digest.partition(":")[0]) == mirror.digest:

@@ -13,8 +13,6 @@ from dpmf_cli.core.files import WRITING
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets import canonical, catalog, loading, located
-from dpmf_cli.datasets.canonical import Dataset
-from dpmf_cli.datasets.located import Folders
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, SyntheticSpec
 
 TOLERANCE = 1e-4
@@ -81,7 +79,7 @@ class Sanity:
         return [*self.lines, *(f"warning: {each}" for each in self.warnings)]
 
 
-def look(spec: AnySpec, dataset: Dataset) -> Sanity:
+def look(spec: AnySpec, dataset: canonical.Dataset) -> Sanity:
     """Describes the ratings of a spec in lines, and in warnings that name the fix."""
     return look_at(dataset.ratings, merged=dataset.merged, duplicates=getattr(spec, "duplicates", "error"))
 
@@ -198,7 +196,7 @@ def verify(key: str, data: Path, cache: Path) -> list[Check]:
     checks = [Check("files", wrong is None, known, wrong or "; from ".join(("as expected", *origins)))]
     if wrong:
         return checks
-    kept = loading.cached(CatalogSpec(name=key), Folders(data, cache), verify=False)
+    kept = loading.cached(CatalogSpec(name=key), located.Folders(data, cache), verify=False)
     counted = figures(kept.ratings)
     for name, expected in vars(entry.expected).items():
         form, slack = ("{:,}", 0.0) if isinstance(expected, int) else ("{:.5f}", TOLERANCE)
@@ -207,12 +205,6 @@ def verify(key: str, data: Path, cache: Path) -> list[Check]:
     again = canonical.checksum(kept.ratings)
     checks.append(Check("cache", again == kept.checksum, kept.checksum[:16], again[:16]))
     return checks
-
-
-def failures(checks: list[Check]) -> DpmfError | None:
-    """Returns one error that names every check that failed; None if all hold."""
-    failed = [f"{c.what}: expected {c.expected}, found {c.found}" for c in checks if not c.holds]
-    return DpmfError("; ".join(failed)) if failed else None
 
 
 @dataclass(frozen=True)
@@ -241,10 +233,9 @@ class Soundness:
             self.off.append(Damage(str(path), what, fix))
 
 
-def of_cache(cache: Path, only: Collection[str] | None = None) -> Soundness:
+def add_cache(found: Soundness, cache: Path, only: Collection[str] | None = None) -> None:
     """Checks the parsed ratings in the cache and the ids beside them: all, or only those of ratings with these
     checksums. Damaged ids cannot say whose they are, so they are always named."""
-    found = Soundness("parsed ratings, ids")
     try:
         kept.refuse_shared(cache)
     except DpmfError as error:
@@ -261,10 +252,9 @@ def of_cache(cache: Path, only: Collection[str] | None = None) -> Soundness:
                 )
         elif only is None or (kept.checksum_of(place) if of_source else place.name) in (None, *only):
             found.add(place, kept.broken(place), "the next run that needs it parses its source again")
-    return found
 
 
-def add_source(found: Soundness, spec: AnySpec, folders: Folders, checksum: str) -> None:
+def add_source(found: Soundness, spec: AnySpec, folders: located.Folders, checksum: str) -> None:
     """Checks the files of a data set and counts them in `found`.
 
     Compares them with the publisher's checksums. If there are none, parses the files and compares with `checksum`

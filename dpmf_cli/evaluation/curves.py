@@ -9,7 +9,7 @@ import numpy as np
 from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.errors import DpmfError, did_you_mean
 from dpmf_cli.core.streams import OWN, Seed
-from dpmf_cli.evaluation.folds import Order, Portion
+from dpmf_cli.evaluation.folds import Portion
 from dpmf_cli.evaluation.metrics import RMSE, Metric
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
@@ -229,22 +229,14 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Growth:
-    """The measurements on growing portions of the ratings, the smallest first."""
-
-    order: Order
-    stages: tuple[Stage, ...]
-
-
-@dataclass(frozen=True)
 class Experiment:
     """The results of one config. `dataset` is the key of the catalog ("ml-100k"), `title` its printed name.
 
     The ratings were cut into `partition` folds, of which `folds` were held out (1 and 1 for a fixed test set). With
-    `growth`, `curves` and `baselines` are those of its largest portion. Crossings are with the baselines whose
-    registry keys are `targets`. If the experiment `refines`, ε are added where a curve crosses, and intervals of
-    crossings include what interpolation leaves open. `partial` names the finished folds of an interrupted run, "3 of
-    10 folds", if all results are from these folds only.
+    `growth`, by ascending portion, `curves` and `baselines` are those of its largest portion. Crossings are with the
+    baselines whose registry keys are `targets`. If the experiment `refines`, ε are added where a curve crosses, and
+    intervals of crossings include what interpolation leaves open. `partial` names the finished folds of an
+    interrupted run, "3 of 10 folds", if all results are from these folds only.
 
     Curves and baselines show `metric`, one of the `metrics` that were measured. Baselines without that metric are in
     `aside`. `own` says that the data set is a user's own.
@@ -261,7 +253,7 @@ class Experiment:
     baselines: tuple[Measured, ...]
     axis: Axis = "epsilon"
     references: tuple[Reference, ...] = ()
-    growth: Growth | None = None
+    growth: tuple[Stage, ...] = ()
     targets: tuple[str, ...] = ("ia", "ge")
     refines: bool = False
     partial: str = ""
@@ -306,7 +298,7 @@ class Experiment:
 
     def measured(self) -> Iterator[Measured]:
         """All curves and baselines: those of every portion if there is `growth`, then those in `aside`."""
-        for part in self.growth.stages if self.growth else (self,):
+        for part in self.growth or (self,):
             yield from (*part.curves, *part.baselines)
         yield from self.aside
 
@@ -318,9 +310,7 @@ class Experiment:
         def of(part: Any) -> dict[str, Any]:
             return {"curves": tuple(change(part.curves)), "baselines": tuple(change(part.baselines))}
 
-        growth = self.growth
-        if growth is not None:
-            growth = Growth(growth.order, tuple(replace(stage, **of(stage)) for stage in growth.stages))
+        growth = tuple(replace(stage, **of(stage)) for stage in self.growth)
         return replace(self, **{**of(self), "aside": tuple(change(self.aside)), "growth": growth, **fields})
 
     def of_folds(self, folds: Sequence[int]) -> "Experiment":
@@ -343,7 +333,7 @@ class Experiment:
         if len(folds) in (0, self.folds):
             return None
         partial = f"{len(folds)} of {self.folds} folds"
-        return replace(self.of_folds(folds), growth=None, partial=partial)
+        return replace(self.of_folds(folds), growth=(), partial=partial)
 
 
 def _is_finished(measured: Measured, fold: int) -> bool:

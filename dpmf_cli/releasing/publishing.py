@@ -33,7 +33,6 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import TOLERANCE, Ledger
 from dpmf_cli.privacy.neighbours import HIDE_IDS
 from dpmf_cli.releasing import account, archive
-from dpmf_cli.releasing.archive import NO_USERS, DataStatement, Lists, Statement, statement_of
 from dpmf_cli.releasing.recommender import OwnRatings, Recommender, as_ids, check_arrays, published, within
 
 COLUMNS = {"user": "user", "item": "item", "rating": "rating"}
@@ -143,17 +142,17 @@ def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> Fi
     kind, arrays = published(model)
     has_users = any(name.startswith("users") for name in arrays)
     _refuse_nothing(source, users=has_users)
-    dataset = DataStatement(
+    dataset = archive.DataStatement(
         name=source.name,
         **asdict(ratings.scale),
         to_stars=source.to_stars,
         columns=source.columns or COLUMNS,
-        users=_list(source.users) if has_users or entry.counts_users else NO_USERS,
+        users=_list(source.users) if has_users or entry.counts_users else archive.NO_USERS,
         items=_list(source.items),
     )
     own = OwnRatings(user_ids[ratings.users], item_ids[ratings.items], ratings.values.astype("f8"))
     return FittedRecommender(
-        statement_of(entry, kind, ledger, dataset, release),
+        archive.statement_of(entry, kind, ledger, dataset, release),
         arrays,
         item_ids,
         user_ids if has_users else None,
@@ -212,7 +211,7 @@ MODEL = "model."
 """How the names of a model's arrays begin in a file."""
 
 
-def refuse(statement: Statement, *, unprovable: bool, ids_are_public: bool) -> None:
+def refuse(statement: archive.Statement, *, unprovable: bool, ids_are_public: bool) -> None:
     """Raises DpmfError for an ε that is not proved and for ids that the ε hides, unless the caller allows them."""
     privacy = statement.privacy
     is_proved = privacy.provable is not None and privacy.provable <= privacy.epsilon * (1 + TOLERANCE)
@@ -247,7 +246,7 @@ def _refuse_nothing(source: FittedRatings, *, users: bool) -> None:
         )
 
 
-def _list(given: Ids | None) -> Lists:
+def _list(given: Ids | None) -> archive.Lists:
     return "those in the ratings" if given is None else "a list that was given"
 
 

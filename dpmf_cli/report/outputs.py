@@ -18,8 +18,7 @@ from dpmf_cli.evaluation.statistics import sd_over_folds, sd_over_runs
 from dpmf_cli.experiment.results.folders import Collected
 from dpmf_cli.experiment.results.manifest import Maker
 from dpmf_cli.privacy.protection import GUARANTEES
-from dpmf_cli.report.figures.chart import legible, with_twins
-from dpmf_cli.report.figures.charts import error_moments, figures_of, has_error_cdf, loss_of, swept_parameters
+from dpmf_cli.report.figures import charts
 from dpmf_cli.report.figures.drawings import drawings
 from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.tables.crossings import crossings_table, figure_macros, twins_table
@@ -47,10 +46,10 @@ def outputs(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, Ma
         files["without_noise.md"] = draw(twins_table(shown), "md")
     if (learned_nothing := learned_nothing_table(experiment)) is not None:
         files["local_mean.md"] = draw(learned_nothing, "md")
-    if has_error_cdf(experiment):
-        found = with_twins((*experiment.curves, *experiment.baselines))
+    if charts.has_error_cdf(experiment):
+        found = charts.with_twins((*experiment.curves, *experiment.baselines))
         files["error_cdf.csv"] = _written({"label": each.label, **_errors(each)} for each in found)
-        for parameter in swept_parameters(experiment):
+        for parameter in charts.swept_parameters(experiment):
             files[f"error_cdf-{parameter}.csv"] = _written(
                 {"line": each.line, parameter: float(each.swept[1]), **_errors(each)}
                 for each in found
@@ -78,7 +77,7 @@ def never_made(experiment: Experiment) -> set[str]:
 
     complete = experiment.changed(lambda found: map(filled, found))
     kinds = ("", *(f"_{guarantee.key}" for guarantee in GUARANTEES))
-    names = {name + kind for name in figures_of(legible(complete)) for kind in kinds}
+    names = {name + kind for name in charts.figures_of(charts.legible(complete)) for kind in kinds}
     return {f"{name}.{form}" for name in names - set(drawings(complete)) for form in FORMATS}
 
 
@@ -149,7 +148,7 @@ def curves_csv(experiment: Experiment) -> str:
             },
         }
 
-    return _written(map(columns, with_twins(everything)))
+    return _written(map(columns, charts.with_twins(everything)))
 
 
 def folds_csv(experiment: Experiment) -> str:
@@ -168,7 +167,9 @@ def folds_csv(experiment: Experiment) -> str:
         status = np.where(np.isnan(shown), "missing", np.where(np.isfinite(shown), "measured", "diverged"))
         return {**_name(measured), **_grid(measured), "fold": fold, "run": run, **metrics, "status": status}
 
-    return _written(map(columns, with_twins((*experiment.curves, *experiment.baselines, *experiment.aside))))
+    return _written(
+        map(columns, charts.with_twins((*experiment.curves, *experiment.baselines, *experiment.aside)))
+    )
 
 
 def growth_csv(experiment: Experiment) -> str:
@@ -178,7 +179,7 @@ def growth_csv(experiment: Experiment) -> str:
     of the algorithm without noise. The loss is that of `loss_of`. An unknown figure is empty.
     """
     parts: list[Columns] = []
-    for stage in experiment.growth.stages if experiment.growth else ():
+    for stage in experiment.growth:
         portion = stage.portion
         size = {"portion": portion.share, "ratings": portion.ratings, "users": portion.users}
         for measured in (*stage.curves, *stage.baselines):
@@ -186,7 +187,7 @@ def growth_csv(experiment: Experiment) -> str:
             if is_complete(measured):
                 with np.errstate(invalid="ignore"):
                     rmse, sd = measured.mean(), sd_over_folds(measured.rmse)
-            twin, loss = measured.twin, loss_of(experiment, measured)
+            twin, loss = measured.twin, charts.loss_of(experiment, measured)
             parts.append(
                 {
                     **_name(measured, "label"),
@@ -204,5 +205,5 @@ def growth_csv(experiment: Experiment) -> str:
 
 def _errors(measured: Measured) -> Columns:
     """Returns, for each ε and x, the fraction of absolute errors that are at most x, over folds × runs."""
-    mean, sd = error_moments(measured)
+    mean, sd = charts.error_moments(measured)
     return {"epsilon": measured.epsilons[:, None], "x": np.array(measured.limits), "mean": mean, "sd": sd}

@@ -9,8 +9,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from dpmf_cli.core.terminal import significant
 from dpmf_cli.evaluation.crossings import Crossing, End, Status
-from dpmf_cli.evaluation.numbers import significant
 
 OVER_RUNS = "* one fold: the interval is over runs only, not over the choice of test ratings"
 JOINT = "‡ predicts from the target user's own clean ratings: joint DP, which protects from others only"

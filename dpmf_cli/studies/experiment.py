@@ -14,11 +14,9 @@ from dpmf_cli.evaluation.crossings import Crossing
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results import manifest as manifests
 from dpmf_cli.experiment.results.folders import Collected
-from dpmf_cli.experiment.results.manifest import Ran, held
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import Outcome, tasks_of
-from dpmf_cli.experiment.running import calibration
-from dpmf_cli.experiment.running.calibration import REFERENCE
+from dpmf_cli.experiment.running.calibration import REFERENCE, known
 from dpmf_cli.experiment.running.cutting import portions_of
 from dpmf_cli.experiment.running.plan import Executor, run_rounds
 from dpmf_cli.experiment.running.processes import LocalProcesses
@@ -64,16 +62,16 @@ def run(
     dataset = load(config.dataset, folders, config.test)
     if not new_data:
         manifests.refuse_changed_data(folder, config, dataset.identity)
-    ran = Ran(config, dataset.identity, portions_of(config, dataset))
+    ran = manifests.Ran(config, dataset.identity, portions_of(config, dataset))
     own = [*look(config.dataset, dataset).report(), *config.left_to_defaults] if ran.data.own else []
     said = [f"{config.name}: {line}" for line in own]
     for line in said:
         say(line)
     tasks = sum(1 for entry in config.entries for _ in tasks_of(config, entry, ran.data))
     said.append(f"{config.name}: {ran.data.title}, {tasks} tasks, {tasks} done, 0 left")
-    machine = calibration.known(folders.cache, available_cores()) or REFERENCE
+    machine = known(folders.cache, available_cores()) or REFERENCE
 
-    def manifest(ran: Ran, outcomes: Sequence[Outcome] = ()) -> dict[str, Any]:
+    def manifest(ran: manifests.Ran, outcomes: Sequence[Outcome] = ()) -> dict[str, Any]:
         return manifests.manifest_of_run(
             folder,
             ran,
@@ -84,7 +82,7 @@ def run(
             command=command,
         )
 
-    with held(folder):
+    with manifests.held(folder):
         if not manifests.has_tables(folder):  # so that the finished tasks of an interrupted run can be shown
             manifests.write_manifest(folder, {**manifest(ran), "files": {}})
     ran, collected, outcomes = run_rounds(ran, dataset, store, folders.cache, executor, machine)
@@ -92,7 +90,7 @@ def run(
     experiment = collected.shown
     missing = sum(each.missing for each in experiment.measured())
     crossings = beside_print(experiment)
-    with held(folder):
+    with manifests.held(folder):
         manifests.write_files(
             folder, manifest(ran, outcomes), outputs(collected, crossings), never_made(experiment)
         )

@@ -125,7 +125,7 @@ class Search:
             first.of_folds(testing),
             curves=(*best("curves"), *pooled),
             baselines=tuple(best("baselines")),
-            growth=None,
+            growth=(),
         )
 
 

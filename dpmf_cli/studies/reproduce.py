@@ -13,11 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.terminal import say
+from dpmf_cli.core.terminal import duration, say
 from dpmf_cli.datasets import Folders
 from dpmf_cli.datasets.located import what_is_missing
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.evaluation.numbers import duration
 from dpmf_cli.experiment.config import ExperimentConfig, load_config
 from dpmf_cli.experiment.config.documents import FOLDER
 from dpmf_cli.experiment.config.loading import reduced
@@ -75,12 +74,8 @@ class Reproduction:
                 yield f"{len(chosen)} experiments{size}, {plan.summary}", plan
 
 
-@dataclass(frozen=True)
-class Took:
-    """The cost of one experiment: its number of tasks, and the CPU seconds of their fits, added up."""
-
-    tasks: int = 0
-    seconds: float = 0.0
+Took = tuple[int, float]
+"""The cost of one experiment: its number of tasks, and the CPU seconds of their fits, added up."""
 
 
 def run_all(of: Reproduction, folders: Folders, jobs: int) -> tuple[list[Experiment], dict[str, Took]]:
@@ -135,9 +130,8 @@ def took(plan: Plan, ended: Iterable[Outcome]) -> dict[str, Took]:
     of = {task.key: entry.experiment for entry in plan.entries for task in entry.left}
     found = dict[str, Took]()
     for outcome in ended:
-        name = of[outcome.task.key]
-        before = found.get(name, Took())
-        found[name] = Took(before.tasks + 1, before.seconds + outcome.seconds)
+        tasks, seconds = found.get(of[outcome.task.key], (0, 0.0))
+        found[of[outcome.task.key]] = tasks + 1, seconds + outcome.seconds
     return found
 
 
@@ -147,9 +141,9 @@ def times_text(times: Mapping[str, Took], seconds: float, processes: int) -> Tex
     seconds    time by the clock of the complete command
     processes  how many worked side by side
     """
-    longest_first = sorted(times.items(), key=lambda each: -each[1].seconds)
-    tasks, work = (sum(getattr(each, what) for each in times.values()) for what in ("tasks", "seconds"))
-    rows = [(name, f"{each.tasks:,}", f"{each.seconds / 60:.1f}") for name, each in longest_first]
+    longest_first = sorted(times.items(), key=lambda each: -each[1][1])
+    rows = [(name, f"{tasks:,}", f"{work / 60:.1f}") for name, (tasks, work) in longest_first]
+    tasks, work = map(sum, zip(*times.values(), strict=True))
     return TextTable(
         ("experiment", "tasks", "CPU minutes"),
         "lrr",
@@ -196,8 +190,9 @@ def figures_of(experiment: Experiment) -> dict[str, Figure]:
     With growth, each portion of the ratings has its own.
     """
     found = {}
-    stages = experiment.growth.stages if experiment.growth else ()
-    parts = [(f" on {stage.portion.share:g}", (*stage.curves, *stage.baselines)) for stage in stages]
+    parts = [
+        (f" on {stage.portion.share:g}", (*stage.curves, *stage.baselines)) for stage in experiment.growth
+    ]
     for part, curves in parts or [("", (*experiment.curves, *experiment.baselines))]:
         for each in curves:
             kind = "" if each.is_baseline else f", {each.neighbours}, {each.mode}"

@@ -2,20 +2,20 @@
 
 import random
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 import yaml
 
-from dpmf_cli.algorithms.shared.cost import Shape
 from dpmf_cli.cli.own_config import print_answer
 from dpmf_cli.datasets import Folders
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.config.suggested import (
     GUESSED,
-    candidates,
     config_text,
+    fitting,
     grid_with,
     name_of,
     provable,
@@ -27,7 +27,7 @@ from tests.datasets.building import zipped
 
 pytestmark = pytest.mark.usefixtures("reference_machine")
 
-SMALL = Shape(200, 50, 2000)
+SMALL = MagicMock(n_users=200, n_items=50, __len__=lambda _: 2500)
 RNG = random.Random(5)
 PAIRS = [(user, item) for user in range(1, 31) for item in RNG.sample(range(100, 118), 9)]
 MINE = """\
@@ -317,7 +317,7 @@ def test_mistakes_name_place_and_fix(folder: Path, session_cache: Path, command:
 
 
 def test_the_config_says_how_it_came_about_and_what_to_mend_before_a_release() -> None:
-    methods = candidates(provable(Neighbours.BOUNDED), SMALL, 6)
+    methods = fitting(provable(Neighbours.BOUNDED), SMALL, 1.0, "x.csv")
     guessed, given = (
         config_text({"folds": 5}, Neighbours.BOUNDED, 1.0, methods, "dpmf advise x.csv", note=each)
         for each in (GUESSED, "")
@@ -330,9 +330,8 @@ def test_the_config_says_how_it_came_about_and_what_to_mend_before_a_release() -
 def test_every_kind_of_privacy_has_candidates_and_what_takes_too_long_is_left_out(
     neighbours: Neighbours,
 ) -> None:
-    small, large = (
-        candidates(provable(neighbours), shape, 6) for shape in (SMALL, Shape(10**6, 10**5, 10**8))
-    )
+    many = MagicMock(n_users=10**5, n_items=30_000, __len__=lambda _: 5 * 10**7)
+    small, large = (fitting(provable(neighbours), each, 1.0, "x.csv") for each in (SMALL, many))
     assert small.taken
     assert len(large.taken) < len(small.taken)
     assert len(large.left_out) == len(small.taken) + len(small.left_out) - len(large.taken)

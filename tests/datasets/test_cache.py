@@ -20,13 +20,18 @@ from dpmf_cli.datasets import Dataset, Folders, known, load, loading, located, o
 from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets.catalog import Content
 from dpmf_cli.datasets.located import present_keys, what_is_missing
-from dpmf_cli.datasets.soundness import Soundness, add_source, of_cache
+from dpmf_cli.datasets.soundness import Soundness, add_cache, add_source
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, SampleSpec, SyntheticSpec
 from tests.datasets.building import U_DATA, Shelf, check_tiny, zipped
 from tests.datasets.test_own_files import spec
 
 SMALL = SyntheticSpec(kind="synthetic", like="ml-100k", users=30, items=40, ratings=300)
 DIGESTS = frozenset({f"sha256:{hashlib.sha256(U_DATA).hexdigest()}"})
+
+
+def of_cache(cache: Path, only: list[str] | None = None) -> Soundness:
+    add_cache(found := Soundness("parsed ratings, ids"), cache, only)
+    return found
 
 
 def small(cache: Path) -> Dataset:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.averages import EffectsModel
+from dpmf_cli.core.terminal import duration, signed, significant
 from dpmf_cli.evaluation.metrics import error_cdf, errors_of
-from dpmf_cli.evaluation.numbers import duration, signed, significant
 
 
 def test_rmse_and_mae_by_hand() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.evaluation.crossings import Crossing, Status
-from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Stage
+from dpmf_cli.evaluation.curves import Experiment, Measured, Stage
 from dpmf_cli.evaluation.folds import Portion
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence, Proof
 
@@ -151,9 +151,8 @@ class MadeUp(Evidence):
             )
             for share in (0.2, 0.5, 1.0)
         )
-        growth = Growth("timestamp", stages)
         return Experiment(
-            name, self.data, "Made", 1, 5 if draw() > 0 else 1, 1, 1, stages[-1].curves, (), growth=growth
+            name, self.data, "Made", 1, 5 if draw() > 0 else 1, 1, 1, stages[-1].curves, (), growth=stages
         )
 
     def proof(self, entry: str) -> Proof:

@@ -32,8 +32,7 @@ from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.report.advice import advice, answer, odds, untried
-from dpmf_cli.report.figures.chart import Chart, Level
-from dpmf_cli.report.figures.charts import charts_of, curves_chart, growth_lines, sweep_charts
+from dpmf_cli.report.figures.charts import Chart, Level, charts_of, curves_chart, growth_lines, sweep_charts
 from dpmf_cli.report.figures.drawings import (
     curves_figure,
     draw_combined,
@@ -526,11 +525,9 @@ def charts() -> Texts:
     for order in ("timestamp", "random"):
         yield f"growth, {order}", "\n".join(map(told, charts_of(grown(make(3), cast(Any, order)))))
     assert growth_lines(make(2)) == []
-    stages = grown(make(1)).growth
-    assert stages is not None
-    small, middle, large = stages.stages
+    small, middle, large = grown(make(1)).growth
     waiting = replace(middle, curves=(replace(middle.curves[0], missing=1),))
-    gap = replace(grown(make(1)), growth=replace(stages, stages=(small, waiting, large)))
+    gap = replace(grown(make(1)), growth=(small, waiting, large))
     yield "growth with a gap", told(charts_of(gap)[-1])
     kinds = (Protection.VALUE, Protection.PRESENCE, Protection.USER, Protection.USER)
     several = [replace(each, protects=kind) for each, kind in zip(make(4).curves, kinds, strict=True)]

@@ -20,8 +20,7 @@ from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.collect import different_settings
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.advice import advice
-from dpmf_cli.report.figures.chart import Chart, Line
-from dpmf_cli.report.figures.charts import swept_series
+from dpmf_cli.report.figures.charts import Chart, Line, swept_series
 from dpmf_cli.report.figures.style import Look
 from dpmf_cli.report.html.page import Drawn
 from dpmf_cli.report.tables.crossings import crossings_table

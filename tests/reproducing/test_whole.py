@@ -21,7 +21,7 @@ from dpmf_cli.papers import claims as known_parts
 from dpmf_cli.papers.claims import AcrossPapers, Output, Part, parts
 from dpmf_cli.studies import reproduce as studied
 from dpmf_cli.studies.experiment import run
-from dpmf_cli.studies.reproduce import Figure, Took, figures_off, times_text, took
+from dpmf_cli.studies.reproduce import Figure, figures_off, times_text, took
 from tests.configs import SHIPPED
 
 CONFIGS = {path.stem for path in SHIPPED}
@@ -144,7 +144,7 @@ def test_what_two_experiments_ask_for_is_planned_once_and_counts_for_the_first(t
     ended = [Outcome(task, None, 30.0, "here", "a processor", 0) for task in plan.left]
     found = took(plan, ended)
     fits = {name: sum(entry.total for entry in plan.entries if entry.experiment == name) for name in "ab"}
-    assert found == {name: Took(count, 30.0 * count) for name, count in fits.items()}
+    assert found == {name: (count, 30.0 * count) for name, count in fits.items()}
     assert fits == {"a": one.total, "b": other.total - one.total}
     (group,) = times_text(found, 120.0, 2).groups
     assert group.rows[0] == ("a", str(fits["a"]), f"{fits['a'] / 2:.1f}"), "the longest first"

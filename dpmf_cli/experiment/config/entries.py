@@ -1,90 +1,18 @@
-"""What the keys of a config may hold: grids, seeds and entries.
-
-One written entry becomes several before validation.
-"""
+"""The entries of a config: what one inherits, and how one that is written becomes several before validation."""
 
 import math
 from collections.abc import Mapping
 from functools import reduce
 from itertools import product
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-    model_validator,
-)
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
-from dpmf_cli.algorithms.shared.budget import ON_OWN_RATINGS, Budget, Fractions
+from dpmf_cli.algorithms.shared.budget import ON_OWN_RATINGS, Fractions
 from dpmf_cli.core.strict_model import StrictModel, tagged
-from dpmf_cli.evaluation.folds import Order
-
-
-class GeometricGrid(StrictModel):
-    """`count` values of ε (or θ) from `first` to `last`, equally spaced in its log, rounded to three digits."""
-
-    first: Budget
-    last: Budget
-    count: int = Field(ge=2, le=1000)
-
-    @model_validator(mode="after")
-    def _ascending(self) -> Self:
-        if not self.first < self.last:
-            what = f"`first` ({self.first:g}) is not below `last` ({self.last:g})"
-            raise PydanticCustomError("grid", "{what}; swap them, a grid ascends", {"what": what})
-        return self
-
-    @property
-    def values(self) -> list[float]:
-        step = (self.last / self.first) ** (1 / (self.count - 1))
-        return [float(f"{self.first * step**k:.3g}") for k in range(self.count)]
-
-
-Grid = Annotated[
-    list[Budget],
-    Field(min_length=1, max_length=1000),
-    BeforeValidator(
-        lambda value: GeometricGrid.model_validate(value).values if isinstance(value, dict) else value,
-        json_schema_input_type=list[Budget] | GeometricGrid,
-    ),
-]
-
-
-class GrowthKeys(StrictModel):
-    """The same experiment on growing portions of the ratings: McSherry and Mironov 2009, figure 2."""
-
-    portions: list[Annotated[float, Field(gt=0, le=1)]] = Field(
-        min_length=1, max_length=100, description="ascending fractions of the ratings; 1 is all of them"
-    )
-    order: Order = Field(description="which ratings come first: the oldest, or a random sample")
-
-    @model_validator(mode="after")
-    def _ascending(self) -> Self:
-        if sorted(set(self.portions)) != self.portions:
-            raise PydanticCustomError("grid", "the portions must ascend without repetition")
-        return self
-
-
-def _refuse_other_words(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-    try:
-        return validate(value)
-    except ValidationError:
-        raise PydanticCustomError(
-            "seed", "a seed is a whole number from 0 to 2⁶³ − 1, or the word `secret`"
-        ) from None
-
-
-SeedKey = Annotated[
-    Annotated[int, Field(ge=0, lt=2**63)] | Literal["secret"], WrapValidator(_refuse_other_words)
-]
-
 
 Registry = Mapping[str, type[Any]]
 """Algorithms, by their keys in a config."""

@@ -7,28 +7,35 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, PrivateAttr, create_model, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    create_model,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.plugins import PluginName
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm, refuse_list
-from dpmf_cli.algorithms.shared.budget import ON_OWN_RATINGS, Delta, EffectsParameters
+from dpmf_cli.algorithms.shared.budget import ON_OWN_RATINGS, Budget, Delta, EffectsParameters
 from dpmf_cli.core.errors import did_you_mean
 from dpmf_cli.core.strict_model import StrictModel, later
 from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, CsvSpec, DatasetSpec, TestSet
 from dpmf_cli.evaluation.curves import REFERENCES
+from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.evaluation.metrics import RMSE, Metric, TopItems
 from dpmf_cli.experiment.config.documents import KeyPath
 from dpmf_cli.experiment.config.entries import (
     BASELINES_OF_OWN,
     LISTED,
     BaselineEntry,
-    Grid,
-    GrowthKeys,
     PrivateEntry,
     Registry,
-    SeedKey,
     entry_of,
     is_list_of_choices,
     is_own,
@@ -48,6 +55,65 @@ _RESERVED = {
     "report.html": "the page of all results",
 }
 """What a folder of results holds besides the folders of experiments."""
+
+
+class GeometricGrid(StrictModel):
+    """`count` values of ε (or θ) from `first` to `last`, equally spaced in its log, rounded to three digits."""
+
+    first: Budget
+    last: Budget
+    count: int = Field(ge=2, le=1000)
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Self:
+        if not self.first < self.last:
+            what = f"`first` ({self.first:g}) is not below `last` ({self.last:g})"
+            raise PydanticCustomError("grid", "{what}; swap them, a grid ascends", {"what": what})
+        return self
+
+    @property
+    def values(self) -> list[float]:
+        step = (self.last / self.first) ** (1 / (self.count - 1))
+        return [float(f"{self.first * step**k:.3g}") for k in range(self.count)]
+
+
+Grid = Annotated[
+    list[Budget],
+    Field(min_length=1, max_length=1000),
+    BeforeValidator(
+        lambda value: GeometricGrid.model_validate(value).values if isinstance(value, dict) else value,
+        json_schema_input_type=list[Budget] | GeometricGrid,
+    ),
+]
+
+
+class GrowthKeys(StrictModel):
+    """The same experiment on growing portions of the ratings: McSherry and Mironov 2009, figure 2."""
+
+    portions: list[Annotated[float, Field(gt=0, le=1)]] = Field(
+        min_length=1, max_length=100, description="ascending fractions of the ratings; 1 is all of them"
+    )
+    order: Order = Field(description="which ratings come first: the oldest, or a random sample")
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Self:
+        if sorted(set(self.portions)) != self.portions:
+            raise PydanticCustomError("grid", "the portions must ascend without repetition")
+        return self
+
+
+def _refuse_other_words(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return validate(value)
+    except ValidationError:
+        raise PydanticCustomError(
+            "seed", "a seed is a whole number from 0 to 2⁶³ − 1, or the word `secret`"
+        ) from None
+
+
+SeedKey = Annotated[
+    Annotated[int, Field(ge=0, lt=2**63)] | Literal["secret"], WrapValidator(_refuse_other_words)
+]
 
 
 class ExperimentConfig(StrictModel):

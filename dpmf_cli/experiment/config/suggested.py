@@ -11,7 +11,9 @@ from pydantic import ValidationError
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.cost import Shape
-from dpmf_cli.evaluation.numbers import duration
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.terminal import duration
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 FOLDS, RUNS = 5, 2
@@ -34,19 +36,30 @@ class Candidates:
     left_out: tuple[str, ...]
 
 
-def candidates(entries: Iterable[tuple[Any, PrivateAlgorithm]], shape: Shape, grid: int) -> Candidates:
-    """Takes the entries that this machine has the time and memory to fit on a training set of that size.
+def fitting(
+    entries: Iterable[tuple[Any, PrivateAlgorithm]], ratings: Ratings, epsilon: float, what: str
+) -> Candidates:
+    """Takes the entries that this machine has the time and memory to fit on these ratings, at least one.
 
     entries   pairs: an entry as a config writes it, and the algorithm that it stands for
+
+    Raises `DpmfError` if there is none, or if there are too few ratings. The message names the ratings by `what`.
     """
+    if len(ratings) < FEWEST:
+        raise DpmfError(
+            f"{what}: {len(ratings)} ratings are too few to tell methods apart; give {FEWEST} or more"
+        )
+    shape = Shape(ratings.n_users, ratings.n_items, round((1 - 1 / FOLDS) * len(ratings)))
     taken, left_out = [], []
     for written, entry in entries:
-        cost = entry.cost(shape, grid)
+        cost = entry.cost(shape, len(grid_with(epsilon)))
         takes = duration(cost.seconds) if cost.seconds > MOST_SECONDS else f"{cost.bytes / 1e9:.0f} GB"
         if cost.seconds > MOST_SECONDS or cost.bytes > MOST_BYTES:
             left_out.append(f"{entry.name} ({entry.algorithm}): one fit takes about {takes}")
         else:
             taken.append(written)
+    if not taken:
+        raise DpmfError(f"{what}: no method fits this machine: {'; '.join(left_out)}")
     return Candidates(tuple(taken), tuple(left_out))
 
 

@@ -12,7 +12,7 @@ from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.remembered import state
 from dpmf_cli.core.terminal import say
-from dpmf_cli.evaluation.curves import ERROR_CDF, REFERENCES, Experiment, Growth, Measured, Reference, Stage
+from dpmf_cli.evaluation.curves import ERROR_CDF, REFERENCES, Experiment, Measured, Reference, Stage
 from dpmf_cli.evaluation.metrics import RMSE
 from dpmf_cli.evaluation.ranking import Comparison, compare, paired
 from dpmf_cli.experiment.config import ExperimentConfig
@@ -55,7 +55,7 @@ def collect(ran: Ran, store: Store) -> Collected:
             for printed in map(REFERENCES.__getitem__, config.references)
             for name, rmse in printed.rmse.items()
         ),
-        growth=Growth(config.growth.order, tuple(stages)) if config.growth and portions else None,
+        growth=tuple(stages),
         targets=tuple(config.crossings),
         refines=config.refines,
         metrics=config.metrics,

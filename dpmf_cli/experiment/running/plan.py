@@ -168,10 +168,6 @@ class EntryPlan:
     costs: tuple[Cost, ...]
 
     @property
-    def done(self) -> int:
-        return self.total - len(self.left)
-
-    @property
     def seconds_left(self) -> float:
         return sum(cost.seconds for cost in self.costs)
 

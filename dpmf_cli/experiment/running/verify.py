@@ -20,7 +20,7 @@ from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import SECRET
 from dpmf_cli.datasets import Folders, loading, open_cached
 from dpmf_cli.datasets.canonical import checksum
-from dpmf_cli.datasets.soundness import Soundness, add_source, of_cache
+from dpmf_cli.datasets.soundness import Soundness, add_cache, add_source
 from dpmf_cli.experiment.results import manifest as manifests
 from dpmf_cli.experiment.results.manifest import MANIFEST, Ran, cpu, what_ran
 from dpmf_cli.experiment.results.store import DamagedError, Store, content, read_result
@@ -73,7 +73,7 @@ def verify_results(found: Verified, root: Path, folders: Folders) -> None:
         raise DpmfError(f"{root}: no results here; {fix}")
     for path in paths:
         _add_task(found, path, root)
-    _add_cache(found, of_cache(folders.cache))
+    add_cache(found.cache, folders.cache)
     _add_experiments(found, [path.parent for path in manifests], folders, None)
 
 
@@ -89,7 +89,7 @@ def verify_experiment(found: Verified, folder: Path, folders: Folders, base: Pat
     else:
         for path in sorted({path for _, paths in _paths_of_each(folder.parent, ran) for path in paths}):
             _add_task(found, path, folder.parent)
-        _add_cache(found, of_cache(folders.cache, ran.data.checksums))
+        add_cache(found.cache, folders.cache, ran.data.checksums)
     _add_experiments(found, [folder], folders, base)
 
 
@@ -97,12 +97,6 @@ def _paths_of_each(results: Path, ran: Ran) -> Iterator[tuple[Task, list[Path]]]
     """Each task of what was run, with its existing files."""
     for entry in ran.config.entries:
         yield from Store(results).paths_of_each(tasks_of(ran.config, entry, ran.data))
-
-
-def _add_cache(found: Verified, of: Soundness) -> None:
-    found.cache.sound += of.sound
-    found.cache.off += of.off
-    found.cache.notes += of.notes
 
 
 def _add_task(found: Verified, path: Path, root: Path) -> None:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
 from dpmf_cli.core.strict_model import StrictModel
-from dpmf_cli.evaluation.numbers import significant
+from dpmf_cli.core.terminal import significant
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
 from dpmf_cli.papers.rules.quantities import MEASURED, PLAIN, epsilon_text
 

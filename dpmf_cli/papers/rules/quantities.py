@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.terminal import significant
 from dpmf_cli.datasets.catalog import entry
 from dpmf_cli.evaluation.curves import Measured
-from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
 from dpmf_cli.papers.rules import messages
 
@@ -79,11 +79,10 @@ def _loss(curve: Measured, name: str) -> Values:
 def growing_loss(evidence: Evidence, name: str) -> list[tuple[str, Values]]:
     """Returns the label of each curve, and (stages, E) its loss on growing portions of the ratings."""
     experiment = evidence.experiment(name)
-    stages = experiment.growth.stages if experiment.growth else ()
-    if len(stages) < 2:
+    if len(experiment.growth) < 2:
         raise MissingEvidence(name)
     return [
-        (curve.label, np.array([_loss(stage.curves[rank], name) for stage in stages]))
+        (curve.label, np.array([_loss(stage.curves[rank], name) for stage in experiment.growth]))
         for rank, curve in enumerate(experiment.curves)
     ]
 
@@ -237,12 +236,16 @@ def places(name: str) -> Callable[..., Any]:
     return find
 
 
+def _by_name(*functions: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    return {each.__name__: each for each in functions}
+
+
 MEASURED: Mapping[str, Callable[..., Any]] = {
-    "config": config,
-    "converged": converged,
-    "level": lambda evidence, *of: evidence.baseline(*of),
+    **_by_name(config, converged, rmse_at, rmse_where, theta, loss, growing_loss, percent, at_most_one),
+    **_by_name(swept, swept_at, swept_pairs, swept_percent, density, curves_of),
     "crossing": lambda evidence, *of: evidence.crossing(*of),
     "curve": lambda evidence, *of: evidence.curve(*of),
+    "level": lambda evidence, *of: evidence.baseline(*of),
     "rmse": lambda evidence, name, label: evidence.curve(name, label).mean(),
     "epsilons": lambda evidence, name, label: evidence.curve(name, label).epsilons,
     "claimed": lambda evidence, name, label: evidence.curve(name, label).claimed,
@@ -253,51 +256,25 @@ MEASURED: Mapping[str, Callable[..., Any]] = {
     "has": lambda evidence, name, key: any(
         each.algorithm == key for each in evidence.experiment(name).curves
     ),
-    "rmse_at": rmse_at,
-    "rmse_where": rmse_where,
-    "theta": theta,
-    "loss": loss,
-    "growing_loss": growing_loss,
-    "swept": swept,
-    "swept_at": swept_at,
-    "swept_pairs": swept_pairs,
-    "percent": percent,
-    "swept_percent": swept_percent,
-    "at_most_one": at_most_one,
-    "density": density,
     "width": lambda evidence: entry(evidence.data).scale.width,
-    "curves_of": curves_of,
     "traffic": lambda evidence: messages.traffic(entry(evidence.data).expected.items),
 }
 
 PLAIN: Mapping[str, Callable[..., Any]] = {
-    "abs": np.abs,
-    "any": np.any,
-    "apart": apart,
-    "argmax": places("argmax"),
-    "argmin": places("argmin"),
-    "at": at,
+    **_by_name(apart, at, len, list, off_straight, regret_of_order, within),
+    **{name: getattr(np, name) for name in ("abs", "any", "isclose", "mean", "sqrt", "sum", "where")},
+    **{name: places(name) for name in ("argmax", "argmin")},
     "diff": lambda values: np.diff(values, axis=0),
     "finite": np.isfinite,
-    "isclose": np.isclose,
-    "len": len,
-    "list": list,
     "max": lambda *values: reduced(np.max, *values),
-    "mean": np.mean,
     "mean_of": lambda curve: curve.mean(),
     "message_bias": messages.bias,
     "message_ends": messages.ends,
     "message_names_item": messages.names_item,
     "message_slope": messages.slope,
     "min": lambda *values: reduced(np.min, *values),
-    "off_straight": off_straight,
     "pair": lambda *values: values,
     "pairs": lambda values: list(combinations(values, 2)),
-    "regret_of_order": regret_of_order,
-    "sqrt": np.sqrt,
-    "sum": np.sum,
     "upper": str.upper,
     "values": lambda mapping: np.array(list(mapping.values())),
-    "where": np.where,
-    "within": within,
 }

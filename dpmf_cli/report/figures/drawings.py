@@ -22,24 +22,7 @@ from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.ranking import Frontier, Standing, by_guarantee, standings
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
-from dpmf_cli.report.figures import style
-from dpmf_cli.report.figures.chart import (
-    Chart,
-    Level,
-    Line,
-    epsilon_ticks,
-    is_drawable,
-    least_loss,
-    legible,
-    level_names,
-    level_of,
-    limits_of,
-    lowest,
-    parts_of,
-    spread,
-    title_of,
-)
-from dpmf_cli.report.figures.charts import curve_series, figures_of, growth_lines
+from dpmf_cli.report.figures import charts, style
 from dpmf_cli.report.tables.layout import epsilon_cell, marks
 from dpmf_cli.report.tables.ranked import found_in, kind, short_label, short_marked
 
@@ -60,23 +43,23 @@ def drawings(experiment: Experiment) -> dict[str, Callable[[str], bytes]]:
     `curves_value`, `curves_value_joint`, `curves_user`, …
     """
     return {
-        f"{name}_{guarantee.key}" if guarantee else name: partial(_file, shown, name, charts)
-        for guarantee, part in parts_of(experiment).items()
-        for shown in [legible(part)]
-        for name, charts in figures_of(shown).items()
+        f"{name}_{guarantee.key}" if guarantee else name: partial(_file, shown, name, make)
+        for guarantee, part in charts.parts_of(experiment).items()
+        for shown in [charts.legible(part)]
+        for name, make in charts.figures_of(shown).items()
     }
 
 
-def _file(experiment: Experiment, name: str, charts: Callable[[], Sequence[Chart]], form: str) -> bytes:
+def _file(experiment: Experiment, name: str, make: Callable[[], Sequence[charts.Chart]], form: str) -> bytes:
     kinds: dict[str, Callable[..., Figure]] = {
         "curves": curves_figure,
         "error_cdf": error_figure,
         "growth": partial(growth_figure, experiment),
     }
-    title = title_of(
+    title = charts.title_of(
         experiment, [each for each in experiment.curves if bool(each.swept) == (name not in kinds)]
     )
-    return style.file_of(lambda: kinds.get(name, sweep_figure)(title, *charts()), form)
+    return style.file_of(lambda: kinds.get(name, sweep_figure)(title, *make()), form)
 
 
 class End(NamedTuple):
@@ -88,7 +71,7 @@ class End(NamedTuple):
     y: float
 
 
-def draw_chart(axes: Axes, chart: Chart, *, marked_every: int | None = None) -> list[End]:
+def draw_chart(axes: Axes, chart: charts.Chart, *, marked_every: int | None = None) -> list[End]:
     """Draws the lines and levels of a chart into axes, and returns their ends, to be labelled.
 
     Over ε or θ the axes have the limits of the chart, and labels say how high levels are, and which lines end above.
@@ -98,7 +81,7 @@ def draw_chart(axes: Axes, chart: Chart, *, marked_every: int | None = None) -> 
         set_scale(axes, chart)
     ends = []
     for each in chart.series:
-        if isinstance(each, Line):
+        if isinstance(each, charts.Line):
             draw_line(axes, each, marked_every=marked_every)
             above = chart.log and not each.y[-1] <= chart.limits[1]
             ends.append(End(each.name + " ↑" * above, each.look.hue, float(each.x[-1]), float(each.y[-1])))
@@ -110,26 +93,26 @@ def draw_chart(axes: Axes, chart: Chart, *, marked_every: int | None = None) -> 
     return [end._replace(x=edge) if np.isnan(end.x) else end for end in ends]
 
 
-def set_names(axes: Axes, chart: Chart) -> None:
+def set_names(axes: Axes, chart: charts.Chart) -> None:
     axes.set_xlabel(chart.x_name)
     axes.set_ylabel(chart.y_name)
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def set_scale(axes: Axes, chart: Chart) -> None:
+def set_scale(axes: Axes, chart: charts.Chart) -> None:
     """Sets the limits of both axes, and the ticks of ε or θ."""
     smallest = min(float(line.x[0]) for line in chart.lines)
     largest = max(float(line.x[-1]) for line in chart.lines)
     pad = (largest / smallest) ** 0.02 if largest > smallest else 2.0
     axes.set_xscale("log")
     axes.set_xlim(smallest / pad, largest * pad)
-    axes.xaxis.set_major_locator(FixedLocator(epsilon_ticks(smallest / pad, largest * pad)))
+    axes.xaxis.set_major_locator(FixedLocator(charts.epsilon_ticks(smallest / pad, largest * pad)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:g}"))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_ylim(*chart.limits)
 
 
-def draw_level(axes: Axes, level: Level, *, over_epsilon: bool) -> End:
+def draw_level(axes: Axes, level: charts.Level, *, over_epsilon: bool) -> End:
     """Draws a level, with its marker at both ends if it has one; returns its end, whose x is NaN."""
     width = 0.7 if over_epsilon and level.look == style.GREY_LEVEL else 0.8
     axes.axhline(level.y, color=level.look.hue, linewidth=width, linestyle=style.DASHES[level.dash], zorder=1)
@@ -141,7 +124,7 @@ def draw_level(axes: Axes, level: Level, *, over_epsilon: bool) -> End:
     return End(f"{level.name} {level.y:.3f}" if over_epsilon else level.name, level.look.hue, np.nan, level.y)
 
 
-def draw_line(axes: Axes, line: Line, *, marked_every: int | None = None) -> None:
+def draw_line(axes: Axes, line: charts.Line, *, marked_every: int | None = None) -> None:
     """Draws a line with its band and its crossings."""
     colour = line.look.hue
     if line.low is not None and line.high is not None:
@@ -185,7 +168,7 @@ def place(
     heights = [min(float(y), 1.0) if np.isfinite(y) else 1.0 for y in points[:, 1]]
     edge = offset / width
     for end, x, y, label in zip(
-        ends, points[:, 0], heights, spread(heights, gap / height, 0.0, 1.0), strict=True
+        ends, points[:, 0], heights, charts.spread(heights, gap / height, 0.0, 1.0), strict=True
     ):
         axes.plot(
             [x, 1 + edge * 0.8], [y, label], transform=axes.transAxes, color=end.colour, linewidth=0.7,
@@ -197,7 +180,7 @@ def place(
         )  # fmt: skip
 
 
-def curves_figure(title: str, chart: Chart) -> Figure:
+def curves_figure(title: str, chart: charts.Chart) -> Figure:
     """Draws a chart over ε or θ with its notes. The figure is as tall as its labels and notes need."""
     across, left, top, gap = 7.0, 0.65, 0.4, 0.16
     figure = style.new_figure(across, 4.6)
@@ -217,23 +200,23 @@ def curves_figure(title: str, chart: Chart) -> Figure:
     return figure
 
 
-def sweep_figure(title: str, *charts: Chart) -> Figure:
+def sweep_figure(title: str, *shown: charts.Chart) -> Figure:
     """Draws charts over a swept parameter, one above the other."""
     across, tall, left, top, bottom = 7.6, 3.3, 0.75, 0.4, 0.7
-    whole = top + len(charts) * (tall + bottom)
+    whole = top + len(shown) * (tall + bottom)
     figure = style.new_figure(across, whole)
-    panels = [figure.add_axes((0.1, 0.1, 0.5, 0.5)) for _ in charts]
-    ends = [draw_chart(axes, chart) for axes, chart in zip(panels, charts, strict=True)]
+    panels = [figure.add_axes((0.1, 0.1, 0.5, 0.5)) for _ in shown]
+    ends = [draw_chart(axes, chart) for axes, chart in zip(panels, shown, strict=True)]
     width = across - left - _OFFSET - max(label_width(figure, each) for each in ends) - 0.1
     for rank, axes in enumerate(panels):
         below = whole - top - tall - rank * (tall + bottom)
         place(axes, ends[rank], left, below, width, tall, gap=0.155)
     set_title(panels[0], title)
-    figure.text(0.012, 0.012, charts[0].notes[0], fontsize=_NOTE_SIZE, color=style.GREY)
+    figure.text(0.012, 0.012, shown[0].notes[0], fontsize=_NOTE_SIZE, color=style.GREY)
     return figure
 
 
-def error_figure(title: str, chart: Chart) -> Figure:
+def error_figure(title: str, chart: charts.Chart) -> Figure:
     """Draws a distribution of errors, with a legend that has the lines from top to bottom."""
     figure = style.new_figure(7.6, 4.6)
     axes = figure.add_axes((0.09, 0.15, 0.5, 0.75))
@@ -247,7 +230,7 @@ def error_figure(title: str, chart: Chart) -> Figure:
     return figure
 
 
-def growth_figure(experiment: Experiment, title: str, chart: Chart) -> Figure:
+def growth_figure(experiment: Experiment, title: str, chart: charts.Chart) -> Figure:
     """Draws loss over the number of ratings.
 
     If ratings come by time, it draws loss over days, with the number of ratings on the right.
@@ -255,10 +238,10 @@ def growth_figure(experiment: Experiment, title: str, chart: Chart) -> Figure:
     left, bottom, tall = 0.1, 0.16, 0.74
     figure = style.new_figure(7.0, 4.2)
     axes = figure.add_axes((left, bottom, 0.5, tall))
-    portions = [stage.portion for stage in experiment.growth.stages] if experiment.growth else []
+    portions = [stage.portion for stage in experiment.growth]
     days = np.array([np.nan if portion.days is None else portion.days for portion in portions])
     by_time = bool(np.isfinite(days).all())
-    lines = growth_lines(experiment, days) if by_time else chart.lines
+    lines = charts.growth_lines(experiment, days) if by_time else chart.lines
     for line in lines:
         draw_line(axes, line)
     axes.axhline(0.0, color=style.GREY, linewidth=0.7, zorder=1)
@@ -373,40 +356,44 @@ def draw_combined(experiments: Sequence[Experiment]) -> Figure:
 
     Of a large group it draws the curves with the lowest RMSE, and the panel's title says how many.
     """
-    found = [each for each in standings(*experiments) if is_drawable(each.curve)]
+    found = [each for each in standings(*experiments) if charts.is_drawable(each.curve)]
     if not found:
         raise DpmfError("no complete curve to plot; finish the experiments with `dpmf run`")
     panels: dict[tuple[str, Guarantee], Panel] = {}
     for (title, guarantee), whole in by_guarantee(found).items():
-        group = lowest(whole, lambda each: least_loss(each.curve))
+        group = charts.lowest(whole, lambda each: charts.least_loss(each.curve))
         cut = f", {len(group)} of {len(whole):,} curves (lowest RMSE)" if len(group) < len(whole) else ""
-        series: list[Line | Level] = [*_levels_of(group)]
+        series: list[charts.Line | charts.Level] = [*_levels_of(group)]
         # An algorithm keeps its colour in both modes.
         for each, look in zip(group, style.looks([short_label(each) for each in group]), strict=True):
             curve, over_epsilon = each.curve, replace(each.experiment, axis="epsilon")
             published = f", {curve.mode}" if curve.mode == Mode.PUBLISHED else ""
             name = short_label(each) + marks(joint=curve.joint, delta=curve.delta) + published
             name += "" if each.provable else " ∞"
-            series += curve_series(over_epsilon, curve, name, look, bands=False)
+            series += charts.curve_series(over_epsilon, curve, name, look, bands=False)
         chart = _chart(f"{title}: {guarantee}{cut}", f"ε, {guarantee}; as claimed", group, series)
         panels[title, guarantee] = chart.title, partial(draw_chart, chart=chart)
     return draw_grid(panels, _COMBINED_NOTES)
 
 
-def _chart(title: str, x_name: str, group: Sequence[Standing], series: Sequence[Line | Level]) -> Chart:
+def _chart(
+    title: str, x_name: str, group: Sequence[Standing], series: Sequence[charts.Line | charts.Level]
+) -> charts.Chart:
     curves = [each.curve for each in group]
     metric, whole = curves[0].metric, any(curve.neighbours == Neighbours.LOCAL for curve in curves)
-    limits = limits_of(metric, series, whole=whole)
-    return Chart("", title, x_name, metric.title, series, limits, log=True)
+    limits = charts.limits_of(metric, series, whole=whole)
+    return charts.Chart("", title, x_name, metric.title, series, limits, log=True)
 
 
-def _levels_of(group: Sequence[Standing]) -> list[Level]:
+def _levels_of(group: Sequence[Standing]) -> list[charts.Level]:
     """Returns the baselines that crossings are with. A baseline that several experiments share comes once."""
-    found: dict[tuple[str, float], Level] = {}
+    found: dict[tuple[str, float], charts.Level] = {}
     for each in group:
         for target in crossing_targets(each.experiment):
-            if isinstance(target, Measured) and is_drawable(target):
-                level = Level(level_names(each.experiment)[target.label], level_of(target))
+            if isinstance(target, Measured) and charts.is_drawable(target):
+                level = charts.Level(
+                    charts.level_names(each.experiment)[target.label], charts.level_of(target)
+                )
                 found.setdefault((target.label, level.y), level)
     return list(found.values())
 
@@ -429,19 +416,21 @@ def frontier_panel(frontier: Frontier) -> Panel:
     for key in ("ga", "als"):
         for experiment in (each.experiment for each in frontier.members):
             baseline = experiment.baseline(key)
-            if baseline and is_drawable(baseline):
-                levels.append(Level(level_names(experiment)[baseline.label], level_of(baseline)))
+            if baseline and charts.is_drawable(baseline):
+                levels.append(
+                    charts.Level(charts.level_names(experiment)[baseline.label], charts.level_of(baseline))
+                )
                 break
-    series: list[Line | Level] = [*levels]
+    series: list[charts.Line | charts.Level] = [*levels]
     for curve in (each.curve for each in frontier.members):
         known, mean = np.isfinite(curve.provable), curve.mean()
         y = np.where(np.isfinite(mean), mean, np.nan)
-        series.append(Line(curve.label, style.Look(None, None), curve.provable[known], y[known]))
+        series.append(charts.Line(curve.label, style.Look(None, None), curve.provable[known], y[known]))
     title, x_name = f"{frontier.title}: {frontier.guarantee}", f"provable ε, {kind(frontier.guarantee.delta)}"
     return title, partial(_draw_frontier, frontier, _chart(title, x_name, frontier.members, series))
 
 
-def _draw_frontier(frontier: Frontier, chart: Chart, axes: Axes) -> list[End]:
+def _draw_frontier(frontier: Frontier, chart: charts.Chart, axes: Axes) -> list[End]:
     """Draws the members and the envelope, each stretch of which has its method's colour and marker.
 
     The legend lists the stretches from left to right, each with the ε at which it leads.

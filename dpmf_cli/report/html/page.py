@@ -21,11 +21,10 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.terminal import printable, say
+from dpmf_cli.core.terminal import duration, printable, say, significant
 from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.crossings import DISTANCE, FACTOR, Agreement
 from dpmf_cli.evaluation.curves import ERROR_CDF, Experiment, Measured
-from dpmf_cli.evaluation.numbers import duration, significant
 from dpmf_cli.experiment.results.collect import Compared
 from dpmf_cli.experiment.results.manifest import MANIFEST
 from dpmf_cli.papers.claims import Claim, PaperFindings, all_papers
@@ -33,8 +32,7 @@ from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.rules import margins
 from dpmf_cli.papers.verdicts import limit_of, states_of, word_of
 from dpmf_cli.report.advice import paragraphs
-from dpmf_cli.report.figures.chart import Chart, Line, epsilon_ticks, spread
-from dpmf_cli.report.figures.charts import charts_of
+from dpmf_cli.report.figures.charts import Chart, Line, charts_of, epsilon_ticks, spread
 from dpmf_cli.report.figures.style import GREY_LEVEL
 from dpmf_cli.report.html import views
 from dpmf_cli.report.html.views import ExhibitView, ExperimentView, exhibit_view, view_of
@@ -231,7 +229,7 @@ def _by_method(several: Sequence[Compared], names: Sequence[str]) -> Iterator[Ex
     differ = {each.label_a for of_pair in differences for each in of_pair if not each.same}
     pairs = [{each.label_a: each.label_b for each in of_pair} for of_pair in differences]
     curves = [{curve.label: curve for curve in each.curves} for each in experiments[1:]]
-    whole = replace(first, folds=folds, runs=runs, baselines=baselines, growth=None)
+    whole = replace(first, folds=folds, runs=runs, baselines=baselines, growth=())
     for at, curve in enumerate(first.curves):
         if curve.swept is None and curve.label in differ:
             found = [

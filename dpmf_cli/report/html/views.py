@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from dpmf_cli.audit.job import of_experiment
 from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.terminal import signed, significant
 from dpmf_cli.datasets import Folders, catalog, load, located
 from dpmf_cli.datasets.soundness import figures
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.evaluation.crossings import DISTANCE, Agreement, Crossing, agreement, find_crossings
-from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.config.documents import whole_name
 from dpmf_cli.experiment.results.folders import Collected, collect_folder
@@ -26,17 +26,10 @@ from dpmf_cli.papers.claims import Exhibit
 from dpmf_cli.papers.printed import CROSSING_TABLES, printed_crossings, printed_reason
 from dpmf_cli.papers.printed import load as load_printed
 from dpmf_cli.papers.printed_cells import beside_print
-from dpmf_cli.report.figures.chart import Chart, is_drawable
-from dpmf_cli.report.figures.charts import charts_of
+from dpmf_cli.report.figures.charts import Chart, charts_of, is_drawable
 from dpmf_cli.report.figures.drawings import combined_figure
 from dpmf_cli.report.figures.papers import noise_figure
-from dpmf_cli.report.tables.crossings import (
-    BASELINE_COLUMNS,
-    COLUMNS,
-    BaselineRow,
-    baseline_rows,
-    crossing_notes,
-)
+from dpmf_cli.report.tables import crossings
 from dpmf_cli.report.tables.layout import NONE, Group, TextTable, cells_of
 from dpmf_cli.report.tables.ledgers import ledger_table, records_table
 from dpmf_cli.report.tables.papers import improvements, improvements_table, learned_nothing_table
@@ -78,7 +71,7 @@ class Row:
 
 def crossing_row(crossing: Crossing) -> Row:
     """Returns the row for the ε at which a curve meets a baseline. A crossing outside the grid is not near."""
-    cell = cells_of(crossing, COLUMNS)
+    cell = cells_of(crossing, crossings.COLUMNS)
     table = CROSSING_TABLES.get(crossing.neighbours, "")
     stated = printed_reason(table, crossing.algorithm, crossing.baseline, crossing.dataset)
     return Row(
@@ -95,9 +88,9 @@ def crossing_row(crossing: Crossing) -> Row:
     )
 
 
-def baseline_row(row: BaselineRow) -> Row:
+def baseline_row(row: crossings.BaselineRow) -> Row:
     """Returns the row for the RMSE of a baseline."""
-    cell = cells_of(row, BASELINE_COLUMNS)
+    cell = cells_of(row, crossings.BASELINE_COLUMNS)
     if row.printed is None:
         found = Agreement.UNPRINTED
     elif row.reproduced is None:
@@ -173,9 +166,9 @@ def view_of(folder: Path) -> ExperimentView:
         collected,
         found,
         charts_of(collected.shown),
-        [*map(baseline_row, baseline_rows(collected.shown))],
+        [*map(baseline_row, crossings.baseline_rows(collected.shown))],
         [*map(crossing_row, shown)],
-        crossing_notes(shown),
+        crossings.crossing_notes(shown),
         [(title, table) for title, table in tables.items() if table and table.groups],
     )
 

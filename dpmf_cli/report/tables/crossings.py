@@ -16,11 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmf_cli.core.terminal import printable
+from dpmf_cli.core.terminal import printable, signed, significant
 from dpmf_cli.evaluation.crossings import Crossing, End, LevelAt, Status, is_complete
 from dpmf_cli.evaluation.curves import REFERENCES, Experiment, Measured
 from dpmf_cli.evaluation.metrics import BESIDE, RMSE, Metric
-from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.papers.claims import is_held_against_tables
 from dpmf_cli.papers.printed import printed_baseline

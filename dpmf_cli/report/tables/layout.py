@@ -17,9 +17,8 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 from rich.cells import cell_len
 
 from dpmf_cli.core.errors import DpmfError, did_you_mean
-from dpmf_cli.core.terminal import csv_text, printable
+from dpmf_cli.core.terminal import csv_text, printable, significant
 from dpmf_cli.evaluation.crossings import End
-from dpmf_cli.evaluation.numbers import significant
 
 Format = Literal["table", "csv", "md", "latex", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)

@@ -16,9 +16,8 @@ from dpmf_cli.audit.distinguish import LowerBound
 from dpmf_cli.audit.entries import KnownFlaw
 from dpmf_cli.audit.job import Audited
 from dpmf_cli.audit.judge import Finding, Flaw
-from dpmf_cli.core.terminal import csv_text, exact
+from dpmf_cli.core.terminal import csv_text, exact, significant
 from dpmf_cli.evaluation.curves import OVER_RECORDS, Measured
-from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.report.tables.layout import (
     NONE,
     Group,

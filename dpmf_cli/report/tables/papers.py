@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
+from dpmf_cli.core.terminal import signed, significant
 from dpmf_cli.evaluation.crossings import Agreement, agreement
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.papers.claims import ANY, Claim, PaperFindings
 from dpmf_cli.papers.printed import load
@@ -241,7 +240,9 @@ def improvements(experiments: Sequence[Experiment]) -> Iterator[SimpleNamespace]
         for epsilon in sorted(set(cells) & set(ours.epsilons.tolist())):
             at = int(np.searchsorted(ours.epsilons, epsilon))
             for other in (curve for curve in experiment.curves if not curve.missing):
-                rmse, lower = float(other.rmse[:, :, at].mean()), lower_by(ours, other, at)
+                rmse, errors = float(other.rmse[:, :, at].mean()), (ours.rmse[:, :, at], other.rmse[:, :, at])
+                part = errors[0].mean(axis=1) / errors[1].mean(axis=1)
+                lower = 100 * (1 - part)  # (folds,)
                 yield SimpleNamespace(
                     experiment=experiment.name,
                     title=experiment.title,
@@ -286,9 +287,3 @@ def improvements_table(experiments: Sequence[Experiment]) -> TextTable:
         title=lambda each: f"{each.experiment}: {each.title}, ε = {each.epsilon:g}",
         notes=lines("notes/improvements"),
     )
-
-
-def lower_by(ours: Measured, other: Measured, at: int) -> NDArray[np.float64]:
-    """Returns (folds,) by how many percent the RMSE of `ours` is below that of `other`; `at` is the index of ε."""
-    part: NDArray[np.float64] = ours.rmse[:, :, at].mean(axis=1) / other.rmse[:, :, at].mean(axis=1)
-    return 100 * (1 - part)

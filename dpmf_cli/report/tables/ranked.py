@@ -17,24 +17,10 @@ from operator import attrgetter, methodcaller
 from string import ascii_uppercase
 from typing import Any
 
+from dpmf_cli.core.terminal import signed
+from dpmf_cli.evaluation import ranking
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.numbers import signed
-from dpmf_cli.evaluation.ranking import (
-    BARS,
-    MODEST,
-    Bar,
-    Best,
-    Difference,
-    Frontier,
-    Lead,
-    Standing,
-    by_guarantee,
-    clean_level,
-    frontiers,
-    ranked,
-    standings,
-)
 from dpmf_cli.experiment.config.documents import is_reduction
 from dpmf_cli.experiment.results.collect import Compared
 from dpmf_cli.privacy.ledger import TOLERANCE
@@ -61,7 +47,11 @@ NOT_PROVABLE = "No ε can be proved for what was run; ordered by the ε that is 
 
 
 def combined_table(
-    experiments: Sequence[Experiment], *, bar: Bar = "ia", across: bool = False, notes: Sequence[str] = ()
+    experiments: Sequence[Experiment],
+    *,
+    bar: ranking.Bar = "ia",
+    across: bool = False,
+    notes: Sequence[str] = (),
 ) -> TextTable:
     """Returns all curves of the experiments, ranked within groups by the provable ε at which they meet `bar`.
 
@@ -70,18 +60,18 @@ def combined_table(
 
     Raises `DpmfError` for `across` over several data sets or guarantees.
     """
-    found = standings(*experiments)
+    found = ranking.standings(*experiments)
     if across:
-        ranked(found, bar)
-    rows = [row for members in by_guarantee(found).values() for row in ranked(members, bar)]
+        ranking.ranked(found, bar)
+    rows = [row for members in ranking.by_guarantee(found).values() for row in ranking.ranked(members, bar)]
     several = len({each.title for each in experiments}) < len(experiments)
     approximate = any(row.curve.delta for row in rows)
 
-    def title(row: Standing) -> tuple[str, str]:
+    def title(row: ranking.Standing) -> tuple[str, str]:
         whole = f"{row.experiment.title}: {row.guarantee}"
         return (whole, row.guarantee.statement) if row.provable else (f"{whole}, not provable", NOT_PROVABLE)
 
-    columns: list[TableColumn[Standing]] = [
+    columns: list[TableColumn[ranking.Standing]] = [
         *names("title", "experiment"),
         *names("protects towards", "guarantee"),
         number("rank", "d"),
@@ -91,28 +81,28 @@ def combined_table(
         TableColumn("label", lambda row: row.curve.label, short_marked, "algorithm"),
         TableColumn("source", lambda row: row.curve.source, head="from"),
         *names("neighbours mode joint delta", "curve"),
-        *(column for each in BARS for column in _of_bar(each)),
-        number("best_rmse", value=lambda row: row.best, head=f"RMSE, ε ≤ {MODEST:g}"),
+        *(column for each in ranking.BARS for column in _of_bar(each)),
+        number("best_rmse", value=lambda row: row.best, head=f"RMSE, ε ≤ {ranking.MODEST:g}"),
         TableColumn("experiment", lambda row: row.experiment.name, seen=lambda rows: several),
         *names("dataset folds partition runs seed", "experiment"),
     ]
-    bars = (f"{each}_{name}" for each in BARS for name in ("epsilon", "claimed", "provable"))
+    bars = (f"{each}_{name}" for each in ranking.BARS for name in ("epsilon", "claimed", "provable"))
     shown = ("rank", "rank_pure", "label", "source", "mode", *bars, "best_rmse", "experiment")
-    groups = by_guarantee(row for row in rows if row.curve.delta and row.provable).values()
+    groups = ranking.by_guarantee(row for row in rows if row.curve.delta and row.provable).values()
     said = lines(
         "notes/combined",
         standings=rows,
         crossings=[crossing for row in rows for crossing in row.crossings.values()],
         bar=bar,
         several_deltas=any(len({row.curve.delta for row in group}) > 1 for group in groups),
-        modest=MODEST,
+        modest=ranking.MODEST,
         experiments=experiments,
         level=_level,
     )
     return tabled(rows, columns, shown, title=title, notes=[*said, *notes])
 
 
-def _of_bar(bar: Bar) -> Iterator[TableColumn[Any]]:
+def _of_bar(bar: ranking.Bar) -> Iterator[TableColumn[Any]]:
     """Yields columns of the crossing with a baseline, as in the table of crossings."""
     of_crossing = {column.name: column for column in COLUMNS}
     head = {"reproduced": (f"{bar}_epsilon", f"meets {bar.upper()} at ε")}
@@ -121,7 +111,7 @@ def _of_bar(bar: Bar) -> Iterator[TableColumn[Any]]:
         yield of_crossing[name].at(lambda row: row.crossings.get(bar), *head.get(name, (f"{bar}_{name}",)))
 
 
-def short_label(standing: Standing) -> str:
+def short_label(standing: ranking.Standing) -> str:
     """Returns the label without what other columns and the heading say: `ISGD` for `ISGD, bounded, published`."""
     curve, label = standing.curve, standing.curve.label
     for word in (curve.mode, curve.neighbours, "personalised"):
@@ -129,7 +119,7 @@ def short_label(standing: Standing) -> str:
     return label
 
 
-def short_marked(standing: Standing) -> str:
+def short_marked(standing: ranking.Standing) -> str:
     """Returns the short label with the marks of joint DP and of (ε, δ)."""
     return short_label(standing) + marks(joint=standing.curve.joint, delta=standing.curve.delta)
 
@@ -142,17 +132,19 @@ MOST_NAMED = 3
 """How many methods a row names beside the leading one; of the others it gives the number."""
 
 
-def found_in(experiments: Sequence[Experiment]) -> list[Frontier]:
+def found_in(experiments: Sequence[Experiment]) -> list[ranking.Frontier]:
     """Returns the frontiers of all curves of these experiments, except for points of sweeps."""
-    return frontiers(standings(*experiments))
+    return ranking.frontiers(ranking.standings(*experiments))
 
 
 def frontier_table(
-    experiments: Sequence[Experiment], found: Sequence[Frontier] | None = None, notes: Sequence[str] = ()
+    experiments: Sequence[Experiment],
+    found: Sequence[ranking.Frontier] | None = None,
+    notes: Sequence[str] = (),
 ) -> TextTable:
     """Returns a row for each ε, by data set and guarantee; all frontiers, or `found`. `notes` are for people."""
 
-    def title(lead: Lead) -> tuple[str, str]:
+    def title(lead: ranking.Lead) -> tuple[str, str]:
         what = f"{lead.first.experiment.title}: {lead.guarantee}, {kind(lead.guarantee.delta)}"
         return what, lead.guarantee.statement
 
@@ -174,11 +166,11 @@ def kind(delta: float) -> str:
     return f"(ε, δ) with δ = {delta:g}" if delta else "pure ε"
 
 
-def _beside(lead: Lead) -> str:
+def _beside(lead: ranking.Lead) -> str:
     """Names methods that are tied with the first; with the mode, if the two differ only in the mode."""
     first, more, unpaired = lead.first, len(lead.tied) - MOST_NAMED, len(lead.unpaired)
 
-    def name(best: Best) -> str:
+    def name(best: ranking.Best) -> str:
         return short_marked(best) + f", {best.curve.mode}" * (short_label(best) == short_label(first))
 
     names = [name(each) for each in lead.tied[:MOST_NAMED]]
@@ -186,23 +178,25 @@ def _beside(lead: Lead) -> str:
     return "; ".join(names) or NONE
 
 
-def _spends_less(lead: Lead) -> str:
+def _spends_less(lead: ranking.Lead) -> str:
     """Returns the ε that the method spends at its lowest error, if that is less than the ε of the row."""
     least = lead.first.spent
     return f" (at {epsilon_cell(least)})" if least < lead.epsilon * (1 - TOLERANCE) else ""
 
 
-def _gap(name: str, head: str, level_of: Callable[[Experiment], Measured | None]) -> TableColumn[Lead]:
+def _gap(
+    name: str, head: str, level_of: Callable[[Experiment], Measured | None]
+) -> TableColumn[ranking.Lead]:
     """Returns the column of how far the leader is above a baseline; rating units."""
 
-    def gap(lead: Lead) -> float | None:
+    def gap(lead: ranking.Lead) -> float | None:
         level = level_of(lead.first.experiment)
         return None if level is None or not is_complete(level) else lead.first.rmse - float(level.mean()[0])
 
     return number(name, lambda found: signed(found, 4), gap, head=head)
 
 
-FRONTIER: tuple[TableColumn[Lead], ...] = (
+FRONTIER: tuple[TableColumn[ranking.Lead], ...] = (
     *names("title", "first.experiment"),
     *names("protects towards delta", "guarantee"),
     number("epsilon", epsilon_cell, head="ε"),
@@ -223,8 +217,8 @@ FRONTIER: tuple[TableColumn[Lead], ...] = (
     TableColumn("provable", lambda lead: lead.first.spent),
     _gap("to_ia", "to IA", methodcaller("baseline", "ia")),
     _gap("to_ge", "to GE", methodcaller("baseline", "ge")),
-    TableColumn("clean", lambda lead: (best := clean_level(lead.first.experiment)) and best.label),
-    _gap("to_clean", "to no privacy", clean_level),
+    TableColumn("clean", lambda lead: (best := ranking.clean_level(lead.first.experiment)) and best.label),
+    _gap("to_clean", "to no privacy", ranking.clean_level),
     TableColumn(
         "tied", lambda lead: "; ".join(each.curve.label for each in lead.tied), _beside, "not surely worse"
     ),
@@ -302,7 +296,7 @@ def _value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-DIFFERENCES: tuple[TableColumn[Difference], ...] = (
+DIFFERENCES: tuple[TableColumn[ranking.Difference], ...] = (
     *names("algorithm label_a label_b neighbours"),
     number("epsilon", lambda epsilon: _finite(epsilon, ".4g"), head="ε"),
     number("a", lambda error: _finite(error, ".4f"), head="RMSE of A"),
@@ -327,20 +321,20 @@ def differences_table(compared: Compared) -> TextTable:
     Curves that are the same at every ε have rows for programs only.
     """
 
-    def pair(each: Difference) -> tuple[str, str]:
+    def pair(each: ranking.Difference) -> tuple[str, str]:
         a, b = each.label_a, each.label_b
         return a if a == b else f"{a} (A), {b} (B)", each.neighbours
 
-    def title(row: Difference) -> str:
+    def title(row: ranking.Difference) -> str:
         name, neighbours = pair(row)
         return name if neighbours == "none" else f"{name}, {neighbours}"
 
     (a, b), rows, left_out = compared.names, compared.comparison.differences, compared.comparison.left_out
-    runs: list[TableColumn[Difference]] = [
+    runs: list[TableColumn[ranking.Difference]] = [
         TableColumn("run_a", lambda row: a),
         TableColumn("run_b", lambda row: b),
     ]
-    interval: TableColumn[Difference] = TableColumn(
+    interval: TableColumn[ranking.Difference] = TableColumn(
         "95 % interval",
         text=lambda row: NONE if row.low is None else f"[{signed(row.low, 4)}, {signed(row.high or 0.0, 4)}]",
     )

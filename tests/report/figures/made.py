@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from matplotlib.lines import Line2D
 
-from dpmf_cli.evaluation.curves import Axis, Experiment, Growth, Measured, Stage
+from dpmf_cli.evaluation.curves import Axis, Experiment, Measured, Stage
 from dpmf_cli.evaluation.folds import Order, Portion
-from dpmf_cli.report.figures.chart import MOST_LINES
+from dpmf_cli.report.figures.charts import MOST_LINES
 from dpmf_cli.report.html.page import Drawn, _environment
 from tests.report.conftest import of_theta
 
@@ -57,7 +57,7 @@ def grown(experiment: Experiment, order: Order = "timestamp", *, at: int = 4) ->
         )
         days = 100 * share if order == "timestamp" else None
         stages.append(Stage(Portion(share, int(1000 * share), 30, days), curves, whole.baselines))
-    return replace(whole, curves=stages[-1].curves, growth=Growth(order, tuple(stages)))
+    return replace(whole, curves=stages[-1].curves, growth=tuple(stages))
 
 
 def values_of(curve: Measured, axis: Axis, line: str, shift: float = 0.0) -> tuple[Measured, ...]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from dpmf_cli.evaluation.metrics import RMSE
-from dpmf_cli.report.figures.chart import Level, Line, epsilon_ticks, limits_around, limits_of, spread
+from dpmf_cli.report.figures.charts import Level, Line, epsilon_ticks, limits_around, limits_of, spread
 from dpmf_cli.report.figures.style import COLOURS, LOOKS, MARKERS, Look, file_of, looks, new_figure
 
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.report.figures.chart import Level, Line
-from dpmf_cli.report.figures.charts import loss_of, swept_series
+from dpmf_cli.report.figures.charts import Level, Line, loss_of, swept_series
 from dpmf_cli.report.figures.style import GREY_LEVEL
 from dpmf_cli.report.outputs import curves_csv
 from tests.evaluation.made_curves import twin_of

@@ -18,14 +18,13 @@ from typer.testing import CliRunner
 from dpmf_cli.cli.main import app
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders
-from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Stage
+from dpmf_cli.evaluation.curves import Experiment, Measured, Stage
 from dpmf_cli.evaluation.folds import Portion
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.folders import collect_folder
 from dpmf_cli.experiment.results.manifest import read_manifest, write_files
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
-from dpmf_cli.report.figures.chart import MOST_LINES, legible, parts_of
-from dpmf_cli.report.figures.charts import charts_of
+from dpmf_cli.report.figures.charts import MOST_LINES, charts_of, legible, parts_of
 from dpmf_cli.report.figures.drawings import combined_figure, draw_combined, drawings, frontier_figure
 from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.html.page import experiment_page
@@ -188,7 +187,7 @@ def test_growth_that_waits_for_results_stays(made: Make) -> None:
     experiment = of_theta(made(2))
     curves = tuple(replace(each, missing=1) for each in experiment.curves)
     stage = Stage(Portion(1.0, 10, 5, None), curves, ())
-    waiting = replace(experiment, curves=curves, growth=Growth("random", (stage, stage)))
+    waiting = replace(experiment, curves=curves, growth=(stage, stage))
     assert not drawings(waiting)
     assert "growth" not in stems(never_made(waiting)) >= {"growth_value", "curves_value"}
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.privacy.protection import Protection
-from dpmf_cli.report.figures.chart import MOST_LINES, title_of
+from dpmf_cli.report.figures import charts
 from dpmf_cli.report.figures.charts import charts_of, curves_chart, growth_chart, growth_lines
 from dpmf_cli.report.figures.drawings import curves_figure, drawings, growth_figure
 from tests.report.figures.made import cut, grown, many, values_of
@@ -23,7 +23,7 @@ Make = Callable[..., Experiment]
 
 
 def draw(experiment: Experiment) -> Figure:
-    return curves_figure(title_of(experiment, experiment.curves), curves_chart(experiment))
+    return curves_figure(charts.title_of(experiment, experiment.curves), curves_chart(experiment))
 
 
 def draw_growth(experiment: Experiment) -> Figure:
@@ -39,7 +39,7 @@ def test_global_style_and_pyplot_are_left_alone(made: Make) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("count", [1, 4, 6, MOST_LINES])
+@pytest.mark.parametrize("count", [1, 4, 6, charts.MOST_LINES])
 def test_labels_do_not_overlap_and_stay_inside_the_figure(made: Make, count: int) -> None:
     figure = draw(many(made(1), count) if count > 6 else made(count))
     figure.canvas.draw()

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.report.figures.chart import Chart, Level, Line
-from dpmf_cli.report.figures.charts import charts_of
+from dpmf_cli.report.figures.charts import Chart, Level, Line, charts_of
 from dpmf_cli.report.figures.style import Look
 from dpmf_cli.report.html.page import Drawn
 from tests.report.figures.made import cut, picture
