@@ -39,7 +39,7 @@ def lanczos(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(covariance, "SMALL", 0)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(n=st.integers(1, 90), b=st.integers(1, 4), scaled=st.booleans(), seed=st.integers(0, 10**6))
 def test_products_are_those_of_the_dense_matrix(n: int, b: int, scaled: bool, seed: int) -> None:
     triangle, dense = matrix(seed, n)
@@ -119,7 +119,7 @@ def test_more_pairs_than_there_are_are_all() -> None:
     assert (values.tolist(), vectors.tolist()) == ([2.0, 1.0], [[1.0, 0.0], [0.0, 1.0]])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(n=st.integers(1, 90), k=st.integers(1, 7), scaled=st.booleans(), seed=st.integers(0, 10**6))
 def test_the_triangle_holds_the_sum_of_outer_products(n: int, k: int, scaled: bool, seed: int) -> None:
     rng = np.random.default_rng(seed)
