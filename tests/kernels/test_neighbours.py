@@ -1,7 +1,4 @@
-"""Nearest items and interpolation weights, against sorting and dense linear algebra.
-
-Ridge regressions of users, against dense linear algebra.
-"""
+"""Nearest items against sorting; weights of neighbours and of users where a system is singular or long."""
 
 import numpy as np
 import pytest
