@@ -11,11 +11,15 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
 
 from dpmf_cli.cli import main as cli
+from dpmf_cli.datasets import Folders
+from dpmf_cli.experiment.config import load_config
+from dpmf_cli.studies import experiment
 
 
 def environment(cache: Path) -> dict[str, str]:
@@ -135,6 +139,15 @@ def _code(arguments: tuple[str, ...]) -> int:
     with mock.patch.object(sys, "argv", ["dpmf", *arguments]), pytest.raises(SystemExit) as ended:
         cli.main()
     return int(ended.value.code or 0)
+
+
+def run_config(folder: Path, name: str, text: str = "", **more: Any) -> experiment.Finished:
+    """Runs `name`.yaml of a folder, which `text` replaces, in this process, without data except those that it makes."""
+    path = folder / f"{name}.yaml"
+    if text:
+        path.write_text(text)
+    folders = Folders(folder, folder / "cache", folder, folder / "results")
+    return experiment.run(load_config(path), folders, **more)
 
 
 def task_files(folder: Path, results: str = "results") -> dict[str, bytes]:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from dpmf_cli.core.compiled import machine_code
 from dpmf_cli.core.ratings import Ratings
@@ -25,6 +26,8 @@ def pytest_configure() -> None:
     Without shared kernels, each test with a cache of its own would compile for seconds. A suite that was started in
     the background or under `nohup` ignores signals, and so would all processes that it starts.
     """
+    settings.register_profile("tests", deadline=None)  # a busy machine needs more than the default of 200 ms
+    settings.load_profile("tests")
     os.environ.setdefault("DPMF_KERNELS", str(machine_code.place()))
     for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:

@@ -9,13 +9,12 @@ import pytest
 from dpmf_cli.algorithms.beyond import learned_features
 from dpmf_cli.algorithms.beyond.learned_features import (
     OwnRegression,
-    averages_of,
     counts_of,
     estimated,
     popularity_of,
 )
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.testing import fit, make_ratings, predict_all
 
 Array = np.ndarray
@@ -154,18 +153,6 @@ def test_counts_are_posterior_means() -> None:
         means, logarithms = counts_of(exact, np.array([nearly]), 2.0)
         assert means == pytest.approx(exact, abs=1e-5)
         assert logarithms == pytest.approx(np.log(exact + 2), abs=1e-5)
-
-
-def test_averages_are_the_posterior_of_all_items_at_once() -> None:
-    rng = np.random.default_rng(3)
-    weight, popularity = rng.uniform(0, 20, 8), rng.normal(size=8)
-    variance, sums = rng.uniform(1, 30, 8), rng.normal(0, 8, 8)
-    lanes = (each[:, None] for each in (sums, weight, popularity, variance, np.full(8, 3.2)))
-    given: Any = (*lanes, Scale(1, 5))
-    found, spread = averages_of(*given)
-    expected, variances = averages(sums, weight, popularity, variance, np.full(8, 3.2))
-    assert found[:, 0] == pytest.approx(expected)
-    assert spread[:, 0] == pytest.approx(variances)
 
 
 def test_popularity_is_standardised_over_ratings_and_never_far() -> None:

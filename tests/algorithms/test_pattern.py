@@ -1,7 +1,6 @@
 """Methods on a public pattern: features, estimates from noisy sums, the split of ε, complete fits against NumPy."""
 
 import itertools
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,15 +57,6 @@ def test_features_are_leading_singular_vectors_with_rows_of_norm_1(k: int) -> No
         assert np.linalg.norm(features, axis=1) == pytest.approx(1)
     signs = np.sign(found.users[0] * unit(left[:, :k] * singular[:k])[0])
     assert found.items * signs == pytest.approx(unit(right[:k].T * singular[:k]), abs=1e-6)
-
-
-def test_shares_do_not_depend_on_values() -> None:
-    turned = replace(RATINGS, values=(6 - RATINGS.values).astype(np.float32))
-    one, other = (
-        [step.claimed.tolist() for step in fit(entry("public_pattern"), ratings, [0.3, 3.0])[1].entries]
-        for ratings in (RATINGS, turned)
-    )
-    assert one == other
 
 
 def test_a_row_without_ratings_has_no_features_and_no_covariate_but_1() -> None:

@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
@@ -23,6 +21,7 @@ from dpmf_cli.privacy.noise import unit_laplace
 from dpmf_cli.testing import predict_all
 from tests.algorithms.fitted import entry, fitted
 from tests.conftest import make_ratings
+from tests.kernels.test_covariance import unpacked
 
 BOUNDED, UNBOUNDED = Neighbours.BOUNDED, Neighbours.UNBOUNDED
 STREAMS = Streams(1, "data", "knn", 0, 0)
@@ -37,12 +36,6 @@ def with_effects(model: CovarianceModel, effects: Effects) -> CovarianceModel:
     """The model with other averages, also in what is measured."""
     assert isinstance(model.released, ReleasedProducts)
     return replace(model, effects=effects, released=replace(model.released, effects=effects))
-
-
-def symmetric(triangle: NDArray[np.floating], n_items: int) -> NDArray[np.float64]:
-    upper = np.zeros((n_items, n_items))
-    upper[np.triu_indices(n_items)] = triangle
-    return upper + np.triu(upper, 1).T
 
 
 def predicted_densely(model: CovarianceModel) -> NDArray[np.float64]:
@@ -60,7 +53,7 @@ def predicted_densely(model: CovarianceModel) -> NDArray[np.float64]:
     noise, of_weight = model.released.of_covariance, model.released.of_weight
 
     def noisy(clean: NDArray[np.float64], step: str, scale: float) -> NDArray[np.float64]:
-        drawn = symmetric(unit_laplace((n * (n + 1) // 2,), STREAMS.noise(step)), n)
+        drawn = unpacked(unit_laplace((n * (n + 1) // 2,), STREAMS.noise(step)), n)
         return on_grid(clean + drawn * scale, grid_of(np.array(scale)))
 
     cov = noisy(clamped.T @ (clamped / count), "covariance", noise.scale[0])
@@ -149,26 +142,6 @@ def triangles(residuals: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDAr
     one = Ratings(np.zeros(len(items), np.int32), items, residuals.astype(np.float32), 1, 40, Scale(1, 5))
     ones, weights = np.ones(len(items)), inverse_counts(one)
     return weighted_products(one, residuals, weights), weighted_products(one, ones, weights)
-
-
-SCALES = st.sampled_from([Scale(1, 5, 1), Scale(-10, 10), Scale(0, 1)])
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.data(), SCALES, st.sampled_from([0.3, 0.7, 1.0, 3.0]), st.integers(1, 12))
-def test_a_changed_value_moves_the_covariance_by_no_more_than_its_sensitivity(
-    data: Any, scale: Scale, clamp: float, count: int
-) -> None:
-    value = st.floats(scale.minimum, scale.maximum)
-    averages = np.array(data.draw(st.lists(st.floats(-2, 2), min_size=count, max_size=count)))
-    averages += data.draw(value)
-    ratings = np.array(data.draw(st.lists(value, min_size=count, max_size=count)))
-    changed = ratings.copy()
-    changed[-1] = data.draw(value)
-    one, other = (triangles(np.clip(r - averages, -clamp, clamp))[0] for r in (ratings, changed))
-    bound = sensitivity.covariance_triangle(clamp, scale, BOUNDED).value
-    assert np.abs(one - other).sum() <= bound * (1 + 1e-5)
-    assert bound <= sensitivity.published_covariance_matrix(clamp, BOUNDED).value
 
 
 def test_the_bounds_are_met_or_nearly() -> None:

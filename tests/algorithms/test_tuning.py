@@ -7,21 +7,16 @@ import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.baselines.clean_averages import BETAS, inner_folds
-from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.budget import SPREAD, EffectsParameters
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.testing import make_ratings, predict_all
-from tests.algorithms.fitted import fitted
+from tests.algorithms.fitted import entry, fitted
 
 STREAMS = Streams(1, "shop", "tuning", 0, 0)
 RATINGS = make_ratings(4, n_users=150, n_items=60, density=0.15)
 TRAIN = RATINGS.select(np.random.default_rng(0).random(len(RATINGS)) >= 0.2)
-
-
-def entry(key: str, **keys: Any) -> Any:
-    return (BASELINES | PRIVATE)[key].model_validate({"algorithm": key, **keys})
 
 
 def model_of(algorithm: Any, train: Ratings = TRAIN, epsilon: float = np.inf) -> Any:

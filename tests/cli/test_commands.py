@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from dpmf_cli.cli import main as cli
@@ -22,6 +21,7 @@ from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.experiment.results.folders import Collected
 from dpmf_cli.papers.claims import all_papers
 from dpmf_cli.studies.experiment import Finished
+from tests.cli.test_help import ALL
 from tests.command import dpmf, in_process
 from tests.configs import SHIPPED
 from tests.report.conftest import make
@@ -94,12 +94,6 @@ def test_a_report_lies_under_a_path_that_is_no_text(tmp_path: Path) -> None:
 
 
 FULL = Path("/dev/full")
-COMMANDS = typer.main.get_command(cli.app)
-NAMES = [
-    *(name for name in COMMANDS.commands),  # type: ignore[attr-defined]
-    *(f"datasets {name}" for name in COMMANDS.commands["datasets"].commands),  # type: ignore[attr-defined]
-    *(f"local {name}" for name in COMMANDS.commands["local"].commands),  # type: ignore[attr-defined]
-]
 
 
 def said(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
@@ -119,9 +113,9 @@ def said(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
 LINE = f"dpmf: standard output cannot be written ({os.strerror(errno.ENOSPC)}); free space there, or send it elsewhere\n"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_help_of_every_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert said(monkeypatch, *name.split(), "--help") == LINE
+@pytest.mark.parametrize("path", [path for path, _ in ALL], ids=" ".join)
+def test_the_help_of_every_command(path: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert said(monkeypatch, *path, "--help") == LINE
 
 
 @pytest.mark.parametrize(

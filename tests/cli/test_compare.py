@@ -10,10 +10,9 @@ import pytest
 
 from dpmf_cli.cli import main as cli
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.results.collect import different_settings
-from dpmf_cli.studies.experiment import run
+from tests.command import run_config
 
 SHOP = """\
 dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 200, items: 60, ratings: 5000}
@@ -37,8 +36,6 @@ CHANGED = {
     "seed": SHOP.replace("runs: 2", "runs: 1\nseed: 7"),
     "folds": SHOP.replace("folds: 4", "folds: 3"),
     "data": SHOP.replace("seed: 3", "seed: 4"),
-    "single": SHOP.replace("runs: 2", "runs: 1\nheld_out: 1"),
-    "single_other": OTHER.replace("runs: 1", "runs: 1\nheld_out: 1"),
 }
 
 
@@ -47,10 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Configs and their results."""
     folder = tmp_path_factory.mktemp("compare")
     for name, text in CHANGED.items():
-        path = folder / f"{name}.yaml"
-        path.write_text(text)
-        config = load_config(path)
-        run(config, Folders(folder, folder / "cache", folder, folder / "results"))
+        run_config(folder, name, text)
     return folder
 
 
@@ -71,15 +65,6 @@ def test_settings_and_errors_side_by_side(folder: Path, capsys: pytest.CaptureFi
     assert "the same at every ε in common: IA, GE, PGE" in lines
     assert [line.split()[0] for line in lines[lines.index("ISGD, bounded") + 3 :][:2]] == ["2", "20"]
     assert any(line.startswith("paired over the 4 folds and 1 run that both have") for line in lines)
-
-
-def test_one_fold_and_one_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = dpmf(folder, capsys, "compare", str(folder / "single.yaml"), str(folder / "single_other.yaml"))
-    lines = [" ".join(line.split()) for line in out.splitlines()]
-    assert "the same at every ε in common: IA, GE, PGE" in lines
-    assert any(line.startswith("paired over the 1 fold and 1 run that both have, on ") for line in lines)
-    assert any(line.startswith("one fold and one run: there are no intervals") for line in lines)
-    assert "each interval is for its own ε" not in out
 
 
 def test_formats_for_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,12 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpmf_cli.datasets import Folders
-from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.results.store import encode, sealed, unsealed
-from dpmf_cli.studies.experiment import run
 from tests.cli.test_verify import CONFIG, RATINGS
-from tests.command import in_process
+from tests.command import in_process, run_config
 
 MEASURED = "ranking: {threshold: 4}\nerror_cdf: [0.5, 1]\ncrossings: [ga]\ntwins: true\n"
 Body = dict[str, Any]
@@ -24,9 +21,8 @@ Commands = Callable[[bytes], dict[str, tuple[int, str]]]
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
-    (folder / "tiny.yaml").write_text(CONFIG.replace("[ga]", "[ga, popularity]") + MEASURED)
     (folder / "ratings.csv").write_text(RATINGS)
-    run(load_config(folder / "tiny.yaml"), Folders(folder, folder / "cache", folder, folder / "results"))
+    run_config(folder, "tiny", CONFIG.replace("[ga]", "[ga, popularity]") + MEASURED)
     return folder
 
 
@@ -162,7 +158,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_value_at_any_place_is_refused_or_shown(
     commands: Commands, body: Body, data: st.DataObject

@@ -39,9 +39,7 @@ def hostile(
     strategy: st.SearchStrategy[str], *, examples: int = 8
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     checks = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-    options = settings(
-        max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=checks
-    )
+    options = settings(max_examples=examples, derandomize=True, database=None, suppress_health_check=checks)
     return lambda test: example(text=WORST)(options(given(text=strategy)(test)))
 
 

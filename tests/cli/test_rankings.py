@@ -12,7 +12,7 @@ from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.config.loading import reduced
 from dpmf_cli.studies.experiment import run
-from tests.command import dpmf
+from tests.command import dpmf, run_config
 from tests.configs import SHIPPED
 
 CONFIG = """\
@@ -36,11 +36,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("combined")
     one = CONFIG[: CONFIG.index("  - {algorithm: pge, neighbours: unb")]
     joint = f"{one}  - {{algorithm: public_knn, neighbours: bounded}}\n"
-    for name, text in {"all": CONFIG, "other": CONFIG, "one": one, "joint": joint}.items():
-        (folder / f"{name}.yaml").write_text(text)
-    for name in ("all", "one", "joint"):
-        config = load_config(folder / f"{name}.yaml")
-        run(config, Folders(folder, folder / "cache", folder, folder / "results"))
+    (folder / "other.yaml").write_text(CONFIG)
+    for name, text in {"all": CONFIG, "one": one, "joint": joint}.items():
+        run_config(folder, name, text)
     return folder
 
 

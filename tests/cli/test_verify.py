@@ -11,15 +11,12 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.datasets import Folders
-from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.results.manifest import read_manifest, write_manifest
 from dpmf_cli.experiment.results.store import encode, sealed, unsealed
 from dpmf_cli.experiment.results.task import Task, TaskResult
 from dpmf_cli.experiment.running import verify as verifying
 from dpmf_cli.experiment.running.batches import execute
-from dpmf_cli.studies.experiment import run
-from tests.command import in_process
+from tests.command import in_process, run_config
 
 CONFIG = """\
 dataset: {kind: csv, name: made, path: ratings.csv, columns: {user: user, item: item, rating: stars},
@@ -46,10 +43,8 @@ Verify = Callable[..., tuple[int, str, str]]
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
-    (folder / "tiny.yaml").write_text(CONFIG)
     (folder / "ratings.csv").write_text(RATINGS)
-    folders = Folders(folder, folder / "cache", folder, folder / "results")
-    run(load_config(folder / "tiny.yaml"), folders, command="dpmf run tiny.yaml")
+    run_config(folder, "tiny", CONFIG, command="dpmf run tiny.yaml")
     return folder
 
 
@@ -350,14 +345,12 @@ def test_a_seed_draws_the_same_tasks(verify: Verify, monkeypatch: pytest.MonkeyP
 
 
 def test_what_nobody_knows_the_seed_of_is_said_and_not_counted(verify: Verify, here: Path) -> None:
-    (here / "secret.yaml").write_text(CONFIG + "seed: secret\n")
-    run(load_config(here / "secret.yaml"), Folders(here, here / "cache", here, here / "results"))
+    run_config(here, "secret", CONFIG + "seed: secret\n")
     code, printed, said = verify("secret.yaml", "--recompute", "9", "--json")
     assert (code, counts(printed)["computed anew"]) == (0, 0)
     assert "4 tasks have a secret seed, which nobody knows: they cannot be computed anew" in said
 
 
 def test_a_refined_grid_is_computed_by_its_parts(verify: Verify, here: Path) -> None:
-    (here / "tiny.yaml").write_text(CONFIG.replace("[0.5, 8]", "[0.5, 2, 8]"))
-    run(load_config(here / "tiny.yaml"), Folders(here, here / "cache", here, here / "results"))
+    run_config(here, "tiny", CONFIG.replace("[0.5, 8]", "[0.5, 2, 8]"))
     assert counts(verify("--recompute", "9", "--json")[1])["computed anew"] == 6

@@ -193,7 +193,7 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("kind", WHOLE)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(share=st.floats(0, 0.98))
 def test_cut_off_archives_never_pass(
     tmp_path_factory: pytest.TempPathFactory, kind: str, share: float

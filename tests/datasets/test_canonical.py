@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
@@ -39,7 +39,6 @@ def raw(rows: Sequence[tuple[Any, Any, float]], **columns: list[float]) -> Raw:
     )
 
 
-@settings(deadline=None)
 @given(ROWS, st.randoms())
 def test_sorted_dense_and_independent_of_row_order(
     rated: dict[tuple[int, int], int], shuffle: random.Random
@@ -55,7 +54,6 @@ def test_sorted_dense_and_independent_of_row_order(
     assert checksum(canonicalise(raw(rows), STARS).ratings) == checksum(ratings)
 
 
-@settings(deadline=None)  # parses eight times, for which a busy machine needs more than the default of 200 ms
 @given(ROWS)
 def test_checksum_sees_every_part(rated: dict[tuple[int, int], int]) -> None:
     rows = [(user, item, value) for (user, item), value in rated.items()]

@@ -9,9 +9,9 @@ import pytest
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.ranking import Frontier, best_at, clean_level, frontiers, standings
 from dpmf_cli.privacy.protection import Guarantee, Protection
+from tests.evaluation.made_curves import baseline
 
 GRID = np.array([0.1, 1.0, 10.0])
-INFINITE = np.array([np.inf])
 HARD = np.array([0.0, 0.2, -0.1, -0.1])
 """How much the folds' errors differ from their mean."""
 
@@ -20,27 +20,14 @@ def curve(
     label: str, *errors: float, provable: float = 1.0, by_fold: Any = (0, 0, 0, 0), **changes: Any
 ) -> Measured:
     """A curve with these mean errors over `GRID`. Its provable ε is `provable` times each ε."""
-    folds = HARD + np.array(by_fold)
-    return replace(
-        Measured(
-            algorithm=label,
-            label=label,
-            epsilons=GRID,
-            rmse=np.array(errors)[None, None, :] + folds[:, None, None],
-            claimed=GRID,
-            provable=provable * GRID,
-            neighbours="bounded",
-            mode="corrected",
-            protects=Protection.VALUE,
-        ),
-        **changes,
-    )
+    rmse = np.array(errors) + (HARD + np.array(by_fold))[:, None, None]
+    made = Measured(label, label, GRID, rmse, GRID, provable * GRID, "bounded", "corrected")
+    return replace(made, **{"protects": Protection.VALUE, **changes})
 
 
 def experiment(*curves: Measured, **changes: Any) -> Experiment:
     levels = tuple(
-        Measured(key, key, INFINITE, level + HARD[:, None, None], INFINITE, INFINITE)
-        for key, level in (("ia", 1.0), ("ge", 0.9), ("als", 0.8))
+        baseline(level + HARD, key=key, folds=4) for key, level in {"ia": 1.0, "ge": 0.9, "als": 0.8}.items()
     )
     made = Experiment("made", "ml-100k", "MovieLens 100K", 4, 4, 1, 7, curves, levels)
     return replace(made, **changes)

@@ -41,13 +41,6 @@ def test_predictions_in_blocks_are_those_of_all_pairs_at_once(monkeypatch: pytes
     assert np.array_equal(model.predict(users, items), model.items[items] + model.users[users])
 
 
-def test_known_answer() -> None:
-    values = np.array([1, 2, 3, 4], np.float32)
-    predictions = np.array([[1, 5], [2.5, 5], [2, 5], [6, 5]], np.float32)
-    found = error_cdf(predictions, values, [0, 0.5, 1, 2, 4])
-    assert found.tolist() == [[0.25, 0.5, 0.75, 1, 1], [0, 0, 0.25, 0.5, 1]]
-
-
 def test_a_prediction_that_is_not_finite_is_off_by_more_than_any_limit() -> None:
     predictions = np.array([[np.nan], [np.inf], [-np.inf], [3.0]])
     assert error_cdf(predictions, np.full(4, 3.0), [0.0, 1e300]).tolist() == [[0.25, 0.25]]

@@ -2,6 +2,8 @@
 
 import math
 import re
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,52 +12,22 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.ranking import by_guarantee, ranked, standings
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
+from tests.evaluation.made_curves import baseline
 
 GRID = np.array([0.1, 1.0, 10.0])
-INFINITE = np.array([np.inf])
 IA = 1.0
 
 
-def curve(
-    label: str,
-    meets: float,
-    *,
-    protects: Protection = Protection.VALUE,
-    joint: bool = False,
-    delta: float = 0.0,
-    provable: float = 1.0,
-    swept: tuple[str, float] | None = None,
-    missing: int = 0,
-) -> Measured:
+def curve(label: str, meets: float, *, provable: float = 1.0, **changes: Any) -> Measured:
     """A curve that falls by one for each factor of ten in ε and meets the item average at `meets`. Its provable
     ε is `provable` times each ε."""
-    rmse = IA - np.log10(GRID / meets)
-    if missing:
-        rmse = np.full_like(rmse, np.nan)
-    return Measured(
-        label,
-        label,
-        GRID,
-        np.repeat(rmse[None, None, :], 2, axis=0),
-        claimed=GRID,
-        provable=np.full(3, np.nan) if missing else provable * GRID,
-        neighbours="bounded",
-        mode="published",
-        protects=protects,
-        joint=joint,
-        delta=delta,
-        swept=swept,
-        missing=missing,
-    )
+    rmse = np.repeat(IA - np.log10(GRID / meets)[None, None, :], 2, axis=0)
+    made = Measured(label, label, GRID, rmse, GRID, provable * GRID, "bounded", "published")
+    return replace(made, **{"protects": Protection.VALUE, **changes})
 
 
-def experiment(
-    *curves: Measured, title: str = "MovieLens 100K", baselines: tuple[str, ...] = ("ia",)
-) -> Experiment:
-    levels = tuple(
-        Measured(key, key, INFINITE, np.full((2, 1, 1), IA), INFINITE, INFINITE) for key in baselines
-    )
-    return Experiment("made", "ml-100k", title, 2, 2, 1, 7, curves, levels)
+def experiment(*curves: Measured, title: str = "MovieLens 100K") -> Experiment:
+    return Experiment("made", "ml-100k", title, 2, 2, 1, 7, curves, (baseline(IA, folds=2),))
 
 
 def test_the_best_error_at_a_modest_epsilon_is_one_that_can_be_proved_for_it() -> None:

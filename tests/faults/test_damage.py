@@ -14,6 +14,7 @@ from tests import command
 from tests.faults import clock
 from tests.faults.arena import NAME, Arena, differing, files, ratings_csv
 from tests.faults.tally import Tally, full, times
+from tests.fuzz.mutations import flip, truncate
 
 Change = Callable[[bytes, random.Random], bytes]
 RunHere = Callable[..., tuple[int, str]]
@@ -25,15 +26,6 @@ def corrupt(data: bytes, rng: random.Random) -> bytes:
     at, length = rng.randrange(len(data)), rng.choice([1, 1, 1, 16, 512])
     block = bytes(byte ^ rng.randint(1, 255) for byte in data[at : at + length])
     return data[:at] + block + data[at + length :]
-
-
-def truncate(data: bytes, rng: random.Random) -> bytes:
-    return data[: rng.randrange(len(data))]
-
-
-def flip(data: bytes, rng: random.Random) -> bytes:
-    at = rng.randrange(8 * len(data))
-    return b"%b%c%b" % (data[: at // 8], data[at // 8] ^ (1 << at % 8), data[at // 8 + 1 :])
 
 
 def damage(path: Path, change: Change, rng: random.Random) -> bytes:

@@ -19,7 +19,8 @@ from dpmf_cli.core.compiled import machine_code
 from dpmf_cli.core.compiled.machine_code import KernelCache
 from tests.faults.arena import Arena
 from tests.faults.tally import Tally, times
-from tests.faults.test_damage import damage, flip
+from tests.faults.test_damage import damage
+from tests.fuzz.mutations import flip
 
 
 def flipped(path: Path, rng: random.Random) -> bytes:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.faults.tally import keep
-from tests.fuzz.guard import FULL, Counts, guarded
+from tests.faults.tally import FULL, keep
+from tests.fuzz.guard import Counts, guarded
 
 COUNTS = pytest.StashKey[dict[str, Counts]]()
 

@@ -1,6 +1,5 @@
 """What no input may cause: another error than the one allowed, a long run, or memory out of proportion."""
 
-import os
 import resource
 import signal
 import tracemalloc
@@ -11,7 +10,6 @@ from pathlib import Path
 
 from dpmf_cli.core.errors import DpmfError
 
-FULL = os.environ.get("DPMF_FAULTS") == "full"
 SECONDS = 10
 """Seconds of processor time for one input: a thousand times what an input takes."""
 CONSTANT = 64 << 20

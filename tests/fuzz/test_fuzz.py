@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dpmf_cli.datasets.guess import guess_format
 from dpmf_cli.experiment.config import load_config
 from tests.datasets.building import parquet, zipped
+from tests.faults.tally import FULL
 from tests.fuzz.corpus import (
     CONFIGS,
     CSV_SPECS,
@@ -29,7 +30,7 @@ from tests.fuzz.corpus import (
     packed,
     wrapped,
 )
-from tests.fuzz.guard import FULL, Counts, check
+from tests.fuzz.guard import Counts, check
 from tests.fuzz.mutations import mutated
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -127,7 +128,6 @@ def test_broken_files(name: str, counts: dict[str, Counts], tmp_path: Path) -> N
     @seed(int(os.environ.get("DPMF_FUZZ_SEED", "8")))
     @settings(
         max_examples=family.full if FULL else family.short,
-        deadline=None,
         database=None,
         suppress_health_check=[HealthCheck.too_slow],
         phases=[Phase.explicit, Phase.generate],

@@ -1,110 +1,46 @@
-"""Least squares weighted by a mixture, over lanes, against NumPy in float64."""
+"""Mixtures over lanes: rows that are empty or vanish, and how far users move.
+
+What is solved and summed is tested by `test_em_is_plain_em` (tests/algorithms/test_local.py).
+"""
 
 import numpy as np
 import pytest
 
 from dpmf_cli.core.compiled.lane_groups import LaneValues
 from dpmf_cli.kernels.als import SideRatings
-from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, move_factors, set_effects, users_moved
-from dpmf_cli.kernels.mixture import (
-    Mixture,
-    by_item,
-    by_user,
-    mixture_sums,
-    residual_variances,
-    solve_mixture,
-)
+from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors, set_effects, users_moved
+from dpmf_cli.kernels.mixture import Mixture, by_item, by_user, solve_mixture
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(4, n_users=15, n_items=11)
-MESSAGES: dict[Side, SideRatings] = {"users": by_user(RATINGS), "items": by_item(RATINGS)}
-SIDES: tuple[Side, Side] = ("users", "items")
-FACTORS, RIDGE, GRID = 2, 0.07, 20
-"""Models in two groups."""
-EVERY = np.ones(GRID, np.bool_)
-STOPPED = {"none": EVERY, "some": np.arange(GRID) % 5 > 0, "a group": np.arange(GRID) < 16}
-"""Which models are active."""
-RNG = np.random.default_rng(2)
-P, Q = RNG.uniform(0, 1, (15, FACTORS)), RNG.uniform(0, 1, (11, FACTORS))
-OF_USERS, OF_ITEMS = RNG.normal(0, 0.3, (15, GRID)), RNG.normal(0.5, 0.3, (11, GRID))
-VALUES = RNG.uniform(0, 1, (len(RATINGS), GRID)).astype(np.float32)
-LEFT = VALUES - OF_USERS[RATINGS.users] - OF_ITEMS[RATINGS.items]
-MIXTURES = {
-    "one component": Mixture(np.ones((1, GRID)), np.geomspace(0.02, 3, GRID)[None]),
-    "three components": Mixture(
-        RNG.dirichlet(np.ones(3), GRID).T * [[1], [1], [0.0]] + [[0.0], [0.0], [0.5]],
-        np.geomspace([0.01, 0.1, 1.0], [0.3, 0.5, 2.0], GRID).T,
-    ),
-}
+GRID, RNG = 20, np.random.default_rng(2)
+P, Q = RNG.uniform(0, 1, (15, 2)), RNG.uniform(0, 1, (11, 2))
 
 
 def start() -> FactorModel:
-    """Models, each with its own averages."""
-    return factor_model(P, Q, OF_USERS, OF_ITEMS)
+    """Models in two groups, each with its own averages."""
+    return factor_model(P, Q, RNG.normal(0, 0.3, (15, GRID)), RNG.normal(0.5, 0.3, (11, GRID)))
 
 
-def solve(model: FactorModel, side: Side, mixture: Mixture, active: np.ndarray, ridge: float = RIDGE) -> None:
-    values = LaneValues.of_grid(VALUES)
-    solve_mixture(model, MESSAGES[side], values, mixture, regularization=ridge, active=active)
-
-
-def posterior(errors: np.ndarray, mixture: Mixture, lane: int) -> np.ndarray:
-    """(K, n) equation 10."""
-    variances = mixture.variances[:, lane, None]
-    heights = mixture.proportions[:, lane, None] * np.exp(-(errors**2) / (2 * variances)) / np.sqrt(variances)
-    return np.asarray(heights / heights.sum(axis=0))
-
-
-@pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("kind", MIXTURES)
-@pytest.mark.parametrize("active", STOPPED.values(), ids=STOPPED)
-def test_each_row_of_an_active_model_minimises_its_weighted_ridge_regression(
-    kind: str, side: Side, active: np.ndarray
-) -> None:
-    model, mixture = start(), MIXTURES[kind]
-    solve(model, side, mixture, active)
-    found = model.published[side]
-    own, other, rows, others = (
-        (P, Q, RATINGS.users, RATINGS.items) if side == "users" else (Q, P, RATINGS.items, RATINGS.users)
-    )
-    for lane in range(GRID):
-        for row in range(len(own)):
-            mine = rows == row
-            factors, targets = other[others[mine]], LEFT[mine, lane]
-            gamma = posterior(targets - factors @ own[row], mixture, lane)
-            weight = (gamma / (12 * mixture.variances[:, lane, None])).sum(axis=0)
-            gram = (factors.T * weight) @ factors + RIDGE * mine.sum() * np.eye(FACTORS)
-            expected = np.linalg.solve(gram, (factors.T * weight) @ targets) if active[lane] else own[row]
-            assert found[row, :-1, lane] == pytest.approx(expected, abs=5e-4)
-
-
-@pytest.mark.parametrize("active", STOPPED.values(), ids=STOPPED)
-def test_sums_of_the_mixture_and_variances(active: np.ndarray) -> None:
-    model, mixture, values = start(), MIXTURES["three components"], LaneValues.of_grid(VALUES)
-    counts, squares = mixture_sums(model, MESSAGES["users"], values, mixture, active)
-    for lane in np.flatnonzero(active).tolist():
-        errors = LEFT[:, lane] - (P[RATINGS.users] * Q[RATINGS.items]).sum(axis=1)
-        gamma = posterior(errors, mixture, lane)
-        assert counts[:, lane] == pytest.approx(gamma.sum(axis=1), rel=1e-4)
-        assert squares[:, lane] == pytest.approx((gamma * errors**2).sum(axis=1), rel=1e-4)
-    assert residual_variances(model, RATINGS, values) == pytest.approx(LEFT.var(axis=0), rel=1e-4)
+def solve(model: FactorModel, ratings: SideRatings, ridge: float) -> None:
+    values = LaneValues.of_grid(RNG.uniform(0, 1, (len(RATINGS), GRID)).astype(np.float32))
+    mixture = Mixture(np.ones((1, GRID)), np.geomspace(0.02, 3, GRID)[None])
+    solve_mixture(model, ratings, values, mixture, regularization=ridge, active=np.ones(GRID, np.bool_))
 
 
 def test_a_row_without_ratings_stays() -> None:
-    model, mixture, values = start(), MIXTURES["one component"], LaneValues.of_grid(VALUES)
-    nobody = SideRatings("users", MESSAGES["users"].rows._replace(starts=np.zeros(16, np.int64)))
-    solve_mixture(model, nobody, values, mixture, regularization=RIDGE, active=EVERY)
+    model, of_users = start(), by_user(RATINGS)
+    solve(model, SideRatings("users", of_users.rows._replace(starts=np.zeros(16, np.int64))), 0.07)
     assert model.published["users"][:, :-1, 0] == pytest.approx(P, abs=1e-6)
 
 
 def test_factors_that_a_ridge_removes_end_at_zero() -> None:
     """Numbers below the smallest normal number would make every later sweep a hundred times slower."""
     model = start()
-    for _ in range(12):
-        for side in SIDES:
-            solve(model, side, MIXTURES["one component"], EVERY, ridge=1e3)
-            factors = np.concatenate([table[:, :-1] for table in model.published.values()])
-            assert (np.abs(factors[factors != 0]) >= 0.99e-12).all()
+    for ratings in (by_user(RATINGS), by_item(RATINGS)) * 12:
+        solve(model, ratings, 1e3)
+        factors = np.concatenate([table[:, :-1] for table in model.published.values()])
+        assert (np.abs(factors[factors != 0]) >= 0.99e-12).all()
     assert not factors.any()
 
 

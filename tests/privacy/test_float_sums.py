@@ -6,15 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.als import RowProblem, by_item, solve_perturbed, solve_rows
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
 from dpmf_cli.kernels.gradients import step_batch
 from dpmf_cli.kernels.sgd import Sgd
 from dpmf_cli.privacy.noise import LaneNoise
-from dpmf_cli.privacy.release import Numbers, Release, Witness
 from dpmf_cli.testing import fit
+from tests.algorithms.fitted import entry
 from tests.conftest import make_ratings
 
 RATERS, ONES = 100_000, 65_536
@@ -82,61 +81,12 @@ def test_a_rating_of_a_long_row_moves_its_sum_by_its_own_part(name: str) -> None
         assert move == pytest.approx(1, abs=0.02)  # what is read was rounded to float32
 
 
-class Beside(Witness):
-    """A witness that lets the compiled kernel go on, with what it releases off the middle of its cell."""
-
-    def __init__(self, offset: float) -> None:
-        self.offset = offset
-        self.release: Release | None = None
-
-    def published(
-        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: np.ndarray
-    ) -> np.ndarray:
-        self.release = release
-        return noisy
-
-
-RELEASING: dict[str, dict[str, Any]] = {
-    "pals bounded": {"algorithm": "pals"},
-    "pals published unbounded": {"algorithm": "pals", "neighbours": "unbounded"},
-    "pals corrected unbounded": {"algorithm": "pals", "neighbours": "unbounded", "mode": "corrected"},
-    "pals_objective": {"algorithm": "pals_objective", "mode": "corrected"},
-    "pbgd": {"algorithm": "pbgd", "neighbours": "unbounded", "mode": "corrected"},
-    "psgd": {"algorithm": "psgd", "neighbours": "unbounded"},
-    "dp_pmf bounded": {"algorithm": "dp_pmf", "mode": "corrected", "passes": 2},
-    "dp_pmf unbounded": {"algorithm": "dp_pmf", "neighbours": "unbounded", "mode": "corrected", "passes": 2},
-}
-
-
-def factors(
-    name: str, ratings: Ratings, epsilon: float, witness: Beside | None = None, **other: Any
-) -> bytes:
-    entry = {"factors": 2, **RELEASING[name], **other}
-    algorithm = PRIVATE[entry["algorithm"]].model_validate(entry)
-    model, _ = fit(algorithm, ratings, [epsilon], witness=witness)
-    (group,) = model.groups
-    assert np.isfinite(group.users).all()
-    assert np.isfinite(group.items).all()
-    return bytes(np.concatenate([group.rows(side)[..., 0] for side in ("users", "items")]))
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 3.0, 100.0])
-@pytest.mark.parametrize("name", RELEASING)
-def test_what_is_released_is_a_cell_of_the_grid(name: str, epsilon: float) -> None:
-    """The result is in the same cell wherever in that cell the sum lies: the kernel measures what its twin
-    does, and rounds."""
-    ratings = make_ratings(5, n_users=30, n_items=20)
-    assert len({factors(name, ratings, epsilon, Beside(offset)) for offset in (-0.25, 0.0, 0.25)}) == 1
-    if "psgd" not in name:  # its kernel goes on from what twins of another rounding have made
-        assert factors(name, ratings, epsilon) == factors(name, ratings, epsilon, Beside(0.0))
-
-
 LEAST: dict[str, dict[str, Any]] = {
-    "pals bounded": {"regularization": 1e-6},
-    "pals corrected unbounded": {"ridge": 1e-6},
+    "pals": {"regularization": 1e-6},
+    "pals unbounded": {"neighbours": "unbounded", "ridge": 1e-6},
     "pals_objective": {"regularization": 1e-6},
-    "dp_pmf bounded": {"least_ridge": 1e-3},
-    "dp_pmf unbounded": {"least_ridge": 1e-3},
+    "dp_pmf": {"passes": 2, "least_ridge": 1e-3},
+    "dp_pmf unbounded": {"neighbours": "unbounded", "passes": 2, "least_ridge": 1e-3},
 }
 
 
@@ -144,10 +94,13 @@ LEAST: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", LEAST)
 def test_the_least_weights_leave_no_factor_undefined(name: str, norm: float) -> None:
     """Rows of many extreme ratings and rows of one: more factors than ratings, and the same ratings over and over."""
+    algorithm = entry(name.split()[0], mode="corrected", factors=9, item_norm=norm, **LEAST[name])
     extreme = np.array([1, 5], np.float32)
     users, items = np.divmod(np.arange(3000 * 2, dtype=np.int32), np.int32(2))
     many = Ratings(users, items, extreme[(users + items) % 2], 3000, 2, SCALE)
     few = make_ratings(1, n_users=6, n_items=5)
     for ratings in (many, many.select(np.arange(len(many)) != 7), few, few.select(np.arange(len(few)) != 2)):
         for epsilon in (0.01, 1e6):
-            assert factors(name, ratings, epsilon, factors=9, item_norm=norm, **LEAST[name])
+            (group,) = fit(algorithm, ratings, [epsilon])[0].groups
+            assert np.isfinite(group.users).all()
+            assert np.isfinite(group.items).all()

@@ -85,23 +85,3 @@ def test_a_converged_chain_costs_epsilon_over_temperature_and_not_epsilon() -> N
     energies = [power * ((x - theta) ** 2 + RIDGE * theta**2) / 2 for x in (-1, 1)]
     one, other = (-each - math.log(trapezoid(np.exp(-each), theta)) for each in energies)
     assert max(epsilon, 0.2 * factor * epsilon) < np.abs(one - other).max() <= factor * epsilon
-
-
-def test_a_step_has_drift_and_noise_of_its_own_size() -> None:
-    ledger = Ledger([BOUND, 40 * BOUND, np.inf])
-    steps = list(
-        posterior_sampling(
-            "chain",
-            (3,),
-            schedule=LangevinSchedule(0.5, 0.5, 0.25, 4),
-            bound=BOUND,
-            epsilon=ledger.limit,
-            neighbours=Neighbours.USER,
-            curator=Curator(ledger, Streams(0, "data", "chain", 0, 0)),
-        )
-    )
-    assert [step.noise.draw for step in steps] == [0, 1, 2, 3]
-    assert steps[3].drift == pytest.approx([0.25 / 2 / 4, 0.25 / 2, 0.25 / 2])
-    assert steps[3].noise.scale == pytest.approx([0.25, 0.25, 0.0])
-    one, other = (step.noise.added_to(np.zeros(3))[:, 0] / step.noise.scale[0] for step in steps[:2])
-    assert not np.allclose(one, other)

@@ -57,15 +57,6 @@ def test_averages_are_shrunk_by_the_public_rule_unless_effects_are_given() -> No
     assert fit(effects={"beta_u": 30}).entry.effects.shrinkage == "fixed"
 
 
-@pytest.mark.parametrize("algorithm", ["pge", "isgd", "pknn", "mm_knn"])
-def test_a_loaded_model_predicts_what_the_fitted_one_did(algorithm: str, tmp_path: Path) -> None:
-    model = fit(algorithm, epsilon=2)
-    model.save(tmp_path / "out", ids_are_public=True)
-    loaded = dpmf_cli.load_model(tmp_path / "out")
-    own = dpmf_cli.own_ratings(USERS, ITEMS, RATINGS.values)
-    assert loaded.predict(USERS, ITEMS, own).tobytes() == model.predict(USERS, ITEMS).tobytes()
-
-
 def test_a_new_user_of_a_joint_model_has_the_average_users_offset_and_own_ratings() -> None:
     """Private kNN also releases averages of users. A user without one gets their mean."""
     model = fit("pknn", epsilon=5)

@@ -1,10 +1,8 @@
 """A made-up experiment like Friedman et al.'s figure 2: sixteen ε, baselines, falling curves."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 from tests.evaluation.made_curves import twin_of
@@ -69,8 +67,3 @@ def of_theta(experiment: Experiment) -> Experiment:
     )
     printed = (Reference("Cinematch probe", 0.9474, True), Reference("Cinematch quiz", 0.9514, False))
     return replace(experiment, curves=curves, axis="theta", references=printed)
-
-
-@pytest.fixture
-def made() -> Callable[..., Experiment]:
-    return make

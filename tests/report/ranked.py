@@ -1,6 +1,5 @@
 """Made-up experiments of several guarantees, for the tests of rankings and of their figures."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -8,8 +7,8 @@ import numpy as np
 
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.privacy.protection import Protection
+from tests.report.conftest import make
 
-Make = Callable[..., Experiment]
 KINDS = (
     Protection.USER,
     Protection.VALUE,
@@ -20,10 +19,10 @@ KINDS = (
 )
 
 
-def mixed(made: Make, **changes: Any) -> Experiment:
+def mixed(**changes: Any) -> Experiment:
     """Curves of three kinds, one of which protects from other users only. pge, psgd, pknn and dpals have
     provable ε."""
-    experiment = made(6)
+    experiment = make(6)
     curves = [
         replace(curve, protects=kind, source="Friedman 2016")
         for curve, kind in zip(experiment.curves, KINDS, strict=True)
@@ -34,9 +33,9 @@ def mixed(made: Make, **changes: Any) -> Experiment:
     return replace(experiment, curves=tuple(curves), **changes)
 
 
-def provable(made: Make, **options: int) -> Experiment:
+def provable(**options: Any) -> Experiment:
     """pge and isgd are pure; psgd is better at large ε, joint and with a δ; pals has only a claimed ε."""
-    experiment = made(4, **options)
+    experiment = make(4, **options)
     curves = [
         replace(
             each, protects=Protection.VALUE, source="Friedman 2016", mode="corrected", provable=each.epsilons

@@ -42,9 +42,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A results folder with four experiments. Tests may write only reports to it."""
     folder = tmp_path_factory.mktemp("report")
     for changes in CONFIGS:
-        config = ExperimentConfig.model_validate(
-            {**_COMMON, **changes, "algorithms": [_entry(each) for each in changes["algorithms"]]}
-        )
+        config = ExperimentConfig.model_validate({**_COMMON, **changes})
         _run(config, folder)
         if config.name == "mine":
             _run(reduced(config, held_out=1), folder)
@@ -57,7 +55,3 @@ def _run(config: ExperimentConfig, folder: Path) -> None:
         Folders(folder / "no-data", folder / "cache", folder, folder / "results"),
         command=f"dpmf run {config.name}.yaml",
     )
-
-
-def _entry(entry: Any) -> Any:
-    return {"algorithm": entry} if isinstance(entry, str) else entry

@@ -53,7 +53,7 @@ from dpmf_cli.report.tables.crossings import (
     levels_table,
     twins_table,
 )
-from dpmf_cli.report.tables.layout import FORMATS, TextTable, draw
+from dpmf_cli.report.tables.layout import FORMATS, Group, TextTable, draw
 from dpmf_cli.report.tables.ledgers import ledger_csv, ledger_table
 from dpmf_cli.report.tables.papers import Sent, improvements_table, learned_nothing_table, traffic_table
 from dpmf_cli.report.tables.ranked import (
@@ -93,6 +93,16 @@ def ends(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: ends(each) for key, each in value.items()}
     return [len(value), *map(ends, value[:: max(len(value) - 1, 1)])] if isinstance(value, list) else value
+
+
+def layout() -> Texts:
+    """A sentence below a title, wide letters, a bracket that LaTeX must not read as space, and no rows."""
+    rows = (("[a]", "1.5"), ("x" * 30, "∞"), ("中文", "22"))
+    table = TextTable(("名", "ε"), "lr", (Group("first", rows, "ε ≤ 1_a."), Group("none", ())), ("n",))
+    for form in ("table", "md", "latex"):
+        yield form, draw(table, form)
+        yield f"turned, {form}", draw(replace(table, alignment="rl"), form)
+        yield f"of none, {form}", draw(TextTable(("name",), "l", ()), form)
 
 
 def crossings() -> Texts:
@@ -180,7 +190,7 @@ def baselines() -> Texts:
 
 
 def combined() -> Texts:
-    whole = mixed(make)
+    whole = mixed()
     first, second, third, *_ = whole.curves
     swept = replace(first, swept=("factors", 3.0), label="pge, factors 3")
     deltas = [replace(each, delta={2: 1e-6, 4: 1e-9}.get(at, 1e-3)) for at, each in enumerate(whole.curves)]
@@ -210,7 +220,7 @@ def combined() -> Texts:
 
 
 def frontier() -> Texts:
-    whole = provable(make)
+    whole = provable()
     pge = whole.curves[0]
     noise = np.random.default_rng(1).normal(0, 0.01, (5, *pge.rmse.shape))
     others = [
@@ -228,8 +238,8 @@ def frontier() -> Texts:
         yield name, draw(frontier_table([replace(whole, **cast(Any, changed))]))
     elsewhere = replace(whole, name="other", seed=8)
     yield "on other folds", draw(frontier_table([whole, elsewhere]))
-    yield "no interval", draw(frontier_table([provable(make, folds=1, runs=1)]))
-    yield "over runs", draw(frontier_table([provable(make, folds=1, runs=5)]))
+    yield "no interval", draw(frontier_table([provable(folds=1, runs=1)]))
+    yield "over runs", draw(frontier_table([provable(folds=1, runs=5)]))
 
 
 def compared() -> Texts:
@@ -571,8 +581,9 @@ def pictures() -> Texts:
 
 def figures() -> Texts:
     """What matplotlib draws of a chart, and of several experiments."""
-    theta, sweep = of_theta(make(2)), values_of(make(1).curves[0], "epsilon", "PGE")
-    swept = replace(make(1), curves=sweep)
+    theta, (first,) = of_theta(make(2)), make(1).curves
+    swept = replace(make(1), curves=values_of(first, "epsilon", "PGE"))
+    diverged = replace(first, rmse=np.where(np.arange(16) < 3, np.inf, first.rmse))
     for name, figure in {
         "curves": curves_figure("title", curves_chart(make(2))),
         "over θ": curves_figure("title", curves_chart(theta)),
@@ -580,12 +591,14 @@ def figures() -> Texts:
         "sweep": sweep_figure("title", *sweep_charts(swept, "k")),
         "growth": growth_figure(grown(make(2)), "title", charts_of(grown(make(2)))[-1]),
         "growth, random": growth_figure((grow := grown(make(2), "random")), "title", charts_of(grow)[-1]),
-        "combined": draw_combined([mixed(make)]),
-        "combined, over θ": draw_combined([of_theta(mixed(make))]),
+        "a point": curves_figure("title", curves_chart(replace(make(1), curves=(cut(first, slice(1)),)))),
+        "diverged": curves_figure("title", curves_chart(replace(make(1), curves=(diverged,), baselines=()))),
+        "combined": draw_combined([mixed()]),
+        "combined, over θ": draw_combined([of_theta(mixed())]),
         "too many": draw_combined([too_many()]),
     }.items():
         yield (name, "\n".join([*map(drawn, figure.axes), *(text.get_text() for text in figure.texts)]))
-    for each in found_in([provable(make)]):
+    for each in found_in([provable()]):
         axes = Figure().add_subplot()
         ends = frontier_panel(each)[1](axes)
         yield f"frontier, {each.guarantee}", f"{drawn(axes)}\n{'; '.join(end.text for end in ends)}"
@@ -692,7 +705,7 @@ def rounded(text: str, digits: int = 6) -> str:
 
 
 CASES: tuple[Callable[[], Texts], ...] = (
-    crossings, levels, baselines, combined, frontier, compared, ledgers, local, words, answers, charts, pictures,
+    layout, crossings, levels, baselines, combined, frontier, compared, ledgers, local, words, answers, charts, pictures,
     figures, printed, files,
 )  # fmt: skip
 
@@ -710,4 +723,4 @@ def test_it_is_as_expected(case: Callable[[], Texts]) -> None:
 
 def test_one_ranking_across_groups_is_refused() -> None:
     with pytest.raises(DpmfError, match="no ranking across what is protected"):
-        combined_table([mixed(make)], across=True)
+        combined_table([mixed()], across=True)

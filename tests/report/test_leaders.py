@@ -1,10 +1,8 @@
 """The table of leaders on public ratings: what ships can be run and proved, and how the table is made."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -23,7 +21,6 @@ from dpmf_cli.report.tables.ranked import found_in
 from dpmf_cli.studies.experiment import run
 from tests.report.ranked import provable
 
-Make = Callable[..., Experiment]
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -51,9 +48,9 @@ def test_what_ships_says_of_which_experiments_it_is() -> None:
         assert len(each.data_sha256) == 64
 
 
-def test_methods_are_ranked_over_data_sets_by_their_mean_rank(made: Make) -> None:
+def test_methods_are_ranked_over_data_sets_by_their_mean_rank() -> None:
     """a is first, then last; b is second on both; c and e are missing from one set, so they are nowhere."""
-    experiment = provable(made)
+    experiment = provable()
     base = experiment.curves[0]
 
     def on(title: str, **levels: float) -> Experiment:
@@ -68,14 +65,14 @@ def test_methods_are_ranked_over_data_sets_by_their_mean_rank(made: Make) -> Non
     assert ranking.at[0].methods[0].rmse["one"] == pytest.approx(base.mean()[0] + 0.1, abs=1e-4)
 
 
-def test_the_wanted_guarantee_is_kept_and_the_weakest_that_is_allowed_is_taken() -> None:
-    def table(*kinds: tuple[bool, float]) -> Leaders:
-        rankings = [
-            {"protects": "user", "joint": joint, "delta": delta, "at": [{"epsilon": 1, "methods": []}]}
-            for joint, delta in kinds
-        ]
-        return Leaders.model_validate({"dpmf": "0", "experiments": [], "rankings": rankings, "methods": {}})
+def table(*kinds: tuple[bool, float], epsilons: tuple[float, ...] = (1.0,)) -> Leaders:
+    """Rankings of no methods, of guarantees to users: (joint, δ)."""
+    at = [{"epsilon": each, "methods": []} for each in epsilons]
+    rankings = [{"protects": "user", "joint": joint, "delta": delta, "at": at} for joint, delta in kinds]
+    return Leaders.model_validate({"dpmf": "0", "experiments": [], "rankings": rankings, "methods": {}})
 
+
+def test_the_wanted_guarantee_is_kept_and_the_weakest_that_is_allowed_is_taken() -> None:
     def taken(leaders: Leaders, joint: bool, delta: float) -> tuple[bool, float]:
         found = leaders.ranking(Guarantee(Protection.USER, joint, delta))
         return found.joint, found.delta
@@ -94,15 +91,7 @@ def test_the_wanted_guarantee_is_kept_and_the_weakest_that_is_allowed_is_taken()
 
 
 def test_the_nearest_epsilon_of_the_table_is_taken() -> None:
-    at: list[dict[str, Any]] = [{"epsilon": each, "methods": []} for each in (0.1, 1, 10)]
-    ranking = Leaders.model_validate(
-        {
-            "dpmf": "0",
-            "experiments": [],
-            "rankings": [{"protects": "user", "joint": True, "delta": 0, "at": at}],
-            "methods": {},
-        }
-    ).rankings[0]
+    (ranking,) = table((True, 0.0), epsilons=(0.1, 1, 10)).rankings
     asked = {0.001: 0.1, 0.3: 0.1, 0.32: 1.0, math.sqrt(10) * 1.01: 10.0, 1e4: 10.0}
     assert {each: ranking.nearest(each).epsilon for each in asked} == asked
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import numpy as np
 
-from dpmf_cli.datasets import DataIdentity, Folders
+from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.evaluation.curves import Measured
 from dpmf_cli.experiment.config import ExperimentConfig, config_of, load_config
 from dpmf_cli.experiment.results.task import tasks_of
 from dpmf_cli.releasing.publishing import FittedRatings, fitted
-from dpmf_cli.studies.experiment import run
+from tests.command import run_config
 from tests.conftest import make_ratings
 
 CONFIG = """\
@@ -33,9 +33,7 @@ def config(folder: Path, more: str) -> ExperimentConfig:
 
 def test_a_curve_is_pieced_together_from_the_results_of_plain_entries(tmp_path: Path) -> None:
     def measured(text: str) -> Measured:
-        (tmp_path / "x.yaml").write_text(text)
-        folders = Folders(tmp_path, tmp_path / "cache", tmp_path, tmp_path / "results")
-        (curve,) = run(load_config(tmp_path / "x.yaml"), folders).collected.experiment.curves
+        (curve,) = run_config(tmp_path, "x", text).collected.experiment.curves
         return curve
 
     whole, plain = measured(CONFIG.replace("MORE", PIECES)), CONFIG.replace("MORE", "")

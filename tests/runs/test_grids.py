@@ -21,7 +21,7 @@ from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import Cut, Task, TaskResult
 from dpmf_cli.experiment.running.cutting import arrivals, cut_ratings, folds_of, portions_of
-from tests.command import dpmf, fork, here, wait_for_tasks
+from tests.command import dpmf, fork, here, session_ended, wait_for_tasks
 from tests.runs.tiny import TINY, Place
 
 pytestmark = pytest.mark.usefixtures("reference_machine")
@@ -331,8 +331,9 @@ def test_two_processes_and_killed_runs_add_the_same(place: Place, refined: Place
     for jobs, count in (("1", 5), ("2", len(refined.tasks) - 5)):  # the second time while ε are added
         process = fork(place.folder, place.cache, "run", "tiny.yaml", "-j", jobs)
         wait_for_tasks(place.folder, process, count)
-        os.killpg(process.pid, signal.SIGKILL)
+        (os.kill if jobs == "1" else os.killpg)(process.pid, signal.SIGKILL)
         process.communicate(timeout=60)
+        assert session_ended(process.pid)
     place.run()
     assert (place.outputs, place.tasks) == (refined.outputs, refined.tasks)
 

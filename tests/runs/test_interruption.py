@@ -4,7 +4,6 @@
 """
 
 import os
-import random
 import re
 import shutil
 import signal
@@ -12,26 +11,8 @@ import signal
 import pytest
 
 from dpmf_cli.cli.entry import INTERRUPTED
-from tests.command import ended, fork, session_ended, start, wait_for_tasks, workers
+from tests.command import ended, fork, start, wait_for_tasks, workers
 from tests.runs.tiny import TASKS, Place
-
-
-@pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
-def test_killed_at_random_moments_and_resumed_gives_the_same_bytes(
-    place: Place, undisturbed: Place, jobs: str
-) -> None:
-    rng = random.Random(int(jobs))
-    interrupted = 0
-    for _ in range(5):
-        process = fork(place.folder, place.cache, "run", "tiny.yaml", "-j", jobs)
-        wait_for_tasks(place.folder, process, min(len(place.tasks) + rng.randint(1, 8), TASKS - 1))
-        interrupted += process.poll() is None
-        (os.kill if interrupted == 1 else os.killpg)(process.pid, signal.SIGKILL)
-        process.communicate(timeout=60)
-        assert session_ended(process.pid)
-    assert interrupted >= 2
-    place.run(jobs=int(jobs))
-    assert (place.outputs, place.tasks) == (undisturbed.outputs, undisturbed.tasks)
 
 
 @pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])

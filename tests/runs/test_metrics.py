@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from dpmf_cli.datasets import DataIdentity, open_cached
+from dpmf_cli.evaluation.metrics import TopItems
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.results.folders import collect_folder
 from dpmf_cli.experiment.results.task import tasks_of
 from dpmf_cli.experiment.running.cutting import cut_ratings
+from tests.evaluation.test_top_items import measured as of_scores
 from tests.runs.tiny import TINY, Place
 
 LIMITS = [0.5, 1.0, 2.0, 4.0]
@@ -100,20 +102,14 @@ def ranked(undisturbed: Place, tmp_path_factory: pytest.TempPathFactory) -> Plac
     return place
 
 
-def test_the_most_rated_items_first_counted_by_hand(ranked: Place) -> None:
+def test_the_most_rated_items_come_first(ranked: Place) -> None:
     config, checksum = load_config(ranked.folder / "tiny.yaml"), ranked.manifest["dataset"]["checksum"]
     ratings, found = open_cached(checksum, ranked.cache), []
+    asked = TopItems(threshold=4, ndcg=5, recall=8)
     for task in tasks_of(config, config.baselines[0], DataIdentity(config.dataset.key, "", checksum)):
         train, test = cut_ratings(ratings, task.cut, dataset=task.data.key, seed=task.seed)
-        counts = np.bincount(train.items, minlength=train.n_items)
-        recalls = []
-        for user in np.unique(test.users[test.values >= 4]):
-            relevant = test.items[(test.users == user) & (test.values >= 4)]
-            others = np.delete(counts, train.items[train.users == user])
-            above = np.array([(others > counts[item]).sum() for item in relevant])
-            equal = np.array([(others == counts[item]).sum() for item in relevant])
-            recalls.append((np.clip(8 - above, 0, equal) / equal).sum() / min(8, len(relevant)))
-        found.append(np.mean(recalls))
+        by_count = np.tile(train.item_counts, (train.n_users, 1))
+        found.append(of_scores(by_count, train, test, asked)[1])
     of_folds = [row for row in ranked.rows("folds.csv") if row["label"] == "Popularity"]
     assert [float(row["recall@8"]) for row in of_folds] == pytest.approx(found)
     assert {(row["rmse"], row["status"]) for row in of_folds} == {("", "measured")}

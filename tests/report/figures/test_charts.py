@@ -4,7 +4,6 @@ numbers behind them, tidy, exact, and empty where nothing is known.
 
 import csv
 import io
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,10 +14,8 @@ from dpmf_cli.report.figures.charts import Level, Line, loss_of, swept_series
 from dpmf_cli.report.figures.style import GREY_LEVEL
 from dpmf_cli.report.outputs import curves_csv
 from tests.evaluation.made_curves import twin_of
-from tests.report.conftest import of_theta
+from tests.report.conftest import make, of_theta
 from tests.report.figures.made import values_of
-
-Make = Callable[..., Experiment]
 
 
 def series(experiment: Experiment) -> list[Line | Level]:
@@ -30,16 +27,16 @@ def lines(experiment: Experiment) -> list[Line]:
 
 
 @pytest.mark.parametrize(("entries", "most"), [(1, 16), (3, 16), (7, 7), (40, 1)])
-def test_no_two_lines_of_a_sweep_share_colour_and_marker(made: Make, entries: int, most: int) -> None:
+def test_no_two_lines_of_a_sweep_share_colour_and_marker(entries: int, most: int) -> None:
     """For any number of entries: only some ε of a long grid are drawn, including the largest."""
-    (curve,) = made(1).curves
+    (curve,) = make(1).curves
     curves = tuple(
         replace(curve, label=f"{entry}, {k}", line=f"{entry}", swept=("k", float(k)))
         for entry in range(entries)
         for k in (1, 2)
     )
     beside = tuple(replace(curve, label=f"level {k}", line=f"level {k}") for k in range(6))
-    found = series(replace(made(1), curves=(*curves, *beside)))
+    found = series(replace(make(1), curves=(*curves, *beside)))
     apart = [each.look for each in found if each.look != GREY_LEVEL]
     assert len(set(apart)) == len(apart)
     assert [each.name for each in found if each.look == GREY_LEVEL] == ["GA", "IA", "GE", "Clean MF (ALS)"]
@@ -48,13 +45,13 @@ def test_no_two_lines_of_a_sweep_share_colour_and_marker(made: Make, entries: in
     assert "0, ε = 20" in of_first
 
 
-def test_an_epsilon_that_one_value_alone_has_is_no_line(made: Make) -> None:
-    curves = values_of(made(2).curves[0], "epsilon", "a")
+def test_an_epsilon_that_one_value_alone_has_is_no_line() -> None:
+    curves = values_of(make(2).curves[0], "epsilon", "a")
     first, *others = curves
     grid, rmse = np.append(first.epsilons, 1e3), np.append(first.rmse, first.rmse[..., -1:], axis=-1)
     finer = replace(first, epsilons=grid, rmse=rmse, claimed=grid, provable=grid)
     names = [
-        {line.name for line in lines(replace(made(2), curves=each, baselines=()))}
+        {line.name for line in lines(replace(make(2), curves=each, baselines=()))}
         for each in (curves, (finer, *others))
     ]
     assert names[0] == names[1]
@@ -64,8 +61,8 @@ def read(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_figures_are_exact_and_right(made: Make) -> None:
-    experiment = made(1)
+def test_figures_are_exact_and_right() -> None:
+    experiment = make(1)
     (curve,) = experiment.curves
     for index, row in enumerate(read(curves_csv(experiment))[:16]):
         cells = curve.rmse[:, :, index]
@@ -77,20 +74,20 @@ def test_figures_are_exact_and_right(made: Make) -> None:
         assert (row["folds"], row["runs"]) == ("10", "5")
 
 
-def test_a_loss_is_paired_by_fold(made: Make) -> None:
-    (curve,) = of_theta(made(1)).curves
+def test_a_loss_is_paired_by_fold() -> None:
+    (curve,) = of_theta(make(1)).curves
     levels = np.linspace(0.8, 1.2, 10)
     paired = replace(curve, twin=twin_of(levels), rmse=levels[:, None, None] + np.full((10, 5, 16), 0.1))
-    loss = loss_of(made(1), paired)
+    loss = loss_of(make(1), paired)
     np.testing.assert_allclose(loss[[0, 2, 3]], 0.1)
     np.testing.assert_allclose(loss[1], 0.0, atol=1e-12)
 
 
-def test_a_loss_that_is_not_known_is_no_number(made: Make) -> None:
-    (curve,) = of_theta(made(1)).curves
+def test_a_loss_that_is_not_known_is_no_number() -> None:
+    (curve,) = of_theta(make(1)).curves
     for unknown in (replace(curve, twin=None), replace(curve, missing=1)):
-        assert np.isnan(loss_of(made(1), unknown)).all()
+        assert np.isnan(loss_of(make(1), unknown)).all()
     diverged = curve.rmse.copy()
     diverged[2, 1, 3] = np.inf
-    loss = loss_of(made(1), replace(curve, rmse=diverged))
+    loss = loss_of(make(1), replace(curve, rmse=diverged))
     assert np.flatnonzero(np.isnan(loss[0])).tolist() == [3]

@@ -7,9 +7,9 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from markupsafe import escape
@@ -22,20 +22,18 @@ from dpmf_cli.evaluation.curves import Experiment, Measured, Stage
 from dpmf_cli.evaluation.folds import Portion
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.folders import collect_folder
-from dpmf_cli.experiment.results.manifest import read_manifest, write_files
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
 from dpmf_cli.report.figures.charts import MOST_LINES, charts_of, legible, parts_of
 from dpmf_cli.report.figures.drawings import combined_figure, draw_combined, drawings, frontier_figure
 from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.html.page import experiment_page
-from dpmf_cli.report.outputs import never_made, outputs
+from dpmf_cli.report.outputs import never_made
 from dpmf_cli.studies.experiment import run
-from tests.report.conftest import of_theta
+from tests.report.conftest import make, of_theta
 from tests.report.figures.made import many
 from tests.report.ranked import provable
 from tests.report.results import DATASET
 
-Make = Callable[..., Experiment]
 _ISGD = {"algorithm": "isgd", "factors": 2, "epochs": 2}
 CONFIG = {
     "name": "mixed",
@@ -108,19 +106,6 @@ def test_every_figure_of_an_experiment_is_of_one_kind(folder: Path) -> None:
         assert drawings(experiment)[f"curves_{guarantee.key}"]("svg") == alone
 
 
-@pytest.mark.slow
-def test_a_run_writes_a_file_for_each_kind_and_takes_away_a_mixed_one(folder: Path) -> None:
-    for form in FORMATS:
-        (folder / f"curves.{form}").write_bytes(b"of an older version")
-        (folder / f"curves_user.{form}").write_bytes(b"of one that did not say from whom")
-    (folder / "mine.png").write_bytes(b"of the user")
-    collected = collect_folder(folder)
-    write_files(folder, read_manifest(folder), outputs(collected, []), never_made(collected.experiment))
-    assert not [*folder.glob("curves.*g"), *folder.glob("curves.pdf"), *folder.glob("curves_user.*")]
-    assert (folder / "mine.png").exists()
-    (folder / "mine.png").unlink()
-
-
 def test_every_chart_is_of_one_kind_under_its_statement(folder: Path) -> None:
     charts = charts_of(collect_folder(folder).experiment)
     # For errors over a swept parameter, the second x is a panel in the figure, and a separate chart.
@@ -174,17 +159,17 @@ def stems(names: set[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("incomplete", ["", "pge", "dpals"])
-def test_what_no_result_draws_goes_and_what_is_only_incomplete_stays(made: Make, incomplete: str) -> None:
+def test_what_no_result_draws_goes_and_what_is_only_incomplete_stays(incomplete: str) -> None:
     """Before a kind said from whom it protects, a sweep of joint curves was drawn as a sweep of `presence`,
     which does not exist here."""
-    experiment = of_kinds(made(6, incomplete=incomplete), *CUT)
+    experiment = of_kinds(make(6, incomplete=incomplete), *CUT)
     kept = {"curves_value", "curves_presence", "sweep-k_presence_joint"}
     assert set(drawings(experiment)) == kept - ({"curves_value"} if incomplete == "pge" else set())
     assert stems(never_made(experiment)) == WRITTEN - kept
 
 
-def test_growth_that_waits_for_results_stays(made: Make) -> None:
-    experiment = of_theta(made(2))
+def test_growth_that_waits_for_results_stays() -> None:
+    experiment = of_theta(make(2))
     curves = tuple(replace(each, missing=1) for each in experiment.curves)
     stage = Stage(Portion(1.0, 10, 5, None), curves, ())
     waiting = replace(experiment, curves=curves, growth=(stage, stage))
@@ -196,18 +181,18 @@ def labels(measured: tuple[Measured, ...]) -> list[str]:
     return [each.label for each in measured]
 
 
-def test_baselines_of_crossings_stay_before_better_ones(made: Make) -> None:
-    (_, ia, _, als) = made(1).baselines
+def test_baselines_of_crossings_stay_before_better_ones() -> None:
+    (_, ia, _, als) = make(1).baselines
     better = tuple(
         replace(als, label=f"als {rank}", rmse=als.rmse - 0.01 * rank) for rank in range(MOST_LINES)
     )
-    shown = legible(replace(made(1), baselines=(*better, ia)))
+    shown = legible(replace(make(1), baselines=(*better, ia)))
     assert labels(shown.baselines) == [*(f"als {rank}" for rank in range(1, MOST_LINES)), "ia"]
     assert shown.title == "MovieLens 1M, 50 of 51 baselines (lowest RMSE)"
 
 
-def test_a_sweep_is_one_line_however_many_values_it_has(made: Make) -> None:
-    (curve,) = made(1).curves
+def test_a_sweep_is_one_line_however_many_values_it_has() -> None:
+    (curve,) = make(1).curves
 
     def sweep(line: str, values: int, shift: float = 0.0) -> tuple[Measured, ...]:
         return tuple(
@@ -217,31 +202,15 @@ def test_a_sweep_is_one_line_however_many_values_it_has(made: Make) -> None:
             for k in range(values)
         )
 
-    long = replace(made(1), curves=(*sweep("one", 3 * MOST_LINES), *many(made(1), MOST_LINES).curves))
+    long = replace(make(1), curves=(*sweep("one", 3 * MOST_LINES), *many(make(1), MOST_LINES).curves))
     assert legible(long) is long
     lines = [each for rank in range(MOST_LINES + 2) for each in sweep(f"line {rank}", 2, -0.01 * rank)]
-    shown = legible(replace(made(1), curves=tuple(lines)))
+    shown = legible(replace(make(1), curves=tuple(lines)))
     assert labels(shown.curves) == labels(tuple(lines[4:]))
     assert shown.title == "MovieLens 1M, 50 of 52 curves (lowest RMSE)"
 
 
 HEADS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("ml100k_bounded", ["curves"]),
-        ("friedman_fig6", ["curves", "error_cdf", "sweep-epochs", "error_cdf-epochs"]),
-        ("mine", ["curves", "growth"]),
-    ],
-)
-def test_the_figures_of_an_experiment(results: Path, name: str, expected: list[str]) -> None:
-    found = drawings(collect_folder(results / name).experiment)
-    assert list(found) == expected
-    assert {f"{each}.{form}" for each in expected for form in ("png", "svg")} == {
-        path.name for path in (results / name).iterdir() if path.suffix in (".png", ".svg")
-    }
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -314,14 +283,14 @@ def test_what_cannot_be_drawn_is_an_error(results: Path, tmp_path: Path) -> None
 KINDS = (Protection.USER, Protection.VALUE, Protection.VALUE, Protection.LOCAL)
 
 
-def mixed(made: Make, **options: object) -> Experiment:
-    experiment = made(4, **options)
+def mixed(**options: Any) -> Experiment:
+    experiment = make(4, **options)
     curves = (replace(each, protects=kind) for each, kind in zip(experiment.curves, KINDS, strict=True))
     return replace(experiment, curves=tuple(curves))
 
 
-def test_panels_lie_side_by_side_and_share_nothing(made: Make) -> None:
-    experiment = mixed(made)
+def test_panels_lie_side_by_side_and_share_nothing() -> None:
+    experiment = mixed()
     longest = replace(experiment.curves[0], label="x", protects=Protection.PERSONALISED, joint=True)
     experiment = replace(experiment, curves=(*experiment.curves, longest))
     figure = draw_combined([experiment, replace(experiment, title="MovieLens 100K", name="other")])
@@ -336,8 +305,8 @@ def test_panels_lie_side_by_side_and_share_nothing(made: Make) -> None:
         assert len(axes.get_shared_y_axes().get_siblings(axes)) == 1
 
 
-def test_nothing_to_draw_is_told(made: Make) -> None:
+def test_nothing_to_draw_is_told() -> None:
     with pytest.raises(DpmfError, match="no complete curve"):
-        combined_figure([replace(mixed(made), curves=mixed(made, incomplete="isgd").curves[1:2])])
+        combined_figure([replace(mixed(), curves=mixed(incomplete="isgd").curves[1:2])])
     with pytest.raises(DpmfError, match="no complete curve with a provable ε"):
-        frontier_figure([replace(provable(made), curves=provable(made).curves[3:])])
+        frontier_figure([replace(provable(), curves=provable().curves[3:])])

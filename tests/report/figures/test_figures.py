@@ -2,24 +2,20 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
 import matplotlib
-import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.folds import Order
-from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.figures import charts
-from dpmf_cli.report.figures.charts import charts_of, curves_chart, growth_chart, growth_lines
+from dpmf_cli.report.figures.charts import curves_chart, growth_chart, growth_lines
 from dpmf_cli.report.figures.drawings import curves_figure, drawings, growth_figure
-from tests.report.figures.made import cut, grown, many, values_of
-
-Make = Callable[..., Experiment]
+from tests.report.conftest import make
+from tests.report.figures.made import grown, many, values_of
 
 
 def draw(experiment: Experiment) -> Figure:
@@ -30,18 +26,18 @@ def draw_growth(experiment: Experiment) -> Figure:
     return growth_figure(experiment, "title", growth_chart(experiment))
 
 
-def test_global_style_and_pyplot_are_left_alone(made: Make) -> None:
-    plain = drawings(made())["curves"]("svg")
+def test_global_style_and_pyplot_are_left_alone() -> None:
+    plain = drawings(make())["curves"]("svg")
     with matplotlib.rc_context({"font.size": 33, "axes.facecolor": "pink"}):
-        assert drawings(made())["curves"]("svg") == plain
+        assert drawings(make())["curves"]("svg") == plain
         assert matplotlib.rcParams["font.size"] == 33
     code = "import sys, dpmf_cli.report.figures.drawings; sys.exit('matplotlib.pyplot' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("count", [1, 4, 6, charts.MOST_LINES])
-def test_labels_do_not_overlap_and_stay_inside_the_figure(made: Make, count: int) -> None:
-    figure = draw(many(made(1), count) if count > 6 else made(count))
+def test_labels_do_not_overlap_and_stay_inside_the_figure(count: int) -> None:
+    figure = draw(many(make(1), count) if count > 6 else make(count))
     figure.canvas.draw()
     boxes = sorted((text.get_window_extent() for text in figure.axes[0].texts), key=lambda box: box.y0)
     assert len(boxes) == count + 4
@@ -50,43 +46,19 @@ def test_labels_do_not_overlap_and_stay_inside_the_figure(made: Make, count: int
     assert max(box.x1 for box in boxes) <= width
 
 
-def test_no_figure_mixes_what_is_protected(made: Make) -> None:
-    first, second = made(2).curves
-    for other in (replace(second, neighbours="unbounded"), replace(second, protects=Protection.PERSONALISED)):
-        charts = charts_of(replace(made(2), curves=(first, other)))
-        assert [[line.name for line in chart.lines] for chart in charts] == [["pge"], ["isgd"]]
-
-
-def test_a_title_says_the_mode_of_what_is_drawn(made: Make) -> None:
-    first, second = made(2).curves
+def test_a_title_says_the_mode_of_what_is_drawn() -> None:
+    first, second = make(2).curves
     swept = values_of(replace(second, mode="corrected"), "epsilon", "x")
-    found = drawings(replace(made(2), curves=(first, *swept)))
+    found = drawings(replace(make(2), curves=(first, *swept)))
     assert b"published mode" in found["curves"]("svg")
     assert b"corrected mode" in found["sweep-k"]("svg")
 
 
-def test_odd_experiments_are_drawn(made: Make) -> None:
-    experiment = made(1)
-    (curve,) = experiment.curves
-    rmse = curve.rmse.copy()
-    rmse[0, 0, :3] = np.inf
-    many = tuple(replace(curve, label=f"pge{index}") for index in range(20))
-    for odd in (
-        replace(experiment, curves=(cut(curve, slice(1)),)),
-        replace(experiment, curves=(replace(curve, label="diverged", rmse=rmse),)),
-        replace(experiment, curves=many),
-        replace(experiment, baselines=()),
-    ):
-        assert drawings(odd)["curves"]("png").startswith(b"\x89PNG")
-
-
 @pytest.mark.parametrize("order", ["timestamp", "random"])
 @pytest.mark.parametrize("label", ["pge", "x" * 30])
-def test_every_line_is_named_in_the_order_of_their_ends_beside_the_axes(
-    made: Make, order: Order, label: str
-) -> None:
-    first, *others = made(4).curves
-    experiment = grown(replace(made(4), curves=(replace(first, label=label), *others)), order)
+def test_every_line_is_named_in_the_order_of_their_ends_beside_the_axes(order: Order, label: str) -> None:
+    first, *others = make(4).curves
+    experiment = grown(replace(make(4), curves=(replace(first, label=label), *others)), order)
     figure = draw_growth(experiment)
     figure.canvas.draw()
     (legend,) = figure.legends

@@ -9,7 +9,6 @@ import pytest
 
 from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.crossings import find_crossings
-from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.papers.claims import ANY
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.rules import scope
@@ -17,15 +16,16 @@ from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.html import page as module
 from dpmf_cli.report.html.page import NOT_RUN, overview, overview_page
 from dpmf_cli.report.html.views import view_of
+from tests.report.conftest import make
 
 Found = Callable[..., Path]
 
 
 @pytest.fixture
-def found(results: Path, made: Callable[..., Experiment], monkeypatch: pytest.MonkeyPatch) -> Found:
+def found(results: Path, monkeypatch: pytest.MonkeyPatch) -> Found:
     """Replaces the results in a folder by experiments of those names, and returns the folder."""
     base = view_of(results / "mine")
-    first, second = (replace(each, protects=Protection.VALUE) for each in made().curves[2:])
+    first, second = (replace(each, protects=Protection.VALUE) for each in make().curves[2:])
     curves = [
         replace(curve, label=label)
         for both in scope("friedman2016", Evidence({}, "ml-1m")).names["raw"].items()
@@ -35,7 +35,7 @@ def found(results: Path, made: Callable[..., Experiment], monkeypatch: pytest.Mo
     def put(*names: str) -> Path:
         views = []
         for name in names:
-            experiment = replace(made(), name=name, dataset="ml-1m", curves=tuple(curves))
+            experiment = replace(make(), name=name, dataset="ml-1m", curves=tuple(curves))
             collected = replace(base.collected, experiment=experiment)
             crossings = find_crossings(experiment, replicates=10)
             views.append(replace(base, collected=collected, crossings=crossings, charts=()))

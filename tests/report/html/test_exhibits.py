@@ -1,7 +1,6 @@
 """Tables and figures of papers: which are counted, made by another command, measured, or missing."""
 
 import zipfile
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +19,7 @@ from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.html import views
 from dpmf_cli.report.html.views import ExhibitView, paper_table
 from dpmf_cli.report.html.views import exhibit_view as view_of
+from tests.report.conftest import make
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 
@@ -104,11 +104,11 @@ def test_improvements_stand_beside_the_printed_ones(tmp_path: Path) -> None:
 
 
 def test_figures_of_several_experiments_have_a_panel_for_each_protection(
-    tmp_path: Path, made: Callable[..., Experiment]
+    tmp_path: Path,
 ) -> None:
     def view(name: str, neighbours: str, protects: Protection, **changed: Any) -> SimpleNamespace:
-        curves = (replace(made().curves[0], neighbours=neighbours, protects=protects, **changed),)
-        experiment = replace(made(), name=name, curves=curves)
+        curves = (replace(make().curves[0], neighbours=neighbours, protects=protects, **changed),)
+        experiment = replace(make(), name=name, curves=curves)
         return SimpleNamespace(name=name, collected=SimpleNamespace(experiment=experiment))
 
     exhibit = of_paper("wang2017", "Figure 3")

@@ -1,24 +1,21 @@
 """Charts hold the measured values, and their pictures stay within their frames."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.report.figures.charts import Chart, Level, Line, charts_of
 from dpmf_cli.report.figures.style import Look
 from dpmf_cli.report.html.page import Drawn
+from tests.report.conftest import make
 from tests.report.figures.made import cut, picture
 
-Make = Callable[..., Experiment]
 
-
-def test_nothing_complete_and_a_single_epsilon_are_no_chart(made: Make) -> None:
-    assert charts_of(made(1, incomplete="pge")) == []
-    assert charts_of(replace(made(1), curves=(cut(made(1).curves[0], slice(1)),))) == []
+def test_nothing_complete_and_a_single_epsilon_are_no_chart() -> None:
+    assert charts_of(make(1, incomplete="pge")) == []
+    assert charts_of(replace(make(1), curves=(cut(make(1).curves[0], slice(1)),))) == []
 
 
 def chart(*series: Line | Level, x_name: str = "x", log: bool = False) -> Drawn:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from typer.testing import CliRunner
 from dpmf_cli.cli.main import app
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.crossings import find_crossings
-from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
 from dpmf_cli.report.tables.crossings import baseline_rows, baselines_table, crossings_table
@@ -31,7 +29,7 @@ from dpmf_cli.report.tables.layout import (
     markdown,
     terminal,
 )
-from tests.report.conftest import of_theta
+from tests.report.conftest import make, of_theta
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 TABLE = TextTable(
@@ -49,11 +47,6 @@ def test_every_text_of_a_table_is_seen_and_on_one_line_in_each_drawing() -> None
     same = TextTable((shown, "b"), "ll", (Group(shown, ((shown, "c"),), shown),), (shown,))
     for drawn in (terminal, markdown, latex):
         assert drawn(whole) == drawn(same), drawn
-
-
-def test_wide_letters_and_a_last_column_keep_the_columns_straight() -> None:
-    table = TextTable(("name", "ε"), "rl", (Group("g", (("中文", "1"), ("x", "22"))), Group("none", ())))
-    assert terminal(table) == "g\nname  ε\n────────\n中文  1\n   x  22\n\nnone\nname  ε\n────────\n"
 
 
 def test_the_first_rows_say_what_is_left_out() -> None:
@@ -94,8 +87,6 @@ def test_escaped_markdown_stays_in_its_cell() -> None:
     assert escape_markdown("a|b*c_d<e") == r"a\|b\*c\_d\<e"
 
 
-Make = Callable[..., Experiment]
-
 COLUMN = 241.0
 """Points of a column in ACM's two-column format, the narrowest of the common ones."""
 GAP = 6.0
@@ -133,8 +124,8 @@ def least_width(drawn: str) -> float:
 
 
 @pytest.mark.parametrize("form", ["own", "printed", "theta"])
-def test_crossings_fit_a_column(made: Make, form: str) -> None:
-    experiment = replace(of_theta(made(4)) if form == "theta" else made(6), name="ml1m_bounded")
+def test_crossings_fit_a_column(form: str) -> None:
+    experiment = replace(of_theta(make(4)) if form == "theta" else make(6), name="ml1m_bounded")
     longer = replace(
         experiment.curves[0], label="Gradient perturbation, private_covariance_estimate, λ = 0.05"
     )
@@ -147,34 +138,13 @@ def test_crossings_fit_a_column(made: Make, form: str) -> None:
     assert 120 < least_width(drawn) <= COLUMN
 
 
-def test_baselines_fit_a_column(made: Make) -> None:
-    assert least_width(draw(baselines_table(baseline_rows(made(1))), "latex")) <= COLUMN
+def test_baselines_fit_a_column() -> None:
+    assert least_width(draw(baselines_table(baseline_rows(make(1))), "latex")) <= COLUMN
 
 
-def test_each_drawing_of_a_small_table() -> None:
-    """A sentence below a title, wide letters, a bracket that LaTeX must not read as space, and no rows."""
-    table = TextTable(
-        ("名", "ε"),
-        "lr",
-        (Group("first", (("[a]", "1.5"), ("x" * 30, "∞")), "ε ≤ 1_a."), Group("none", ())),
-        ("n",),
-    )
-    assert terminal(table).startswith(
-        f"first\nε ≤ 1_a.\n名{' ' * 32}ε\n{'─' * 35}\n[a]{' ' * 29}1.5\n{'x' * 30}    ∞\n\nnone\n"
-    )
-    assert markdown(table).startswith(
-        f"**first**\n\nε ≤ 1\\_a.\n\n| 名 | ε |\n| --- | ---: |\n| [a] | 1.5 |\n| {'x' * 30} | ∞ |\n\n**none**\n"
-    )
-    span = r"\multicolumn{2}{@{}p{\linewidth}@{}}{\raggedright "
-    assert (
-        f"{span}\\emph{{$\\varepsilon$ $\\leq$ 1\\_\\allowbreak{{}}a.}}}} \\\\\n{{}}[a] & 1.5 \\\\\n"
-        in latex(table)
-    )
-    assert latex(table).endswith(f"\\bottomrule\n{span}n}} \\\\\n\\end{{tabularx}}}}\n")
-    empty = TextTable(("name",), "l", ())
-    assert terminal(empty) == markdown(empty) == "nothing to show\n"
+def test_an_unknown_form_is_told() -> None:
     with pytest.raises(DpmfError, match='unknown table format "late"; did you mean "latex"'):
-        draw(table, "late")
+        draw(TABLE, "late")
 
 
 def test_the_command_adds_printed_cells_by_what_is_in_the_data_folder(
@@ -201,10 +171,10 @@ def test_the_command_sets_print_beside_what_reproduces_a_table(
     assert {(row["experiment"], row["printed"]) for row in rows} == {("ml100k_bounded", 0.25), ("mine", None)}
 
 
-def test_latex_has_only_letters_that_it_prints(made: Make) -> None:
-    crossings = [*find_crossings(of_theta(made(3))), *find_crossings(made(2))]
+def test_latex_has_only_letters_that_it_prints() -> None:
+    crossings = [*find_crossings(of_theta(make(3))), *find_crossings(make(2))]
     drawn = draw(crossings_table(with_printed_cells(crossings), {}), "latex") + draw(
-        baselines_table(baseline_rows(made())), "latex"
+        baselines_table(baseline_rows(make())), "latex"
     )
     assert " & provable & audited \\\\\n" in drawn
     assert {letter for letter in drawn if ord(letter) > 127} <= set("–é…")
