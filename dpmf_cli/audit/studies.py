@@ -8,8 +8,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
+import yaml
+from pydantic import ConfigDict, TypeAdapter
 
 from dpmf_cli.audit import bounds
 from dpmf_cli.core.arrays import Doubles
@@ -17,6 +20,12 @@ from dpmf_cli.core.streams import named_generator
 
 EPSILON = 1.0
 """The ε that the mechanisms are given."""
+
+TRIALS, CONFIDENCE = 4_000, 0.95
+"""How often each releases either side, and the confidence of what this shows."""
+
+CEILING = bounds.epsilon_of_event(bounds.always_against_never(TRIALS // 2, TRIALS // 2), 0.0, CONFIDENCE)
+"""The most that so many trials can show."""
 
 Release = Callable[[Doubles, int, np.random.Generator], Doubles]
 """Ratings, a number of trials, and a generator to the releases (trials, …)."""
@@ -153,28 +162,25 @@ def chances_of_stars(
     return np.asarray(chances / chances.sum())
 
 
-def least_epsilon(
-    release: Release, seen: Statistic, pair: Pair, trials: int, confidence: float = 0.95, name: str = ""
-) -> float:
-    """Returns the ε below which no claim for the release is true. Half of the trials choose the event."""
+def least_epsilon(release: Release, seen: Statistic, pair: Pair) -> float:
+    """Returns the ε below which no claim is true, at `CONFIDENCE`. Half of the trials choose the event."""
+    sides = zip(pair, ("here", "there"), strict=True)
     here, there = (
-        seen(release(side, trials, named_generator("audit", "studies", name, number)))
-        for number, side in enumerate(pair)
+        seen(release(data, TRIALS, named_generator("audit", "studies", side))) for data, side in sides
     )
-    half = trials // 2
+    half = TRIALS // 2
     event = bounds.best_threshold(here[:half], there[:half], 0.0)
-    return bounds.epsilon_of_event(event.counts(here[half:], there[half:]), 0.0, confidence)
+    return bounds.epsilon_of_event(event.counts(here[half:], there[half:]), 0.0, CONFIDENCE)
 
 
 @dataclass(frozen=True)
-class StudyMechanism:
-    """A mechanism of a benchmark study, and a pair of neighbours for which its ε is too small.
+class StudyText:
+    """What is said of a study's mechanism.
 
-    protects    what the neighbours of its claim differ in
-    why         why the claim fails
-    source      repository, commit, file and function
-    of_pair     the pair in words
-    by_formula  the ε of the pair in closed form; nan where none is known
+    protects  what the neighbours of its claim differ in
+    why       why the claim fails
+    source    repository, commit, files and functions
+    pair      the neighbours that are tried
     """
 
     study: str
@@ -182,125 +188,88 @@ class StudyMechanism:
     protects: str
     why: str
     source: str
-    of_pair: str
-    pair: Pair
-    release: Release
-    seen: Statistic
-    by_formula: float = math.nan
+    pair: str
     claimed: float = EPSILON
-    trials: int = 20_000
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+
+TEXTS = TypeAdapter(dict[str, StudyText]).validate_python(
+    yaml.safe_load(Path(__file__).with_name("studies.yaml").read_text(encoding="utf-8"))
+)
+
+
+@dataclass(frozen=True)
+class StudyMechanism:
+    """A mechanism of a benchmark study, and neighbours for which its ε is too small.
+
+    key         its key in `TEXTS`
+    by_formula  the ε of this pair in closed form; nan where none is known
+    """
+
+    key: str
+    release: Release
+    pair: Pair
+    seen: Statistic
+    by_formula: float
+
+    @property
+    def text(self) -> StudyText:
+        return TEXTS[self.key]
 
     @cached_property
     def least(self) -> float:
-        """The ε that trials show, at 95 %."""
-        return least_epsilon(self.release, self.seen, self.pair, self.trials, name=self.mechanism)
-
-    @property
-    def ceiling(self) -> float:
-        """The most that so many trials can show."""
-        half = self.trials // 2
-        return bounds.epsilon_of_event(bounds.always_against_never(half, half), 0.0, 0.95)
+        """The ε that trials show."""
+        return least_epsilon(self.release, self.seen, self.pair)
 
 
-def _changed(ratings: Doubles, value: float, at: tuple[slice | int, ...]) -> Doubles:
-    """Returns a copy of the ratings with another value there."""
-    copy = ratings.copy()
-    copy[at] = value
-    return copy
-
-
-_BLOCK = np.full((4, 3), 3.0)
-_BLOCKS = _changed(_BLOCK, 5.0, (0, 0)), _changed(_BLOCK, 1.0, (0, 0))
-_ITEMS, _LIKES = 200, 5
-_PROFILE = np.repeat([1.0, 0.0], [_LIKES + 1, _ITEMS - _LIKES - 1])
-_USERS = np.tile([100.0, 1.0], (BATCH, 1))
-_OWN = 20
+_CELL = np.pad([[2.0]], ((0, 3), (0, 2)))
+_BLOCKS = 3 + _CELL, 3 - _CELL
+_PROFILES = np.repeat([1.0, 0.0], [6, 194]), np.repeat([0.0, 1.0, 0.0], [1, 5, 194])
+_OTHERS = np.tile([100.0, 1.0], (BATCH - 1, 1))
 
 STUDIES = (
     StudyMechanism(
-        "DP-Impact",
-        "noise on predicted ratings",
-        "a rating's value",
-        "One draw of noise shifts the whole matrix. A user's items keep their order, and the noise cancels where "
-        "predictions are subtracted. InputPerturbation_UnBoundLaplace.py draws once, too.",
-        "fr-iit/DP-Impact at 229751e7, OutputPerturbation_ALS_PredictedRating.py, "
-        "matrix_factorization_with_output_perturbation_als",
-        "4 users who rated 3 items with 3, but for one rating of 5 or of 1",
-        _BLOCKS,
+        "predicted ratings",
         predicted_ratings,
-        lambda noisy: noisy[:, 0, 0] - noisy[:, 0, 1],
-        by_formula=math.inf,
-        trials=4_000,
-    ),
-    StudyMechanism(
-        "DP-Impact",
-        "noise on latent factors",
-        "a rating's value",
-        "The sensitivity is the largest change of a prediction when all ratings get random noise of deviation "
-        "0.1, once. It depends on the ratings, and a rating can change by 4.",
-        "fr-iit/DP-Impact at 229751e7, OutputPerturbation_ALS_LatentMatrix.py, "
-        "matrix_factorization_with_output_perturbation_als",
-        "the same; the random noise fills empty cells too, and there the sensitivity comes out many times larger",
         _BLOCKS,
+        lambda noisy: noisy[:, 0, 0] - noisy[:, 0, 1],
+        math.inf,
+    ),
+    StudyMechanism(
+        "latent factors",
         noisy_factors,
+        _BLOCKS,
         lambda factors: np.asarray(np.einsum("tk,tk->t", factors[:, 0], factors[:, 4])),
-        trials=4_000,
+        math.nan,
     ),
     StudyMechanism(
-        "ImpactOfDP",
-        "randomised response on likes",
-        "a like",
-        "Of the other items, only as many as are liked are drawn and can be reported. A report is e^ε·n_neg/n_pos"
-        " times as likely for a liked item as for another. More than 2·n_pos reports show one like more for sure.",
-        "pmuellner/ImpactOfDP at f495e8ea, data_splits_and_dp.py, apply_dp",
-        f"{_LIKES + 1} or {_LIKES} likes among {_ITEMS} items",
-        (_PROFILE, _changed(_PROFILE, 0.0, (0,))),
+        "likes",
         reported_likes,
+        _PROFILES,
         lambda reported: reported[:, 0],
-        by_formula=EPSILON + math.log((_ITEMS - _LIKES) / _LIKES),
+        EPSILON + math.log(195 / 5),
     ),
     StudyMechanism(
-        "ReuseKNN",
-        "deniable answer",
-        "a rating's value",
-        "The answer is the true rating with a chance of 3/4, otherwise a uniform real number, which is no whole "
-        "star. Each query draws anew. The code names no ε; two coins cost ln 3 for a yes or no.",
-        "pmuellner/ReuseKNN at 6bdf2b48, algorithms/knn_neighborhood.pyx, UserKNN.estimate, deniable_answer",
-        "a rating of 3 or of 4",
-        (np.array([3.0]), np.array([4.0])),
+        "answers",
         deniable_answers,
+        (np.array([3.0]), np.array([4.0])),
         lambda answers: np.asarray(answers[:, 0] == 3, np.float64),
-        by_formula=math.inf,
-        claimed=math.log(3),
+        math.inf,
     ),
     StudyMechanism(
-        "FedPerGNN",
-        "noise on gradients",
-        "a user",
-        "The noise is for one coordinate, over √32 for a batch of 32 users, under a bound of the L2 norm of the "
-        "batch's gradient. Each step has the whole ε. Measured are 64 weights of the last layer in one step.",
-        "wuch15/FedPerGNN at 9e77e2ec, run.py, train; model.py; preprocess.py; const.py",
-        "32 users rated two items with 100 and 1, but one user both with 100 or both with 1 (labels: 1 and 0)",
-        (_changed(_USERS, 100.0, (0,)), _changed(_USERS, 1.0, (0,))),
+        "gradients",
         noisy_gradients,
+        (np.vstack([[100.0, 100.0], _OTHERS]), np.vstack([[1.0, 1.0], _OTHERS])),
         lambda updates: updates.sum(axis=1),
-        by_formula=WEIGHTS / (4 * BATCH) / NOISE,
+        WEIGHTS / (4 * BATCH) / NOISE,
     ),
     StudyMechanism(
-        "ComDPRS",
-        "composite noise on ratings",
-        "a user's values",
-        "Each of n_u ratings is given ε/n_u, but the density in use has no ε, and its parameters are chosen for "
-        "all of it. Which items are rated, and so n_u, is released as it is. With the parameters of the main "
-        "program, for ε = 0.1, the stars do not depend on the ratings.",
-        "fr-iit/ComDPRS at 3bd0dbcd, RecSys_InputPerturbation_ComDP.py, comDP_pertubation; "
-        "Perturbation_Mechanism.py, PDF_fun, perturbation_fun_optimized; its constants k = 0.48, m = 0.843, "
-        "y = 0.28, which its constraints allow for ε = 1",
-        f"a user with {_OWN} ratings of 1 or of 5",
-        (np.full(_OWN, 1.0), np.full(_OWN, 5.0)),
+        "stars",
         perturbed_stars,
+        (np.full(20, 1.0), np.full(20, 5.0)),
         lambda stars: stars.sum(axis=1),
-        by_formula=_OWN * float(np.abs(np.log(chances_of_stars(5.0) / chances_of_stars(1.0))).max()),
+        20 * float(np.abs(np.log(chances_of_stars(5.0) / chances_of_stars(1.0))).max()),
     ),
 )
-"""What was read in the studies' repositories."""
+"""The neighbours are in `studies.yaml` in words."""

@@ -16,7 +16,7 @@ from dpmf_cli.audit.distinguish import LowerBound
 from dpmf_cli.audit.entries import KnownFlaw
 from dpmf_cli.audit.job import Audited
 from dpmf_cli.audit.judge import Finding, Flaw
-from dpmf_cli.audit.studies import StudyMechanism
+from dpmf_cli.audit.studies import CEILING, CONFIDENCE, TRIALS, StudyMechanism
 from dpmf_cli.core.terminal import csv_text, exact
 from dpmf_cli.evaluation.curves import OVER_RECORDS, Measured
 from dpmf_cli.evaluation.numbers import significant
@@ -250,23 +250,23 @@ def flaws_table(shown: Sequence[tuple[KnownFlaw, Finding | None]]) -> TextTable:
 def studies_table(mechanisms: Sequence[StudyMechanism]) -> TextTable:
     """Returns a row for each mechanism of a benchmark study: its ε, what trials show, and why. It runs the trials."""
     columns = [
-        *names("study mechanism protects"),
-        number("claimed", epsilon_cell, head="claimed ε"),
+        *names("study mechanism protects", of="text"),
+        number("claimed", epsilon_cell, lambda each: each.text.claimed, head="claimed ε"),
         number("least", epsilon_cell, head="measured at least"),
         number("by_formula", epsilon_cell, lambda each: _known(each.by_formula), head="by formula"),
-        *names("trials ceiling of_pair why source"),
+        *names("pair why source", of="text"),
     ]
-    most = {each.trials: significant(each.ceiling) for each in mechanisms}
-    shown = ", ".join(f"{trials:,} show {ceiling} at most" for trials, ceiling in most.items())
+    texts = [each.text for each in mechanisms]
     return tabled(
         mechanisms,
         columns,
         ("study", "mechanism", "protects", "claimed", "least", "by_formula", "why"),
         title="Benchmark studies",
         notes=(
-            f"measured at least: at a confidence of 95 %, by releases on each side ({shown})",
+            f"measured at least: with a confidence of {100 * CONFIDENCE:g} %, by {TRIALS:,} releases on each side; "
+            f"so many show {CEILING:.3g} at most",
             "by formula: for the same pair; ∞: one side gives what the other never gives (fits: from one start)",
-            *(f"{each.study}, {each.mechanism}: {each.of_pair}. {each.source}." for each in mechanisms),
+            *(f"{text.study}, {text.mechanism}: {text.pair}. {text.source}." for text in texts),
         ),
     )
 
