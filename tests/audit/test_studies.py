@@ -19,7 +19,7 @@ from dpmf_cli.audit.studies import (
     least_epsilon,
 )
 from dpmf_cli.report.tables.layout import draw, draw_below
-from dpmf_cli.report.tables.ledgers import studies_table
+from dpmf_cli.report.tables.ledgers import flaws_table, studies_table
 
 PREDICTED, FACTORS, LIKES, ANSWERS, GRADIENTS, STARS = STUDIES
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "generated" / "benchmark_studies.md"
@@ -72,6 +72,6 @@ def test_the_page_and_the_command_show_the_table() -> None:
     assert with_tables(PAGE) == PAGE.read_text(), f"write it anew: python -m docs.makers.pages {PAGE}"
     table = studies_table(STUDIES)
     assert draw_below([table, table], "md") == f"{draw(table, 'md')}\n{draw(table, 'md')}"
-    other = studies_table([])
-    rows = json.loads(draw_below([other, table], "json"))
-    assert [row["study"] for row in rows] == [each.text.study for each in STUDIES]
+    rows = json.loads(draw_below([flaws_table([]), table], "json"))
+    assert [(row["paper"], row["study"]) for row in rows] == [(None, each.text.study) for each in STUDIES]
+    assert all(row["why"] == each.text.why for row, each in zip(rows, STUDIES, strict=True))
