@@ -12,6 +12,7 @@ from typing import get_args
 
 from docs.makers import bibliography, combined
 from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.audit.studies import STUDIES
 from dpmf_cli.core.terminal import signed, significant
 from dpmf_cli.evaluation.crossings import DISTANCE, FACTOR, Agreement, agreement
 from dpmf_cli.papers.claims import ANY, Claim, PaperFindings, all_papers
@@ -21,6 +22,7 @@ from dpmf_cli.papers.space import Setting, Space
 from dpmf_cli.papers.verdicts import Word
 from dpmf_cli.report.leaders import Ranking, shipped
 from dpmf_cli.report.tables.layout import Group, TextTable
+from dpmf_cli.report.tables.ledgers import studies_table
 from dpmf_cli.report.tables.papers import agreeing, most_agreeing, verdicts
 
 Records = Callable[[str], Record]
@@ -348,4 +350,5 @@ KINDS: Mapping[str, Callable[[Records], TextTable]] = {
     "leaders": _leaders,
     "matches": _matches,
     "references": _references,
+    "studies": lambda records: studies_table(STUDIES),
 }

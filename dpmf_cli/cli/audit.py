@@ -67,7 +67,11 @@ def audit(
     ] = None,
     flaws: Annotated[
         bool,
-        typer.Option("--flaws", help="Replay the papers' known mistakes, and show how the audit finds each."),
+        typer.Option(
+            "--flaws",
+            help="Replay the papers' known mistakes, and show how the audit finds each; then try mechanisms of other "
+            "studies.",
+        ),
     ] = False,
     results: options.ResultsOption = Path("results"),
     data: options.DataOption = None,
@@ -86,12 +90,13 @@ def audit(
     from dpmf_cli.audit.job import FOLDER, Settings, keep_for_experiment, outcomes_of
     from dpmf_cli.audit.judge import Flaw, replay
     from dpmf_cli.audit.pairs import read_pair
+    from dpmf_cli.audit.studies import STUDIES
     from dpmf_cli.datasets import Folders
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.results.manifest import add_file
     from dpmf_cli.experiment.results.store import write_atomically
-    from dpmf_cli.report.tables.layout import draw
-    from dpmf_cli.report.tables.ledgers import audits_table, flaws_table
+    from dpmf_cli.report.tables.layout import draw, draw_below
+    from dpmf_cli.report.tables.ledgers import audits_table, flaws_table, studies_table
 
     if [config is not None, algorithm is not None, every, flaws].count(True) != 1:
         raise DpmfError("name one thing to audit: a config, or --algorithm KEY, or --all, or --flaws")
@@ -144,7 +149,8 @@ def audit(
             write_atomically(results / FOLDER / "pairs" / f"{name}.csv", outcome.worst_pair.encode())
     outcomes = list(kept.values())
     if flaws:
-        print(draw(flaws_table([(flaw, flaw.shown_by(outcomes)) for flaw in KNOWN]), form), end="")
+        shown = flaws_table([(flaw, flaw.shown_by(outcomes)) for flaw in KNOWN])
+        print(draw_below([shown, studies_table(STUDIES)], form), end="")
         return
     folder = results if loaded is None else results / title
     if loaded is not None:

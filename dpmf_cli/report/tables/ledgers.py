@@ -16,6 +16,7 @@ from dpmf_cli.audit.distinguish import LowerBound
 from dpmf_cli.audit.entries import KnownFlaw
 from dpmf_cli.audit.job import Audited
 from dpmf_cli.audit.judge import Finding, Flaw
+from dpmf_cli.audit.studies import CEILING, CONFIDENCE, TRIALS, StudyMechanism
 from dpmf_cli.core.terminal import csv_text, exact, significant
 from dpmf_cli.evaluation.curves import OVER_RECORDS, Measured
 from dpmf_cli.report.tables.layout import (
@@ -242,6 +243,30 @@ def flaws_table(shown: Sequence[tuple[KnownFlaw, Finding | None]]) -> TextTable:
         ("flaw", "entry", "found", "size", "pair"),
         title=lambda row: row[0].paper.value,
         notes=("size: as a multiple of what the claim allows",) if shown else (),
+    )
+
+
+def studies_table(mechanisms: Sequence[StudyMechanism]) -> TextTable:
+    """Returns a row for each mechanism of a benchmark study: its ε, what trials show, and why. It runs the trials."""
+    columns = [
+        *names("study mechanism protects", of="text"),
+        number("claimed", epsilon_cell, lambda each: each.text.claimed, head="claimed ε"),
+        number("least", epsilon_cell, head="measured at least"),
+        number("by_formula", epsilon_cell, lambda each: _known(each.by_formula), head="by formula"),
+        *names("pair why source", of="text"),
+    ]
+    texts = [each.text for each in mechanisms]
+    return tabled(
+        mechanisms,
+        columns,
+        ("study", "mechanism", "protects", "claimed", "least", "by_formula", "why"),
+        title="Benchmark studies",
+        notes=(
+            f"measured at least: with a confidence of {100 * CONFIDENCE:g} %, by {TRIALS:,} releases on each side; "
+            f"so many show {CEILING:.3g} at most",
+            "by formula: for the same pair; ∞: one side gives what the other never gives (fits: from one start)",
+            *(f"{text.study}, {text.mechanism}: {text.pair}. {text.source}." for text in texts),
+        ),
     )
 
 
