@@ -39,10 +39,9 @@ from dpmf_cli.papers.record import (
     read_record,
     text_of,
 )
-from dpmf_cli.papers.rules import audited, digest_of, margins, rules_of
+from dpmf_cli.papers.rules import Theorem, audited, digest_of, margins, rules_of
 from dpmf_cli.papers.rules.cells import cells
 from dpmf_cli.papers.rules.language import Margin
-from dpmf_cli.papers.rules.theorem import Theorem
 from dpmf_cli.papers.space import OnData, Setting, Space, halves, space
 from dpmf_cli.papers.verdicts import UNBOUNDED
 
@@ -169,11 +168,7 @@ def proved(key: str, results: Path, processes: int) -> dict[str, Proved]:
             outcome.provable, flaws, {step.step: step.of_noise for step in outcome.steps}
         )
     evidence = Evidence({}, "", proofs)
-    return {
-        claim: Proved(held=computed.held, proved=rule.is_proved(evidence), measured=computed.measured)
-        for claim, rule in theorems.items()
-        if (computed := audited(key, claim, evidence))
-    }
+    return {claim: found for claim in theorems if (found := audited(key, claim, evidence))}
 
 
 RESAMPLES = 100

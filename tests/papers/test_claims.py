@@ -9,8 +9,7 @@ from dpmf_cli.papers.claims import ANY, all_papers, paper
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.printed import papers
 from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
-from dpmf_cli.papers.rules import digest_of, margins, rules_of
-from dpmf_cli.papers.rules.theorem import Theorem
+from dpmf_cli.papers.rules import Theorem, digest_of, margins, rules_of
 from dpmf_cli.papers.space import explored, space
 from tests.configs import SHIPPED
 

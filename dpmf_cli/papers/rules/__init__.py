@@ -6,6 +6,7 @@ of it, each with names of its own.
 
 import hashlib
 import json
+import math
 from contextlib import suppress
 from functools import cache
 from importlib import resources
@@ -17,8 +18,39 @@ from pydantic import Field
 from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
 from dpmf_cli.papers.printed import load
+from dpmf_cli.papers.record import Proved
 from dpmf_cli.papers.rules.language import Margin, Rule, Scope
-from dpmf_cli.papers.rules.theorem import Computed, Theorem
+
+_ROUNDING = 1e-9
+
+
+class Theorem(StrictModel):
+    """The rule of a theorem: what an audit found about the theorem's algorithm.
+
+    theorem   the algorithm, an entry of `audit.entries`
+    step      the only step that the theorem is about: how far it may move. If "", the theorem is about all that is
+              claimed of the algorithm
+    """
+
+    theorem: str
+    step: str = ""
+
+    def judged(self, evidence: Evidence) -> Proved:
+        """What audits say. Raises MissingEvidence if they did not run."""
+        proof = evidence.proof(self.theorem)
+        if self.step:
+            if self.step not in proof.moves:
+                raise MissingEvidence(f"{self.theorem}: {self.step}")
+            moved = proof.moves[self.step]
+            said = f"of the pairs replayed, one moves the {self.step} by {moved:.3g} of what is claimed"
+            return Proved(held=moved <= 1 + _ROUNDING, proved=False, measured=f"{self.theorem}: {said}")
+        is_proved, said = proof.provable <= 1 + _ROUNDING, "no ε is proved"
+        if is_proved:
+            said = "at ε = 1 what is claimed is proved"
+        elif math.isfinite(proof.provable):
+            said = f"at ε = 1 {proof.provable:.3g} times the claimed ε is proved"
+        found = f"; a replay shows: {'; '.join(proof.found)}" if proof.found else ""
+        return Proved(held=not proof.found, proved=is_proved, measured=f"{self.theorem}: {said}{found}")
 
 
 class Rules(StrictModel):
@@ -65,7 +97,7 @@ def margins(key: str, claim: str, evidence: Evidence) -> dict[tuple[str, str], M
     return found
 
 
-def audited(key: str, claim: str, evidence: Evidence) -> Computed | None:
+def audited(key: str, claim: str, evidence: Evidence) -> Proved | None:
     """Returns what audits say about a theorem; None if it was not audited, or for a claim about figures."""
     rule = rules_of(key).rules.get(claim)
     with suppress(MissingEvidence):
