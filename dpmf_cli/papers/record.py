@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.strict_model import StrictModel
-from dpmf_cli.papers.space import Setting, Space
+from dpmf_cli.papers.space import Setting
 
 FOLDER = "explored"
 """The folder of records, beside the pages of papers and in a results folder."""
@@ -83,8 +83,7 @@ class Explored(StrictModel):
                `partition` folds were held out
     configs    the names of the configs that were run
     open       by the name of each choice, the names of its values, in the order of a setting's numbers
-    sets       the digest of these choices and of what their values set
-    rules      the digest of the rules that gave the margins
+    digest     of what the values of these choices set, and of the rules that gave the margins (`rules.digest_of`)
     printed    the printed cells of this data set, by name, with what the shipped setting has on all folds
     """
 
@@ -96,8 +95,7 @@ class Explored(StrictModel):
     seed: int
     configs: tuple[str, ...]
     open: dict[str, tuple[str, ...]]
-    sets: str = ""
-    rules: str = ""
+    digest: str = ""
     printed: dict[str, Cell]
     atoms: tuple[Inequality, ...]
     tried: tuple[Tried, ...]
@@ -105,10 +103,6 @@ class Explored(StrictModel):
     def values(self, setting: Setting) -> dict[str, str]:
         """Returns by the name of each choice the name of its value."""
         return {name: values[at] for (name, values), at in zip(self.open.items(), setting, strict=True)}
-
-    def is_of(self, space: Space, rules: str) -> bool:
-        """Returns whether it was found in that space, and judged by these rules, as both are now."""
-        return (self.sets, self.rules) == (space.digest, rules)
 
 
 class Proved(StrictModel):

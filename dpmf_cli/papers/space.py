@@ -3,9 +3,7 @@
 There is one YAML file per paper, `spaces/KEY.yaml`. What a paper prints is not open.
 """
 
-import hashlib
 import itertools
-import json
 import math
 from collections.abc import Sequence
 from functools import cache
@@ -95,12 +93,6 @@ class Space(StrictModel):
     def named(self, setting: Setting) -> dict[str, str]:
         """Returns by the name of each choice the name of its value."""
         return {choice.name: choice.values[at].name for choice, at in zip(self.open, setting, strict=True)}
-
-    @property
-    def digest(self) -> str:
-        """The digest of the names of all choices and values, and of what the values set."""
-        sets = [(choice.name, [(value.name, value.set) for value in choice.values]) for choice in self.open]
-        return hashlib.sha256(json.dumps(sets).encode()).hexdigest()[:16]
 
     def settings(self, count: int, *name: str | int) -> list[Setting]:
         """Returns all settings if they are at most `count`; else the shipped one, those of `also`, and a sample.

@@ -4,7 +4,6 @@
 of it, each with names of its own.
 """
 
-import hashlib
 import json
 import math
 from contextlib import suppress
@@ -15,11 +14,13 @@ from typing import Any
 import yaml
 from pydantic import Field
 
+from dpmf_cli.core.files import sha256
 from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
 from dpmf_cli.papers.printed import load
 from dpmf_cli.papers.record import Proved
 from dpmf_cli.papers.rules.language import Margin, Rule, Scope
+from dpmf_cli.papers.space import space
 
 _ROUNDING = 1e-9
 
@@ -67,9 +68,10 @@ def rules_of(key: str) -> Rules:
 
 @cache
 def digest_of(key: str) -> str:
-    """Returns the digest of a paper's rules and tolerances."""
-    judges = [rules_of(key).model_dump(mode="json"), load(key).get("tolerances")]
-    return hashlib.sha256(json.dumps(judges).encode()).hexdigest()[:16]
+    """Returns the digest of a paper's rules and tolerances, and of what the choices of its space set."""
+    sets = [(choice.name, [(value.name, value.set) for value in choice.values]) for choice in space(key).open]
+    judges = [sets, rules_of(key).model_dump(mode="json"), load(key).get("tolerances")]
+    return sha256(json.dumps(judges).encode())[:16]
 
 
 def scope(key: str, evidence: Evidence) -> Scope:
