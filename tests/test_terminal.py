@@ -8,8 +8,7 @@ import sys
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dpmf_cli.core import terminal
 from dpmf_cli.core.terminal import Progress, csv_text, printable

@@ -22,8 +22,7 @@ from dpmf_cli.evaluation.crossings import FACTOR
 from dpmf_cli.papers.record import FOLDER, Cell, path_of, read_record
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.protection import Guarantee, Protection
-from dpmf_cli.studies.reproduce import Figures, read_expected
-from dpmf_cli.studies.reproduce import path_of as path_of_expected
+from dpmf_cli.studies.reproduce import Figures, path_of as path_of_expected, read_expected
 
 WIDTH = 480
 _STYLE = """<style>

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from pydantic import ConfigDict, TypeAdapter
 
 from dpmf_cli.audit import bounds
 from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.streams import named_generator
+from dpmf_cli.core.strict_model import StrictModel
 
 EPSILON = 1.0
 """The ε that the mechanisms are given."""
@@ -121,12 +121,7 @@ def deniable_answers(ratings: Doubles, trials: int, rng: np.random.Generator, st
     return np.asarray(np.where(rng.random(shape) < KEPT, ratings, guesses))
 
 
-def noisy_gradients(
-    ratings: Doubles,
-    trials: int,
-    rng: np.random.Generator,
-    scale: float = NOISE,
-) -> Doubles:
+def noisy_gradients(ratings: Doubles, trials: int, rng: np.random.Generator, scale: float = NOISE) -> Doubles:
     """Returns (trials, WEIGHTS): FedPerGNN's update by one batch of ratings, in units of the learning rate.
 
     The weights are those of the last layer, at the start: every feature and every prediction is ½.
@@ -173,8 +168,7 @@ def least_epsilon(release: Release, seen: Statistic, pair: Pair) -> float:
     return bounds.epsilon_of_event(event.counts(here[half:], there[half:]), 0.0, CONFIDENCE)
 
 
-@dataclass(frozen=True)
-class StudyText:
+class StudyText(StrictModel):
     """What is said of a study's mechanism.
 
     protects  what the neighbours of its claim differ in
@@ -191,31 +185,23 @@ class StudyText:
     pair: str
     claimed: float = EPSILON
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
 
-
-TEXTS = TypeAdapter(dict[str, StudyText]).validate_python(
-    yaml.safe_load(Path(__file__).with_name("studies.yaml").read_text(encoding="utf-8"))
-)
+_SAID = yaml.safe_load(Path(__file__).with_name("studies.yaml").read_text(encoding="utf-8"))
+TEXTS = {key: StudyText.model_validate(each) for key, each in _SAID.items()}
 
 
 @dataclass(frozen=True)
 class StudyMechanism:
     """A mechanism of a benchmark study, and neighbours for which its ε is too small.
 
-    key         its key in `TEXTS`
     by_formula  the ε of this pair in closed form; nan where none is known
     """
 
-    key: str
+    text: StudyText
     release: Release
     pair: Pair
     seen: Statistic
     by_formula: float
-
-    @property
-    def text(self) -> StudyText:
-        return TEXTS[self.key]
 
     @cached_property
     def least(self) -> float:
@@ -230,42 +216,42 @@ _OTHERS = np.tile([100.0, 1.0], (BATCH - 1, 1))
 
 STUDIES = (
     StudyMechanism(
-        "predicted ratings",
+        TEXTS["predicted ratings"],
         predicted_ratings,
         _BLOCKS,
         lambda noisy: noisy[:, 0, 0] - noisy[:, 0, 1],
         math.inf,
     ),
     StudyMechanism(
-        "latent factors",
+        TEXTS["latent factors"],
         noisy_factors,
         _BLOCKS,
         lambda factors: np.asarray(np.einsum("tk,tk->t", factors[:, 0], factors[:, 4])),
         math.nan,
     ),
     StudyMechanism(
-        "likes",
+        TEXTS["likes"],
         reported_likes,
         _PROFILES,
         lambda reported: reported[:, 0],
         EPSILON + math.log(195 / 5),
     ),
     StudyMechanism(
-        "answers",
+        TEXTS["answers"],
         deniable_answers,
         (np.array([3.0]), np.array([4.0])),
         lambda answers: np.asarray(answers[:, 0] == 3, np.float64),
         math.inf,
     ),
     StudyMechanism(
-        "gradients",
+        TEXTS["gradients"],
         noisy_gradients,
         (np.vstack([[100.0, 100.0], _OTHERS]), np.vstack([[1.0, 1.0], _OTHERS])),
         lambda updates: updates.sum(axis=1),
         WEIGHTS / (4 * BATCH) / NOISE,
     ),
     StudyMechanism(
-        "stars",
+        TEXTS["stars"],
         perturbed_stars,
         (np.full(20, 1.0), np.full(20, 5.0)),
         lambda stars: stars.sum(axis=1),

@@ -174,8 +174,7 @@ def fetch(
 
     Example: dpmf datasets fetch ml-1m --from-file ~/Downloads/ml-1m.zip
     """
-    from dpmf_cli.datasets import cache_folder, catalog
-    from dpmf_cli.datasets import fetch as fetching
+    from dpmf_cli.datasets import cache_folder, catalog, fetch as fetching
 
     entry, folder = catalog.entry(key), _folder(data)
 
@@ -208,8 +207,7 @@ def verify(
 
     Example: dpmf datasets verify ml-100k ml-1m
     """
-    from dpmf_cli.datasets import cache_folder, catalog, located
-    from dpmf_cli.datasets import soundness as verifying
+    from dpmf_cli.datasets import cache_folder, catalog, located, soundness as verifying
 
     folder = _folder(data)
     entries = [catalog.entry(key) for key in keys or catalog.ENTRIES]

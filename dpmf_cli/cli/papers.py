@@ -42,8 +42,7 @@ def configs(
     Example: dpmf configs friedman2016 --small
     """
     from dpmf_cli.experiment.config.documents import shipped_names
-    from dpmf_cli.papers.claims import all_papers
-    from dpmf_cli.papers.claims import paper as findings_of
+    from dpmf_cli.papers.claims import all_papers, paper as findings_of
     from dpmf_cli.report.tables.layout import Group, TextTable, terminal
 
     if paper is not None:

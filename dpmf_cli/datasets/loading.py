@@ -14,8 +14,7 @@ from dpmf_cli.core.arrays import Flags, Ints
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, in_ratings
 from dpmf_cli.core.streams import named_generator
-from dpmf_cli.datasets import archives, catalog, located, own_file, publishers, synthetic
-from dpmf_cli.datasets import cache as kept
+from dpmf_cli.datasets import archives, cache as kept, catalog, located, own_file, publishers, synthetic
 from dpmf_cli.datasets.canonical import Canonical, DataIdentity, Dataset, Ids, canonicalise, dense, in_stars
 from dpmf_cli.datasets.catalog import Counts
 from dpmf_cli.datasets.guess import with_fix

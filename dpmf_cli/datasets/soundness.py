@@ -11,8 +11,7 @@ import numpy as np
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import WRITING
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.datasets import cache as kept
-from dpmf_cli.datasets import canonical, catalog, loading, located
+from dpmf_cli.datasets import cache as kept, canonical, catalog, loading, located
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, SyntheticSpec
 
 TOLERANCE = 1e-4

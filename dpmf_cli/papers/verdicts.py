@@ -32,8 +32,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import f
-from scipy.stats import t as student
+from scipy.stats import f, t as student
 
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.papers.record import Explored, Inequality, Proved

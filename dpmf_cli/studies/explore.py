@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache as cached
 from pathlib import Path
@@ -28,7 +29,7 @@ from dpmf_cli.experiment.running.cutting import portions_of
 from dpmf_cli.experiment.running.plan import Executor, Plan, refuse_failures, run_whole, whole_plan
 from dpmf_cli.experiment.running.processes import LocalProcesses
 from dpmf_cli.papers.claims import PaperFindings, paper
-from dpmf_cli.papers.evidence import BEST, Evidence, Proof
+from dpmf_cli.papers.evidence import BEST, Evidence, MissingEvidence, Proof
 from dpmf_cli.papers.record import (
     Explored,
     Inequality,
@@ -39,7 +40,7 @@ from dpmf_cli.papers.record import (
     read_record,
     text_of,
 )
-from dpmf_cli.papers.rules import Theorem, audited, digest_of, margins, rules_of
+from dpmf_cli.papers.rules import Theorem, digest_of, margins, rules_of
 from dpmf_cli.papers.rules.cells import cells
 from dpmf_cli.papers.rules.language import Margin
 from dpmf_cli.papers.space import OnData, Setting, Space, halves, space
@@ -167,8 +168,11 @@ def proved(key: str, results: Path, processes: int) -> dict[str, Proved]:
         proofs[outcome.label] = Proof(
             outcome.provable, flaws, {step.step: step.of_noise for step in outcome.steps}
         )
-    evidence = Evidence({}, "", proofs)
-    return {claim: found for claim in theorems if (found := audited(key, claim, evidence))}
+    found, evidence = dict[str, Proved](), Evidence({}, "", proofs)
+    for claim, rule in theorems.items():
+        with suppress(MissingEvidence):
+            found[claim] = rule.judged(evidence)
+    return found
 
 
 RESAMPLES = 100

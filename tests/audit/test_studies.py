@@ -27,7 +27,7 @@ LONGEST = math.sqrt(studies.RANK * 4 * 25 / studies.PENALTY)
 """The largest 1-norm of a row: λ·‖row‖² is at most the sum of its squared ratings."""
 
 
-@pytest.mark.parametrize("study", STUDIES, ids=lambda each: each.key)
+@pytest.mark.parametrize("study", STUDIES, ids=lambda each: each.text.mechanism)
 def test_a_study_costs_more_than_is_claimed_and_no_more_than_its_formula(study: StudyMechanism) -> None:
     most = studies.CEILING if math.isnan(study.by_formula) else min(studies.CEILING, study.by_formula)
     assert 2 * study.text.claimed < study.least < most

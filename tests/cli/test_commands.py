@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from dpmf_cli.cli import main as cli
-from dpmf_cli.cli import run
+from dpmf_cli.cli import main as cli, run
 from dpmf_cli.cli.main import app
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.experiment.results.folders import Collected

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from dpmf_cli.experiment.results.store import encode, sealed, unsealed
 from tests.cli.test_verify import CONFIG, RATINGS

@@ -12,8 +12,7 @@ import pytest
 import typer
 
 from dpmf_cli import __version__
-from dpmf_cli.cli.main import LIBRARIES, OF_A_THREAD, app
-from dpmf_cli.cli.main import check_limits as check
+from dpmf_cli.cli.main import LIBRARIES, OF_A_THREAD, app, check_limits as check
 from dpmf_cli.core import remembered
 from dpmf_cli.core.errors import DpmfError
 from tests.command import dpmf, environment

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from dpmf_cli.cli import main as cli
 from dpmf_cli.core.terminal import printable

@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import archives

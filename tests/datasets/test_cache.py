@@ -16,8 +16,7 @@ import pytest
 from dpmf_cli.core import files
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import remove
-from dpmf_cli.datasets import Dataset, Folders, known, load, loading, located, open_cached
-from dpmf_cli.datasets import cache as kept
+from dpmf_cli.datasets import Dataset, Folders, cache as kept, known, load, loading, located, open_cached
 from dpmf_cli.datasets.catalog import Content
 from dpmf_cli.datasets.located import present_keys, what_is_missing
 from dpmf_cli.datasets.soundness import Soundness, add_cache, add_source

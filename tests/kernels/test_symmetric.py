@@ -4,8 +4,7 @@ from inspect import signature
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackError, eigsh
 

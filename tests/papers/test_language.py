@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence, Proof
-from dpmf_cli.papers.rules import Theorem, audited, rules_of
+from dpmf_cli.papers.rules import Theorem, rules_of
 from dpmf_cli.papers.rules.language import Margin, Rule, Scope
 
 NAMES = {
@@ -192,10 +192,10 @@ def test_theorems_are_held_against_audits(key: str, claim: str) -> None:
         (Proof(1.0, ("a flaw", "b"), {step: 1.0}), bool(step), not step, "; a replay shows: a flaw; b"),
     ):
         evidence = Evidence({}, "", {rule.theorem: proof})
-        found = audited(key, claim, evidence)
-        assert found is not None
+        found = rule.judged(evidence)
         assert (found.held, found.proved) == (held, proved)
         moved = f"one moves the {step} by {proof.moves[step]:.3g} of what is claimed"
         assert (moved if step else said) in found.measured
-    assert audited(key, claim, Evidence({}, "")) is None
-    assert not step or audited(key, claim, Evidence({}, "", {rule.theorem: Proof(1.0)})) is None
+    for missing in ({}, {rule.theorem: Proof(1.0)} if step else {}):
+        with pytest.raises(MissingEvidence):
+            rule.judged(Evidence({}, "", missing))

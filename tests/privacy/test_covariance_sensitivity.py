@@ -8,8 +8,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.mcsherry2009.covariance_methods import CovarianceKNN

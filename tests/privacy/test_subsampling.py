@@ -10,8 +10,7 @@ import math
 import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDpEvent
-from dp_accounting.pld import PLDAccountant
-from dp_accounting.pld import privacy_loss_distribution as pld
+from dp_accounting.pld import PLDAccountant, privacy_loss_distribution as pld
 from scipy import stats
 
 from dpmf_cli.privacy.accounting import (

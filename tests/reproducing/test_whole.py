@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from docs.makers.expected import main as save_expected
-from docs.makers.expected import text_of
+from docs.makers.expected import main as save_expected, text_of
 from dpmf_cli.cli.main import app
 from dpmf_cli.datasets import Folders
 from dpmf_cli.datasets.spec import CatalogSpec

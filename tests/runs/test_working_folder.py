@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import dpmf_cli
-from tests.algorithms.test_plugins import CONFIG as PLUGIN_CONFIG
-from tests.algorithms.test_plugins import EXAMPLE
+from tests.algorithms.test_plugins import CONFIG as PLUGIN_CONFIG, EXAMPLE
 from tests.command import dpmf, environment
 from tests.runs.tiny import TINY
 

@@ -11,8 +11,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared import cost as costs
-from dpmf_cli.algorithms.shared import neighbourhood
+from dpmf_cli.algorithms.shared import cost as costs, neighbourhood
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, averages_of_the_rated, bounded_effects
 from dpmf_cli.algorithms.shared.base import Algorithm, Model
 from dpmf_cli.algorithms.shared.budget import EffectsParameters, Part

@@ -12,9 +12,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared import cost as costs
-from dpmf_cli.algorithms.shared import item_covariance
-from dpmf_cli.algorithms.shared import private_factorization as shared
+from dpmf_cli.algorithms.shared import cost as costs, item_covariance, private_factorization as shared
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, OwnMeansAlgorithm, averages_of
 from dpmf_cli.algorithms.shared.base import Arrays, Choices, Paper, PrivateAlgorithm, by_mode, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget, ItemAveragesBudget, Size

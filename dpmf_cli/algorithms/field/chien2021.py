@@ -13,8 +13,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from dpmf_cli.algorithms.shared import base
-from dpmf_cli.algorithms.shared import cost as costs
+from dpmf_cli.algorithms.shared import base, cost as costs
 from dpmf_cli.algorithms.shared.averages import origin_of_sums
 from dpmf_cli.algorithms.shared.base import Arrays, ByMode, Choices, Paper, PrivateAlgorithm
 from dpmf_cli.algorithms.shared.budget import Delta, EffectsParameters, Fractions, Ridge, Size, stabilised

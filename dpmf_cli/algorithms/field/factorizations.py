@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared import cost as costs
-from dpmf_cli.algorithms.shared import factorization
+from dpmf_cli.algorithms.shared import cost as costs, factorization
 from dpmf_cli.algorithms.shared.averages import bounded_item_averages, laplace_steps
 from dpmf_cli.algorithms.shared.base import Arrays, ByMode, Paper, PrivateAlgorithm, by_mode
 from dpmf_cli.algorithms.shared.budget import (

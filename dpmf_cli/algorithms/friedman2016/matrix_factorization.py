@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared import cost as costs
-from dpmf_cli.algorithms.shared import private_factorization as shared
+from dpmf_cli.algorithms.shared import cost as costs, private_factorization as shared
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, averages_of, side_by_side
 from dpmf_cli.algorithms.shared.base import Choices, Paper, PrivateAlgorithm, Where, by_mode, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget, Size

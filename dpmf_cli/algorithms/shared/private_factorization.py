@@ -6,8 +6,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared import cost as costs
-from dpmf_cli.algorithms.shared import factorization
+from dpmf_cli.algorithms.shared import cost as costs, factorization
 from dpmf_cli.algorithms.shared.averages import Effects, averages_of
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.budget import FactorizationBudget

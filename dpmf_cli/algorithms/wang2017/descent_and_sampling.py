@@ -27,8 +27,7 @@ from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import later
-from dpmf_cli.kernels import gradients as gradients_of
-from dpmf_cli.kernels import similarities
+from dpmf_cli.kernels import gradients as gradients_of, similarities
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.gradients import Descent, step_noisy, sum_gradients, visits_of_all
 from dpmf_cli.kernels.similarities import LearnedRatings, NeighbourhoodModel, SimilarityStep

@@ -11,8 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.beyond.comparisons import PrivateBatchGradientDescent
 from dpmf_cli.algorithms.friedman2016 import matrix_factorization as friedman
-from dpmf_cli.algorithms.shared import base as methods
-from dpmf_cli.algorithms.shared import sample_fits
+from dpmf_cli.algorithms.shared import base as methods, sample_fits
 from dpmf_cli.algorithms.shared.base import IN_PUBLISHED_MODE, ByMode, Model, Paper, PrivateAlgorithm
 from dpmf_cli.algorithms.shared.budget import Size
 from dpmf_cli.algorithms.shared.cost import LINE, PERTURBED_ENTRY, Cost, Shape, gram_entries

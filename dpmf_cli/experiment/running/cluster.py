@@ -29,8 +29,7 @@ from threadpoolctl import threadpool_limits
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import PACKAGE
-from dpmf_cli.datasets import cache as kept
-from dpmf_cli.datasets import cache_folder
+from dpmf_cli.datasets import cache as kept, cache_folder
 from dpmf_cli.experiment.results.manifest import cpu, versions
 from dpmf_cli.experiment.results.task import Outcome, Task
 from dpmf_cli.experiment.running.batches import Batch, opened_split, run_batch

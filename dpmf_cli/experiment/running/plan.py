@@ -10,8 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cache as cached
-from functools import cached_property
+from functools import cache as cached, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 from urllib.parse import urlsplit

@@ -6,7 +6,6 @@ of it, each with names of its own.
 
 import json
 import math
-from contextlib import suppress
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -97,11 +96,3 @@ def margins(key: str, claim: str, evidence: Evidence) -> dict[tuple[str, str], M
     for other, begins in rule.same.items():
         found |= {of: each for of, each in margins(key, other, evidence).items() if of[0].startswith(begins)}
     return found
-
-
-def audited(key: str, claim: str, evidence: Evidence) -> Proved | None:
-    """Returns what audits say about a theorem; None if it was not audited, or for a claim about figures."""
-    rule = rules_of(key).rules.get(claim)
-    with suppress(MissingEvidence):
-        return rule.judged(evidence) if isinstance(rule, Theorem) else None
-    return None

@@ -23,8 +23,7 @@ from dpmf_cli.experiment.config.documents import whole_name
 from dpmf_cli.experiment.results.folders import Collected, collect_folder
 from dpmf_cli.experiment.results.manifest import read_manifest
 from dpmf_cli.papers.claims import Exhibit
-from dpmf_cli.papers.printed import CROSSING_TABLES, printed_crossings, printed_reason
-from dpmf_cli.papers.printed import load as load_printed
+from dpmf_cli.papers.printed import CROSSING_TABLES, load as load_printed, printed_crossings, printed_reason
 from dpmf_cli.papers.printed_cells import beside_print
 from dpmf_cli.report.figures.charts import Chart, charts_of, is_drawable
 from dpmf_cli.report.figures.drawings import combined_figure

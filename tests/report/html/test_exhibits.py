@@ -17,8 +17,7 @@ from dpmf_cli.papers.claims import Exhibit, paper
 from dpmf_cli.papers.printed import load, printed_reason
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.html import views
-from dpmf_cli.report.html.views import ExhibitView, paper_table
-from dpmf_cli.report.html.views import exhibit_view as view_of
+from dpmf_cli.report.html.views import ExhibitView, exhibit_view as view_of, paper_table
 from tests.report.conftest import make
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"

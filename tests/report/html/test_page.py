@@ -13,8 +13,7 @@ from dpmf_cli.cli.main import app
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders
 from dpmf_cli.papers.claims import all_papers
-from dpmf_cli.report.html.page import experiment_page, overview_page
-from dpmf_cli.report.html.page import overview as overview_of
+from dpmf_cli.report.html.page import experiment_page, overview as overview_of, overview_page
 from tests.report.results import HOSTILE
 
 _VOID = {"meta", "link", "br", "img", "input", "hr"}

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import matplotlib
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from matplotlib.ft2font import FT2Font
 from typer.testing import CliRunner
 
