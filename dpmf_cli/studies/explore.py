@@ -235,7 +235,7 @@ def recorded(of: Exploration, folders: Folders, processes: int, folder: Path) ->
     path = path_of(folder, of.key)
     before = read_record(path)
     kept = before.data if before else {}
-    data = {key: each for key, each in kept.items() if each.digest == found.digest} | {of.data: found}
+    data = {key: each for key, each in kept.items() if each.sets == found.sets} | {of.data: found}
     record = Record(paper=of.key, version=__version__, data=dict(sorted(data.items())), theorems=theorems)
     write_atomically(path, text_of(record).encode())
     return path, record
@@ -294,7 +294,7 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
         seed=int(config.seed),
         configs=of.space.on(of.data).configs,
         open={choice.name: tuple(value.name for value in choice.values) for choice in of.space.open},
-        digest=digest_of(of.key),
+        sets=digest_of(of.key),
         printed=cells(of.key, Evidence(shipped, of.data)),
         atoms=tuple(atoms),
         tried=tuple(tried),
