@@ -122,7 +122,9 @@ def _judged(explored: Explored, places: Sequence[int]) -> Judged:
     for atom, table in zip(atoms, tables, strict=True):
         of = np.array(atom.resampled, float) if chosen else table[:, 0]
         known = of[~np.isnan(of)]
-        low, high = np.quantile(known, [0.05, 0.95]) if len(known) else (math.nan, math.nan)
+        low, high = math.nan, math.nan
+        if len(known):  # margins that were found: one without a bound is no number to interpolate
+            low, high = np.quantile(known, 0.05, method="lower"), np.quantile(known, 0.95, method="higher")
         middle = np.mean(np.array(atom.chosen, float)) if chosen else table[0, 0]
         margins[atom.reading] = (float(middle), float(low), float(high))
     if chosen:

@@ -112,7 +112,7 @@ def table(rows: dict[str, dict[str, Any]]) -> str:
         )
     machines = ", ".join(dict.fromkeys(row["machine"] for row in rows.values()))
     header = ("what", "command", "took", "aim", "met", "CPU in all", "load after it")
-    return f"{markdown_table(header, made)}\n\n{os.cpu_count()} cores of {machines}\n"
+    return f"{markdown_table(header, made)}\n{os.cpu_count()} cores of {machines}\n"
 
 
 def main() -> None:
