@@ -1,4 +1,4 @@
-"""Each mechanism of a benchmark study costs more than is claimed, and in its right form it does not."""
+"""Each mechanism of a benchmark study costs more than is claimed, and in its right form no more than that form allows."""
 
 import json
 import math

@@ -250,7 +250,7 @@ def studies_table(mechanisms: Sequence[StudyMechanism]) -> TextTable:
     """Returns a row for each mechanism of a benchmark study: its ε, what trials show, and why. It runs the trials."""
     columns = [
         *names("study mechanism protects", of="text"),
-        number("claimed", epsilon_cell, lambda each: each.text.claimed, head="claimed ε"),
+        number("claimed", epsilon_cell, lambda each: each.text.claimed, head="ε, given or implied"),
         number("least", epsilon_cell, head="measured at least"),
         number("by_formula", epsilon_cell, lambda each: _known(each.by_formula), head="by formula"),
         *names("pair why source", of="text"),
@@ -260,11 +260,11 @@ def studies_table(mechanisms: Sequence[StudyMechanism]) -> TextTable:
         mechanisms,
         columns,
         ("study", "mechanism", "protects", "claimed", "least", "by_formula", "why"),
-        title="Benchmark studies",
+        title="Mechanisms of other studies",
         notes=(
             f"measured at least: with a confidence of {100 * CONFIDENCE:g} %, by {TRIALS:,} releases on each side; "
             f"so many show {CEILING:.3g} at most",
-            "by formula: for the same pair; ∞: one side gives what the other never gives (fits: from one start)",
+            "by formula: of the number that is looked at; ∞: one side gives what the other never gives (one start)",
             *(f"{text.study}, {text.mechanism}: {text.pair}. {text.source}." for text in texts),
         ),
     )
