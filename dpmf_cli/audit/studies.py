@@ -67,14 +67,14 @@ def noisy_factors(
     users, items = _least_squares(data, rng)
     scale = np.full((trials, 1, 1), sensitivity or math.nan)
     if sensitivity is None:
-        others, their_items = _least_squares(data + rng.normal(0, 0.1, data.shape), rng)
+        others, their_items = _least_squares(data + rng.normal(0, 0.1, data.shape), rng, 0.0)
         moved = users @ items.swapaxes(1, 2) - others @ their_items.swapaxes(1, 2)
         scale = np.abs(moved).max(axis=(1, 2), keepdims=True)
     factors = np.concatenate([users, items], axis=1)
     return np.asarray(factors + scale / EPSILON * rng.laplace(size=factors.shape))
 
 
-def _least_squares(ratings: Doubles, rng: np.random.Generator) -> Pair:
+def _least_squares(ratings: Doubles, rng: np.random.Generator, tolerance: float = TOLERANCE) -> Pair:
     """Returns the factors (trials, users, RANK) and (trials, items, RANK) of matrices without empty cells."""
     trials, n_users, n_items = ratings.shape
     users, items = (rng.random((trials, rows, RANK)) for rows in (n_users, n_items))
@@ -83,7 +83,7 @@ def _least_squares(ratings: Doubles, rng: np.random.Generator) -> Pair:
         users[moving] = _ridge(ratings[moving], items[moving])
         items[moving] = _ridge(ratings[moving].swapaxes(1, 2), users[moving])
         rmse = np.sqrt(((ratings - users @ items.swapaxes(1, 2)) ** 2).mean(axis=(1, 2)))
-        moving &= np.abs(rmse - before) >= TOLERANCE
+        moving &= np.abs(rmse - before) >= tolerance
         if not moving.any():
             break
         before = rmse
@@ -194,7 +194,7 @@ TEXTS = {key: StudyText.model_validate(each) for key, each in _SAID.items()}
 class StudyMechanism:
     """A mechanism of a benchmark study, and neighbours for which its ε is too small.
 
-    by_formula  the ε of this pair in closed form; nan where none is known
+    by_formula  the ε of what is seen of this pair, in closed form; nan where none is known
     """
 
     text: StudyText

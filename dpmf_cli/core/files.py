@@ -199,7 +199,7 @@ def alone(path: Path) -> Iterator[None]:
 
 def open_for_locks(path: Path, mode: int = 0o666) -> int:
     """Opens a file for locks on its bytes, and returns the descriptor. The file stays empty. Raises OSError."""
-    make_folder(path.parent)
+    make_folder(path.parent, 0o755 | mode & 0o022)
     return os.open(path, os.O_RDWR | os.O_CREAT, mode)
 
 

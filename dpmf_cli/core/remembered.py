@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.files import PACKAGE, cache_folder, is_private, read_file, remove, sha256, write_whole
+from dpmf_cli.core.files import (
+    PACKAGE,
+    cache_folder,
+    is_private,
+    read_file,
+    remove,
+    sha256,
+    sweep,
+    write_whole,
+)
 
 
 def state(folders: Iterable[str | Path]) -> dict[str, str]:
@@ -62,6 +71,7 @@ def remember(name: str, value: Any, made_from: dict[str, str]) -> None:
         data = pickle.dumps((name, made_from, value))
         if place := _place(name):
             write_whole(place, b"%b %b %b" % (_CODE, sha256(data).encode(), data), 0o600)
+            sweep(place.parent)
             newest = sorted(place.parent.iterdir(), key=lambda each: each.stat().st_mtime, reverse=True)
             for old in newest[KEPT:]:
                 remove(old)

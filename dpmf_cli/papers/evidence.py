@@ -62,10 +62,6 @@ class Evidence:
     data: str
     proofs: Mapping[str, Proof] = field(default_factory=dict)
 
-    def on(self, data: str) -> "Evidence":
-        """Returns the same evidence for another data set."""
-        return replace(self, data=data)
-
     def of_fold(self, fold: int) -> "Evidence":
         """Returns the evidence on one fold alone, of the experiments that have it."""
         found = {

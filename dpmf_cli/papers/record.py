@@ -83,7 +83,7 @@ class Explored(StrictModel):
                `partition` folds were held out
     configs    the names of the configs that were run
     open       by the name of each choice, the names of its values, in the order of a setting's numbers
-    sets       the digest of what these choices set, and of the rules that gave the margins (`rules.digest_of`)
+    sets       the digest of what these choices set, of the rules, and of what is printed
     printed    the printed cells of this data set, by name, with what the shipped setting has on all folds
     """
 

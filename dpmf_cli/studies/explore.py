@@ -93,40 +93,28 @@ def distinct(explored: Sequence[Configs]) -> list[ExperimentConfig]:
     return list({config.hash: config for under in explored for config in under.values()}.values())
 
 
-@dataclass(frozen=True)
-class Search:
-    """The experiments of one config under all settings, from which each curve takes the best setting at each ε."""
+def best_on_one_half(settings: Sequence[Experiment], *, swap: bool) -> Experiment:
+    """Returns a config's experiment on one half of the folds, with the settings that are best on the other half.
 
-    experiments: Sequence[Experiment]
+    Each curve and each baseline takes at each ε the setting with the lowest mean RMSE on the choosing half. A
+    further curve is the best of all curves of its algorithm, so that none is chosen where it is measured.
 
-    def best(self, among: Sequence[int], *, swap: bool) -> Experiment:
-        """Returns one experiment on one half of the folds, with the best settings of the other half.
+    swap   choose on the second half, and measure on the first
+    """
+    parts, first = [list(each) for each in halves(settings[0].folds)], settings[0]
+    choosing, testing = parts[::-1] if swap else parts
 
-        Each curve and each baseline takes at each ε the setting with the lowest mean RMSE on the choosing half. A
-        further curve is the best of all curves of its algorithm, so that none is chosen where it is measured.
+    def best(part: str) -> list[Measured]:
+        of = zip(*(getattr(each, part) for each in settings), strict=True)
+        return [_best(each, choosing, testing) for each in of]
 
-        among    the places of the settings to choose from
-        swap     choose on the second half, and measure on the first
-        """
-        parts = [list(each) for each in halves(self.experiments[0].folds)]
-        choosing, testing = parts[::-1] if swap else parts
-        first, settings = self.experiments[0], [self.experiments[at] for at in among]
-
-        def best(part: str) -> list[Measured]:
-            of = zip(*(getattr(each, part) for each in settings), strict=True)
-            return [_best(each, choosing, testing) for each in of]
-
-        pooled = []
-        for key in dict.fromkeys(each.algorithm for each in first.curves if not each.swept):
-            every = [c for each in settings for c in each.curves if c.algorithm == key and not c.swept]
-            if len({len(each.epsilons) for each in every}) == 1:
-                pooled.append(replace(_best(every, choosing, testing), label=BEST + key))
-        return replace(
-            first.of_folds(testing),
-            curves=(*best("curves"), *pooled),
-            baselines=tuple(best("baselines")),
-            growth=(),
-        )
+    pooled = []
+    for key in dict.fromkeys(each.algorithm for each in first.curves if not each.swept):
+        every = [c for each in settings for c in each.curves if c.algorithm == key and not c.swept]
+        if len({len(each.epsilons) for each in every}) == 1:
+            pooled.append(replace(_best(every, choosing, testing), label=BEST + key))
+    curves, baselines = (*best("curves"), *pooled), tuple(best("baselines"))
+    return replace(first.of_folds(testing), curves=curves, baselines=baselines, growth=None)
 
 
 def _best(settings: Sequence[Measured], choosing: Sequence[int], testing: Sequence[int]) -> Measured:
@@ -236,6 +224,8 @@ def recorded(of: Exploration, folders: Folders, processes: int, folder: Path) ->
     before = read_record(path)
     kept = before.data if before else {}
     data = {key: each for key, each in kept.items() if each.sets == found.sets} | {of.data: found}
+    for left in kept.keys() - data.keys():
+        say(f"{path}: {left} was judged by other rules, and is left out; explore {of.key} on it again")
     record = Record(paper=of.key, version=__version__, data=dict(sorted(data.items())), theorems=theorems)
     write_atomically(path, text_of(record).encode())
     return path, record
@@ -294,7 +284,7 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
         seed=int(config.seed),
         configs=of.space.on(of.data).configs,
         open={choice.name: tuple(value.name for value in choice.values) for choice in of.space.open},
-        sets=digest_of(of.key),
+        sets=digest_of(of.key, of.space),
         printed=cells(of.key, Evidence(shipped, of.data)),
         atoms=tuple(atoms),
         tried=tuple(tried),
@@ -337,20 +327,19 @@ def _searched(
 
     They are given both ways round, then for each of `RESAMPLES` draws of settings.
     """
-    searches = {
-        data: {name: Search([each[data][name] for each in experiments]) for name in under}
-        for data, under in experiments[0].items()
-    }
+
+    def found(among: Sequence[int], swap: bool) -> Atoms:
+        best = {
+            data: {
+                name: best_on_one_half([experiments[at][data][name] for at in among], swap=swap)
+                for name in under
+            }
+            for data, under in experiments[0].items()
+        }
+        return _atoms(of, Evidence(best, of.data))
 
     def both(among: Sequence[int]) -> tuple[Atoms, Atoms]:
-        def found(swap: bool) -> Atoms:
-            experiments = {
-                data: {name: search.best(among, swap=swap) for name, search in under.items()}
-                for data, under in searches.items()
-            }
-            return _atoms(of, Evidence(experiments, of.data))
-
-        return found(swap=False), found(swap=True)
+        return found(among, swap=False), found(among, swap=True)
 
     count = len(experiments)
     drawn = named_generator("resampled searches", of.key, of.data).integers(count, size=(RESAMPLES, count))

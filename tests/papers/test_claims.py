@@ -91,7 +91,7 @@ def test_a_record_is_of_the_space_as_it_stands(key: str) -> None:
     found = record(key)
     assert "ml-100k" in found.data
     for data, tried in found.data.items():
-        assert tried.sets == digest_of(key), f"explore {key} on {data} again"
+        assert tried.sets == digest_of(key, space(key)), f"explore {key} on {data} again"
         on = space(key).on(data)
         assert (tried.configs, tried.folds, tried.runs) == (on.configs, on.folds, on.runs)
         assert (PAGES / f"{key}-{data}.png").is_file()

@@ -41,7 +41,7 @@ def test_a_curve_is_the_first_complete_one_of_its_label_or_algorithm() -> None:
         with pytest.raises(MissingEvidence):
             HERE.curve("made", label)
     with pytest.raises(MissingEvidence):
-        HERE.on("ml-100k").curve("made", "isgd")
+        replace(HERE, data="ml-100k").curve("made", "isgd")
 
 
 def test_the_best_is_that_of_all_curves_at_each_epsilon() -> None:

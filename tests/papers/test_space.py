@@ -12,8 +12,8 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import catalog
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.config.loading import ConfigPath, with_values
-from dpmf_cli.papers import rules
 from dpmf_cli.papers.claims import paper
+from dpmf_cli.papers.rules import digest_of
 from dpmf_cli.papers.space import Space, Value, explored, halves, space, space_of
 from dpmf_cli.studies.explore import shipped, with_settings
 from tests.committed import ROOT
@@ -62,14 +62,13 @@ def test_a_space_that_cannot_be_read_is_named_by_its_file() -> None:
         with_settings(space_of(broken, "here/x.yaml"), [(0, 0)], {"ml100k_bounded": config})
 
 
-def test_a_record_is_another_where_a_value_sets_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    other = space("wang2017").model_dump()
-    monkeypatch.setattr(rules, "space", lambda _: Space.model_validate(other))
+def test_a_record_is_another_where_a_value_sets_something_else() -> None:
+    other, judged = space("wang2017").model_dump(), digest_of("wang2017", space("wang2017"))
     value = next(value for choice in other["open"] for value in choice["values"] if value["set"])
     value["why"] = "for another reason"
-    assert rules.digest_of.__wrapped__("wang2017") == rules.digest_of("wang2017")
+    assert digest_of("wang2017", Space.model_validate(other)) == judged
     value["set"] = {"*.clip_predictions": True}
-    assert rules.digest_of.__wrapped__("wang2017") != rules.digest_of("wang2017")
+    assert digest_of("wang2017", Space.model_validate(other)) != judged
 
 
 def test_a_path_passes_over_entries_that_have_no_use_for_its_key() -> None:

@@ -73,7 +73,7 @@ OF_DESCENT = frozenset({"regularization", "initial_factors", "learning_rate", "e
 
 
 class InputPerturbationSGD(shared.PrivateFactorization):
-    """Ratings are perturbed once, and everything after the noise is post-processing.
+    """Ratings are perturbed once, or with `matrix: gram` two of their products; what follows is post-processing.
 
     So the claimed ε is provable, with one exception: in unbounded published mode, the noise of the averages is too
     small (`shared.averages`).

@@ -160,10 +160,12 @@ class KernelCache(NullCache):
         if path is None:
             return None
         payload = read(path, key)
-        if payload is None and waited_for(path):
-            payload = read(path, key)
         if payload is None:
-            return None
+            lock_or_wait(path)
+            payload = read(path, key)
+            if payload is None:
+                return None  # `save_overload` unlocks
+            _lock(path, fcntl.LOCK_UN)
         try:
             return CompileResult._rebuild(target_context, *pickle.loads(payload))
         except Exception as error:  # unpickling and LLVM may raise anything
@@ -172,16 +174,17 @@ class KernelCache(NullCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Checks new machine code, then keeps it. Raises DpmfError if the code is wrong."""
+        path, key = self._entry(sig, data.codegen)
         try:
             check(self.dispatcher, data.entry_point, sig, self.examples)
+            if path is not None and not data.library.has_dynamic_globals:
+                write(path, key, dumps(data._reduce()))
         except BaseException:
             self.dispatcher._reset_overloads()
             raise
-        path, key = self._entry(sig, data.codegen)
-        if path is not None and not data.library.has_dynamic_globals:
-            write(path, key, dumps(data._reduce()))
-        if path is not None:
-            _lock(path, fcntl.LOCK_UN)
+        finally:
+            if path is not None:
+                _lock(path, fcntl.LOCK_UN)
 
     def _entry(self, signature: Any, codegen: Any) -> tuple[Path | None, bytes]:
         """Returns the path of a signature's entry (None if no entries are kept) and the entry's key."""
@@ -344,21 +347,19 @@ LONGEST_WAIT = 60.0
 """Seconds. A process that could not compile a kernel keeps its lock until it ends."""
 
 
-def waited_for(path: Path) -> bool:
-    """Waits while another process compiles an entry, then lets this one compile it. Returns whether it has waited."""
-    begin, waited = time.monotonic(), False
+def lock_or_wait(path: Path) -> None:
+    """Locks an entry. While another process compiles it, waits, at most `LONGEST_WAIT`."""
+    begin = time.monotonic()
     while not _lock(path, fcntl.LOCK_EX | fcntl.LOCK_NB) and time.monotonic() < begin + LONGEST_WAIT:
         time.sleep(0.02)
-        waited = True
-    return waited
 
 
 def _lock(path: Path, operation: int) -> bool:
     """Locks or unlocks the byte of an entry in the file of locks. Returns False if another process holds it."""
-    with contextlib.suppress(OSError):  # a file system without locks
-        place = int.from_bytes(hashlib.sha256(path.name.encode()).digest()[:7])
+    with contextlib.suppress(OSError):  # a file system without locks, or a folder of somebody else
+        file, place = _locks(path.parent), int.from_bytes(hashlib.sha256(path.name.encode()).digest()[:7])
         try:
-            fcntl.lockf(_locks(path.parent), operation, 1, place)
+            fcntl.lockf(file, operation, 1, place)
         except (BlockingIOError, PermissionError):
             return False
     return True

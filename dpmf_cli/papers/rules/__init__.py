@@ -19,7 +19,7 @@ from dpmf_cli.papers.evidence import Evidence, MissingEvidence
 from dpmf_cli.papers.printed import load
 from dpmf_cli.papers.record import Proved
 from dpmf_cli.papers.rules.language import Margin, Rule, Scope
-from dpmf_cli.papers.space import space
+from dpmf_cli.papers.space import Space
 
 _ROUNDING = 1e-9
 
@@ -65,12 +65,11 @@ def rules_of(key: str) -> Rules:
     return Rules.model_validate(yaml.safe_load(text))
 
 
-@cache
-def digest_of(key: str) -> str:
-    """Returns the digest of a paper's rules and tolerances, and of what the choices of its space set."""
-    sets = [(choice.name, [(value.name, value.set) for value in choice.values]) for choice in space(key).open]
-    judges = [sets, rules_of(key).model_dump(mode="json"), load(key).get("tolerances")]
-    return sha256(json.dumps(judges).encode())[:16]
+def digest_of(key: str, space: Space) -> str:
+    """Returns the digest of a paper's rules, of what it prints, and of what the choices of its space set."""
+    sets = [(choice.name, [(value.name, value.set) for value in choice.values]) for choice in space.open]
+    judges = [sets, rules_of(key).model_dump(mode="json"), load(key)]
+    return sha256(json.dumps(judges, sort_keys=True, default=str).encode())[:16]
 
 
 def scope(key: str, evidence: Evidence) -> Scope:

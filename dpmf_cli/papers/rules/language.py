@@ -268,7 +268,8 @@ class Scope:
                 held = [OPERATORS[type(operation)](*pair) for operation, pair in pairs]
                 return held[0] if len(held) == 1 else np.logical_and.reduce(held)
             case ast.Call(ast.Name("on"), [data, expression]):
-                return replace(self, evidence=self.evidence.on(self._of(data)))._of(expression)
+                evidence = replace(self.evidence, data=self._of(data))
+                return replace(self, evidence=evidence)._of(expression)
             case ast.Call(ast.Name("text"), [template]):
                 return self.text(self._of(template))
             case ast.Call(ast.Name(name), [], [*values]) if values:
