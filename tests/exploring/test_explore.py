@@ -62,6 +62,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Exploration:
     words = dict.fromkeys(("title", "subject", "page", "command", "source"), "")
     found = PaperFindings(**words, exhibits=(), small=(), printed={}, claims=(claim,))
     monkeypatch.setattr(module, "paper", lambda key: found)
+    monkeypatch.setattr(module, "digest_of", lambda key, space: "as made")
     monkeypatch.setattr(module, "margins", lambda key, claim, evidence: learns(evidence))
     monkeypatch.setattr(module, "cells", lambda key, evidence: a_cell(evidence))
     return exploration()

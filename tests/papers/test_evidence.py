@@ -79,7 +79,7 @@ def test_a_line_has_its_points_in_the_order_of_what_is_swept() -> None:
     [("ml-1m", "fig_ml1m"), ("jester-1", "fig_jester"), ("netflix-sample", "fig_netflix_sample")],
 )
 def test_configs_are_named_by_their_data(data: str, name: str) -> None:
-    assert HERE.on(data).named("fig_{}") == name
+    assert replace(HERE, data=data).named("fig_{}") == name
 
 
 def test_of_several_configs_the_first_that_was_run_counts() -> None:
