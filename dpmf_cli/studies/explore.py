@@ -114,7 +114,7 @@ def best_on_one_half(settings: Sequence[Experiment], *, swap: bool) -> Experimen
         if len({len(each.epsilons) for each in every}) == 1:
             pooled.append(replace(_best(every, choosing, testing), label=BEST + key))
     curves, baselines = (*best("curves"), *pooled), tuple(best("baselines"))
-    return replace(first.of_folds(testing), curves=curves, baselines=baselines, growth=None)
+    return replace(first.of_folds(testing), curves=curves, baselines=baselines, growth=())
 
 
 def _best(settings: Sequence[Measured], choosing: Sequence[int], testing: Sequence[int]) -> Measured:
