@@ -203,6 +203,20 @@ def open_for_locks(path: Path, mode: int = 0o666) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT, mode)
 
 
+def lock_name(descriptor: int, name: bytes, operation: int) -> bool:
+    """Locks or unlocks, without waiting, the byte of a file that stands for a name; the lock ends with this process.
+
+    Returns False if another process holds it. Where a file system has no locks, nobody does.
+    """
+    try:
+        fcntl.lockf(descriptor, operation, 1, int.from_bytes(hashlib.sha256(name).digest()[:7]))
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:
+        pass
+    return True
+
+
 def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -140,7 +141,8 @@ def claims(tmp_path: Path, told: list[object], monkeypatch: pytest.MonkeyPatch) 
 def held_by_another(claims: Claims, *tasks: Task) -> Iterator[Callable[[], object]]:
     """Another process, which holds these tasks until the returned function ends it."""
     path = str(claims._store.root / "tasks" / "claims")
-    command = [sys.executable, "-c", HOLD, path, *(str(claims._place(each)) for each in tasks)]
+    places = (int.from_bytes(sha256(claims._name(each)).digest()[:7]) for each in tasks)
+    command = [sys.executable, "-c", HOLD, path, *map(str, places)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"

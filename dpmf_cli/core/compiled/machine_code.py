@@ -356,12 +356,8 @@ def lock_or_wait(path: Path) -> None:
 
 def _lock(path: Path, operation: int) -> bool:
     """Locks or unlocks the byte of an entry in the file of locks. Returns False if another process holds it."""
-    with contextlib.suppress(OSError):  # a file system without locks, or a folder of somebody else
-        file, place = _locks(path.parent), int.from_bytes(hashlib.sha256(path.name.encode()).digest()[:7])
-        try:
-            fcntl.lockf(file, operation, 1, place)
-        except (BlockingIOError, PermissionError):
-            return False
+    with contextlib.suppress(OSError):  # a folder of somebody else
+        return files.lock_name(_locks(path.parent), path.name.encode(), operation)
     return True
 
 

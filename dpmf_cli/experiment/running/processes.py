@@ -9,7 +9,6 @@ semaphores, which stay in memory when a run is killed. They also give a worker m
 """
 
 import fcntl
-import hashlib
 import os
 import signal
 import time
@@ -29,7 +28,7 @@ from dpmf_cli.core import terminal
 from dpmf_cli.core.children import python
 from dpmf_cli.core.compiled import machine_code
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.files import open_for_locks
+from dpmf_cli.core.files import lock_name, open_for_locks
 from dpmf_cli.experiment.results.store import Store, errors_named
 from dpmf_cli.experiment.results.task import Outcome, Task
 from dpmf_cli.experiment.running.batches import Batch, run_batch
@@ -82,23 +81,17 @@ class Claims:
     def release(self, tasks: Iterable[Task]) -> None:
         """Gives up the claims on tasks that are done or have failed."""
         for task in tasks:
-            with suppress(OSError):
-                fcntl.lockf(self._file, fcntl.LOCK_UN, 1, self._place(task))
+            lock_name(self._file, self._name(task), fcntl.LOCK_UN)
 
     def _claimed(self, batch: Batch) -> bool:
         for number, task in enumerate(batch):
-            try:
-                fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, self._place(task))
-            except (BlockingIOError, PermissionError):
+            if not lock_name(self._file, self._name(task), fcntl.LOCK_EX | fcntl.LOCK_NB):
                 self.release(batch[:number])
                 return False
-            except OSError:
-                return True  # a file system without locks
         return True
 
-    def _place(self, task: Task) -> int:
-        name = self._store.path(task).relative_to(self._store.root)
-        return int.from_bytes(hashlib.sha256(bytes(name)).digest()[:7])
+    def _name(self, task: Task) -> bytes:
+        return bytes(self._store.path(task).relative_to(self._store.root))
 
     def __enter__(self) -> Self:
         path = self._store.root / "tasks" / "claims"
