@@ -12,7 +12,6 @@ from typing import get_args
 
 from docs.makers import bibliography, combined
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.audit.studies import STUDIES
 from dpmf_cli.core.terminal import signed, significant
 from dpmf_cli.evaluation.crossings import DISTANCE, FACTOR, Agreement, agreement
 from dpmf_cli.papers.claims import ANY, Claim, PaperFindings, all_papers
@@ -350,5 +349,5 @@ KINDS: Mapping[str, Callable[[Records], TextTable]] = {
     "leaders": _leaders,
     "matches": _matches,
     "references": _references,
-    "studies": lambda records: studies_table(STUDIES),
+    "studies": lambda records: studies_table(),
 }

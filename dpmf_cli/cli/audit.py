@@ -90,7 +90,6 @@ def audit(
     from dpmf_cli.audit.job import FOLDER, Settings, keep_for_experiment, outcomes_of
     from dpmf_cli.audit.judge import Flaw, replay
     from dpmf_cli.audit.pairs import read_pair
-    from dpmf_cli.audit.studies import STUDIES
     from dpmf_cli.datasets import Folders
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.results.manifest import add_file
@@ -150,7 +149,7 @@ def audit(
     outcomes = list(kept.values())
     if flaws:
         shown = flaws_table([(flaw, flaw.shown_by(outcomes)) for flaw in KNOWN])
-        print(draw_below([shown, studies_table(STUDIES)], form), end="")
+        print(draw_below([shown, studies_table()], form), end="")
         return
     folder = results if loaded is None else results / title
     if loaded is not None:

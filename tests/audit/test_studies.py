@@ -70,7 +70,7 @@ def test_factors_solve_the_least_squares_of_the_last_half_step() -> None:
 
 def test_the_page_and_the_command_show_the_table() -> None:
     assert with_tables(PAGE) == PAGE.read_text(), f"write it anew: python -m docs.makers.pages {PAGE}"
-    table = studies_table(STUDIES)
+    table = studies_table()
     assert draw_below([table, table], "md") == f"{draw(table, 'md')}\n{draw(table, 'md')}"
     rows = json.loads(draw_below([flaws_table([]), table], "json"))
     assert [(row["paper"], row["study"]) for row in rows] == [(None, each.text.study) for each in STUDIES]

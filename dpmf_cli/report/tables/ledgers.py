@@ -16,7 +16,6 @@ from dpmf_cli.audit.distinguish import LowerBound
 from dpmf_cli.audit.entries import KnownFlaw
 from dpmf_cli.audit.job import Audited
 from dpmf_cli.audit.judge import Finding, Flaw
-from dpmf_cli.audit.studies import CEILING, CONFIDENCE, TRIALS, StudyMechanism
 from dpmf_cli.core.terminal import csv_text, exact, significant
 from dpmf_cli.evaluation.curves import OVER_RECORDS, Measured
 from dpmf_cli.report.tables.layout import (
@@ -246,8 +245,10 @@ def flaws_table(shown: Sequence[tuple[KnownFlaw, Finding | None]]) -> TextTable:
     )
 
 
-def studies_table(mechanisms: Sequence[StudyMechanism]) -> TextTable:
+def studies_table() -> TextTable:
     """Returns a row for each mechanism of a benchmark study: its ε, what trials show, and why. It runs the trials."""
+    from dpmf_cli.audit.studies import CEILING, CONFIDENCE, STUDIES, TRIALS  # no report needs them
+
     columns = [
         *names("study mechanism protects", of="text"),
         number("claimed", epsilon_cell, lambda each: each.text.claimed, head="ε, given or implied"),
@@ -255,9 +256,9 @@ def studies_table(mechanisms: Sequence[StudyMechanism]) -> TextTable:
         number("by_formula", epsilon_cell, lambda each: _known(each.by_formula), head="by formula"),
         *names("pair why source", of="text"),
     ]
-    texts = [each.text for each in mechanisms]
+    texts = [each.text for each in STUDIES]
     return tabled(
-        mechanisms,
+        STUDIES,
         columns,
         ("study", "mechanism", "protects", "claimed", "least", "by_formula", "why"),
         title="Mechanisms of other studies",
