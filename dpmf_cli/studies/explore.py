@@ -315,7 +315,6 @@ def _atoms(of: Exploration, evidence: Evidence) -> Atoms:
 
 def _on_folds(of: Exploration, experiments: Experiments, folds: int) -> list[Atoms]:
     """Returns all margins on all folds together, then on each."""
-
     evidence = Evidence(experiments, of.data)
     return [_atoms(of, evidence), *(_atoms(of, evidence.of_fold(fold)) for fold in range(folds))]
 
