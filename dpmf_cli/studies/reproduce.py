@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from dpmf_cli.experiment.results.store import write_atomically
 from dpmf_cli.experiment.results.task import Outcome
 from dpmf_cli.experiment.running.batches import MEMORY_SHARE, memory
 from dpmf_cli.experiment.running.plan import Plan, refuse_failures, run_whole, whole_plan
-from dpmf_cli.experiment.running.processes import LocalProcesses
+from dpmf_cli.experiment.running.processes import LocalProcesses, each_of
 from dpmf_cli.papers.claims import Output, Part, Table
 from dpmf_cli.report.tables.layout import Group, TextTable
 from dpmf_cli.studies.experiment import run
@@ -90,15 +91,20 @@ def run_all(of: Reproduction, folders: Folders, jobs: int) -> tuple[list[Experim
         times |= took(plan, outcomes)
         ended += outcomes
     refuse_failures(ended)
-    found = []
-    for name, config in of.configs.items():
-        finished = run(config, folders, LocalProcesses(jobs), command=f"dpmf run {name}")
-        if finished.failures or finished.missing:
-            raise DpmfError(
-                f"{finished.missing} tasks of {name} have no result; the same command tries them again"
-            )
-        found.append(finished.collected.experiment)
-    return found, times
+    written = each_of(partial(_written, folders), of.configs.items(), min(jobs, len(of.configs)))
+    experiments = {experiment.name: experiment for experiment in written}
+    return [experiments[config.name] for config in of.configs.values()], times
+
+
+def _written(folders: Folders, named: tuple[str, ExperimentConfig]) -> Experiment:
+    """Writes the results folder of an experiment, by the name of its config, whose tasks are done."""
+    name, config = named
+    finished = run(config, folders, command=f"dpmf run {name}")
+    if finished.failures or finished.missing:
+        raise DpmfError(
+            f"{finished.missing} tasks of {name} have no result; the same command tries them again"
+        )
+    return finished.collected.experiment
 
 
 def processes_for(plan: Plan, jobs: int) -> int:
