@@ -250,12 +250,12 @@ solve_rows = without_noise(solve_perturbed)
 
 
 _ROWS: dict[str, Any] = {
-    "starts": lambda s: [0, 5] if s.d > 10 else [0, 5, 5, 8],
+    "starts": [0, 5, 5, 8],
     "regularization": lambda s: np.linspace(0.1, 0.5, s.w),
     "per_rating": True,
     "cell": 2.0**-20,
 }
-"""Arguments of the examples. With many factors there is one row only, since the time of a twin grows as d³."""
+"""Arguments of the examples."""
 
 
 @compiled(

@@ -14,8 +14,8 @@ from numba.np.numpy_support import as_dtype
 
 from dpmf_cli.core.compiled.machine_code import Example
 
-USERS, ITEMS, K = 4, 5, 3
-"""Numbers of users, of items, and of neighbours of an item. The third user has no ratings."""
+USERS, ITEMS, K, FACTORS = 4, 5, 3, 3
+"""Numbers of users, of items, of neighbours of an item, and of factors. The third user has no ratings."""
 ROWS = 37
 """Rows of a packed matrix: two vectors of sixteen lanes, and a remainder."""
 
@@ -28,7 +28,10 @@ BY_ITEM = np.argsort(RATED, kind="stable")
 
 @dataclass(frozen=True)
 class Shapes:
-    """Shapes that the types of a kernel's arguments give: d factors, w lanes, k components of a mixture."""
+    """Shapes that the types of a kernel's arguments give: d factors, w lanes, k components of a mixture.
+
+    A kernel for all numbers of factors takes an array of that length, and is tried with `FACTORS`.
+    """
 
     d: int
     w: int
@@ -89,6 +92,7 @@ _BY_NAME: dict[str, Any] = {
     "S": lambda s: numbers(ITEMS * K * s.w),
     "averages": lambda s: 3.5 + numbers(ITEMS * s.w),
     "everywhere": True,
+    "factors_of": lambda s: numbers(s.d),
 }
 """A value, or a function of the `Shapes`, for each name."""
 
@@ -101,11 +105,15 @@ def example(**own: Any) -> Example:
 
     def arguments(kinds: Mapping[str, Any]) -> dict[str, Any]:
         of = ("factors_of", "width_of", "components_of")
-        shapes = Shapes(*(len(kinds[name]) if name in kinds else 1 for name in of))
+        shapes = Shapes(*(_length(kinds[name]) if name in kinds else 1 for name in of))
         made = {**_BY_NAME, **own}
         return {name: _argument(name, made, kind, shapes) for name, kind in kinds.items()}
 
     return arguments
+
+
+def _length(kind: Any) -> int:
+    return len(kind) if isinstance(kind, types.BaseTuple) else FACTORS
 
 
 def _room(shapes: Shapes) -> np.ndarray:

@@ -35,19 +35,24 @@ class FactorLanes(LaneGroup):
     factors: int
 
     @property
-    def factors_of(self) -> tuple[int, ...]:
-        """A tuple whose length is the number of factors: kernels read shapes from types."""
-        return (0,) * self.factors
+    def factors_of(self) -> NDArray[np.bool_]:
+        """An array whose length is the number of factors, so that one compiled kernel serves all numbers of them."""
+        return np.empty(self.factors, np.bool_)
 
-    def shapes(self, kind: type[np.floating]) -> tuple[tuple[int, ...], ...]:
+    def shapes(self, kind: type[np.floating]) -> tuple[NDArray[np.bool_] | tuple[int, ...], ...]:
         """The last arguments of kernels that take the lanes in parts: factors_of, width_of, part_of, tile_of."""
         parts = PART, REGISTER // np.dtype(kind).itemsize
         return self.factors_of, self.width_of, *((0,) * min(each, self.width) for each in parts)
 
     @property
-    def arguments(self) -> tuple[Singles, Singles, tuple[int, ...], tuple[int, ...]]:
+    def arguments(self) -> tuple[Singles, Singles, NDArray[np.bool_], tuple[int, ...]]:
         """The last arguments of kernels that read or change both sides: P, Q, factors_of, width_of."""
         return self.users, self.items, self.factors_of, self.width_of
+
+    @property
+    def unrolled(self) -> tuple[Singles, Singles, tuple[int, ...], tuple[int, ...]]:
+        """The same for kernels of a few loads a factor, which are compiled for each number of factors: a tuple."""
+        return self.users, self.items, (0,) * self.factors, self.width_of
 
     def own_and_other(self, side: Side) -> tuple[Singles, Singles]:
         """Returns the flat arrays of a side and of the opposite side."""

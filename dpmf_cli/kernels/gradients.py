@@ -115,7 +115,7 @@ def sum_gradients(
     bits = visits.bits[group.part.start // MAXIMUM_WIDTH]
     ratings = (each[first:last] for each in (visits.users, visits.items, visits.values, bits))
     sums, of_rating = group.sums, np.float32(ridge) if ridge else None
-    _add_gradients(*ratings, sums["users"], sums["items"], of_users, of_rating, *group.arguments)
+    _add_gradients(*ratings, sums["users"], sums["items"], of_users, of_rating, *group.unrolled)
 
 
 def _plain_step(

@@ -104,7 +104,7 @@ def descend_perturbed(group: FactorLanes, noise: LaneNoise, visits: Visits, sgd:
     keeps = sgd.epochs > 1 and kept_bytes(len(visits.values), group.lanes) > 0
     kept = aligned((len(visits.values) if keeps else 0, group.width)).reshape(-1)
     noisy = unit_and_lanes(noise, group.width)
-    _descend_perturbed(visits, *noisy, sgd.single(), kept, *group.arguments)
+    _descend_perturbed(visits, *noisy, sgd.single(), kept, *group.unrolled)
 
 
 def kept_bytes(n_ratings: int, models: int) -> int:
@@ -202,7 +202,7 @@ def descend_noisy_errors(group: FactorLanes, noise: LaneNoise | None, visits: Vi
     noise  unit (n_ratings,), in the order of the visits
     """
     noisy = unit_and_lanes(noise, group.width)
-    _descend_noisy_errors(visits, *noisy, sgd.single(), *group.arguments)
+    _descend_noisy_errors(visits, *noisy, sgd.single(), *group.unrolled)
 
 
 descend_clamped_errors = without_noise(descend_noisy_errors)
@@ -254,7 +254,7 @@ def descend_values(
     users, items, order  (n_ratings,)
     """
     visits = Visits(users, items, values.of(group.part).reshape(-1))
-    _descend_values(visits, order, sgd.single(), *group.arguments)
+    _descend_values(visits, order, sgd.single(), *group.unrolled)
 
 
 @compiled(example(visits=lambda s: (RATERS, RATED, numbers(len(RATED) * s.w))))

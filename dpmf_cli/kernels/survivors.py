@@ -137,7 +137,7 @@ def descend_survivors(
     cut = skipped_above(sgd.threshold, float(np.max(noise.scale)))
     keyed, near = (np.uint64(noise.key), noise_lanes(noise, group.width)), aligned((len(group.items),))
     visits = Columns.of(train), bits, order, shifts
-    _descend_survivors(*visits, *keyed, cut, near, sgd.single(), *group.arguments)
+    _descend_survivors(*visits, *keyed, cut, near, sgd.single(), *group.unrolled)
 
 
 @compiled(
