@@ -60,7 +60,7 @@ def rows(page: str) -> Iterator[Row]:
             ]
             method, paper, mode, *met = cells[2:11]
             proved = not protects.endswith(", not provable")
-            unproved = {"below the grid": "∞"} if not proved else {}
+            unproved = {} if proved else dict.fromkeys(("below the grid", "needs no ε"), "∞")
             yield Row(
                 protects.removesuffix(", not provable"),
                 proved,

@@ -249,6 +249,11 @@ def _matches(records: Records) -> TextTable:
             "corrected: –, where there is no such mode, or where no step needs correction and published is proved",
             "below the grid: met at ε = 0.1 already; not reached: at no ε up to 200",
             *(
+                ["needs no ε: met at ε → 0, from public patterns and own ratings alone"]
+                if "| needs no ε" in page
+                else []
+            ),
+            *(
                 line[2:].replace("\\", "")
                 for line in page.splitlines()
                 if re.match(r"- ([‡§†]|combined)", line)

@@ -333,7 +333,7 @@ def first_part(config: "ExperimentConfig", folders: "Folders", epsilon: float) -
             for each, entry in zip(data[kind], entries, strict=True)
             if entry.algorithm in config.crossings or (entry.name in short and entry.algorithm in wanted)
         ]
-    cut = {"name": f"{config.name[:70]}.first", "held_out": 2, "runs": 1, "refine": False}
+    cut = {"name": f"{config.name[:70]}.first", "held_out": 2, "runs": 1, "refine": False, "twins": False}
     return config_of({**data, **cut}) if data["algorithms"] else None
 
 

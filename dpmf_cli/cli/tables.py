@@ -286,7 +286,7 @@ def combined(
     results: options.ResultsOption = Path("results"),
     form: options.FormatOption = "table",
     bar: Annotated[
-        str, typer.Option("--by", help="Rank by the crossing with this baseline: ia or ge.")
+        str, typer.Option("--by", help="Rank by the crossing with this baseline: ia, ge, ia_tuned, ge_tuned.")
     ] = "ia",
     rank: Annotated[
         str,

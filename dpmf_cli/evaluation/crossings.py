@@ -8,6 +8,8 @@ point crosses there.
 
 A curve may have no crossing on the grid. Then its crossing is a status, not a number: "below the grid" if the curve
 is at or below the baseline at the smallest ε, "not reached in the grid" if it is above the baseline at every ε.
+A grid may begin with ε → 0 (`Measured.first`): what a method knows from public patterns and the user's own ratings
+alone. A curve that meets the baseline there "needs no ε". One that meets it before the next ε is below the grid.
 
 The interval is the percentile interval of the crossings of bootstrapped curves (`statistics`). The bootstrap
 resamples the paired differences, each fold against its own baseline. A replicate without a crossing on the grid
@@ -63,6 +65,7 @@ class Status(StrEnum):
     CROSSED = "crossed"
     NOT_REACHED = "not reached in the grid"
     BELOW_GRID = "below the grid"
+    NO_EPSILON = "needs no ε"
     INCOMPLETE = "incomplete"
     NOT_RUN = "not run"
     NO_DATA = "data not present"
@@ -101,6 +104,7 @@ class Crossing:
     gap         the curve's RMSE at the printed ε, less the baseline's; None where that ε is not on the grid
     off         how far from the printed crossing the curve passes, where `FACTOR` and `DISTANCE` are 1
     low, high   ends of the crossing's 95 % interval
+    grid_low    the smallest ε of the grid that is not ε → 0
     recrosses   whether the curve is worse than the baseline again at a larger ε of the grid
     claimed     ε that the method's publication states for a run at the crossing
     provable    ε that can be proved for that run, inf where none can
@@ -188,7 +192,8 @@ def target_name(target: Measured | Reference) -> str:
     """The name of a target in crossings: "IA" and "GE" as in the papers, the label for other baselines."""
     if isinstance(target, Reference):
         return target.name
-    return target.algorithm.upper() if target.algorithm in ("ga", "ia", "ge") else target.label
+    as_printed = target.algorithm in ("ga", "ia", "ge") and not target.tuned
+    return target.algorithm.upper() if as_printed else target.label
 
 
 def measure_crossing(
@@ -213,7 +218,7 @@ def measure_crossing(
         status=Status.INCOMPLETE,
         folds=folds,
         runs=runs,
-        grid_low=float(epsilons[0]),
+        grid_low=float(epsilons[curve.first]),
         grid_high=float(epsilons[-1]),
     )
     if printed:
@@ -239,12 +244,12 @@ def measure_crossing(
     worse = drawn.mean[(drawn.mean <= 0).argmax() :] > 0
     cell = replace(
         cell,
-        status=_outside(found) or Status.CROSSED,
-        low=low if low is None else _outside(low) or low,
-        high=high if high is None else _outside(high) or high,
+        status=_outside(found, curve) or Status.CROSSED,
+        low=low if low is None else _outside(low, curve) or low,
+        high=high if high is None else _outside(high, curve) or high,
         over=drawn.over,
         recrosses=found < np.inf and bool(worse.any()),
-        coarse=experiment.refines and bool(open_gaps(epsilons, drawn.mean, drawn.curves)),
+        coarse=experiment.refines and bool(open_gaps(epsilons, drawn.mean, drawn.curves, curve.first)),
     )
     if cell.status is not Status.CROSSED:
         return cell
@@ -310,11 +315,13 @@ def curve_stream(experiment: Experiment, curve: Measured) -> np.random.Generator
     return named_generator(experiment.seed, "bootstrap", *of)
 
 
-def _outside(crossing: float) -> Status | None:
-    """The side of the grid on which an infinite crossing lies; None for a crossing on the grid."""
-    if np.isfinite(crossing):
-        return None
-    return Status.BELOW_GRID if crossing < 0 else Status.NOT_REACHED
+def _outside(crossing: float, curve: Measured) -> Status | None:
+    """The side of the curve's grid on which a crossing lies; None for a crossing on the grid."""
+    if crossing < 0:
+        return Status.NO_EPSILON if curve.first else Status.BELOW_GRID
+    if np.isinf(crossing):
+        return Status.NOT_REACHED
+    return Status.BELOW_GRID if crossing < curve.epsilons[curve.first] else None
 
 
 def spent_at(crossing: float, epsilons: Doubles, spent: Doubles) -> float:
@@ -347,7 +354,9 @@ def epsilons_to_add(experiment: Experiment) -> dict[str, tuple[float, ...]]:
         new = set[float]()
         for target in crossing_targets(experiment):
             drawn = differences_between(experiment, curve, target)
-            for low, high in open_gaps(curve.epsilons, drawn.mean, drawn.curves) if drawn else ():
+            for low, high in (
+                open_gaps(curve.epsilons, drawn.mean, drawn.curves, curve.first) if drawn else ()
+            ):
                 # Parts of equal width in log ε, rounded to three digits as in a config.
                 cuts = (float(f"{low * (high / low) ** (part / PARTS):.3g}") for part in range(1, PARTS))
                 new |= {cut for cut in cuts if low < cut < high}
@@ -387,8 +396,8 @@ class LevelAt:
 def levels_at(experiment: Experiment, epsilon: float) -> list[LevelAt]:
     """The level of every curve at an ε, then of every baseline. Raises DpmfError for an ε outside a curve's grid."""
     for curve in experiment.curves:
-        first, last = curve.epsilons[[0, -1]]
-        if not first <= epsilon <= last:
+        first, last = curve.epsilons[[curve.first, -1]]
+        if not (first <= epsilon <= last or epsilon in curve.epsilons):
             raise DpmfError(
                 f"{experiment.name}: ε = {epsilon:g} is outside of the grid of {curve.label}, {first:g} to {last:g}; "
                 "ask for an ε within the grid, or add this one to `epsilons` and run the config again"
@@ -495,14 +504,18 @@ def value_range(epsilons: Doubles, values: Doubles, epsilon: float) -> tuple[Dou
     return chord, np.fmin.reduce([chord, *bent]), np.fmax.reduce([chord, *bent])
 
 
-def open_gaps(epsilons: Doubles, mean: Doubles, replicates: Doubles) -> list[tuple[float, float]]:
+def open_gaps(
+    epsilons: Doubles, mean: Doubles, replicates: Doubles, first: int = 0
+) -> list[tuple[float, float]]:
     """The gaps (from ε, to ε) in which interpolation may move the crossing by more than its statistical interval.
 
     Three crossings are examined, each with its own range: that of `mean` (E,), and the two ends of its interval,
     which are crossings of two of the `replicates` (B, E). A gap is open if a crossing in it may move, in log ε, by
     more than the distance from the crossing of `mean` to the nearer end. If no end is on the grid, or that distance
-    is below `SETTLED`, then `SETTLED` is the limit. There are no open gaps where `mean` does not cross.
+    is below `SETTLED`, then `SETTLED` is the limit. There are no open gaps where `mean` does not cross, nor
+    below the grid's place `first`.
     """
+    epsilons, mean, replicates = epsilons[first:], mean[first:], replicates[:, first:]
     found = float(first_crossing(epsilons, mean))
     if not np.isfinite(found):
         return []

@@ -11,6 +11,7 @@ from dpmf_cli.core.errors import DpmfError, did_you_mean
 from dpmf_cli.core.streams import OWN, Seed
 from dpmf_cli.evaluation.folds import Portion
 from dpmf_cli.evaluation.metrics import RMSE, Metric
+from dpmf_cli.privacy.accounting import LEAST_EPSILON
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
 
@@ -66,6 +67,8 @@ class Measured:
     source      the method's paper, as tables cite it; "" for a baseline
     metric      the metric that `values` are of
     scores_only whether it orders items without predicting ratings: then `rmse` is NaN
+    tuned       whether this baseline chose its parameters on the training ratings, where an earlier baseline of its
+                algorithm has stated ones
     """
 
     algorithm: str
@@ -89,6 +92,7 @@ class Measured:
     source: str = ""
     metric: Metric = RMSE
     scores_only: bool = False
+    tuned: bool = False
 
     @property
     def values(self) -> Doubles:
@@ -123,6 +127,11 @@ class Measured:
     @property
     def is_baseline(self) -> bool:
         return self.neighbours == "none"
+
+    @property
+    def first(self) -> int:
+        """The place of the smallest ε of the grid after ε → 0, for which `LEAST_EPSILON` stands: 1, or else 0."""
+        return int(len(self.epsilons) > 1 and self.epsilons[0] <= LEAST_EPSILON)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -293,8 +302,9 @@ class Experiment:
         )
 
     def baseline(self, key: str) -> Measured | None:
-        """The baseline of that key ("ia", "ge", "ga", "als"), if the experiment has it."""
-        return next((baseline for baseline in self.baselines if baseline.algorithm == key), None)
+        """The baseline of that key ("ia", "ge", "ge_tuned", "als"), if the experiment has it."""
+        of = key.removesuffix("_tuned"), key.endswith("_tuned")
+        return next((each for each in self.baselines if (each.algorithm, each.tuned) == of), None)
 
     def measured(self) -> Iterator[Measured]:
         """All curves and baselines: those of every portion if there is `growth`, then those in `aside`."""

@@ -26,12 +26,12 @@ other parameters also has the same noise (`streams`). Both cancel in the differe
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
@@ -44,9 +44,9 @@ from dpmf_cli.evaluation.statistics import REPLICATES, Over, replicate_means
 from dpmf_cli.privacy.ledger import TOLERANCE
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
 
-Bar = Literal["ia", "ge"]
-"""The baseline that a curve has to meet: item average, or global effects."""
-BARS: tuple[Bar, ...] = get_args(Bar)
+Bar = Literal["ia", "ge", "ia_tuned", "ge_tuned"]
+"""The baseline that a curve has to meet: item average or global effects, as the papers have them or tuned."""
+BARS: dict[Bar, str] = {"ia": "IA", "ge": "GE", "ia_tuned": "tuned IA", "ge_tuned": "tuned GE"}
 
 MODEST = 1.0
 """The ε up to which `Standing.best` looks for the lowest RMSE."""
@@ -63,7 +63,7 @@ class Standing:
 
     experiment: Experiment
     curve: Measured
-    crossings: dict[Bar, Crossing]
+    crossings: Mapping[str, Crossing]
     rank: int | None = None
     pure: int | None = None
 
@@ -83,14 +83,23 @@ class Standing:
         found = best_at(self, MODEST) if is_complete(self.curve) else None
         return None if found is None else found.rmse
 
-    def needs(self, bar: Bar, kind: str = "provable") -> float:
+    def cost(self, rmse: float | None) -> float | None:
+        """How far an RMSE of the curve is above that of its twin without noise; None where one is not known."""
+        twin = self.curve.without_noise()
+        return None if rmse is None or twin is None or twin.missing else rmse - float(twin.mean()[0])
+
+    def needs(self, bar: str, kind: str = "provable") -> float:
         """The provable (or claimed) ε of a run at the crossing with a baseline; ∞ if there is no such ε or crossing.
 
-        A curve that meets the baseline at the smallest ε of its grid needs at most that ε.
+        A curve that meets the baseline at the smallest ε of its grid needs at most that ε. One that meets it at ε → 0
+        needs 0, unless it spends more there.
         """
-        crossing = self.crossings.get(bar)
+        crossing, curve = self.crossings.get(bar), self.curve
         if crossing is not None and crossing.status is Status.BELOW_GRID:
-            return float(getattr(self.curve, kind)[0])
+            return float(getattr(curve, kind)[curve.first])
+        if crossing is not None and crossing.status is Status.NO_EPSILON:
+            at_zero = float(getattr(curve, kind)[0])
+            return 0.0 if at_zero < curve.epsilons[curve.first] else at_zero
         spent = getattr(crossing, kind, None)
         return math.inf if spent is None else float(spent)
 
@@ -127,8 +136,9 @@ def by_guarantee(found: Iterable[Standing]) -> dict[tuple[str, Guarantee], list[
 def ranked(found: Sequence[Standing], bar: Bar = "ia") -> list[Standing]:
     """Ranks curves by the provable ε that they need to meet `bar`; those without one are last, by their claimed ε.
 
-    Equal ε share a rank. Curves that do not meet `bar` have no rank and are ordered by `Standing.best`. Raises
-    `DpmfError` for curves that differ in what they protect, in from whom, or in their data: their ε have no order.
+    Equal ε share a rank. Curves that need no ε to meet `bar` come first. These and curves that do not meet it have no
+    rank, and are ordered by `Standing.best`. Raises `DpmfError` for curves that differ in what they protect, in from
+    whom, or in their data: their ε have no order.
     """
     groups = by_guarantee(found)
     titles = list(dict.fromkeys(title for title, _ in groups))
@@ -152,11 +162,11 @@ def ranked(found: Sequence[Standing], bar: Bar = "ia") -> list[Standing]:
         )
     provable = [(each.needs(bar), each) for each in found if each.provable]
     provable.sort(key=lambda pair: (pair[0], math.inf if pair[1].best is None else pair[1].best))
-    needs = [need for need, _ in provable]
-    pure = [need for need, each in provable if not each.curve.delta]
+    needs = [need for need, _ in provable if need > 0]
+    pure = [need for need, each in provable if need > 0 and not each.curve.delta]
 
     def rank(need: float, among: Sequence[float]) -> int | None:
-        return bisect_left(among, need) + 1 if math.isfinite(need) else None
+        return bisect_left(among, need) + 1 if 0 < need < math.inf else None
 
     placed = [
         replace(each, rank=rank(need, needs), pure=None if each.curve.delta else rank(need, pure))

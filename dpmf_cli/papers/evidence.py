@@ -131,7 +131,7 @@ class Evidence:
         cell = self.cell(name, label, baseline)
         if cell.status == Status.NOT_REACHED:
             return math.inf
-        if cell.status == Status.BELOW_GRID:
+        if cell.status in (Status.BELOW_GRID, Status.NO_EPSILON):
             return 0.0
         if cell.reproduced is None:
             raise MissingEvidence(name)

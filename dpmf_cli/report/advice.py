@@ -42,6 +42,10 @@ SIMPLER = {"ge": ("ia", "ua", "ga"), "ia": ("ga",)}
 """For each baseline, the baselines that know less and should not have a smaller error."""
 
 
+MET_AT_ONCE = (Status.BELOW_GRID, Status.NO_EPSILON)
+"""What is known of a curve that is as good as its baseline at its smallest ε already."""
+
+
 @dataclass(frozen=True)
 class Attempt:
     """How one method met one baseline, or did not.
@@ -77,7 +81,7 @@ class Attempt:
         low, high, at = self.crossing.low, self.crossing.high, self.crossing.reproduced
         part = self.provable / at if at else 1.0
         least = low * part if isinstance(low, float) else 0.0
-        above = self.provable if high == Status.BELOW_GRID else math.inf
+        above = self.provable if high in MET_AT_ONCE else math.inf
         return least, high * part if isinstance(high, float) else above
 
 
@@ -105,9 +109,10 @@ def paragraphs(experiments: Sequence[Experiment], crossings: Sequence[Crossing])
             curve = curves.get(crossing.label)
             protects = (curve.protects if curve else None) or protection_of(Neighbours(crossing.neighbours))
             guarantee = Guarantee(protects, crossing.joint, crossing.delta)
-            of = curve if crossing.status == Status.BELOW_GRID else None
+            of = curve if crossing.status in MET_AT_ONCE else None
+            at = of.first if of and crossing.status == Status.BELOW_GRID else 0
             claimed, provable = (
-                float(getattr(of, kind)[0]) if of is not None else getattr(crossing, kind) or math.nan
+                float(getattr(of, kind)[at]) if of is not None else getattr(crossing, kind) or math.nan
                 for kind in ("claimed", "provable")
             )
             twin, target = curve and curve.without_noise(), targets.get(crossing.baseline)
@@ -161,7 +166,7 @@ def _choices(attempts: Sequence[Attempt]) -> Iterator[tuple[str, dict[str, Any]]
     """Yields for each baseline which method to take, of those that protect the same, and how sure that is."""
     for name in dict.fromkeys(attempt.crossing.baseline for attempt in attempts):
         ready = [each for each in attempts if each.crossing.baseline == name and each.proved]
-        ready = [each for each in ready if each.crossing.status in (Status.CROSSED, Status.BELOW_GRID)]
+        ready = [each for each in ready if each.crossing.status in (Status.CROSSED, *MET_AT_ONCE)]
         if not ready:
             yield name, {"best": None}
             continue
@@ -271,6 +276,9 @@ def _answer_of(
     error = best.value or 0.0
     method = PRIVATE.get(best.curve.algorithm)  # a plugin is its author's to explain
     least = min(filter(_finite, clean), key=attrgetter("value"), default=None)
+    twin = best.curve.without_noise()
+    without_noise = float(twin.mean()[0]) if twin and not twin.missing else None
+    level = without_noise or (least.value if least else None)
     constant = [each.value or 0.0 for each in clean if each.curve.algorithm == "ga" and _finite(each)]
     against: dict[str, list[str]] = {}  # averages with the same outcome share a sentence
     for each in clean:
@@ -288,7 +296,8 @@ def _answer_of(
         "about": method
         and (method.about or (sys.modules[method.__module__].__doc__ or "").partition("\n")[0]),
         "least": least,
-        "more": error / (least.value or 1.0) - 1 if least else 0.0,
+        "without_noise": without_noise,
+        "more": error / level - 1 if level else 0.0,
         "against": against,
         "crossings": [each for each in crossings if each.label == best.curve.label],
         "close": [each for each in others if _overlaps(best, each)][:CLOSE_NAMED],

@@ -21,6 +21,7 @@ from dpmf_cli.core.strict_model import StrictModel
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.ranking import Frontier, best_at
 from dpmf_cli.experiment.results.manifest import what_ran
+from dpmf_cli.privacy.accounting import LEAST_EPSILON
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
 from dpmf_cli.report.tables.ranked import found_in
@@ -172,6 +173,7 @@ def _rankings(found: Sequence[Frontier]) -> Iterator[Ranking]:
             groups.setdefault(frontier.guarantee, []).append(frontier)
     for guarantee, group in groups.items():
         common = set.intersection(*({lead.epsilon for lead in each.leads} for each in group))
+        common -= {LEAST_EPSILON}  # ε → 0 is no ε to ask for
         ranked = ((epsilon, _ranked(group, epsilon)) for epsilon in sorted(common))
         at = [LeadersAt(epsilon=epsilon, methods=methods) for epsilon, methods in ranked if methods]
         if at:

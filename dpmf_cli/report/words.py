@@ -47,6 +47,8 @@ def _environment() -> Environment:
 
 def end_in_words(end: End, cell: Crossing) -> str:
     """Describes an end of a crossing's interval: an ε, or the side of the grid on which the end lies."""
+    if end == Status.NO_EPSILON:
+        return "no ε"
     if end == Status.BELOW_GRID:
         return f"below {cell.grid_low:g}"
     if end == Status.NOT_REACHED:

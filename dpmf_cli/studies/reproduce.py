@@ -202,8 +202,8 @@ def figures_of(experiment: Experiment) -> dict[str, Figure]:
     for part, curves in parts or [("", (*experiment.curves, *experiment.baselines))]:
         for each in curves:
             kind = "" if each.is_baseline else f", {each.neighbours}, {each.mode}"
-            last = len(each.epsilons) - 1
-            for at in sorted({round(last * step / (POINTS - 1)) for step in range(POINTS)}):
+            first, last = each.first, len(each.epsilons) - 1
+            for at in sorted({first + round((last - first) * step / (POINTS - 1)) for step in range(POINTS)}):
                 values = each.rmse[:, :, at].ravel()
                 mean = float(values.mean())
                 if math.isfinite(mean):

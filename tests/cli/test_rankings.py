@@ -20,7 +20,9 @@ dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 120, items: 80, rating
 folds: 2
 runs: 1
 mode: corrected
-epsilons: [0.5, 2, 8]
+epsilons: [1.0e-6, 0.5, 2, 8]
+twins: available
+baselines: [ga, ia, ge, {algorithm: ge, label: tuned GE, tuned: true}]
 algorithms:
   - {algorithm: pge, neighbours: bounded, label: "PGE, bounded"}
   - {algorithm: pge, neighbours: unbounded, label: "PGE, unbounded"}
@@ -61,7 +63,9 @@ def test_a_row_for_every_algorithm_in_its_group(folder: Path) -> None:
 def test_a_row_for_each_epsilon_of_each_guarantee(folder: Path) -> None:
     found, said = rows(folder, "frontier", "all.yaml")
     assert len({(row["protects"], row["towards"]) for row in found}) == 5
-    assert [row["epsilon"] for row in found[:3]] == ["0.5", "2.0", "8.0"]
+    assert [row["epsilon"] for row in found[:4]] == ["1e-06", "0.5", "2.0", "8.0"]
+    assert {row["label"] for row in found if not row["cost"]} == {"PGE around"}
+    assert all(float(row["to_ge_tuned"]) >= float(row["to_ge"]) for row in found)
     assert {row["label"] for row in found} == {
         entry.name for entry in load_config(folder / "all.yaml").algorithms
     }

@@ -13,6 +13,7 @@ from hypothesis import given, strategies as st
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.crossings import (
     bends_beside,
+    epsilons_to_add,
     find_crossings,
     first_crossing,
     levels_at,
@@ -44,12 +45,22 @@ def test_out_of_the_grid_is_no_number() -> None:
     assert (above.status, above.reproduced, above.ratio) == ("not reached in the grid", None, None)
     assert not above.recrosses
     below = crossing([0.1, 1], [0, -0.1])
-    assert (below.status, below.reproduced, below.claimed, below.provable) == (
-        "below the grid",
-        None,
-        None,
-        None,
+    nothing = [below.reproduced, below.claimed, below.provable]
+    assert (below.status, nothing) == ("below the grid", [None] * 3)
+
+
+def test_what_is_met_at_epsilon_to_zero_needs_no_epsilon() -> None:
+    found = crossing([1e-6, 0.1, 1], [0, -0.1, -0.1])
+    assert (found.status, found.reproduced, found.grid_low) == ("needs no ε", None, 0.1)
+    assert (
+        crossing([1e-6, 0.1, 1], [0.1, -0.1, -0.1]).status == crossing([1e-6], [0]).status == "below the grid"
     )
+    whole = replace(experiment(curve([1e-6, 0.1, 0.12, 0.14], [0.3, -0.1, -0.1, -0.2])), refines=True)
+    assert not any(epsilons_to_add(whole).values())
+    assert not find_crossings(whole)[0].coarse
+    assert levels_at(whole, 1e-6)[0].value == pytest.approx(1.3)
+    with pytest.raises(DpmfError, match=r"outside of the grid of pge, 0\.1 to 0\.14"):
+        levels_at(whole, 0.01)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
 from tests.evaluation.made_curves import baseline
 
 GRID = np.array([0.1, 1.0, 10.0])
+ZERO: dict[str, Any] = {"epsilons": np.array([1e-6, 0.5, 10.0])}
 IA = 1.0
 
 
@@ -135,6 +136,11 @@ def test_a_curve_without_a_known_protection_is_refused() -> None:
         (
             [curve("below", 0.01, provable=5.0), curve("at 0.4", 0.4), curve("at 0.6", 0.6)],
             [(1, "at 0.4"), (2, "below"), (3, "at 0.6")],
+        ),
+        # At ε → 0 it needs none, unless it spends more there; below the grid, the next ε.
+        (
+            [curve("none", 0.1, **ZERO), curve("0.6", 0.1, provable=6, **ZERO), curve("1", 0.4, **ZERO)],
+            [(None, "none"), (1, "0.6"), (2, "1")],
         ),
         # Those that do not meet it are ordered by what they reach at a modest ε: of the first, that is ε = 0.1.
         ([curve("worse", 200.0, provable=5.0), curve("better", 300.0)], [(None, "better"), (None, "worse")]),

@@ -68,7 +68,7 @@ from tests.evaluation.made_curves import twin_of
 from tests.report.advised import GRID, INFINITE, crossed, curve, experiment
 from tests.report.conftest import make, of_theta
 from tests.report.figures.made import cut, grown, many, picture, values_of, xs, ys
-from tests.report.ranked import mixed, provable
+from tests.report.ranked import mixed, provable, with_zero
 
 FOLDER = Path(__file__).parent / "expected"
 Texts = Iterable[tuple[str, str]]
@@ -136,6 +136,7 @@ def crossings() -> Texts:
             replace(first, status=NEVER, low=15.2, over="folds", recrosses=False, **NONE),
             replace(first, status=BELOW, low=BELOW, high=0.3, over="folds", **NONE),
             replace(first, status=BELOW, low=BELOW, high=BELOW, over="folds", **NONE),
+            replace(first, status=Status.NO_EPSILON, low=Status.NO_EPSILON, high=BELOW, over="folds", **NONE),
         ],
         "coarse, partial": [replace(first, coarse=True, partial="3 of 10 folds")],
         "more is better": [replace(first, metric=Metric("ndcg@10", "nDCG@10", larger_is_better=True))],
@@ -215,6 +216,7 @@ def combined() -> Texts:
     curves = tuple(replace(each, protects=Protection.VALUE, source="x") for each in half.curves)
     incomplete = replace(half, curves=curves, baselines=(gap, *others))
     yield "incomplete", draw(combined_table([incomplete], notes=["run it"]))
+    yield "ε → 0", draw(combined_table([with_zero(provable(), 0.9, 0.96, 1.5, 0.9)], bar="ge"))
     same = replace(half, curves=curves[:1])
     yield "across", draw(combined_table([same], across=True))
 
@@ -238,6 +240,7 @@ def frontier() -> Texts:
         yield name, draw(frontier_table([replace(whole, **cast(Any, changed))]))
     elsewhere = replace(whole, name="other", seed=8)
     yield "on other folds", draw(frontier_table([whole, elsewhere]))
+    yield from in_all_forms(frontier_table([with_zero(provable(), 1.5, 0.96, 0.93, 0.9)]))
     yield "no interval", draw(frontier_table([provable(folds=1, runs=1)]))
     yield "over runs", draw(frontier_table([provable(folds=1, runs=5)]))
 
@@ -386,11 +389,12 @@ def words() -> Texts:
                 crossed("CLAIMS", 1.0, **{**outside, "status": BELOW, "low": BELOW, "high": BELOW}),
                 *(crossed(each, 1.0, **outside) for each in ("BAD", "GOOD", "SAME", "PLAIN")),
                 crossed("NEAR", 1.0, **{**outside, "low": 6.0}),
+                crossed("NONE", 1.0, **{**outside, "status": Status.NO_EPSILON, "low": BELOW, "high": 0.7}),
             ],
             {
                 "curves": (
                     curve("PGE"), curve("CLAIMS", provable=3.0), curve("BAD", 0.95), curve("GOOD", 0.8),
-                    curve("SAME", 0.9), curve("PLAIN"), curve("NEAR", 0.95),
+                    curve("SAME", 0.9), curve("PLAIN"), curve("NEAR", 0.95), curve("NONE"),
                 )
             },
         ),
@@ -481,6 +485,8 @@ def answers() -> Texts:
         "no better than a constant": ((of("A", 1.4, 1.3, 1.1),), 2.0),
         "incomplete": ((of("A", 1.4, 1.3, 1.1, missing=1), of("B", 1.1, 1.0, 0.9)), 2.0),
         **{each: ((of("A", 1, 1, 1, neighbours=each.value),), 8.0) for each in Neighbours},
+        "a twin": ((of("A", 0.95, 0.9, 0.85, twin=twin_of([0.82] * 5)),), 2.0),
+        "no cost": ((of("A", 0.8, 0.7, 0.6, twin=twin_of([0.82] * 5)),), 2.0),
         "counts users": ((of("A", 1, 1, 1, neighbours="user", algorithm="own_regression"),), 2.0),
     }
     for name, (curves, epsilon) in cases.items():
@@ -509,6 +515,7 @@ def charts() -> Texts:
         "one fold and run": make(1, folds=1, runs=1),
         "both modes": replace(make(2), curves=(*make(2).curves, *corrected)),
         "above": replace(make(2), curves=(above, make(2).curves[1])),
+        "ε → 0": with_zero(make(2), 0.9, 1.5),
         "local": replace(make(2), curves=(high,)),
         "joint": replace(make(1), curves=(replace(alone, joint=True),)),
         "names of baselines": replace(make(1), baselines=named),
@@ -598,7 +605,7 @@ def figures() -> Texts:
         "too many": draw_combined([too_many()]),
     }.items():
         yield (name, "\n".join([*map(drawn, figure.axes), *(text.get_text() for text in figure.texts)]))
-    for each in found_in([provable()]):
+    for each in found_in([provable(), replace(with_zero(provable(), 0.9, 0.96, 1.5, 0.9), title="0")]):
         axes = Figure().add_subplot()
         ends = frontier_panel(each)[1](axes)
         yield f"frontier, {each.guarantee}", f"{drawn(axes)}\n{'; '.join(end.text for end in ends)}"

@@ -194,7 +194,10 @@ class ExperimentConfig(StrictModel):
         description="defaults for the entries of an algorithm, by its name: `{isgd: {factors: 3}}`. They do not "
         "apply to a `base`, which is inside another entry",
     )
-    twins: bool = Field(False, description="also fit every algorithm without noise, once for each fold")
+    twins: bool | Literal["available"] = Field(
+        False,
+        description="also fit every algorithm without noise, once for each fold; `available`: every one that can be",
+    )
     references: list[Literal["cinematch", "chien2021"]] = Field(
         [],
         description="printed errors to compare the curves with: Cinematch's on Netflix, or DPAM's on ML-10M",
@@ -356,6 +359,10 @@ class ExperimentConfig(StrictModel):
         thetas = tuple(entry.theta_of(epsilon) for epsilon in grid)
         return None if thetas == grid else thetas
 
+    def has_twin(self, entry: Algorithm) -> bool:
+        """Returns whether an entry is also fitted without noise."""
+        return bool(self.twins) and isinstance(entry, PrivateAlgorithm) and not entry.why_no_twin
+
     def runs_of(self, entry: Algorithm) -> int:
         return self.runs if entry.stochastic else 1
 
@@ -379,7 +386,7 @@ def contradictions(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
     """Yields what contradicts something else: the path of the key to change, and why. Each rests on those before."""
     yield from _of_grid(config)
     yield from _of_cuts(config)
-    for index, private in enumerate(config.algorithms if config.twins else ()):
+    for index, private in enumerate(config.algorithms if config.twins is True else ()):
         if private.why_no_twin:
             yield ("algorithms", index), private.why_no_twin
     columns = config.dataset.columns.by_role if isinstance(config.dataset, CsvSpec) else {}

@@ -102,6 +102,7 @@ def config_text(
         (by + note, dict(keys)),
         ("# More ε are added where curves cross.\n", {"epsilons": list(grid_with(epsilon))}),
         ("", {"neighbours": neighbours.value, "mode": Mode.CORRECTED.value}),
+        ("# What privacy costs is the distance to the same method without noise.\n", {"twins": True}),
         (f"# {why}\n{left_out}", {"algorithms": list(methods.taken)}),
     ]
     return "".join(

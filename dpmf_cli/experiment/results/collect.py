@@ -69,14 +69,15 @@ def _stage(
     ran: Ran, store: Store, share: float
 ) -> tuple[tuple[Measured, ...], tuple[Measured, ...], dict[str, Ledger]]:
     """(curves, baselines, ledgers by label) of what was run on a share of the ratings."""
-    curves, baselines, ledgers = [], [], {}
+    curves, baselines, ledgers = [], list[Measured](), {}
     for entry in ran.config.entries:
         measured, ledger = _measured(ran, store, entry, share)
         if isinstance(entry, PrivateAlgorithm):
             curves.append(measured)
             ledgers[measured.label] = ledger
         else:
-            baselines.append(measured)
+            again = entry.algorithm in {each.algorithm for each in baselines}
+            baselines.append(replace(measured, tuned=again and getattr(entry, "tuned", False)))
     return tuple(curves), tuple(baselines), ledgers
 
 
@@ -90,7 +91,7 @@ def _measured(ran: Ran, store: Store, entry: Algorithm, share: float) -> tuple[M
         return cubes | ({ERROR_CDF: distribution} if config.limits else {})
 
     shape = config.folds_run, config.runs_of(entry), len(grid)
-    with_twin = config.twins and entry.private
+    with_twin = config.has_twin(entry)
     cubes, twin = unknown(*shape), unknown(config.folds_run, 1, 1)
     missing, last = 0, {}
     for task, known in store.read_each(tasks_of(config, entry, ran.data, portions=(share,))):

@@ -195,5 +195,5 @@ def tasks_of(
             for piece, grid in pieces:
                 for run in range(config.runs_of(entry)):
                     yield Task(data, config.seed, cut, run, piece, grid, config.limits, of, config.ranking)
-            for piece, grid in entry.pieces(TWIN_GRID) if config.twins and entry.private else ():
+            for piece, grid in entry.pieces(TWIN_GRID) if config.has_twin(entry) else ():
                 yield Task(data, config.seed, cut, 0, piece, grid, config.limits, of, config.ranking)

@@ -325,7 +325,7 @@ def notes_of(experiment: Experiment, curves: Sequence[Measured], ceiling: float 
         cut=[
             each.label
             for each in curves
-            if ceiling is not None and is_complete(each) and not (each.mean() <= ceiling).all()
+            if ceiling is not None and is_complete(each) and not (each.mean()[each.first :] <= ceiling).all()
         ],
         missing=[each.label for each in (*curves, *experiment.baselines) if not is_complete(each)],
     )
@@ -417,15 +417,16 @@ def curve_series(
     experiment: Experiment, curve: Measured, name: str, look: Look, *, bands: bool = True
 ) -> Iterator[Line | Level]:
     """Yields a complete curve over ε or θ with its crossings, and the level of its twin without noise."""
-    mean = np.where(np.isfinite(curve.mean()), curve.mean(), np.nan)
-    low, high = band(experiment, curve) if bands else (None, None)
+    shown = slice(curve.first, None)  # no axis of ε can show ε → 0
+    mean = np.where(np.isfinite(curve.mean()), curve.mean(), np.nan)[shown]
+    low, high = (end[shown] for end in band(experiment, curve)) if bands else (None, None)
     marks = []
     for target in crossing_targets(experiment):
         crossing = measure_crossing(experiment, curve, target)
         x = crossing.theta if experiment.axis == "theta" else crossing.reproduced
         if x is not None:
             marks.append((x, level_of(target)))
-    yield Line(name, look, curve.along(experiment.axis), mean, low, high, marks=tuple(marks))
+    yield Line(name, look, curve.along(experiment.axis)[shown], mean, low, high, marks=tuple(marks))
     if (twin := curve.without_noise()) is not None:
         yield Level(f"{name}, no noise", level_of(twin), Dash.NO_NOISE, look, labelled=False)
 

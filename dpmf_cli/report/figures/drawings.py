@@ -20,6 +20,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.crossings import crossing_targets
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.ranking import Frontier, Standing, by_guarantee, standings
+from dpmf_cli.privacy.accounting import LEAST_EPSILON
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
 from dpmf_cli.report.figures import charts, style
@@ -424,8 +425,11 @@ def frontier_panel(frontier: Frontier) -> Panel:
     series: list[charts.Line | charts.Level] = [*levels]
     for curve in (each.curve for each in frontier.members):
         known, mean = np.isfinite(curve.provable), curve.mean()
+        known[: curve.first] = False  # no axis can show ε → 0
         y = np.where(np.isfinite(mean), mean, np.nan)
         series.append(charts.Line(curve.label, style.Look(None, None), curve.provable[known], y[known]))
+    leads = tuple(lead for lead in frontier.leads if lead.epsilon > LEAST_EPSILON) or frontier.leads
+    frontier = replace(frontier, leads=leads)
     title, x_name = f"{frontier.title}: {frontier.guarantee}", f"provable ε, {kind(frontier.guarantee.delta)}"
     return title, partial(_draw_frontier, frontier, _chart(title, x_name, frontier.members, series))
 

@@ -49,6 +49,8 @@ def crossing_cell(crossing: Crossing) -> str:
         return found
 
     def shown(end: End) -> str:
+        if end == Status.NO_EPSILON:
+            return "→ 0"
         if end == Status.BELOW_GRID:
             return f"<{crossing.grid_low:g}"
         return f">{crossing.grid_high:g}" if end == Status.NOT_REACHED else epsilon_cell(end)

@@ -45,6 +45,7 @@ _LATEX = {
     "‡": r"\textsuperscript{$\ddagger$}",
     "‖": r"\textsuperscript{$\|$}",
     "*": r"\textsuperscript{*}",
+    "°": r"\textsuperscript{$\circ$}",
 }
 
 _LONG_CELL = 20
@@ -336,6 +337,11 @@ def number(
         return form(found) if callable(form) else format(found, form)
 
     return TableColumn(name, read, text, align="r", **more)
+
+
+def where_known(column: TableColumn[Row]) -> TableColumn[Row]:
+    """Returns the column, kept only where some row has a value."""
+    return replace(column, kept=lambda rows: any(column.of(row) is not None for row in rows))
 
 
 def epsilon_cell(value: End, unit: str = "") -> str:

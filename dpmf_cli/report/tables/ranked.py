@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import groupby
 from operator import attrgetter, methodcaller
 from string import ascii_uppercase
@@ -23,6 +24,7 @@ from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.experiment.config.documents import is_reduction
 from dpmf_cli.experiment.results.collect import Compared
+from dpmf_cli.privacy.accounting import LEAST_EPSILON
 from dpmf_cli.privacy.ledger import TOLERANCE
 from dpmf_cli.report.tables.crossings import COLUMNS, error_row, reproduced_cell
 from dpmf_cli.report.tables.layout import (
@@ -40,8 +42,14 @@ from dpmf_cli.report.tables.layout import (
     names,
     number,
     tabled,
+    where_known,
 )
 from dpmf_cli.report.words import lines
+
+_signed = partial(signed, digits=4)
+
+PRINTED: tuple[ranking.Bar, ...] = "ia", "ge"
+"""Baselines as the papers have them, of which every table has columns."""
 
 NOT_PROVABLE = "No ε can be proved for what was run; ordered by the ε that is claimed, and not ranked."
 
@@ -64,6 +72,7 @@ def combined_table(
     if across:
         ranking.ranked(found, bar)
     rows = [row for members in ranking.by_guarantee(found).values() for row in ranking.ranked(members, bar)]
+    bars = [each for each in ranking.BARS if each in PRINTED or any(each in row.crossings for row in rows)]
     several = len({each.title for each in experiments}) < len(experiments)
     approximate = any(row.curve.delta for row in rows)
 
@@ -81,19 +90,21 @@ def combined_table(
         TableColumn("label", lambda row: row.curve.label, short_marked, "algorithm"),
         TableColumn("source", lambda row: row.curve.source, head="from"),
         *names("neighbours mode joint delta", "curve"),
-        *(column for each in ranking.BARS for column in _of_bar(each)),
+        *(column for each in bars for column in _of_bar(each)),
         number("best_rmse", value=lambda row: row.best, head=f"RMSE, ε ≤ {ranking.MODEST:g}"),
+        where_known(number("cost", _signed, lambda row: row.cost(row.best), head="cost of privacy")),
         TableColumn("experiment", lambda row: row.experiment.name, seen=lambda rows: several),
         *names("dataset folds partition runs seed", "experiment"),
     ]
-    bars = (f"{each}_{name}" for each in ranking.BARS for name in ("epsilon", "claimed", "provable"))
-    shown = ("rank", "rank_pure", "label", "source", "mode", *bars, "best_rmse", "experiment")
+    met = [f"{each}_{name}" for each in PRINTED for name in ("epsilon", "claimed", "provable")]
+    met += [f"{each}_epsilon" for each in bars if each not in PRINTED]
+    shown = ("rank", "rank_pure", "label", "source", "mode", *met, "best_rmse", "cost", "experiment")
     groups = ranking.by_guarantee(row for row in rows if row.curve.delta and row.provable).values()
     said = lines(
         "notes/combined",
         standings=rows,
         crossings=[crossing for row in rows for crossing in row.crossings.values()],
-        bar=bar,
+        bar=ranking.BARS[bar],
         several_deltas=any(len({row.curve.delta for row in group}) > 1 for group in groups),
         modest=ranking.MODEST,
         experiments=experiments,
@@ -105,7 +116,7 @@ def combined_table(
 def _of_bar(bar: ranking.Bar) -> Iterator[TableColumn[Any]]:
     """Yields columns of the crossing with a baseline, as in the table of crossings."""
     of_crossing = {column.name: column for column in COLUMNS}
-    head = {"reproduced": (f"{bar}_epsilon", f"meets {bar.upper()} at ε")}
+    head = {"reproduced": (f"{bar}_epsilon", f"meets {ranking.BARS[bar]} at ε")}
     ends = ("low", "high", "low_status", "high_status")
     for name in ("status", "reproduced", *ends, "recrosses", "claimed", "provable"):
         yield of_crossing[name].at(lambda row: row.crossings.get(bar), *head.get(name, (f"{bar}_{name}",)))
@@ -153,11 +164,14 @@ def frontier_table(
         "notes/frontier",
         leads=leads,
         spends_less=any(map(_spends_less, leads)),
+        with_zero=any(lead.epsilon <= LEAST_EPSILON for lead in leads),
         named=[best.curve for lead in leads for best in (lead.first, *lead.tied[:MOST_NAMED])],
         experiments=experiments,
         level=_level,
     )
-    shown = ("epsilon", "label", "source", "mode", "rmse", "to_ia", "to_ge", "to_clean", "tied")
+    to = [f"to_{bar}" for bar in ranking.BARS]
+    last = "cost" if any(lead.first.curve.twin for lead in leads) else "to_clean"
+    shown = ("epsilon", "label", "source", "mode", "rmse", *to, last, "tied")
     return tabled(leads, FRONTIER, shown, title=title, notes=[*said, *notes])
 
 
@@ -181,25 +195,33 @@ def _beside(lead: ranking.Lead) -> str:
 def _spends_less(lead: ranking.Lead) -> str:
     """Returns the ε that the method spends at its lowest error, if that is less than the ε of the row."""
     least = lead.first.spent
-    return f" (at {epsilon_cell(least)})" if least < lead.epsilon * (1 - TOLERANCE) else ""
+    return f" (at {_small_cell(least)})" if least < lead.epsilon * (1 - TOLERANCE) else ""
+
+
+def _small_cell(epsilon: float) -> str:
+    return "→ 0" if epsilon <= LEAST_EPSILON * (1 + TOLERANCE) else epsilon_cell(epsilon)
 
 
 def _gap(
     name: str, head: str, level_of: Callable[[Experiment], Measured | None]
 ) -> TableColumn[ranking.Lead]:
-    """Returns the column of how far the leader is above a baseline; rating units."""
+    """Returns the column of how far the leader is above a baseline, in rating units, and ° where that needs no ε."""
 
     def gap(lead: ranking.Lead) -> float | None:
         level = level_of(lead.first.experiment)
         return None if level is None or not is_complete(level) else lead.first.rmse - float(level.mean()[0])
 
-    return number(name, lambda found: signed(found, 4), gap, head=head)
+    def cell(lead: ranking.Lead) -> str:
+        mark = "°" * (lead.first.needs(name.removeprefix("to_")) == 0)
+        return NONE if (found := gap(lead)) is None else _signed(found) + mark
+
+    return TableColumn(name, gap, cell, head, "r")
 
 
 FRONTIER: tuple[TableColumn[ranking.Lead], ...] = (
     *names("title", "first.experiment"),
     *names("protects towards delta", "guarantee"),
-    number("epsilon", epsilon_cell, head="ε"),
+    number("epsilon", _small_cell, head="ε"),
     *names("algorithm", "first.curve"),
     TableColumn(
         "label",
@@ -217,8 +239,13 @@ FRONTIER: tuple[TableColumn[ranking.Lead], ...] = (
     TableColumn("provable", lambda lead: lead.first.spent),
     _gap("to_ia", "to IA", methodcaller("baseline", "ia")),
     _gap("to_ge", "to GE", methodcaller("baseline", "ge")),
+    where_known(_gap("to_ia_tuned", "to tuned IA", methodcaller("baseline", "ia_tuned"))),
+    where_known(_gap("to_ge_tuned", "to tuned GE", methodcaller("baseline", "ge_tuned"))),
     TableColumn("clean", lambda lead: (best := ranking.clean_level(lead.first.experiment)) and best.label),
     _gap("to_clean", "to no privacy", ranking.clean_level),
+    where_known(
+        number("cost", _signed, lambda lead: lead.first.cost(lead.first.rmse), head="cost of privacy")
+    ),
     TableColumn(
         "tied", lambda lead: "; ".join(each.curve.label for each in lead.tied), _beside, "not surely worse"
     ),
