@@ -1,5 +1,6 @@
 """Reads the committed table of all methods on MovieLens 1M, docs/generated/combined_ml1m.md."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -43,6 +44,18 @@ class Row:
     met: Mapping[str, Met]
 
     @property
+    def meets_item_average(self) -> float:
+        """The claimed ε at which the curve meets IA: 0 at or below the grid's start, infinite if it does not."""
+        found = self.met["IA"].claimed.rstrip("†")
+        return (
+            0.0
+            if found in ("below the grid", "needs no ε")
+            else float(found)
+            if found[0].isdigit()
+            else math.inf
+        )
+
+    @property
     def neighbours(self) -> str:
         return NEIGHBOURS[self.protects.partition(",")[0]]
 
@@ -78,3 +91,12 @@ def of_papers(page: str) -> list[Row]:
     """Returns the rows of the methods that the five papers bring, as they combine them themselves."""
     names = {f"{found.title.split(',')[0]} {found.title[-4:]}" for found in all_papers().values()}
     return [row for row in rows(page) if row.paper in names]
+
+
+def best_of_papers(page: str) -> list[Row]:
+    """Returns a row of each paper: the method that meets IA at the smallest ε as published, with a proof if any has."""
+    best: dict[str, Row] = {}
+    for row in sorted(of_papers(page), key=lambda row: (not row.proved, row.meets_item_average)):
+        if row.mode == "published" and "personalised" not in row.protects:
+            best.setdefault(row.paper, row)
+    return sorted(best.values(), key=lambda row: row.paper[-4:])

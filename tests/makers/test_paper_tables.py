@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from docs.makers.combined import best_of_papers
 from docs.makers.paper_tables import KINDS, SHOWN, Records, expected_text
 from docs.makers.pictures import pictures
 from dpmf_cli.papers.claims import all_papers, paper
@@ -135,4 +136,20 @@ DRAWN = pictures(DOCS / "papers" / "explored")
 @pytest.mark.parametrize("name", DRAWN)
 def test_a_picture_is_drawn_from_what_is_committed_and_shown_on_a_page(name: str) -> None:
     assert (DOCS / "figures" / f"{name}.svg").read_text(encoding="utf-8") == DRAWN[name]
-    assert any(f"figures/{name}.svg" in page.read_text(encoding="utf-8") for page in DOCS.glob("**/*.md"))
+    pages = (*DOCS.glob("**/*.md"), DOCS.parent / "README.md")
+    assert any(f"figures/{name}.svg" in page.read_text(encoding="utf-8") for page in pages)
+
+
+def test_the_best_of_a_paper_has_a_proof_where_any_has_and_meets_the_item_average_first() -> None:
+    line = "| 1 | 1 | {} | Wang 2017 | published | {} [1, 2] | – | 1 | – | – | – | 1 |"
+    page = "\n".join(
+        (
+            "**ml-1m: rating value, towards everybody**",
+            *(line.format(*each) for each in (("late", 3), ("first", 0.5), ("later", 2))),
+            "**ml-1m: rating value, towards everybody, not provable**",
+            line.format("unproved", "below the grid"),
+        )
+    )
+    assert [row.method for row in best_of_papers(page)] == ["first"]
+    (found,) = best_of_papers(page.partition("\n")[0] + "\n" + page.partition(", not provable**\n")[2])
+    assert (found.method, found.meets_item_average) == ("unproved", 0)
