@@ -94,7 +94,7 @@ def of_papers(page: str) -> list[Row]:
 
 
 def best_of_papers(page: str) -> list[Row]:
-    """Returns a row of each paper: the method that meets IA at the smallest ε as published, with a proof if any has."""
+    """Returns a row of each paper: the method that meets IA at the smallest ε as published, proved if any is."""
     best: dict[str, Row] = {}
     for row in sorted(of_papers(page), key=lambda row: (not row.proved, row.meets_item_average)):
         if row.mode == "published" and "personalised" not in row.protects:
