@@ -14,7 +14,7 @@ from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
 
-EXTRAS = {"parquet": "pyarrow", "cluster": "distributed"}
+EXTRAS = {"parquet": "pyarrow"}
 """The module that each optional part of dpmf brings, by the part's name in `pip install dpmf[NAME]`."""
 
 

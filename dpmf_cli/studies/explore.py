@@ -26,8 +26,7 @@ from dpmf_cli.experiment.results.collect import collect
 from dpmf_cli.experiment.results.manifest import Ran
 from dpmf_cli.experiment.results.store import Store, write_atomically
 from dpmf_cli.experiment.running.cutting import portions_of
-from dpmf_cli.experiment.running.plan import Executor, Plan, refuse_failures, run_whole, whole_plan
-from dpmf_cli.experiment.running.processes import LocalProcesses
+from dpmf_cli.experiment.running.plan import Plan, refuse_failures, run_whole, whole_plan
 from dpmf_cli.papers.claims import PaperFindings, paper
 from dpmf_cli.papers.evidence import BEST, Evidence, MissingEvidence, Proof
 from dpmf_cli.papers.record import (
@@ -208,17 +207,17 @@ def plan_of(of: Exploration, folders: Folders, *, parsing: bool = True) -> Plan:
     return whole_plan(configs, folders, parsing=parsing)
 
 
-def explore(of: Exploration, folders: Folders, executor: Executor) -> Explored:
+def explore(of: Exploration, folders: Folders, processes: int) -> Explored:
     """Runs what is left of an exploration, and judges it. Raises DpmfError for every error that a user can mend."""
     plan = plan_of(of, folders)
     say(f"{of.key}: {len(of.settings)} settings on {of.data}, {plan.summary}")
-    refuse_failures(run_whole(f"explore {of.key}", plan, folders, executor))
+    refuse_failures(run_whole(f"explore {of.key}", plan, folders, processes))
     return _judged(of, folders, Store(folders.results, warn=say, set_aside=True))
 
 
 def recorded(of: Exploration, folders: Folders, processes: int, folder: Path) -> tuple[Path, Record]:
     """Explores and audits, and adds what was found to the paper's record, in a folder. Returns its file, and it."""
-    found = explore(of, folders, LocalProcesses(processes))
+    found = explore(of, folders, processes)
     theorems = proved(of.key, folders.results, processes)
     path = path_of(folder, of.key)
     before = read_record(path)
