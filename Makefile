@@ -129,7 +129,8 @@ reproduce-frontier: $(STAMP) ## find the best of all methods at each ε; writes 
 		$(BIN)/python -m docs.makers.pages $$page --results results $(call into,$$page); done
 
 leaders: $(STAMP) ## take the methods that lead in the frontier's results as those that `dpmf recommend` chooses from
-	$(BIN)/dpmf frontier --leaders dpmf_cli/report/leaders.yaml frontier_ml100k frontier_ml1m frontier_jester frontier_netflix_sample > /dev/null
+	@$(BIN)/python -m docs.makers.leaders frontier_ml100k frontier_ml1m frontier_jester frontier_netflix_sample \
+		$(call into,dpmf_cli/report/leaders.yaml)
 
 # The end of a command: its output becomes the file $(1), unless the command fails.
 into = > $(1).part && mv $(1).part $(1) || { rm -f $(1).part; exit 1; }

@@ -105,7 +105,7 @@ def plan(
     dataset: options.DatasetOption = None,
     held_out: options.HeldOutOption = None,
     runs: options.RunsOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    as_json: options.JsonOption = False,
     plugin: options.PluginOption = None,
 ) -> str:
     """Say what a run would do and how long it takes; run nothing.

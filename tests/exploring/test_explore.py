@@ -19,7 +19,6 @@ from dpmf_cli.papers.verdicts import judged
 from dpmf_cli.report.figures.papers import specification_bytes
 from dpmf_cli.studies import explore as module
 from dpmf_cli.studies.explore import Exploration, explore, plan_of, shipped, with_settings
-from tests.configs import SHIPPED
 
 CONFIG = {
     "name": "made",
@@ -146,13 +145,13 @@ def test_paths_go_into_entries_by_algorithm_label_and_key() -> None:
 def test_configs_of_other_data_are_refused(tmp_path: Path) -> None:
     (tmp_path / "made.yaml").write_text("dataset: ml-1m\nepsilons: [1]\nalgorithms: [pge]\n")
     with pytest.raises(DpmfError, match="has the data set ml-1m, not ml-100k"):
-        shipped(tmp_path, OnData(configs=("made",), settings=1), "ml-100k")
+        shipped(OnData(configs=("made",), settings=1), "ml-100k", tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", explored())
 def test_a_paper_is_explored(key: str, real_data: Path, session_cache: Path, tmp_path: Path) -> None:
-    wanted = module.exploration(key, "ml-100k", SHIPPED[0].parent, 3)
+    wanted = module.exploration(key, "ml-100k", 3)
     folders = Folders(real_data, session_cache, results=tmp_path)
     found = explore(wanted, folders, 2)
     assert len(found.tried) >= 2
