@@ -9,7 +9,7 @@ JOBS   ?= 2
 PAGES := README.md $(wildcard docs/generated/*.md)
 
 .DEFAULT_GOAL := help
-.PHONY: help lock run test test-times test-slow test-faults test-fuzz test-cluster check format pages docs paper bench audit audit-numeric audit-small \
+.PHONY: help lock run test test-times test-slow test-faults test-fuzz check format pages docs paper bench audit audit-numeric audit-small \
 	explore explore-ml1m scale waits reproduce-all reproduce-small reproduce-frontier leaders clean distclean
 
 help: ## list the targets
@@ -48,7 +48,7 @@ test: $(STAMP) ## set up and run all but the slow tests, in JOBS processes
 test-times: $(STAMP) ## run the same tests, and print the slowest 20 and the time by folder
 	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist loadfile --durations=20
 
-test-slow: $(STAMP) ## run the slow tests: papers on real data, runs killed over and over, commands of all pages, a Dask cluster
+test-slow: $(STAMP) ## run the slow tests: papers on real data, runs killed over and over, commands of all pages
 	$(BIN)/python -m pytest -m slow
 
 test-faults: $(STAMP) ## kill, interrupt, fill and damage runs some 2,900 times, and compare the bytes after each (docs/operations.md)
@@ -56,9 +56,6 @@ test-faults: $(STAMP) ## kill, interrupt, fill and damage runs some 2,900 times,
 
 test-fuzz: $(STAMP) ## give all loaders some 155,500 broken files (docs/operations.md)
 	DPMF_FAULTS=full $(BIN)/python -m pytest tests/fuzz
-
-test-cluster: $(STAMP) ## kill a Dask cluster's workers and scheduler over and over, and compare with a local run
-	DPMF_FAULTS=full $(BIN)/python -m pytest -s tests/running/test_cluster.py -k new_schedulers
 
 check: $(STAMP) ## check lint, types, formatting, imports, and the committed schema, reference and tables of pages
 	$(BIN)/ruff check .
@@ -132,7 +129,8 @@ reproduce-frontier: $(STAMP) ## find the best of all methods at each ε; writes 
 		$(BIN)/python -m docs.makers.pages $$page --results results $(call into,$$page); done
 
 leaders: $(STAMP) ## take the methods that lead in the frontier's results as those that `dpmf recommend` chooses from
-	$(BIN)/dpmf frontier --leaders dpmf_cli/report/leaders.yaml frontier_ml100k frontier_ml1m frontier_jester frontier_netflix_sample > /dev/null
+	@$(BIN)/python -m docs.makers.leaders frontier_ml100k frontier_ml1m frontier_jester frontier_netflix_sample \
+		$(call into,dpmf_cli/report/leaders.yaml)
 
 # The end of a command: its output becomes the file $(1), unless the command fails.
 into = > $(1).part && mv $(1).part $(1) || { rm -f $(1).part; exit 1; }

@@ -20,6 +20,7 @@ and the outputs of commands stay as they are.
 import contextlib
 import io
 import itertools
+import math
 import re
 import shlex
 from collections import Counter
@@ -40,8 +41,8 @@ from dpmf_cli.evaluation.crossings import Agreement, agreement
 from dpmf_cli.papers.claims import PaperFindings, all_papers, paper
 from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
 from dpmf_cli.papers.space import space
-from dpmf_cli.papers.verdicts import Word
-from dpmf_cli.report.tables.layout import TextTable, markdown
+from dpmf_cli.papers.verdicts import OPEN, UNBOUNDED, Judged, Word
+from dpmf_cli.report.tables.layout import NONE, TextTable, markdown
 from dpmf_cli.report.tables.papers import cells_text, claims_text, verdicts
 
 _MARKED = re.compile(
@@ -112,11 +113,51 @@ def _table(kind: str, key: str, record: Record) -> str:
     if kind == "expected":
         return _drawn(expected_text(record, found))
     if kind == "claims":
-        return _drawn(claims_text(record, found))
+        return _drawn(claims_text(record, found, COLUMNS, _row))
     return (
         "\n".join(_drawn(cells_text(each)) for each in record.data.values() if each.printed)
         or "Nothing was explored.\n"
     )
+
+
+COLUMNS = ("inequality", "on", "verdict", "margin", "settings", "because")
+"""The columns of verdicts on a page, which `dpmf explore` shows in brief."""
+
+
+def _row(verdict: Judged, data: str) -> tuple[str, ...]:
+    states = {1: "+", -1: "−", 0: "≈", OPEN: "open"}
+    settings = ", ".join(
+        f"{verdict.counts[at]} {sign}" for at, sign in states.items() if verdict.counts.get(at)
+    )
+    margins = "; ".join(
+        f"{reading}: " * bool(reading) + _margin(of, verdict.unit) for reading, of in verdict.margins.items()
+    )
+    turns = f"{100 * verdict.flips:.0f} % of other settings of as many would turn it" * (
+        verdict.flips > TURNS
+    )
+    by = f"depends on {verdict.by}" if verdict.by else ""
+    because = "; ".join(filter(None, (verdict.said, by, turns, verdict.note)))
+    return verdict.text, data or NONE, verdict.word, margins or NONE, settings or NONE, because or NONE
+
+
+TURNS = 0.1
+"""The probability from which it is said that other settings would turn a verdict."""
+
+
+def _margin(margin: tuple[float, float, float], unit: str) -> str:
+    """Returns a margin with its interval. Ratios of ε are factors."""
+
+    def said(value: float) -> str:
+        if math.isnan(value):
+            return "open"
+        if abs(value) >= UNBOUNDED:
+            return "−∞" if value < 0 else "∞"
+        if unit == "ε":
+            return f"×{math.exp(value):.3g}"
+        return f"{value:+.4f}" if unit == "RMSE" else f"{value:+.3g}"
+
+    middle, low, high = map(said, margin)
+    return middle if low == high == middle else f"{middle} [{low}, {high}]"
 
 
 def _drawn(table: TextTable) -> str:

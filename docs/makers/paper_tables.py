@@ -203,15 +203,17 @@ def _leaders(records: Records) -> TextTable:
         )
         for ranking in found.rankings
     ]
+    titles = "; ".join(each["title"] for each in found.experiments)
     return _table(
         "Leaders",
         ("ε protects", *(f"ε = {epsilon:g}" for epsilon in SHOWN)),
         "l" * (1 + len(SHOWN)),
         rows,
-        f"in brackets: the method's ranks, in this order, on {'; '.join(each.title for each in found.experiments)}",
+        f"in brackets: the method's ranks, in this order, on {titles}",
         "folds and runs: "
         + "; ".join(
-            f"{each.name} {each.folds}, {each.runs} (seed {each.seed})" for each in found.experiments
+            f"{each['name']} {each['folds']}, {each['runs']} (seed {each['seed']})"
+            for each in found.experiments
         ),
     )
 

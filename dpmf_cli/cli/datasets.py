@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpmf_cli.cli import options
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import printable
 
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="List, describe, fetch and verify data sets.", no_args_is_help=True)
 
-_Data = Annotated[
-    Path | None, typer.Option(help="Folder of data files.", show_default="$DPMF_DATA or ./datasets")
-]
-_Json = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
 _Key = Annotated[str, typer.Argument(help="Key of the data set, as `dpmf datasets list` shows it.")]
 
 
@@ -40,7 +37,7 @@ def _in_columns(rows: list[tuple[str, ...]]) -> str:
 
 
 @app.command("list")
-def list_(data: _Data = None, as_json: _Json = False) -> str:
+def list_(data: options.DataOption = None, as_json: options.JsonOption = False) -> str:
     """Show the catalog, and which data sets are in the data folder.
 
     Example: dpmf datasets list
@@ -84,8 +81,8 @@ def _places(known: dict[str, Any]) -> list[str]:
 @app.command()
 def info(
     keys: Annotated[list[str], typer.Argument(help="Keys of data sets, as `dpmf datasets list` shows them.")],
-    data: _Data = None,
-    as_json: _Json = False,
+    data: options.DataOption = None,
+    as_json: options.JsonOption = False,
 ) -> str:
     """Show a data set's counts, licence and citation.
 
@@ -166,7 +163,7 @@ def fetch(
         list[Path] | None, typer.Option(help="Take this file instead of a download; may be repeated.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Accept the licence without being asked.")] = False,
-    data: _Data = None,
+    data: options.DataOption = None,
 ) -> None:
     """Download a data set, or import a file that you have.
 
@@ -200,8 +197,8 @@ def verify(
     keys: Annotated[
         list[str] | None, typer.Argument(help="Keys of data sets; default: all that are present.")
     ] = None,
-    data: _Data = None,
-    as_json: _Json = False,
+    data: options.DataOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Check files and cache by checksum, and recount the ratings.
 

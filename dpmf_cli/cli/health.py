@@ -14,7 +14,7 @@ from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
 
-EXTRAS = {"parquet": "pyarrow", "cluster": "distributed"}
+EXTRAS = {"parquet": "pyarrow"}
 """The module that each optional part of dpmf brings, by the part's name in `pip install dpmf[NAME]`."""
 
 
@@ -25,7 +25,7 @@ def doctor(
             "--clear-kernels", help="Remove the compiled kernels; each is compiled again when it is needed."
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Show machine, versions, data and caches; verify kernels.
 
@@ -111,7 +111,7 @@ def verify(
         int | None,
         typer.Option(min=0, help="The seed that draws these tasks; default: a random one, which is printed."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    as_json: options.JsonOption = False,
     plugin: options.PluginOption = None,
 ) -> None:
     """Check stored files by checksums; change nothing.

@@ -26,7 +26,6 @@ ResultsArgument = Annotated[
         autocompletion=_configs_like, help="Configs or results folders; default: every result found."
     ),
 ]
-ConfigsOption = Annotated[Path | None, typer.Option(help="Folder of configs; default: the shipped configs.")]
 ResultsOption = Annotated[Path, typer.Option(help="Folder of results.")]
 DataOption = Annotated[
     Path | None, typer.Option(help="Folder of data files; default: $DPMF_DATA, else ./datasets.")
@@ -55,6 +54,10 @@ MetricOption = Annotated[
 ]
 JobsOption = Annotated[
     int | None, typer.Option("-j", "--jobs", min=1, help="Number of processes; default: one per core.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
+PlanOption = Annotated[
+    bool, typer.Option("--plan", help="Say what would be run and how long it takes; run nothing.")
 ]
 FormatOption = Annotated[str, typer.Option("--format", help="table, csv, md, latex or json.")]
 

@@ -269,14 +269,13 @@ def print_answer(
     """
     from dpmf_cli.datasets import load
     from dpmf_cli.experiment.config import load_config
-    from dpmf_cli.experiment.running.processes import LocalProcesses
     from dpmf_cli.report.advice import answer
     from dpmf_cli.studies.experiment import run
 
     again, loaded = f"dpmf run {config}", load_config(config)
     quick = first_part(loaded, folders, epsilon) if by_errors else None
     for part in filter(None, (quick, loaded)):
-        finished = run(part, folders, LocalProcesses(jobs or available_cores()), command=again)
+        finished = run(part, folders, jobs or available_cores(), command=again)
         if finished.failures or finished.missing:
             raise DpmfError(
                 f"{finished.missing} tasks have no result; `{again}` says why and tries them again"

@@ -17,42 +17,17 @@ if TYPE_CHECKING:
     from dpmf_cli.studies.reproduce import Maker
 
 
-def configs(
-    paper: Annotated[
-        str | None,
-        typer.Argument(help="Key of a paper, e.g. friedman2016: list only the names of its configs."),
-    ] = None,
-    small: Annotated[
-        bool, typer.Option("--small", help="List only the configs of `dpmf reproduce PAPER --small`.")
-    ] = False,
-    large: Annotated[
-        bool | None,
-        typer.Option(
-            "--large/--no-large",
-            help="List only the configs whose data have the size of ML-10M or Netflix, or only the others.",
-        ),
-    ] = None,
-    data: options.DataOption = None,
-) -> None:
+def configs(data: options.DataOption = None) -> str:
     """List the shipped configs: paper, table, data, time.
 
-    `dpmf run` takes their names in any folder. Given a paper, lists only the names of its configs, in the order in
-    which they are run.
+    `dpmf run` takes their names in any folder.
 
-    Example: dpmf configs friedman2016 --small
+    Example: dpmf configs
     """
     from dpmf_cli.experiment.config.documents import shipped_names
-    from dpmf_cli.papers.claims import all_papers, paper as findings_of
+    from dpmf_cli.papers.claims import all_papers
     from dpmf_cli.report.tables.layout import Group, TextTable, terminal
 
-    if paper is not None:
-        found = findings_of(paper)
-        for name in found.small if small else found.configs:
-            if large in (None, name in found.large):
-                print(name)
-        return
-    if small or large is not None:
-        raise DpmfError("--small and --large need a paper; name it, e.g. `dpmf configs friedman2016 --small`")
     groups, listed = [], set[str]()
     for key, findings in all_papers().items():
         of = {
@@ -68,7 +43,7 @@ def configs(
         "no: its data are not here; `dpmf datasets info KEY` says how to get them",
     )
     header = ("config", "table or figure", "data set", "here", "time")
-    print(terminal(TextTable(header, "llllr", tuple(groups), notes)), end="")
+    return terminal(TextTable(header, "llllr", tuple(groups), notes))
 
 
 def _rows(of: dict[str, str], data: Path | None) -> Iterator[tuple[str, ...]]:
@@ -99,10 +74,7 @@ def explore(
         typer.Option(min=1, help="How many settings to run; default: as many as the paper's space says."),
     ] = None,
     record: Annotated[Path | None, typer.Option(help="Folder of records; default: RESULTS/explored.")] = None,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Say what would be run and how long it takes; run nothing.")
-    ] = False,
-    configs: options.ConfigsOption = None,
+    plan: options.PlanOption = False,
     results: options.ResultsOption = Path("results"),
     data: options.DataOption = None,
     jobs: options.JobsOption = None,
@@ -126,14 +98,13 @@ def explore(
 
     if (paper is None) != every:
         raise DpmfError(f"name one paper, or --all of them: {', '.join(explored())}")
-    configs = configs or SHIPPED
-    folders = Folders.named(data, base=configs, results=results)
+    folders = Folders.named(data, base=SHIPPED, results=results)
     keys = [key for key in explored() if dataset in space(key).data] if every else [paper or ""]
     if not keys:
         known = dict.fromkeys(data for key in explored() for data in space(key).data)
         raise DpmfError(f'no paper is explored on "{dataset}"{did_you_mean(dataset, known)}')
     for key in keys:
-        wanted = exploration(key, dataset, configs, settings)
+        wanted = exploration(key, dataset, settings)
         processes = jobs or available_cores()
         if plan:
             made = plan_of(wanted, folders, parsing=False)
@@ -145,7 +116,7 @@ def explore(
         found = kept.data[dataset]
         picture = folder / f"{key}-{dataset}.png"
         write_atomically(picture, specification_bytes(found, "png"))
-        print(terminal(claims_text(kept, wanted.paper, brief=True)))
+        print(terminal(claims_text(kept, wanted.paper)))
         if found.printed:
             print(terminal(cells_text(found)))
         say(f"{path} and {picture}")
@@ -159,9 +130,7 @@ def reproduce(
             "--small", help="Run one fold and one run of most experiments, on MovieLens 100K; takes minutes."
         ),
     ] = False,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Say what would be run and how long it takes; run nothing.")
-    ] = False,
+    plan: options.PlanOption = False,
     results: Annotated[
         Path | None, typer.Option(help="Folder of results; default: results, or results/small with --small.")
     ] = None,
@@ -201,7 +170,7 @@ def reproduce(
     for path in reproducing.write_outputs(of, folders.results, _outputs(folders.results, data)):
         say(f"wrote {path}")
     page = folders.results / "report.html"
-    write_atomically(page, overview_page(folders, FOLDER).encode(errors="backslashreplace"))
+    write_atomically(page, overview_page(folders).encode(errors="backslashreplace"))
     say(f"wrote {page}")
     if times:
         took = folders.results / f"times_{what}.md"

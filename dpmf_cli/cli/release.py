@@ -118,7 +118,7 @@ def predict(
 
     Example: dpmf predict released/my-shop-pge-bounded-epsilon-1 --user c7 --top 5
     """
-    from dpmf_cli.core.files import write_whole
+    from dpmf_cli.core.files import write_whole, writing
     from dpmf_cli.releasing.publishing import load_model
     from dpmf_cli.releasing.recommender import places, read_own, read_pairs
 
@@ -149,10 +149,8 @@ def predict(
     if to is None:
         print(text, end="")
         return
-    try:
+    with writing(to, "name another file"):
         write_whole(to, text.encode())
-    except OSError as error:
-        raise DpmfError(f"{to}: cannot be written: {error.strerror or error}; name another file") from None
 
 
 def _entry(config: "ExperimentConfig", method: str) -> Any:

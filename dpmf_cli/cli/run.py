@@ -9,7 +9,6 @@ import typer
 
 from dpmf_cli.cli import options
 from dpmf_cli.core.children import available_cores
-from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import duration, say
 
 if TYPE_CHECKING:
@@ -17,15 +16,8 @@ if TYPE_CHECKING:
 
     from dpmf_cli.datasets import Sizes
     from dpmf_cli.experiment.config import ExperimentConfig
-    from dpmf_cli.experiment.running.plan import Executor, Plan
+    from dpmf_cli.experiment.running.plan import Plan
     from dpmf_cli.studies.experiment import Finished
-
-SchedulerOption = Annotated[
-    str | None, typer.Option(help="Run on a Dask cluster, e.g. tcp://host:8786 (see docs/operations.md).")
-]
-WaitOption = Annotated[
-    float, typer.Option(min=0, help="Seconds to wait for a cluster's workers, or for its lost scheduler.")
-]
 
 DONE = "nothing to compute: all tasks are done"
 
@@ -38,8 +30,6 @@ def run(
     results: options.ResultsOption = Path("results"),
     data: options.DataOption = None,
     jobs: options.JobsOption = None,
-    scheduler: SchedulerOption = None,
-    wait: WaitOption = 300.0,
     new_data: Annotated[
         bool, typer.Option("--new-data", help="Replace results if their data file has changed since.")
     ] = False,
@@ -64,7 +54,7 @@ def run(
     folders = Folders.named(data, base=config.parent, results=results)
     name, digest, left = name_and_hash(config, dataset=dataset, held_out=held_out, runs=runs)
     place = f"run {results / name} {(results / name).absolute()} {left}"
-    if scheduler is None and (again := recall(place)):
+    if again := recall(place):
         of, spec, test, said, tables = again
         found = None if what_is_missing(spec, folders) else known(spec, folders, test)
         if found is not None and of == (digest, found.identity, found.merged):
@@ -74,17 +64,8 @@ def run(
             return
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.config.loading import flags, reduced
-    from dpmf_cli.experiment.running.plan import cluster_executor
-    from dpmf_cli.experiment.running.processes import LocalProcesses
     from dpmf_cli.studies.experiment import run as run_experiment
 
-    executor: Executor
-    if scheduler is None:
-        executor = LocalProcesses(jobs or available_cores())
-    elif jobs is None:
-        executor = cluster_executor(scheduler, wait, say)
-    else:
-        raise DpmfError("-j is for this machine, --scheduler for a cluster's workers: give one of them")
     experiment_config = reduced(load_config(config), dataset=dataset, held_out=held_out, runs=runs)
     missing = what_is_missing(experiment_config.dataset, folders)
     if if_present and missing:
@@ -94,7 +75,7 @@ def run(
     finished = run_experiment(
         experiment_config,
         folders,
-        executor,
+        jobs or available_cores(),
         new_data=new_data,
         command=shlex.join(["dpmf", "run", str(config), *flags(dataset, held_out, runs), *plugins]),
     )
@@ -124,7 +105,7 @@ def plan(
     dataset: options.DatasetOption = None,
     held_out: options.HeldOutOption = None,
     runs: options.RunsOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    as_json: options.JsonOption = False,
     plugin: options.PluginOption = None,
 ) -> str:
     """Say what a run would do and how long it takes; run nothing.

@@ -1,5 +1,6 @@
 """Commands that show results: as tables, in words, as figures and pages; of one experiment, or of several at once."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,12 @@ if TYPE_CHECKING:
     from dpmf_cli.evaluation.curves import Experiment
     from dpmf_cli.experiment.results.folders import Collected
 
-ComparedArgument = Annotated[Path, typer.Argument(help="A config that was run, or its results folder.")]
+FigureOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="Also draw RMSE over ε, one panel for each guarantee, to this .png, .svg or .pdf file."
+    ),
+]
 
 
 def crossings(
@@ -27,9 +33,6 @@ def crossings(
         typer.Option(
             "--printed", help="Add the cells of Friedman et al.'s tables 4 and 5 that have no result."
         ),
-    ] = False,
-    audited: Annotated[
-        bool, typer.Option("--audited", help="Add what `dpmf audit` has found for the same configs.")
     ] = False,
     metric: options.MetricOption = None,
     plugin: options.PluginOption = None,
@@ -46,17 +49,10 @@ def crossings(
     from dpmf_cli.report.tables.crossings import crossings_table
     from dpmf_cli.report.tables.layout import draw
 
-    found = list(_experiments(of or [], results, metric))
-    rows, audits = [row for _, each in found for row in beside_print(each)], None
+    rows = [row for each in _experiments(of or [], results, metric) for row in beside_print(each)]
     if printed:
         rows = with_printed_cells(rows, present=present_keys(data_folder()))
-    if audited:
-        from dpmf_cli.audit.job import of_experiment
-
-        audits = {experiment.name: of_experiment(folder) for folder, experiment in found}
-        if not any(audits.values()):
-            say("nothing was audited: `dpmf audit` a config, and ask again")
-    return draw(crossings_table(rows, audits), form)
+    return draw(crossings_table(rows), form)
 
 
 def explain(
@@ -74,7 +70,7 @@ def explain(
     from dpmf_cli.papers.printed_cells import beside_print
     from dpmf_cli.report.advice import advice as advice_on
 
-    experiments = [experiment for _, experiment in _experiments(of or [], results, RMSE.key)]
+    experiments = list(_experiments(of or [], results, RMSE.key))
     return advice_on(experiments, [row for each in experiments for row in beside_print(each)])
 
 
@@ -97,7 +93,7 @@ def levels(
     from dpmf_cli.report.tables.layout import draw
 
     found = []
-    for _, experiment in _experiments(of or [], results, metric):
+    for experiment in _experiments(of or [], results, metric):
         try:
             found += levels_at(experiment, at)
         except DpmfError as error:
@@ -111,8 +107,8 @@ def levels(
     return draw(levels_table(found, at), form)
 
 
-def _experiments(of: list[Path], results: Path, metric: str | None) -> "Iterator[tuple[Path, Experiment]]":
-    """Yields each experiment that was asked for, with its folder, by a metric or by that of its config.
+def _experiments(of: list[Path], results: Path, metric: str | None) -> "Iterator[Experiment]":
+    """Yields each experiment that was asked for, by a metric or by that of its config.
 
     Of an interrupted run, yields only the finished folds, and says so.
     """
@@ -134,7 +130,7 @@ def _experiments(of: list[Path], results: Path, metric: str | None) -> "Iterator
             )
             say(f"{experiment.name}: {what}; `dpmf run` its config to complete it")
             experiment = partial or experiment
-        yield folder, experiment
+        yield experiment
 
 
 def shown(collected: "Collected", metric: str | None, *, named: bool) -> "Experiment | None":
@@ -153,7 +149,7 @@ def shown(collected: "Collected", metric: str | None, *, named: bool) -> "Experi
 
 
 def compare(
-    first: ComparedArgument,
+    first: Annotated[Path, typer.Argument(help="A config that was run, or its results folder.")],
     others: Annotated[
         list[Path], typer.Argument(help="Other configs or results folders, each compared with the first.")
     ],
@@ -220,9 +216,9 @@ def noise(
 
     Example: dpmf local noise results/neera_fig2.png
     """
-    from dpmf_cli.report.figures.style import figure_form, write_named
+    from dpmf_cli.report.figures.style import write_figure
 
-    write_named(out, noise_of(dataset, data, figure_form(out)))
+    write_figure(out, partial(noise_of, dataset, data))
 
 
 def noise_of(dataset: str, data: Path | None, form: str) -> bytes:
@@ -295,12 +291,7 @@ def combined(
             "rank all together, which is refused unless they form one group on the same data."
         ),
     ] = "within",
-    figure: Annotated[
-        Path | None,
-        typer.Option(
-            help="Also draw RMSE over ε, one panel for each group, to this .png, .svg or .pdf file."
-        ),
-    ] = None,
+    figure: FigureOption = None,
     plugin: options.PluginOption = None,
 ) -> str:
     """Print one crossing table for several experiments.
@@ -319,23 +310,22 @@ def combined(
     chosen = next((each for each in BARS if each == bar.lower()), None)
     if chosen is None:
         raise DpmfError(f'--by: unknown baseline "{bar}"{did_you_mean(bar, BARS)}')
-    experiments, notes, _ = gathered(of or [], results)
+    experiments, notes = gathered(of or [], results)
     table = draw(combined_table(experiments, bar=chosen, across=rank == "across", notes=notes), form)
     _say_notes(form, notes)
     if figure is not None:
         from dpmf_cli.report.figures.drawings import combined_figure
-        from dpmf_cli.report.figures.style import figure_form, write_named
+        from dpmf_cli.report.figures.style import write_figure
 
-        write_named(figure, combined_figure(experiments, figure_form(figure)))
+        write_figure(figure, partial(combined_figure, experiments))
     return table
 
 
-def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[str], dict[str, Path]]:
-    """Returns (experiments, notes, folders).
+def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[str]]:
+    """Returns (experiments, notes).
 
     experiments   those that `of` names, or all if it is empty, without reductions of another one among them
     notes         which reductions are left out, and what has no result yet, with the command that computes it
-    folders       the results folders of all experiments, reductions too, by the experiments' names
 
     Raises `DpmfError` if there is no result at all, and for a path that is neither a config nor a results folder.
     """
@@ -357,33 +347,21 @@ def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[st
         present.append(path)
     if of and not present:
         raise DpmfError("; ".join(notes))
-    found = {folder: collected.experiment for folder, collected in results_of(present, results)}
-    experiments, left_out = whole_first(list(found.values()))
+    experiments, left_out = whole_first([each.experiment for _, each in results_of(present, results)])
     notes += left_out
     for experiment in experiments:
         left = [each.label for each in experiment.measured() if each.missing]
         if left:
             command = commands.get(experiment.name, "`dpmf run` of its config")
             notes.append(f"{experiment.name}: incomplete: {'; '.join(left)}: {command} completes them")
-    return experiments, notes, {experiment.name: folder for folder, experiment in found.items()}
+    return experiments, notes
 
 
 def frontier(
     of: options.ResultsArgument = None,
     results: options.ResultsOption = Path("results"),
     form: options.FormatOption = "table",
-    figure: Annotated[
-        Path | None,
-        typer.Option(
-            help="Also draw the frontier, one panel for each guarantee, to this .png, .svg or .pdf file."
-        ),
-    ] = None,
-    leaders: Annotated[
-        Path | None,
-        typer.Option(
-            help="Also write the methods that lead on all these data sets to this file, for `dpmf recommend`."
-        ),
-    ] = None,
+    figure: FigureOption = None,
     plugin: options.PluginOption = None,
 ) -> str:
     """Show the best method at each ε, of all that were run.
@@ -392,21 +370,17 @@ def frontier(
 
     Example: dpmf frontier configs/combined_ml100k.yaml --figure results/frontier.png
     """
-    from dpmf_cli.report.figures.style import figure_form, write_named
     from dpmf_cli.report.tables.layout import draw
     from dpmf_cli.report.tables.ranked import frontier_table
 
-    experiments, notes, folders = gathered(of or [], results)
+    experiments, notes = gathered(of or [], results)
     table = draw(frontier_table(experiments, notes=notes), form)
     _say_notes(form, notes)
     if figure is not None:
         from dpmf_cli.report.figures.drawings import frontier_figure
+        from dpmf_cli.report.figures.style import write_figure
 
-        write_named(figure, frontier_figure(experiments, figure_form(figure)))
-    if leaders is not None:
-        from dpmf_cli.report.leaders import leaders_text
-
-        write_named(leaders, leaders_text(experiments, folders).encode())
+        write_figure(figure, partial(frontier_figure, experiments))
     return table
 
 
@@ -426,7 +400,6 @@ def report(
         bool,
         typer.Option("--all", help="Write one page of all results, paper by paper: results/report.html."),
     ] = False,
-    configs: options.ConfigsOption = None,
     data: options.DataOption = None,
     plugin: options.PluginOption = None,
 ) -> None:
@@ -437,7 +410,6 @@ def report(
     Example: dpmf report results/ml100k_bounded
     """
     from dpmf_cli.datasets import Folders
-    from dpmf_cli.experiment.config.documents import FOLDER
     from dpmf_cli.experiment.results.folders import folders_of
     from dpmf_cli.experiment.results.manifest import add_file
     from dpmf_cli.experiment.results.store import write_atomically
@@ -446,7 +418,7 @@ def report(
     if everything == bool(of):
         raise DpmfError("name configs or results folders, or give --all for one page of all results")
     if everything:
-        page = overview_page(Folders.named(data, results=results), configs or FOLDER)
+        page = overview_page(Folders.named(data, results=results))
         write_atomically(results / "report.html", page.encode(errors="backslashreplace"))
         print(results / "report.html")
         return

@@ -13,11 +13,6 @@ class DpmfError(Exception):
     """A user-facing error: the message says where, what and the fix."""
 
 
-def without_extra(trouble: str, extra: str) -> DpmfError:
-    """Returns the error for a missing part of dpmf that `pip install dpmf` leaves out."""
-    return DpmfError(f"{trouble}; install it with: pip install 'dpmf[{extra}]'")
-
-
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean "x"?` for the nearest known word, or the list of known words where none is near."""
     known = list(known)

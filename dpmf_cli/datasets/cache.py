@@ -149,17 +149,10 @@ def opened(key: str, parse: Callable[[], Canonical], cache: Path, *, verify: boo
     verify   whether the ratings must still have their checksum. Checking 10⁸ ratings takes about five seconds
     """
     found = find(key, cache) or keep(key, parse(), cache)
-    if verify and not intact(found.checksum, found.ratings, cache):
+    if verify and checksum(found.ratings) != found.checksum:
+        _say_replaced(discard(found.checksum, cache), _UNFIT)
         return keep(key, parse(), cache)
     return found
-
-
-def intact(name: str, ratings: Ratings, cache: Path) -> bool:
-    """Whether `ratings`, kept under the checksum `name`, still have it. If not, discards them and says so."""
-    if checksum(ratings) == name:
-        return True
-    _say_replaced(discard(name, cache), _UNFIT)
-    return False
 
 
 def _say_replaced(place: Path, why: str) -> None:
@@ -228,35 +221,6 @@ def discard(name: str, cache: Path) -> Path:
     folder = cache / "ratings" / name
     files.remove(folder)
     return folder
-
-
-def packed(name: str, cache: Path) -> dict[str, bytes]:
-    """Reads the files of the ratings of a checksum, for `unpack` on another machine. Raises like `open_ratings`."""
-    open_ratings(name, cache)
-    return {path.name: path.read_bytes() for path in sorted((cache / "ratings" / name).iterdir())}
-
-
-def unpack(name: str, contents: Mapping[str, bytes], cache: Path) -> None:
-    """Keeps the files that `packed` read, unless the cache has them undamaged.
-
-    Raises DpmfError if they cannot be kept, or arrived damaged.
-    """
-    refuse_shared(cache)
-    folder = cache / "ratings" / name
-
-    def fill(fresh: Path) -> None:
-        for file, content in contents.items():
-            with files.new_file(fresh / file) as kept:
-                kept.write(content)
-        if checksum(_open(fresh)) != name:
-            raise DpmfError(f"{folder}: the files came damaged over the network; run the command again")
-
-    try:
-        if intact(name, open_ratings(name, cache), cache):
-            return
-    except DpmfError:
-        pass
-    publish(folder, fill)
 
 
 def _is_whole(folder: Path) -> bool:

@@ -18,8 +18,7 @@ from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import Outcome, tasks_of
 from dpmf_cli.experiment.running.calibration import REFERENCE, known
 from dpmf_cli.experiment.running.cutting import portions_of
-from dpmf_cli.experiment.running.plan import Executor, run_rounds
-from dpmf_cli.experiment.running.processes import LocalProcesses
+from dpmf_cli.experiment.running.plan import run_rounds
 from dpmf_cli.papers.printed_cells import beside_print
 from dpmf_cli.report.outputs import never_made, outputs
 
@@ -43,19 +42,18 @@ class Finished:
 def run(
     config: ExperimentConfig,
     folders: Folders,
-    executor: Executor | None = None,
+    processes: int = 1,
     *,
     new_data: bool = False,
     command: str = "",
 ) -> Finished:
     """Runs the remaining tasks of a config and writes its results folder. Raises DpmfError for what a user can mend.
 
-    executor   executes the tasks; default: this process
+    processes  how many execute tasks; 1 for this process
     new_data   whether to replace the tables if the ratings have changed since; otherwise that is an error
     command    the command as it was typed, for the manifest
     """
     begin = time.perf_counter()
-    executor = executor or LocalProcesses(1)
     folder = folders.results / config.name
     store = Store(folders.results, warn=say, set_aside=True)
     store.prepare(folder)
@@ -78,14 +76,14 @@ def run(
             dataset.ratings,
             outcomes,
             seconds=time.perf_counter() - begin,
-            processes=executor.processes,
+            processes=processes,
             command=command,
         )
 
     with manifests.held(folder):
         if not manifests.has_tables(folder):  # so that the finished tasks of an interrupted run can be shown
             manifests.write_manifest(folder, {**manifest(ran), "files": {}})
-    ran, collected, outcomes = run_rounds(ran, dataset, store, folders.cache, executor, machine)
+    ran, collected, outcomes = run_rounds(ran, dataset, store, folders.cache, processes, machine)
     failures = [outcome for outcome in outcomes if outcome.failure]
     experiment = collected.shown
     missing = sum(each.missing for each in experiment.measured())

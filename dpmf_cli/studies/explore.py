@@ -21,13 +21,13 @@ from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.experiment.config import ExperimentConfig, config_of, load_config
+from dpmf_cli.experiment.config.documents import FOLDER
 from dpmf_cli.experiment.config.loading import with_values
 from dpmf_cli.experiment.results.collect import collect
 from dpmf_cli.experiment.results.manifest import Ran
 from dpmf_cli.experiment.results.store import Store, write_atomically
 from dpmf_cli.experiment.running.cutting import portions_of
-from dpmf_cli.experiment.running.plan import Executor, Plan, refuse_failures, run_whole, whole_plan
-from dpmf_cli.experiment.running.processes import LocalProcesses
+from dpmf_cli.experiment.running.plan import Plan, refuse_failures, run_whole, whole_plan
 from dpmf_cli.papers.claims import PaperFindings, paper
 from dpmf_cli.papers.evidence import BEST, Evidence, MissingEvidence, Proof
 from dpmf_cli.papers.record import (
@@ -50,18 +50,18 @@ Configs = dict[str, ExperimentConfig]
 """Shipped configs under one setting, by their names."""
 
 
-def shipped(configs: Path, on: OnData, data: str) -> Configs:
+def shipped(on: OnData, data: str, folder: Path = FOLDER) -> Configs:
     """Returns the configs of a space on one data set, with its folds and runs.
 
     Raises DpmfError for a config of another data set.
     """
     found = {}
     for name in on.configs:
-        config = load_config(configs / f"{name}.yaml")
+        config = load_config(folder / f"{name}.yaml")
         if config.dataset.key != data:
-            raise DpmfError(f"{configs / name}.yaml: has the data set {config.dataset.key}, not {data}")
+            raise DpmfError(f"{folder / name}.yaml: has the data set {config.dataset.key}, not {data}")
         cut = {"held_out": min(on.folds, config.folds), "runs": on.runs}
-        found[name] = _of(config, {**config.resolved(), **cut}, str(configs / f"{name}.yaml"))
+        found[name] = _of(config, {**config.resolved(), **cut}, str(folder / f"{name}.yaml"))
     return found
 
 
@@ -187,14 +187,14 @@ class Exploration:
         return paper(self.key)
 
 
-def exploration(key: str, data: str, configs: Path, count: int | None = None) -> Exploration:
+def exploration(key: str, data: str, count: int | None = None) -> Exploration:
     """Returns what exploring a paper would run: `count` settings, or as many as its space says."""
     known = space(key)
     on = known.on(data)
     settings = known.settings(count or on.settings, key)
     under, shipped_on = {}, {}
     for each in (data, *on.beside):
-        of = shipped(configs, known.on(each), each)
+        of = shipped(known.on(each), each)
         under[each] = with_settings(known, settings, of)
         whole = {name: {**config.resolved(), "held_out": config.folds} for name, config in of.items()}
         shipped_on[each] = {name: _of(of[name], config, name) for name, config in whole.items()}
@@ -208,17 +208,17 @@ def plan_of(of: Exploration, folders: Folders, *, parsing: bool = True) -> Plan:
     return whole_plan(configs, folders, parsing=parsing)
 
 
-def explore(of: Exploration, folders: Folders, executor: Executor) -> Explored:
+def explore(of: Exploration, folders: Folders, processes: int) -> Explored:
     """Runs what is left of an exploration, and judges it. Raises DpmfError for every error that a user can mend."""
     plan = plan_of(of, folders)
     say(f"{of.key}: {len(of.settings)} settings on {of.data}, {plan.summary}")
-    refuse_failures(run_whole(f"explore {of.key}", plan, folders, executor))
+    refuse_failures(run_whole(f"explore {of.key}", plan, folders, processes))
     return _judged(of, folders, Store(folders.results, warn=say, set_aside=True))
 
 
 def recorded(of: Exploration, folders: Folders, processes: int, folder: Path) -> tuple[Path, Record]:
     """Explores and audits, and adds what was found to the paper's record, in a folder. Returns its file, and it."""
-    found = explore(of, folders, LocalProcesses(processes))
+    found = explore(of, folders, processes)
     theorems = proved(of.key, folders.results, processes)
     path = path_of(folder, of.key)
     before = read_record(path)

@@ -26,7 +26,7 @@ from dpmf_cli.experiment.results.store import write_atomically
 from dpmf_cli.experiment.results.task import Outcome
 from dpmf_cli.experiment.running.batches import MEMORY_SHARE, memory
 from dpmf_cli.experiment.running.plan import Plan, refuse_failures, run_whole, whole_plan
-from dpmf_cli.experiment.running.processes import LocalProcesses, each_of
+from dpmf_cli.experiment.running.processes import each_of
 from dpmf_cli.papers.claims import Output, Part, Table
 from dpmf_cli.report.tables.layout import Group, TextTable
 from dpmf_cli.studies.experiment import run
@@ -87,7 +87,7 @@ def run_all(of: Reproduction, folders: Folders, jobs: int) -> tuple[list[Experim
     ended, times = list[Outcome](), dict[str, Took]()
     for words, plan in of.plans(folders):
         say(words)
-        outcomes = run_whole("reproduce", plan, folders, LocalProcesses(processes_for(plan, jobs)))
+        outcomes = run_whole("reproduce", plan, folders, processes_for(plan, jobs))
         times |= took(plan, outcomes)
         ended += outcomes
     refuse_failures(ended)

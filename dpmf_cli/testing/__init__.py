@@ -11,23 +11,12 @@ import pytest
 pytest.register_assert_rewrite("dpmf_cli.testing.contract")
 
 from dpmf_cli.testing.contract import (  # noqa: E402  the assertions must be rewritten before they are imported
-    LARGE,
-    LARGE_GAUSSIAN,
-    AlgorithmContract,
-    PrivateAlgorithmContract,
-    fit,
-    make_ratings,
-    predict_all,
-    variants_of,
+    LARGE as LARGE,
+    LARGE_GAUSSIAN as LARGE_GAUSSIAN,
+    AlgorithmContract as AlgorithmContract,
+    PrivateAlgorithmContract as PrivateAlgorithmContract,
+    fit as fit,
+    make_ratings as make_ratings,
+    predict_all as predict_all,
+    variants_of as variants_of,
 )
-
-__all__ = [
-    "LARGE",
-    "LARGE_GAUSSIAN",
-    "AlgorithmContract",
-    "PrivateAlgorithmContract",
-    "fit",
-    "make_ratings",
-    "predict_all",
-    "variants_of",
-]

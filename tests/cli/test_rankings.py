@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from docs.makers.leaders import main
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment.config import load_config
@@ -129,7 +130,7 @@ def test_incomplete_curves_and_reductions_are_named(folder: Path, tmp_path: Path
         ("combined --results nowhere", "nowhere: no results here"),
         ("frontier all.yaml --format xml", 'unknown table format "xml"'),
         ("frontier all.yaml --figure x.gif", "x.gif: name a .png, .svg or .pdf file"),
-        ("frontier all.yaml --leaders all.yaml/x", "all.yaml/x: cannot be written"),
+        ("frontier all.yaml --figure all.yaml/x.svg", "all.yaml/x.svg: cannot be written"),
     ],
 )
 def test_refusals_are_one_message_and_exit_code_2(folder: Path, command: str, message: str) -> None:
@@ -139,12 +140,15 @@ def test_refusals_are_one_message_and_exit_code_2(folder: Path, command: str, me
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_figures_and_leaders_are_files_beside_the_table(folder: Path) -> None:
+def test_figures_are_files_beside_the_table_and_leaders_are_of_the_guarantees_to_ask_for(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert "rating presence" in dpmf(folder, folder, "combined", "all.yaml", "--figure", "sub/all.svg").stdout
-    dpmf(folder, folder, "frontier", "all.yaml", "--figure", "f.svg", "--leaders", "leaders.yaml")
+    dpmf(folder, folder, "frontier", "all.yaml", "--figure", "f.svg")
     for name in ("sub/all.svg", "f.svg"):
         assert "<svg" in (folder / name).read_text()[:500]
-    text = (folder / "leaders.yaml").read_text()
+    main([folder / "all.yaml"], folder / "results")
+    text = capsys.readouterr().out
     assert "PGE, bounded" in text
     assert "personalised" not in text
 

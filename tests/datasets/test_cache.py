@@ -248,29 +248,6 @@ def test_folders_are_sources_too(shelf: Shelf) -> None:
     assert shelf.load().identity.checksum != before
 
 
-def test_ratings_travel_to_another_cache_whole_and_once(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name, other = small(cache).identity.checksum, tmp_path / "other"
-    files = kept.packed(name, cache)
-    damaged = {**files, "values.npy": files["values.npy"][:-1] + b"\x7f"}
-    for harmed, message in (
-        (damaged, "came damaged over the network"),
-        ({**files, "users.npy": b""}, "cut off"),
-    ):
-        with pytest.raises(DpmfError, match=message):
-            kept.unpack(name, harmed, other)
-    assert list((other / "ratings").iterdir()) == []
-    for _ in range(2):
-        kept.unpack(name, files, other)
-        assert kept.packed(name, other) == files
-        values = other / "ratings" / name / "values.npy"
-        np.save(values, np.load(values)[::-1])
-    kept.unpack(name, files, other)
-    monkeypatch.setattr(kept, "publish", None)
-    kept.unpack(name, files, other)
-
-
 def test_a_cache_that_is_read_only_serves_a_copy_of_a_file_that_it_holds(shelf: Shelf) -> None:
     for name in ("old", "new"):
         os.utime(shelf.put(f"{name}/u.data", U_DATA), (1, 1))

@@ -10,7 +10,6 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment.config import ExperimentConfig, config_of
 from dpmf_cli.experiment.config.loading import ConfigPath, with_values
-from dpmf_cli.experiment.running.processes import LocalProcesses
 from dpmf_cli.papers.claims import Claim, PaperFindings
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.record import Cell
@@ -20,7 +19,6 @@ from dpmf_cli.papers.verdicts import judged
 from dpmf_cli.report.figures.papers import specification_bytes
 from dpmf_cli.studies import explore as module
 from dpmf_cli.studies.explore import Exploration, explore, plan_of, shipped, with_settings
-from tests.configs import SHIPPED
 
 CONFIG = {
     "name": "made",
@@ -90,7 +88,7 @@ def test_every_setting_is_judged_and_shared_fits_are_run_once(made: Exploration,
     # Of four settings on two folds: IA and GE under two β each, PGE under two, ISGD under four. The shipped setting has
     # another fold.
     assert (plan.total, len(plan.left)) == (2 * (2 + 2 + 2 + 4) + 4, 24)
-    found = explore(made, folders, LocalProcesses(1))
+    found = explore(made, folders, 1)
     assert [each.setting for each in found.tried] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     (atom,) = found.atoms
     assert (atom.claim, atom.text, atom.said, atom.chosen) == ("learns", "ISGD is below IA", "3 ε", None)
@@ -105,16 +103,14 @@ def test_every_setting_is_judged_and_shared_fits_are_run_once(made: Exploration,
     assert specification_bytes(found, "svg") == specification_bytes(found, "svg")
     sorted((folders.results / "tasks").rglob("*.json"))[0].unlink()
     assert len(plan_of(made, folders).left) == 1
-    assert explore(made, folders, LocalProcesses(1)) == found
+    assert explore(made, folders, 1) == found
 
 
 def test_parameters_are_chosen_on_some_folds_and_measured_on_others(
     made: Exploration, folders: Folders
 ) -> None:
     """Each way round, no setting is better on the folds to choose by; what it measures there is of the other folds."""
-    one_for_all, tuned = (
-        explore(exploration(tuned=tuned), folders, LocalProcesses(1)) for tuned in (False, True)
-    )
+    one_for_all, tuned = (explore(exploration(tuned=tuned), folders, 1) for tuned in (False, True))
     (atom,) = tuned.atoms
     assert atom.chosen is not None
     assert len(atom.resampled) == module.RESAMPLES
@@ -149,15 +145,15 @@ def test_paths_go_into_entries_by_algorithm_label_and_key() -> None:
 def test_configs_of_other_data_are_refused(tmp_path: Path) -> None:
     (tmp_path / "made.yaml").write_text("dataset: ml-1m\nepsilons: [1]\nalgorithms: [pge]\n")
     with pytest.raises(DpmfError, match="has the data set ml-1m, not ml-100k"):
-        shipped(tmp_path, OnData(configs=("made",), settings=1), "ml-100k")
+        shipped(OnData(configs=("made",), settings=1), "ml-100k", tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", explored())
 def test_a_paper_is_explored(key: str, real_data: Path, session_cache: Path, tmp_path: Path) -> None:
-    wanted = module.exploration(key, "ml-100k", SHIPPED[0].parent, 3)
+    wanted = module.exploration(key, "ml-100k", 3)
     folders = Folders(real_data, session_cache, results=tmp_path)
-    found = explore(wanted, folders, LocalProcesses(2))
+    found = explore(wanted, folders, 2)
     assert len(found.tried) >= 2
     claims = [claim.id for claim in wanted.paper.claims if "ml-100k" in claim.data]
     tested = [claim for claim in claims if any(each.word != "no data" for each in judged(found, claim))]

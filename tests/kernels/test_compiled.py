@@ -23,8 +23,7 @@ COMPILED = {
 
 
 def test_kernels_release_the_interpreter() -> None:
-    """A worker of a cluster must answer its scheduler while a kernel runs for minutes; otherwise it counts as
-    dead."""
+    """Other threads of a program that calls dpmf must go on while a kernel runs for minutes."""
     assert len(COMPILED) > 50
     assert [name for name, found in COMPILED.items() if not found.targetoptions.get("nogil")] == []
 

@@ -1,4 +1,4 @@
-"""The pages of papers have the tables made from the papers' files; `dpmf configs` names the configs that are run."""
+"""The pages of papers have the tables made from the papers' files."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,6 @@ from typing import get_args
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from docs.makers.pages import main, outside_of_tables, with_tables
 from docs.makers.reference import reference
@@ -113,22 +112,9 @@ def test_only_what_needs_results_is_left_as_it_stands_without_them(
     printed = capsys.readouterr()
     assert printed.out == page.read_text()
     assert "output left as it was: dpmf crossings" in printed.err
-    page.write_text("<!-- output of dpmf configs neera2020 --small -->\nold\n<!-- end -->\n")
+    page.write_text("<!-- output of dpmf docs -->\nold\n<!-- end -->\n")
     main(page, tmp_path / "results")
-    assert capsys.readouterr().out.splitlines()[1:-1] == ["", *named("neera2020", "--small"), ""]
-
-
-def named(*words: str) -> tuple[str, ...]:
-    done = CliRunner().invoke(app, ["configs", *words])
-    assert done.exit_code == 0, done.exception
-    return tuple(done.stdout.splitlines())
-
-
-def test_configs_are_named_by_paper_and_size() -> None:
-    for key, found in all_papers().items():
-        assert named(key) == found.configs == (*named(key, "--no-large"), *named(key, "--large"))
-        assert named(key, "--large") == tuple(name for name in found.configs if name in found.large)
-        assert named(key, "--small") == found.small
+    assert capsys.readouterr().out.splitlines()[1:-1] == ["", *PAGE.read_text().splitlines(), ""]
 
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference.md"

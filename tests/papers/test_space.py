@@ -99,7 +99,7 @@ def test_every_path_means_an_entry_and_every_value_makes_a_config(key: str) -> N
     known, met = space(key), set[str]()
     for data, on in known.data.items():
         assert data in catalog.ENTRIES
-        configs = shipped(CONFIGS, on, data)
+        configs = shipped(on, data)
         assert set(configs) <= set(paper(key).configs) | {
             each for each in configs if each.startswith("explore_")
         }

@@ -52,8 +52,6 @@ def test_the_wheel_alone_runs_configs_by_name(installed: Installed) -> None:
 def test_the_wheel_alone_says_which_extra_a_command_needs(installed: Installed) -> None:
     (installed.elsewhere / "r.parquet").write_bytes(b"PAR1 and so on")
     assert "pip install 'dpmf[parquet]'" in installed.dpmf("init", "r.parquet", code=2)
-    cluster = "run", "quickstart", "--scheduler", "tcp://127.0.0.1:1"
-    assert "pip install 'dpmf[cluster]'" in installed.dpmf(*cluster, code=2)
 
 
 def test_the_wheel_alone_reproduces_a_paper_in_small(installed: Installed, real_data: Path) -> None:

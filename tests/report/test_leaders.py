@@ -8,6 +8,7 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
+from docs.makers.leaders import MOST, leaders_text, rankings_of
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.curves import Experiment
@@ -16,7 +17,7 @@ from dpmf_cli.experiment.config.entries import PrivateEntry
 from dpmf_cli.papers.claims import parts
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
-from dpmf_cli.report.leaders import MOST, Leaders, _rankings, chosen_in_words, leaders_text, shipped
+from dpmf_cli.report.leaders import Leaders, chosen_in_words, shipped
 from dpmf_cli.report.tables.ranked import found_in
 from dpmf_cli.studies.experiment import run
 from tests.report.ranked import provable
@@ -35,17 +36,18 @@ def test_every_method_that_ships_is_an_entry_of_that_guarantee() -> None:
                 entry = TypeAdapter(PrivateEntry).validate_python(leaders.methods[each.method])
                 assert entry.name == each.method
                 assert Guarantee(entry.protects, entry.joint, entry.spends_delta).implies(ranking.guarantee)
-                assert set(each.ranks) == set(each.rmse) <= {one.title for one in leaders.experiments}
+                assert set(each.ranks) == set(each.rmse) <= {one["title"] for one in leaders.experiments}
                 named.add(each.method)
     assert named == set(leaders.methods)
     assert {ranking.protects for ranking in leaders.rankings} == set(map(protection_of, Neighbours))
 
 
 def test_what_ships_says_of_which_experiments_it_is() -> None:
-    assert {each.name for each in shipped().experiments} == set(parts()["frontier"].configs)
+    assert {each["name"] for each in shipped().experiments} == set(parts()["frontier"].configs)
     for each in shipped().experiments:
-        assert each.config_sha256 == load_config(Path(f"{each.name}.yaml")).hash, "run `make leaders` again"
-        assert len(each.data_sha256) == 64
+        config = load_config(Path(f"{each['name']}.yaml"))
+        assert each["config_sha256"] == config.hash, "run `make leaders` again"
+        assert len(each["data_sha256"]) == 64
 
 
 def test_methods_are_ranked_over_data_sets_by_their_mean_rank() -> None:
@@ -58,7 +60,7 @@ def test_methods_are_ranked_over_data_sets_by_their_mean_rank() -> None:
         return replace(experiment, title=title, name=title, curves=curves)
 
     found = found_in([on("one", a=0.0, b=0.1, d=0.2, e=0.3), on("two", a=0.3, b=0.1, c=0.0, d=0.2)])
-    (ranking,) = _rankings(found)
+    (ranking,) = rankings_of(found)
     assert [each.method for each in ranking.at[0].methods] == ["b", "a", "d"][:MOST]
     assert ranking.at[0].methods[0].ranks == {"one": 2, "two": 2}
     assert ranking.at[0].methods[1].ranks == {"one": 1, "two": 4}
@@ -116,7 +118,7 @@ def test_a_table_of_what_was_run_has_entries_that_stand_alone(tmp_path: Path, se
     results = tmp_path / "results"
     config = load_config(tmp_path / "x.yaml")
     experiment = run(config, Folders(tmp_path, session_cache, tmp_path, results)).collected.experiment
-    text = leaders_text([experiment], {"x": results / "x"})
+    text = leaders_text({results / "x": experiment})
     leaders = Leaders.model_validate(yaml.safe_load(text))
     mine = TypeAdapter(PrivateEntry).validate_python(leaders.methods["mine"])
     assert mine == config.algorithms[1]
@@ -125,10 +127,10 @@ def test_a_table_of_what_was_run_has_entries_that_stand_alone(tmp_path: Path, se
     averages = leaders.methods[config.algorithms[2].name]
     assert averages["neighbours"] == "user"
     assert "delta" not in averages
-    assert leaders.experiments[0].config_sha256 == config.hash
+    assert leaders.experiments[0]["config_sha256"] == config.hash
     assert [each.delta for each in leaders.rankings] == [0.0, 1e-6]
     said = " ".join(chosen_in_words(leaders.rankings[0], 0.6, "mine", leaders.methods["mine"]))
     assert "factors: 2" in said
     assert "at ε = 0.5" in said
     with pytest.raises(DpmfError, match="no method with a provable ε"):
-        leaders_text([replace(experiment, curves=())], {"x": results / "x"})
+        leaders_text({results / "x": replace(experiment, curves=())})

@@ -140,7 +140,7 @@ def test_what_two_experiments_ask_for_is_planned_once_and_counts_for_the_first(t
     )
     one, other, plan = (whole_plan(each, folders) for each in (configs[:1], configs[1:], configs))
     assert one.total < other.total == plan.total == len({task.key for task in plan.left})
-    ended = [Outcome(task, None, 30.0, "here", "a processor", 0) for task in plan.left]
+    ended = [Outcome(task, None, 30.0, 1, 0) for task in plan.left]
     found = took(plan, ended)
     fits = {name: sum(entry.total for entry in plan.entries if entry.experiment == name) for name in "ab"}
     assert found == {name: (count, 30.0 * count) for name, count in fits.items()}

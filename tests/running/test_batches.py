@@ -34,7 +34,6 @@ from dpmf_cli.experiment.running import batches
 from dpmf_cli.experiment.running.batches import execute, joined, together
 from dpmf_cli.experiment.running.cutting import cut_ratings
 from dpmf_cli.experiment.running.plan import PREDICTION_SECONDS, TASK_SECONDS, Plan, in_order, make_plan
-from dpmf_cli.experiment.running.processes import LocalProcesses
 from dpmf_cli.kernels import sgd
 from dpmf_cli.studies.experiment import Finished, run
 from tests.conftest import make_ratings
@@ -237,7 +236,7 @@ def ran(folder: Path, results: str, jobs: int = 1) -> Finished:
     path = folder / "x.yaml"
     path.write_text(TOGETHER)
     config, cache = load_config(path), folder / "cache"
-    return run(config, Folders(folder, cache, folder, folder / results), LocalProcesses(jobs))
+    return run(config, Folders(folder, cache, folder, folder / results), jobs)
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -24,7 +24,7 @@ from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import Task
 from dpmf_cli.experiment.running import processes
 from dpmf_cli.experiment.running.batches import Batch
-from dpmf_cli.experiment.running.processes import Claims, each_of, in_rounds
+from dpmf_cli.experiment.running.processes import Claims, each_of
 from tests.command import children
 from tests.results.test_store import result, task
 
@@ -152,7 +152,6 @@ def held_by_another(claims: Claims, *tasks: Task) -> Iterator[Callable[[], objec
 
 def test_a_run_alone_gets_each_batch_once_in_order(claims: Make, told: list[object]) -> None:
     with claims() as held:
-        assert len(held) == 3
         assert list(held) == list(ALONE)
     assert told == []
 
@@ -207,14 +206,6 @@ def test_a_file_system_without_locks_shares_nothing(claims: Make, monkeypatch: p
     monkeypatch.setattr(fcntl, "lockf", refuse)
     with claims() as held:
         assert list(held) == list(ALONE)
-
-
-def test_rounds_are_what_can_be_had_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "POLL_SECONDS", 0.0)
-    monkeypatch.setattr(processes, "ROUND", 2)
-    a, b, c = ALONE
-    assert list(in_rounds([None, a, None, None, b])) == [[a], [b]]
-    assert list(in_rounds([a, b, c])) == [[a, b], [c]]
 
 
 def test_a_folder_that_cannot_hold_the_locks_is_said(claims: Make, tmp_path: Path) -> None:

@@ -52,6 +52,16 @@ def test_two_runs_at_once_compute_each_task_once(place: Place, undisturbed: Plac
     assert (place.outputs, place.tasks) == (undisturbed.outputs, undisturbed.tasks)
 
 
+@pytest.mark.slow
+def test_what_a_killed_run_claimed_is_computed_by_another(place: Place, undisturbed: Place) -> None:
+    one, other = (fork(place.folder, place.cache, "run", "tiny.yaml", "-j", "1") for _ in range(2))
+    wait_for_tasks(place.folder, one, 3)
+    os.kill(one.pid, signal.SIGKILL)
+    ended(other)
+    one.communicate(timeout=60)
+    assert (place.outputs, place.tasks) == (undisturbed.outputs, undisturbed.tasks)
+
+
 def test_tasks_deleted_during_a_run_are_missed(place: Place) -> None:
     process = fork(place.folder, place.cache, "run", "tiny.yaml", "-j", "1")
     wait_for_tasks(place.folder, process, 5)

@@ -102,8 +102,7 @@ def secret_task() -> Task:
 
 
 def test_a_task_travels_without_a_seed_and_each_fit_draws_its_own() -> None:
-    """A task is sent to another process or a worker of a cluster: the seed is drawn where the fit is, and stays
-    there."""
+    """A task is sent to another process: the seed is drawn where the fit is, and stays there."""
     task, ratings = secret_task(), make_ratings(2)
     there = pickle.loads(pickle.dumps(task))
     assert (there, there.seed, there.key) == (task, "secret", task.key)

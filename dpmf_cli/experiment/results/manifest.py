@@ -210,7 +210,7 @@ def manifest_of_run(
         kept = "its tables are replaced; finished tasks are kept and can be reused"
         say(f"{folder}/ held results of {what}: {kept}")
     config, spent = ran.config, before.get("spent", {}) if theirs == ours else {}
-    by_algorithm, peaks = defaultdict[str, float](float), defaultdict[str, int](int)
+    by_algorithm, peaks = defaultdict[str, float](float), defaultdict[int, int](int)
     for outcome in outcomes:
         by_algorithm[outcome.task.algorithm.name] += outcome.seconds
         peaks[outcome.process] = max(peaks[outcome.process], outcome.peak_bytes)
@@ -239,7 +239,6 @@ def manifest_of_run(
             "tasks": len(outcomes),
             "failed": sum(outcome.failure is not None for outcome in outcomes),
             "processes": processes,
-            "cpus": sorted({outcome.cpu for outcome in outcomes} - {""}),
             "wall_seconds": round(seconds, 3),
             "cpu_seconds": {name: round(value, 3) for name, value in by_algorithm.items()},
             "peak_bytes_of_processes": sorted(peaks.values(), reverse=True),

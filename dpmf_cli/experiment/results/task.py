@@ -169,15 +169,14 @@ class Outcome:
     """How a task ended: with a result, or with a `failure`, its traceback.
 
     seconds        CPU time of the fit and its measurement; an equal part if several tasks share a fit
-    process, cpu   host and process id, and processor; "" where the process was killed before it could tell
+    process        the id of the process that executed it
     peak_bytes     largest resident memory of the process so far
     """
 
     task: Task
     result: TaskResult | None
     seconds: float
-    process: str
-    cpu: str
+    process: int
     peak_bytes: int
     failure: str | None = None
 

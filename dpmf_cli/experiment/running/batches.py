@@ -7,7 +7,6 @@ stream has its own name. So fitting in parts gives the same bits.
 import contextlib
 import errno
 import os
-import platform
 import resource
 import sys
 import time
@@ -32,7 +31,6 @@ from dpmf_cli.core.streams import Seed, UnaccountedNoiseError
 from dpmf_cli.datasets import DataIdentity, open_cached
 from dpmf_cli.datasets.canonical import Stars
 from dpmf_cli.evaluation.metrics import RMSE, error_cdf, errors_of, top_items
-from dpmf_cli.experiment.results.manifest import cpu
 from dpmf_cli.experiment.results.task import Cut, Outcome, Task, TaskResult
 from dpmf_cli.experiment.running.cutting import cut_ratings
 from dpmf_cli.privacy.curator import Curator
@@ -217,8 +215,10 @@ def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:
         failure = traceback.format_exc()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     seconds = (time.thread_time() - begin) / len(tasks)
-    how = seconds, f"{platform.node()}:{os.getpid()}", cpu(), peak, failure
-    return [Outcome(task, result, *how) for task, result in zip(tasks, results, strict=True)]
+    return [
+        Outcome(task, result, seconds, os.getpid(), peak, failure)
+        for task, result in zip(tasks, results, strict=True)
+    ]
 
 
 @lru_cache(maxsize=1)

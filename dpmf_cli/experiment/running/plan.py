@@ -2,25 +2,24 @@
 
 Costs are estimated from constants measured on the reference machine.
 
-A run has tasks executed here or elsewhere, stores each result as it comes, and reports progress. An experiment is run
-round by round: each round adds the ε that refine the crossings. Several experiments are run as one.
+A run has tasks executed, stores each result as it comes, and reports progress. An experiment is run round by round:
+each round adds the ε that refine the crossings. Several experiments are run as one.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cache as cached, cached_property
+from functools import cache as cached, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, Union
-from urllib.parse import urlsplit
+from typing import Any
 
 import numpy as np
 
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.cost import NOTHING, Cost, Shape
 from dpmf_cli.core.children import available_cores
-from dpmf_cli.core.errors import DpmfError, without_extra
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import Progress, say
 from dpmf_cli.datasets import DataIdentity, Dataset, Folders, Sizes, known, load, sizes
 from dpmf_cli.datasets.spec import SyntheticSpec
@@ -34,36 +33,9 @@ from dpmf_cli.experiment.results.manifest import Ran
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import Outcome, Task, tasks_of
 from dpmf_cli.experiment.running import calibration
-from dpmf_cli.experiment.running.batches import Batch, cost_in_parts, room, together
+from dpmf_cli.experiment.running.batches import Batch, cost_in_parts, room, run_batch, together
 from dpmf_cli.experiment.running.calibration import REFERENCE, Machine
-from dpmf_cli.experiment.running.processes import Claims, LocalProcesses
-
-if TYPE_CHECKING:
-    from dpmf_cli.experiment.running.cluster import ClusterExecutor
-
-Executor: TypeAlias = Union[LocalProcesses, "ClusterExecutor"]
-"""Where batches of tasks are executed."""
-
-
-def cluster_executor(address: str, wait: float, say: Callable[[str], None]) -> "ClusterExecutor":
-    """The executor for a scheduler's address. Raises DpmfError if it is not an address, or without the extra."""
-    try:
-        parts = urlsplit(address)
-        named = parts.scheme in ("tcp", "tls") and parts.hostname and parts.port
-    except ValueError:
-        named = None
-    if not named or address.partition("://")[2] != parts.netloc:
-        raise DpmfError(
-            f'--scheduler: "{address}" is not the address of a scheduler; name it as tcp://host:8786'
-        )
-    try:
-        from dpmf_cli.experiment.running.cluster import ClusterExecutor
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("dask", "distributed"):
-            raise
-        raise without_extra(f"--scheduler: {error}", "cluster") from None
-    return ClusterExecutor(address, wait, say)
-
+from dpmf_cli.experiment.running.processes import Claims, each_of
 
 PRIZE_SHARE = 0.015
 """Fraction of the Netflix Prize's ratings in one of its test sets."""
@@ -295,16 +267,16 @@ def make_plan(
     return Plan(tuple(entries), size.ratings, machine, made)
 
 
-def run_plan(title: str, plan: Plan, store: Store, cache: Path, executor: Executor) -> list[Outcome]:
-    """Has the tasks that are left executed, stores their results, and returns their outcomes without the results.
+def run_plan(title: str, plan: Plan, store: Store, cache: Path, processes: int) -> list[Outcome]:
+    """Executes the tasks that are left, stores their results, and returns their outcomes without the results.
 
     If a task raises, that is recorded and the other tasks go on. Tasks that another run finishes in the meantime are
     not computed. Raises DpmfError where results cannot be kept; finished tasks stay finished.
     """
     ended: list[Outcome] = []
-    if not plan.batches:
+    batches = plan.batches
+    if not batches:
         return ended
-
     progress = Progress(title, len(plan.left), sum(map(plan.cost_of, plan.left)))
 
     def finished(task: Task) -> None:
@@ -312,8 +284,8 @@ def run_plan(title: str, plan: Plan, store: Store, cache: Path, executor: Execut
 
     with (
         progress,
-        Claims(store, plan.batches, finished) as claims,
-        closing(executor.outcomes(claims, cache)) as found,
+        Claims(store, batches, finished) as claims,
+        closing(each_of(partial(run_batch, cache=cache), claims, min(processes, len(batches)))) as found,
     ):
         for outcomes in found:
             for outcome in outcomes:
@@ -327,7 +299,7 @@ def run_plan(title: str, plan: Plan, store: Store, cache: Path, executor: Execut
 
 
 def run_rounds(
-    ran: Ran, dataset: Dataset, store: Store, cache: Path, executor: Executor, machine: Machine
+    ran: Ran, dataset: Dataset, store: Store, cache: Path, processes: int, machine: Machine
 ) -> tuple[Ran, Collected, list[Outcome]]:
     """Returns what was run, with the added ε; the collected results; and the outcome of each task without its result.
 
@@ -339,7 +311,7 @@ def run_rounds(
         plan = plan_for(ran.config, dataset, store, machine)
         if plan.left or not number:
             say(f"{name}: {'refining crossings' if number else ran.data.title}, {plan.summary}")
-        outcomes += run_plan(name, plan, store, cache, executor)
+        outcomes += run_plan(name, plan, store, cache, processes)
         collected = collect(ran, store)
         if not ran.config.refines or number == MOST_ROUNDS or any(each.failure for each in outcomes):
             break
@@ -383,11 +355,11 @@ def whole_plan(configs: Iterable[ExperimentConfig], folders: Folders, *, parsing
     return Plan(tuple(entries), ratings, machine, Cost(sum(each.seconds for each in made.values()), most))
 
 
-def run_whole(title: str, plan: Plan, folders: Folders, executor: Executor) -> list[Outcome]:
+def run_whole(title: str, plan: Plan, folders: Folders, processes: int) -> list[Outcome]:
     """Runs a plan with a progress bar of that title, stores the results, and returns the outcome of each task."""
     store = Store(folders.results, warn=say, set_aside=True)
     store.prepare()
-    return run_plan(title, plan, store, folders.cache, executor)
+    return run_plan(title, plan, store, folders.cache, processes)
 
 
 def refuse_failures(ended: Iterable[Outcome]) -> None:

@@ -1,4 +1,4 @@
-"""Executes batches on this machine, in this process or in several. Runs of the same results share the batches.
+"""Executes a function for many items in several processes. Runs of the same results share their batches of tasks.
 
 A run claims a task by a lock on one byte of `tasks/claims`, at a place that the task's name determines. The lock
 ends with the process that holds it, however the process ends. The file stays empty. Where a file system has no locks,
@@ -16,11 +16,8 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from subprocess import DEVNULL, Popen
 from typing import Any, Self, TypeVar
 
@@ -30,15 +27,11 @@ from dpmf_cli.core.compiled import machine_code
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import lock_name, open_for_locks
 from dpmf_cli.experiment.results.store import Store, errors_named
-from dpmf_cli.experiment.results.task import Outcome, Task
-from dpmf_cli.experiment.running.batches import Batch, run_batch
+from dpmf_cli.experiment.results.task import Task
+from dpmf_cli.experiment.running.batches import Batch
 
 POLL_SECONDS = 0.5
 """Seconds between two looks at whether other runs have finished, or given up, the tasks that this run waits for."""
-
-ROUND = 2000
-"""Largest number of batches given to a cluster at a time. For each new lock the system searches all locks of the
-file."""
 
 
 class Claims:
@@ -52,9 +45,6 @@ class Claims:
     def __init__(self, store: Store, batches: Sequence[Batch], elsewhere: Callable[[Task], None]) -> None:
         self._store, self._left, self._elsewhere = store, deque(batches), elsewhere
         self._waited, self._file = False, -1
-
-    def __len__(self) -> int:
-        return len(self._left)
 
     def __iter__(self) -> Iterator[Batch | None]:
         while self._left:
@@ -103,40 +93,10 @@ class Claims:
         os.close(self._file)
 
 
-def in_rounds(batches: Iterable[Batch | None]) -> Iterator[list[Batch]]:
-    """Lists of the batches that can be claimed now, at most `ROUND` each, until no batch is left."""
-    some: list[Batch] = []
-    for batch in batches:
-        if batch is not None:
-            some.append(batch)
-        elif not some:
-            time.sleep(POLL_SECONDS)
-        if some and (batch is None or len(some) == ROUND):
-            yield some
-            some = []
-    if some:
-        yield some
-
-
 A = TypeVar("A")
 R = TypeVar("R")
 _END: Any = object()
 _WORKER = "from dpmf_cli.experiment.running.processes import work; work(int(sys.argv[1]))"
-
-
-@dataclass(frozen=True)
-class LocalProcesses:
-    """Executes batches in this process (`processes` = 1) or in several processes on this machine."""
-
-    processes: int
-
-    def outcomes(self, batches: Claims, cache: Path) -> Generator[list[Outcome]]:
-        """The outcomes of each batch, in the order in which batches end. The data are in `cache` on this machine.
-
-        Raises DpmfError for errors that a user can mend. When the caller stops iterating, unfinished batches are
-        stopped.
-        """
-        yield from each_of(partial(run_batch, cache=cache), batches, min(self.processes, len(batches)))
 
 
 def each_of(function: Callable[[A], R], items: Iterable[A | None], processes: int) -> Generator[R]:

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.files import write_whole
+from dpmf_cli.core.files import write_whole, writing
 from dpmf_cli.core.terminal import printable
 
 FORMATS = ("png", "svg", "pdf")
@@ -94,22 +94,17 @@ def looks(groups: Sequence[Hashable]) -> list[Look]:
     return found
 
 
-def figure_form(path: Path) -> str:
-    """Returns the format that a file's name asks for. Raises DpmfError for an unknown format."""
+def write_figure(path: Path, draw: Callable[[str], bytes]) -> None:
+    """Draws a figure in the format that a file's name asks for, and writes the file completely or not at all.
+
+    Raises DpmfError for an unknown format, and if the file cannot be written.
+    """
     form = path.suffix.removeprefix(".")
     if form not in FORMATS:
         raise DpmfError(f"{path}: name a .png, .svg or .pdf file")
-    return form
-
-
-def write_named(path: Path, content: bytes) -> None:
-    """Writes a file that a user names, completely or not at all. Raises DpmfError if it cannot be written."""
-    try:
-        write_whole(path, content)
-    except OSError as error:
-        raise DpmfError(
-            f"{path}: cannot be written: {error.strerror or error}; name a file in a folder that you can write to"
-        ) from None
+    drawn = draw(form)
+    with writing(path, "name a file in a folder that you can write to"):
+        write_whole(path, drawn)
 
 
 def new_figure(width: float, height: float) -> Figure:

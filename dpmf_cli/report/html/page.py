@@ -2,7 +2,6 @@
 
 import base64
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -80,12 +79,12 @@ class ClaimView(NamedTuple):
     reduced: bool
 
 
-def overview_page(folders: Folders, configs: Path) -> str:
+def overview_page(folders: Folders) -> str:
     """Returns the page of all results. Raises DpmfError if there are no results."""
-    return render("overview.html.j2", title="dpmf: report", view=overview(folders, configs))
+    return render("overview.html.j2", title="dpmf: report", view=overview(folders))
 
 
-def overview(folders: Folders, configs: Path) -> dict[str, Any]:
+def overview(folders: Folders) -> dict[str, Any]:
     """Collects all content of the page from the results folder. Raises DpmfError if there are no results."""
     views, passed_over = _all_views(folders.results)
     if not views:
@@ -101,11 +100,8 @@ def overview(folders: Folders, configs: Path) -> dict[str, Any]:
         experiment = view.collected.experiment
         by_data.setdefault(experiment.dataset, {})[name] = experiment
 
-    papers, not_run, shown, pages = [], [], set[str](), {}
+    papers, not_run, shown = [], [], set[str]()
     for key, paper in all_papers().items():
-        page = configs.parent / paper.page
-        if page.is_file():
-            pages[key] = Path(os.path.relpath(page, folders.results)).as_posix()
         is_run = any(
             any(name in found for name in each.configs)
             or (each.file and (folders.results / each.file).is_file())
@@ -114,7 +110,7 @@ def overview(folders: Folders, configs: Path) -> dict[str, Any]:
         if not is_run:
             not_run.append((key, paper))
             continue
-        of_it = [exhibit_view(exhibit, found, folders, configs) for exhibit in paper.exhibits]
+        of_it = [exhibit_view(exhibit, found, folders) for exhibit in paper.exhibits]
         names = [name for exhibit in of_it for name in exhibit.shown if name not in shown]
         # Those that no earlier paper on the page has shown.
         of_paper = [view for name in dict.fromkeys(names) for view in views if view.name == name]
@@ -143,7 +139,6 @@ def overview(folders: Folders, configs: Path) -> dict[str, Any]:
         "papers": papers,
         "experiments": [*own, *(view for paper in papers for view in paper.experiments)],
         "not_run": not_run,
-        "pages": pages,
         "protected": combined_table(combined, notes=notes),
         "agreement": Counter(row.agreement for exhibit in exhibits for row in exhibit.rows),
         "verdicts": Counter(each[0] for paper in papers for claim in paper.claims for each in claim.atoms),

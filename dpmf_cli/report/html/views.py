@@ -19,7 +19,7 @@ from dpmf_cli.datasets.soundness import figures
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.evaluation.crossings import DISTANCE, Agreement, Crossing, agreement, find_crossings
 from dpmf_cli.experiment.config import load_config
-from dpmf_cli.experiment.config.documents import whole_name
+from dpmf_cli.experiment.config.documents import FOLDER, whole_name
 from dpmf_cli.experiment.results.folders import Collected, collect_folder
 from dpmf_cli.experiment.results.manifest import read_manifest
 from dpmf_cli.papers.claims import Exhibit
@@ -199,9 +199,7 @@ class ExhibitView(NamedTuple):
     absent: Sequence[Absent] = ()
 
 
-def exhibit_view(
-    exhibit: Exhibit, found: Mapping[str, ExperimentView], folders: Folders, configs: Path
-) -> ExhibitView:
+def exhibit_view(exhibit: Exhibit, found: Mapping[str, ExperimentView], folders: Folders) -> ExhibitView:
     """Returns the parts of one table or figure that are there, and those that are missing.
 
     `found` has the experiments in the results, by the config for which they stand.
@@ -209,7 +207,7 @@ def exhibit_view(
     if exhibit.kind in (made := {"statistics": _statistics, "noise": _noise, "file": _file}):
         return made[exhibit.kind](exhibit, folders)
     views = [found[name] for name in exhibit.configs if name in found]
-    absent = [_not_run(name, folders, configs) for name in exhibit.configs if name not in found]
+    absent = [_not_run(name, folders) for name in exhibit.configs if name not in found]
     experiments = [view.collected.experiment for view in views]
     rows: list[Row] = []
     picture = b""
@@ -269,8 +267,8 @@ def paper_table(rows: Sequence[Row]) -> tuple[list[str], list[tuple[str, str, li
     return columns, [(*key, [cells.get(column) for column in columns]) for key, cells in lines.items()]
 
 
-def _not_run(name: str, folders: Folders, configs: Path) -> Absent:
-    path = configs / f"{name}.yaml"
+def _not_run(name: str, folders: Folders) -> Absent:
+    path = FOLDER / f"{name}.yaml"
     command = f"dpmf run {path}"
     try:
         spec = load_config(path).dataset

@@ -12,7 +12,7 @@ The same numbers and the pictures of an experiment are LaTeX macros too, so that
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,9 +36,6 @@ from dpmf_cli.report.tables.layout import (
     tabled,
 )
 from dpmf_cli.report.words import lines
-
-Audits = Mapping[str, Mapping[str, Any]]
-"""The audits of each experiment's entries, by their label."""
 
 
 def crossing_cell(crossing: Crossing) -> str:
@@ -95,11 +92,11 @@ COLUMNS: tuple[TableColumn[Crossing], ...] = (
     *names("agreement"),
 )
 
-SHOWN = ("label", "baseline", "printed", "reproduced", "gap", "theta", "claimed", "provable", "audited")
+SHOWN = ("label", "baseline", "printed", "reproduced", "gap", "theta", "claimed", "provable")
 
 
-def crossings_table(crossings: Sequence[Crossing], audits: Audits | None = None) -> TextTable:
-    """Returns printed and reproduced crossings: a row per algorithm and baseline, with what `audits` found."""
+def crossings_table(crossings: Sequence[Crossing]) -> TextTable:
+    """Returns printed and reproduced crossings: a row per algorithm and baseline."""
     several = len({crossing.experiment for crossing in crossings if crossing.experiment}) > 1
 
     def title(crossing: Crossing) -> str:
@@ -110,14 +107,8 @@ def crossings_table(crossings: Sequence[Crossing], audits: Audits | None = None)
             + (f", partial: {crossing.partial}" if crossing.partial else "")
         )
 
-    columns, notes = [*COLUMNS], crossing_notes(crossings) if crossings else []
-    if audits is not None:
-        from dpmf_cli.report.tables.ledgers import audited_columns, audited_notes
-
-        columns += audited_columns(lambda row: audits.get(row.experiment, {}).get(row.label))
-        shown = [each for found in audits.values() for each in found.values()]
-        notes += audited_notes(shown) if crossings else []
-    return tabled(crossings, columns, SHOWN, title=title, notes=notes)
+    notes = crossing_notes(crossings) if crossings else ()
+    return tabled(crossings, COLUMNS, SHOWN, title=title, notes=notes)
 
 
 def crossing_notes(crossings: Sequence[Crossing]) -> list[str]:

@@ -3,10 +3,9 @@
 These are messages sent in the local model (table 1) and improvements over ISGD (section 4.3).
 """
 
-import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,7 +21,7 @@ from dpmf_cli.papers.claims import ANY, Claim, PaperFindings
 from dpmf_cli.papers.printed import load
 from dpmf_cli.papers.record import Cell, Explored, Record
 from dpmf_cli.papers.space import Setting
-from dpmf_cli.papers.verdicts import OPEN, UNBOUNDED, Judged, judged, of_theorem
+from dpmf_cli.papers.verdicts import Judged, judged, of_theorem
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import epsilon_per_user
@@ -41,8 +40,18 @@ def verdicts(record: Record, claim: Claim) -> Iterator[tuple[str, Judged]]:
             yield "" if data == ANY else data, each
 
 
-def claims_text(record: Record, paper: PaperFindings, *, brief: bool = False) -> TextTable:
-    """Returns a group for each claim, with a row for each inequality and data set; `brief` leaves out the reasons."""
+def of_verdict(verdict: Judged, data: str) -> tuple[str, ...]:
+    """Returns the row of a verdict on an inequality: what it is, on which data set, and the inequality."""
+    return verdict.word, data or NONE, verdict.text
+
+
+def claims_text(
+    record: Record,
+    paper: PaperFindings,
+    header: tuple[str, ...] = ("verdict", "on", "inequality"),
+    row: Callable[[Judged, str], tuple[str, ...]] = of_verdict,
+) -> TextTable:
+    """Returns a group for each claim, with a `row` for each inequality and data set."""
     groups = []
     for claim in paper.claims:
         rows, absent = [], []
@@ -50,56 +59,12 @@ def claims_text(record: Record, paper: PaperFindings, *, brief: bool = False) ->
             if verdict.word == "no data" and not verdict.text:
                 absent.append(data)
             else:
-                rows.append(_row(verdict, data))
+                rows.append(row(verdict, data))
         if any(absent):
-            rows.append((NONE, ", ".join(absent), "no data", NONE, NONE, NONE))
+            rows.append(row(Judged("no data", NONE), ", ".join(absent)))
         groups.append(Group(claim.told + f" [{claim.source}]" * bool(claim.source), tuple(rows)))
-    shown = (2, 1, 0) if brief else range(6)
-    header = ("inequality", "on", "verdict", "margin", "settings", "because")
-    return TextTable(
-        header=tuple(header[at] for at in shown),
-        alignment="l" * len(shown),
-        groups=tuple(
-            replace(each, rows=tuple(tuple(row[at] for at in shown) for row in each.rows)) for each in groups
-        ),
-        notes=tuple(lines("notes/explored", record=record)),
-    )
-
-
-def _row(verdict: Judged, data: str) -> tuple[str, ...]:
-    states = {1: "+", -1: "−", 0: "≈", OPEN: "open"}
-    settings = ", ".join(
-        f"{verdict.counts[at]} {sign}" for at, sign in states.items() if verdict.counts.get(at)
-    )
-    margins = "; ".join(
-        f"{reading}: " * bool(reading) + _margin(of, verdict.unit) for reading, of in verdict.margins.items()
-    )
-    turns = f"{100 * verdict.flips:.0f} % of other settings of as many would turn it" * (
-        verdict.flips > TURNS
-    )
-    by = f"depends on {verdict.by}" if verdict.by else ""
-    because = "; ".join(filter(None, (verdict.said, by, turns, verdict.note)))
-    return verdict.text, data or NONE, verdict.word, margins or NONE, settings or NONE, because or NONE
-
-
-TURNS = 0.1
-"""The probability from which it is said that other settings would turn a verdict."""
-
-
-def _margin(margin: tuple[float, float, float], unit: str) -> str:
-    """Returns a margin with its interval. Ratios of ε are factors."""
-
-    def said(value: float) -> str:
-        if math.isnan(value):
-            return "open"
-        if abs(value) >= UNBOUNDED:
-            return "−∞" if value < 0 else "∞"
-        if unit == "ε":
-            return f"×{math.exp(value):.3g}"
-        return f"{value:+.4f}" if unit == "RMSE" else f"{value:+.3g}"
-
-    middle, low, high = map(said, margin)
-    return middle if low == high == middle else f"{middle} [{low}, {high}]"
+    notes = tuple(lines("notes/explored", record=record))
+    return TextTable(header, "l" * len(header), tuple(groups), notes)
 
 
 def cells_text(found: Explored) -> TextTable:

@@ -41,7 +41,7 @@ def browser(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     assert DRIVER, "CI needs chromedriver: apt-get install chromium-driver"
     folder = tmp_path_factory.mktemp("browser")
     page = folder / "report.html"
-    html = overview_page(Folders(folder, folder, results=results), folder)
+    html = overview_page(Folders(folder, folder, results=results))
     page.write_text(html, encoding="utf-8")
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM

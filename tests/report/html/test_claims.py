@@ -46,7 +46,7 @@ def found(results: Path, monkeypatch: pytest.MonkeyPatch) -> Found:
 
 
 def claim(results: Path, key: str, identifier: str) -> Any:
-    of = next(each.claims for each in overview(_folders(results), results)["papers"] if each.key == key)
+    of = next(each.claims for each in overview(_folders(results))["papers"] if each.key == key)
     return next(each for each in of if each.claim.id == identifier and each.on in ("ml-1m", ANY))
 
 
@@ -67,7 +67,7 @@ def test_a_reduced_run_is_judged_by_its_own_figures_and_says_so(found: Found) ->
     view = claim(folder, "friedman2016", "preprocessing-helps")
     assert view.reduced
     assert ("friedman_fig3a", "friedman_fig3a.held-out-1") in view.by
-    page = overview_page(_folders(folder), folder)
+    page = overview_page(_folders(folder))
     cell = page[page.index(view.atoms[0][2]) :].partition("</td>")[0]
     assert 'measured by <a href="#friedman_fig3a.held-out-1">' in cell
     assert "from a reduced run" in page

@@ -12,6 +12,7 @@ import pytest
 from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.crossings import Agreement
 from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.experiment.config.documents import FOLDER
 from dpmf_cli.experiment.results.folders import collect_folder
 from dpmf_cli.papers.claims import Exhibit, paper
 from dpmf_cli.papers.printed import load, printed_reason
@@ -20,14 +21,12 @@ from dpmf_cli.report.html import views
 from dpmf_cli.report.html.views import ExhibitView, exhibit_view as view_of, paper_table
 from tests.report.conftest import make
 
-CONFIGS = Path(__file__).resolve().parents[3] / "configs"
-
 
 def exhibit_view(
     exhibit: Exhibit, tmp_path: Path, found: Any = None, data: Path | None = None, cache: Path | None = None
 ) -> ExhibitView:
     folders = Folders(data or tmp_path, cache or tmp_path, results=tmp_path)
-    return view_of(exhibit, found or {}, folders, CONFIGS)
+    return view_of(exhibit, found or {}, folders)
 
 
 def of_paper(key: str, name: str) -> Exhibit:
@@ -127,8 +126,8 @@ def test_what_was_not_run_names_its_command_and_what_it_waits_for(tmp_path: Path
     exhibit = Exhibit(name="x", what="x", configs=("quickstart", "ml10m_bounded", "no_such_config"))
     ready, waiting, unknown = exhibit_view(exhibit, tmp_path).absent
     assert (ready.why, ready.waits_for) == ("not run yet", None)
-    assert ready.commands == (f"dpmf run {CONFIGS / 'quickstart.yaml'}",)
-    assert waiting.commands == ("dpmf datasets fetch ml-10m", f"dpmf run {CONFIGS / 'ml10m_bounded.yaml'}")
+    assert ready.commands == (f"dpmf run {FOLDER / 'quickstart.yaml'}",)
+    assert waiting.commands == ("dpmf datasets fetch ml-10m", f"dpmf run {FOLDER / 'ml10m_bounded.yaml'}")
     assert waiting.waits_for is not None
     assert waiting.waits_for[0] == "MovieLens 10M"
     assert "its config is not here" in unknown.why

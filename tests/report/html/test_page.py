@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 from dpmf_cli.cli.main import app
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders
+from dpmf_cli.experiment.config.documents import FOLDER
 from dpmf_cli.papers.claims import all_papers
 from dpmf_cli.report.html.page import experiment_page, overview as overview_of, overview_page
 from tests.report.results import HOSTILE
 
 _VOID = {"meta", "link", "br", "img", "input", "hr"}
-_REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 class _Page(HTMLParser):
@@ -60,7 +60,7 @@ class _Page(HTMLParser):
 
 def overview(results: Path) -> str:
     empty = results.parent
-    return overview_page(Folders(empty, empty / "cache", results=results), _REPOSITORY / "configs")
+    return overview_page(Folders(empty, empty / "cache", results=results))
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def test_the_overview_names_papers_claims_and_what_is_missing(pages: dict[str, s
         "waiting for it: ml10m_bounded",
         "Not run yet",
         "dpmf datasets fetch ml-10m",
-        "dpmf run " + str(_REPOSITORY / "configs" / "ml10m_bounded.yaml"),
+        f"dpmf run {FOLDER / 'ml10m_bounded.yaml'}",
         "reduced: only a part of mine",
         "ε bounds what anybody can learn about the value of one rating",
         "not measured",
@@ -145,18 +145,9 @@ def test_a_page_of_own_results_alone_has_their_advice_and_no_verdict_on_a_paper(
     assert everything.index("The error (RMSE) to reach") < everything.index("the paper says")
 
 
-def test_a_papers_page_is_linked_where_it_is(results: Path, tmp_path: Path) -> None:
-    here = tmp_path / "repository"
-    shutil.copytree(results, here / "results")
-    (here / "docs/papers").mkdir(parents=True)
-    (here / "docs/papers/friedman2016.md").touch()
-    view = overview_of(Folders(tmp_path, tmp_path, results=here / "results"), here / "configs")
-    assert view["pages"] == {"friedman2016": "../docs/papers/friedman2016.md"}
-
-
 def test_a_reduced_experiment_is_not_ranked_against_the_whole(results: Path, tmp_path: Path) -> None:
     def experiments_in(folder: Path) -> set[str]:
-        view = overview_of(Folders(tmp_path, tmp_path, results=folder), tmp_path)
+        view = overview_of(Folders(tmp_path, tmp_path, results=folder))
         assert view["protected"].header[-1] == "experiment"
         return {row[-1] for group in view["protected"].groups for row in group.rows}
 
@@ -191,7 +182,7 @@ def test_the_command_wants_one_of_the_two(arguments: list[str]) -> None:
 
 def test_nothing_to_report_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(DpmfError, match="run a config first"):
-        overview_page(Folders(tmp_path, tmp_path, results=tmp_path), tmp_path)
+        overview_page(Folders(tmp_path, tmp_path, results=tmp_path))
 
 
 def test_intervals_stay_on_one_line(pages: dict[str, str]) -> None:
