@@ -128,7 +128,7 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
         """The ratings of `train`, each with its part of its user's bound c."""
         counts = np.maximum(train.user_counts, 1)
         parts = counts if self.noise.norm == 1 else np.sqrt(counts)
-        return LearnedRatings.clipped(train, self._contribution / parts, self.noise.norm)
+        return LearnedRatings.of(train, self._contribution / parts, self.noise.norm)
 
     @property
     def _contribution(self) -> float:
@@ -214,17 +214,16 @@ class PrivatePNBM(LearnedNeighbourhood):
         amplification, and only for samples of ratings.
         """
         model, size = self.start(train, epsilons, curator, self.initial_similarity)
-        learned = LearnedRatings.unclipped(self.learned_from(train, streams))
+        learned = LearnedRatings.of(self.learned_from(train, streams))
         why = "a rating changes the gradients of all ratings of its user"
         for t in range(1, self.iterations + 1):
-            bound = error_bound(train.scale, t)
-            each = epsilons / self.iterations
+            bound, each = error_bound(train.scale, t), epsilons / self.iterations
+            stated = sensitivity.published_similarity_gradients(train.scale, bound, self.floor)
             gradients = laplace(
                 f"gradient {t}",
                 (size,),
                 rate=self.sampling_rate,
-                sensitivity=sensitivity.no_bound_known(1, Neighbours.BOUNDED, why),
-                calibrated_to=sensitivity.published_similarity_gradients(train.scale, bound, self.floor),
+                sensitivity=sensitivity.no_bound_known(1, Neighbours.BOUNDED, why, stated),
                 epsilon=each / self.sampling_rate,
                 claimed=each,
                 curator=curator,
@@ -233,8 +232,8 @@ class PrivatePNBM(LearnedNeighbourhood):
             scaled = t**self.upscaling
             rates = np.full(len(epsilons), self.learning_rate * scaled)
             ridge = self.regularization / scaled
-            step = SimilarityStep(sampled, rates, ridge, error_bound=bound, floor=self.floor)
-            gradients.inside(similarities.descend_noisy_similarities, model, learned, step, everywhere=False)
+            step = SimilarityStep(sampled, rates, ridge, bound, self.floor, everywhere=False)
+            gradients.inside(similarities.descend_noisy_similarities, model, learned, step)
         return model
 
     def rates(self, t: int, deviation: Epsilons) -> Epsilons:
@@ -297,7 +296,7 @@ class PosteriorPNBM(LearnedNeighbourhood):
         have no noise.
         """
         model, size = self.start(train, epsilons, curator, self.initial_similarity)
-        learned = LearnedRatings.unclipped(self.learned_from(train, streams))
+        learned = LearnedRatings.of(self.learned_from(train, streams))
         chain = posterior_sampling(
             "similarities",
             (size,),
@@ -307,12 +306,12 @@ class PosteriorPNBM(LearnedNeighbourhood):
             neighbours=self.neighbours,
             curator=curator,
         )
-        for t, langevin in enumerate(chain, start=1):
+        for t, (drift, unscaled) in enumerate(chain, start=1):
             sampled = streams.of_ratings(f"sample {t}", learned.train) < self.sampling_rate
             # (η_t/2)·s·(Σ_L/γ + λS) = rate·(Σ_L + γλS), rate = (η_t/2)·s/γ; what is measured is Σ_L.
-            rates = langevin.drift / self.sampling_rate
+            rates = drift / self.sampling_rate
             step = SimilarityStep(sampled, rates, self.regularization * self.sampling_rate)
-            noise = langevin.noise.in_units_of(rates)
+            noise = unscaled.in_units_of(rates)
             noise.inside(similarities.descend_noisy_similarities, model, learned, step)
         return model
 
@@ -435,11 +434,11 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
         )
         model = start_model(train, self, streams, np.zeros((train.n_users, len(epsilons))), means)
         descent, visits = Descent(model, momentum=0.0), visits_of_all(train, len(epsilons))
-        for step in chain:
-            of_users, of_items = step.noise.in_units_of(step.drift).split(train.n_users)
+        for drift, noise in chain:
+            of_users, of_items = noise.in_units_of(drift).split(train.n_users)
             sum_gradients(descent, visits, 0, len(train))
-            of_users.inside(step_noisy, descent, "users", step.drift, self.regularization)
-            of_items.inside(step_noisy, descent, "items", step.drift, self.regularization)
+            of_users.inside(step_noisy, descent, "users", drift, self.regularization)
+            of_items.inside(step_noisy, descent, "items", drift, self.regularization)
         return model
 
     def corrected(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> OwnFactors:
