@@ -17,7 +17,6 @@ from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 from distributed import KilledWorker
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -39,6 +38,7 @@ from dpmf_cli.experiment.running.cluster import (
 from dpmf_cli.experiment.running.plan import cluster_executor
 from tests import command
 from tests.dask_cluster import DaskCluster, free_port, until
+from tests.datasets.building import with_another_value
 from tests.faults.tally import FULL
 from tests.results.test_store import task
 
@@ -126,7 +126,7 @@ def test_the_bytes_are_those_of_a_local_run_and_the_data_travel_once(
     assert manifest["last_run"]["processes"] == 4
     assert len(manifest["last_run"]["peak_bytes_of_processes"]) >= 2
     ours, *theirs = (
-        {path.name: path.read_bytes() for path in (home / cache / "ratings").glob("*/*")}
+        {path.name: path.read_bytes() for path in (home / cache / "ratings").glob("*")}
         for cache in ("cache", "cache-1", "cache-2")
     )
     assert theirs == [ours, ours]
@@ -135,24 +135,23 @@ def test_the_bytes_are_those_of_a_local_run_and_the_data_travel_once(
 @pytest.mark.slow
 def test_a_workers_damaged_cache_is_noticed_and_the_ratings_are_sent_again(home: Path) -> None:
     shutil.copytree(home / "cache", home / "cache-damaged")
-    (values,) = (home / "cache-damaged").glob("ratings/*/values.npy")
-    whole = values.read_bytes()
-    np.save(values, np.load(values)[::-1])
-    assert len(values.read_bytes()) == len(whole)
+    (place,) = (home / "cache-damaged").glob("ratings/*")
+    whole = place.read_bytes()
+    place.write_bytes(with_another_value(whole))
     with DaskCluster(home) as alone:
         alone.join("damaged", home / "cache-damaged")
         alone.wait_for_workers()
         said = on_cluster(home, alone, "quick.yaml", "undamaged")
     assert said.count("a worker lacks the ratings") == 1
     assert result_files(home / "undamaged") == result_files(home / "undisturbed-quick")
-    assert values.read_bytes() == whole
+    assert place.read_bytes() == whole
 
 
 def test_a_process_reads_ratings_to_check_them_once(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(home / "cache", tmp_path / "cache")
-    (folder,) = (tmp_path / "cache").glob("ratings/*")
+    (place,) = (tmp_path / "cache").glob("ratings/*")
     read: list[str] = []
 
     def intact(name: str, *_: object) -> bool:
@@ -162,8 +161,8 @@ def test_a_process_reads_ratings_to_check_them_once(
     monkeypatch.setattr(kept, "intact", intact)
     for _ in range(3):
         with suppress(DpmfError):
-            dask._verify(folder.name, tmp_path / "cache")
-    assert read == [folder.name] * 2  # once as damaged, which the worker does not cache
+            dask._verify(place.stem, tmp_path / "cache")
+    assert read == [place.stem] * 2  # once as damaged, which the worker does not cache
 
 
 @pytest.mark.slow
@@ -313,7 +312,7 @@ def client() -> Recording:
 
 @pytest.fixture
 def session(client: Any, monkeypatch: pytest.MonkeyPatch) -> Session:
-    monkeypatch.setattr(kept, "packed", lambda checksum, cache: {"users.npy": b"12345"})
+    monkeypatch.setattr(kept, "packed", lambda checksum, cache: b"12345")
     of = ClusterExecutor("tcp://a:1", 1.0, lambda message: None)
     session = Session(of, client, {0: (task(),), 1: (task(),)}, Path("cache"))
     monkeypatch.setattr(session, "_ended", SimpleNamespace(update=lambda futures: None))

@@ -90,13 +90,13 @@ def execute_batch(batch: bytes, *, expected: Mapping[str, str]) -> list[Outcome]
 class Delivery(WorkerPlugin):
     """Puts ratings into the cache of every worker that is present or joins later, once."""
 
-    def __init__(self, name: str, checksum: str, files: Mapping[str, bytes]) -> None:
-        self.name, self._checksum, self._files = name, checksum, files
+    def __init__(self, name: str, checksum: str, content: bytes) -> None:
+        self.name, self._checksum, self._content = name, checksum, content
 
     def setup(self, worker: Worker) -> None:
-        files, self._files = self._files, {}
+        content, self._content = self._content, b""
         with _CACHE:
-            kept.unpack(self._checksum, files, cache_folder())
+            kept.unpack(self._checksum, content, cache_folder())
 
 
 @functools.cache
@@ -198,9 +198,8 @@ class Session:
             name = f"{self._name}-{checksum}"
             if name in self._delivered:
                 continue
-            files = kept.packed(checksum, self._cache)
-            size = sum(map(len, files.values()))
-            if size > LARGEST_DELIVERY:
+            content = kept.packed(checksum, self._cache)
+            if (size := len(content)) > LARGEST_DELIVERY:
                 fix = "set $DPMF_CACHE, here and for the workers, to a folder that all machines share"
                 much = f"{size / 1e9:.1f} GB are too much to send"
                 raise DpmfError(f"a worker lacks the ratings, and {much}: {fix}")
@@ -208,7 +207,7 @@ class Session:
             self._delivered.append(name)
             with self._connection():
                 try:
-                    self._client.register_plugin(Delivery(name, checksum, files))
+                    self._client.register_plugin(Delivery(name, checksum, content))
                 except (OSError, DpmfError):
                     raise
                 except Exception as error:
