@@ -8,16 +8,8 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
+from dpmf_cli.algorithms.shared import base
 from dpmf_cli.algorithms.shared.averages import Effects, OwnMeansAlgorithm
-from dpmf_cli.algorithms.shared.base import (
-    IN_CORRECTED_MODE,
-    SAMPLED,
-    Arrays,
-    ByMode,
-    Choices,
-    Paper,
-    by_mode,
-)
 from dpmf_cli.algorithms.shared.budget import EffectsParameters, Fractions, ItemAveragesBudget, Ridge, Size
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, CLIPPED_VISIT, LINE, Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, regress, start_model
@@ -52,7 +44,7 @@ class LearningBudget(ItemAveragesBudget):
 class LearnedNeighbourhood(PrivateNeighbourhood):
     """Similarities S that K noisy steps learn, starting from s_ij = s₀: as published, or `corrected`."""
 
-    only: ClassVar[ByMode] = {Mode.CORRECTED: ("clip", "budget", "noise", "typical_count")}
+    only: ClassVar[base.ByMode] = {Mode.CORRECTED: ("clip", "budget", "noise", "typical_count")}
     by_rating = True
 
     budget: LearningBudget = LearningBudget()
@@ -68,9 +60,9 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
     )
 
     @classmethod
-    def choices(cls, mode: Mode) -> Choices:
+    def choices(cls, mode: Mode) -> base.Choices:
         laws = super().choices(mode) if mode is Mode.CORRECTED else ()
-        return (*laws, SAMPLED)
+        return (*laws, base.SAMPLED)
 
     @model_validator(mode="after")
     def _refuse_what_cannot_be_certified(self) -> Self:
@@ -173,9 +165,9 @@ class PrivatePNBM(LearnedNeighbourhood):
 
     title = "DPSGD-PNBM"
     about = "DPSGD-PNBM: similarities learned by noisy gradient descent. Wang and Tang 2017, section 3, algorithm 1."
-    paper = Paper.WANG
+    paper = base.Paper.WANG
     revision = 2
-    only: ClassVar[ByMode] = {
+    only: ClassVar[base.ByMode] = {
         Mode.PUBLISHED: ("floor", "upscaling"),
         Mode.CORRECTED: (*LearnedNeighbourhood.only[Mode.CORRECTED], "step_noise"),
     }
@@ -240,8 +232,8 @@ class PrivatePNBM(LearnedNeighbourhood):
         whole = np.maximum(deviation * np.sqrt(self.iterations), 1e-300)
         return np.asarray(np.minimum(self.learning_rate, self.step_noise * self.initial_similarity / whole))
 
-    variants = by_mode(Neighbours.BOUNDED, published=published)
-    variants |= by_mode(*CERTIFIED, corrected=LearnedNeighbourhood.corrected)
+    variants = base.by_mode(Neighbours.BOUNDED, published=published)
+    variants |= base.by_mode(*CERTIFIED, corrected=LearnedNeighbourhood.corrected)
 
 
 class PosteriorPNBM(LearnedNeighbourhood):
@@ -261,7 +253,7 @@ class PosteriorPNBM(LearnedNeighbourhood):
         "DPPS-PNBM: similarities sampled from their posterior, by SGLD. Wang and Tang 2017, section 4, "
         "algorithm 2."
     )
-    paper = Paper.WANG
+    paper = base.Paper.WANG
     revision = 2
     small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4, "iterations": 5}
 
@@ -319,7 +311,7 @@ class PosteriorPNBM(LearnedNeighbourhood):
         schedule = self.schedule
         return np.minimum(schedule.rate(t) / 2, schedule.deviation(t) / np.maximum(deviation, 1e-300))
 
-    variants = by_mode(Neighbours.USER, published=published, corrected=LearnedNeighbourhood.corrected)
+    variants = base.by_mode(Neighbours.USER, published=published, corrected=LearnedNeighbourhood.corrected)
 
 
 class GradientsBudget(Fractions):
@@ -342,12 +334,12 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
         "DPPS-MF: matrix factorisation by posterior sampling. Liu, Wang and Smola 2015, as Wang and Tang 2017 "
         "run it."
     )
-    paper = Paper.WANG
+    paper = base.Paper.WANG
     revision = 2
-    joint = IN_CORRECTED_MODE
+    joint = base.IN_CORRECTED_MODE
     small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4, "iterations": 5}
     by_rating = True
-    only: ClassVar[ByMode] = {
+    only: ClassVar[base.ByMode] = {
         Mode.PUBLISHED: ("regularization", "initial_rate", "decay", "temperature", "most_ratings"),
         Mode.CORRECTED: (
             "learning_rate",
@@ -396,8 +388,8 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
     budget: GradientsBudget = GradientsBudget()
 
     @classmethod
-    def choices(cls, mode: Mode) -> Choices:
-        return (*super().choices(mode), SAMPLED)
+    def choices(cls, mode: Mode) -> base.Choices:
+        return (*super().choices(mode), base.SAMPLED)
 
     @model_validator(mode="after")
     def _refuse_what_cannot_be_certified(self) -> Self:
@@ -469,7 +461,7 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
             gradients_of.descend_items(model, noisy / self.sampling_rate, rates, self.item_ridge)
         return OwnFactors(self, model.without_users(), effects.published, train)
 
-    def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
+    def with_own_factors(self, items: FactorModel, beside: base.Arrays, own: Ratings) -> FactorModel:
         return regress(items.with_users(Effects.restored(beside, self, own).users), own, self.user_ridge)
 
     def rates(self, multiplier: Epsilons) -> Epsilons:
@@ -477,7 +469,7 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
         noise = math.sqrt(self.iterations) * self.clip * multiplier / self.sampling_rate
         return rates_under(noise, self.learning_rate, self.spread)
 
-    variants = by_mode(Neighbours.USER, published=published, corrected=corrected)
+    variants = base.by_mode(Neighbours.USER, published=published, corrected=corrected)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         passes, rows = self.iterations * len(groups(grid)), shape.rows * self.factors * LINE
