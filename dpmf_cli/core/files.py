@@ -13,7 +13,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -87,9 +87,10 @@ def _folder_of_user(variable: str, path: str, what: str) -> Path:
         raise DpmfError(f"no folder for {what}: {error}; {fix}") from None
 
 
-def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:
+def write_whole(path: Path, data: bytes | Iterable[bytes | memoryview], mode: int = 0o666) -> None:
     """Writes a file under a temporary name in its folder, flushes it to the disk and renames it. Raises OSError.
 
+    data  the file's bytes, or their parts in turn
     mode  the file's permissions, less the process's umask; a folder made for it lets others write only if they may
           write to the file
     """
@@ -97,7 +98,7 @@ def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with _locked(path.parent, lambda new: os.open(new, flags, mode)) as (temporary, descriptor):
         with open(descriptor, "wb", closefd=False) as file:
-            file.write(data)
+            file.writelines([data] if isinstance(data, bytes) else data)
         os.fsync(descriptor)
         rename(temporary, path)
 
@@ -109,19 +110,6 @@ def writing(place: Path, fix: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise DpmfError(f"{place}: cannot be written ({error.strerror or error}); {fix}") from error
-
-
-@contextlib.contextmanager
-def new_file(path: Path) -> Iterator[BinaryIO]:
-    """Opens a new file in a temporary folder for writing, with any umask by this user alone.
-
-    It is on the disk when this ends. Raises OSError.
-    """
-    with open(path, "xb") as file:
-        os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & 0o644)
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def rename(source: Path, target: Path) -> None:

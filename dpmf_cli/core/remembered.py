@@ -13,40 +13,31 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from dpmf_cli.core import files
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.files import (
-    PACKAGE,
-    cache_folder,
-    is_private,
-    read_file,
-    remove,
-    sha256,
-    sweep,
-    write_whole,
-)
 
 
 def state(folders: Iterable[str | Path]) -> dict[str, str]:
     """Returns, by the folder's absolute path, a hash of the names and bytes of the files in it."""
-    return {path: sha256(repr(list(_files(path))).encode()) for path in map(os.path.abspath, folders)}
+    return {path: files.sha256(repr(list(_files(path))).encode()) for path in map(os.path.abspath, folders)}
 
 
 def _files(folder: str) -> Iterable[tuple[str, str]]:
     with suppress(OSError):  # not there
         for name in sorted(os.listdir(folder)):
             try:
-                yield name, sha256(read_file(Path(folder, name)))
+                yield name, files.sha256(files.read_file(Path(folder, name)))
             except OSError:  # a folder, or a file that cannot be read
                 yield name, ""
 
 
 def _hash_of_code() -> bytes:
     """Returns a hash of dpmf's own files, of Python's version, and of the times when packages were installed."""
-    folders = (folder for folder, _, _ in os.walk(PACKAGE) if not folder.endswith("__pycache__"))
+    folders = (folder for folder, _, _ in os.walk(files.PACKAGE) if not folder.endswith("__pycache__"))
     installed = [
         os.stat(each).st_mtime_ns for each in sys.path if each.endswith("-packages") and os.path.isdir(each)
     ]
-    return sha256(repr([sys.version, state(folders), installed]).encode()).encode()
+    return files.sha256(repr([sys.version, state(folders), installed]).encode()).encode()
 
 
 KEPT = 500
@@ -58,9 +49,9 @@ _CODE = _hash_of_code()
 
 def _place(name: str) -> Path | None:
     """Returns the file of a name; None if others may write there, because reading the file may run anything."""
-    folder = cache_folder() / "remembered"
-    private = all(is_private(each) for each in (folder.parent.resolve(), folder))
-    return folder / sha256(os.fsencode(name)) if private else None
+    folder = files.cache_folder() / "remembered"
+    private = all(files.is_private(each) for each in (folder.parent.resolve(), folder))
+    return folder / files.sha256(os.fsencode(name)) if private else None
 
 
 def remember(name: str, value: Any, made_from: dict[str, str]) -> None:
@@ -70,20 +61,20 @@ def remember(name: str, value: Any, made_from: dict[str, str]) -> None:
     ):  # then it is made again
         data = pickle.dumps((name, made_from, value))
         if place := _place(name):
-            write_whole(place, b"%b %b %b" % (_CODE, sha256(data).encode(), data), 0o600)
-            sweep(place.parent)
+            files.write_whole(place, b"%b %b %b" % (_CODE, files.sha256(data).encode(), data), 0o600)
+            files.sweep(place.parent)
             newest = sorted(place.parent.iterdir(), key=lambda each: each.stat().st_mtime, reverse=True)
             for old in newest[KEPT:]:
-                remove(old)
+                files.remove(old)
 
 
 def recall(name: str) -> Any:
     """Returns the value that is remembered under a name; None if there is none, or its folders have changed."""
     with suppress(Exception):  # a damaged one may raise anything
         place = _place(name)
-        if place and is_private(place, stat.S_IFREG):
-            code, seal, data = read_file(place).split(b" ", 2)
-            if (code, seal) == (_CODE, sha256(data).encode()):
+        if place and files.is_private(place, stat.S_IFREG):
+            code, seal, data = files.read_file(place).split(b" ", 2)
+            if (code, seal) == (_CODE, files.sha256(data).encode()):
                 named, made_from, value = pickle.loads(data)
                 return value if named == name and made_from == state(made_from) else None
     return None

@@ -8,14 +8,11 @@ bytes, members or nested archives than an honest copy could have.
 import fnmatch
 import gzip
 import io
-import lzma
 import os
 import stat
-import struct
 import sys
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -36,12 +33,6 @@ _DEPTH = 3
 # directory before the files can be counted.
 _MOST_MEMBERS = 50_000
 _MOST_OF_A_DIRECTORY = 100 * _MOST_MEMBERS
-# What zipfile and tarfile raise for damaged headers, beside errors of their own. Such headers hold a size that is not
-# a number, a position before the start of the file, a name that is not text, or an unknown method of compression.
-_DAMAGED = (
-    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, struct.error, EOFError),
-    *(ValueError, ArithmeticError, LookupError, RuntimeError),
-)
 
 
 @dataclass(frozen=True)
@@ -211,12 +202,14 @@ def _readable(label: str) -> Iterator[None]:
     """Turns errors of the archive libraries into one message that begins with `label`."""
     try:
         yield
+    except (DpmfError, MemoryError):
+        raise
     except FileNotFoundError:
         raise DpmfError(f"{label}: no such file or folder") from None
-    except _DAMAGED as error:
-        raise DpmfError(f"{label}: the archive is damaged or cut off ({error}); get it again") from error
     except OSError as error:
         raise DpmfError(f"{label}: cannot be read ({error.strerror or error})") from error
+    except Exception as error:  # for damaged headers, the libraries may raise anything
+        raise DpmfError(f"{label}: the archive is damaged or cut off ({error}); get it again") from error
 
 
 def files(folder: Path, wanted: Wanted) -> list[Path]:
@@ -343,7 +336,7 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
                 yield inner
                 return
         elif start.startswith(_ZSTANDARD):
-            yield unpacking(_Zstandard(file), str(path), size)
+            yield unpacking(_zstandard(file), str(path), size)
             return
         elif not (start.startswith((_ZIP, _XLS)) or is_tar(start)):
             yield file
@@ -368,19 +361,11 @@ def is_packed(path: Path) -> bool:
     return start.startswith((_GZIP, _ZIP, _ZSTANDARD)) or is_tar(start)
 
 
-class _Zstandard:
-    """A stream that unpacks a Zstandard file. For a damaged one it raises ValueError, as other archives do."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        if sys.version_info >= (3, 14):
-            from compression import zstd
-        else:
-            from backports import zstd
-        options = {int(zstd.DecompressionParameter.window_log_max): _LARGEST_WINDOW}
-        self._stream, self._damaged = zstd.ZstdFile(file, options=options), zstd.ZstdError
-
-    def read(self, size: int) -> bytes:
-        try:
-            return bytes(self._stream.read(size))
-        except self._damaged as error:
-            raise ValueError(str(error)) from None
+def _zstandard(file: IO[bytes]) -> Any:
+    """Returns a stream that unpacks a Zstandard file."""
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+    options = {int(zstd.DecompressionParameter.window_log_max): _LARGEST_WINDOW}
+    return zstd.ZstdFile(file, options=options)

@@ -1,23 +1,19 @@
-"""Canonical ratings on disk, in NumPy's own format, opened as memory maps: no process parses twice.
+"""Canonical ratings on disk, opened as memory maps: no process parses twice.
 
-    ratings/<checksum>/   users, items, values, column-*; meta.json   named by their content
-    sources/<key>         the ids, and the checksum of the ratings    named by their source
-    digests/              remembered digests of source files
+    ratings/<checksum>.dpmf   a line of JSON, then the arrays   named by their content
+    sources/<key>             the ids, and the checksum of the ratings    named by their source
+    digests/                  remembered digests of source files
 
-A folder of ratings or a file is either complete or absent: it is written beside its place under another name, flushed
-to the disk and renamed. If two processes write the same folder at once, both succeed: the second finds the first's
-folder and drops its own. The `meta.json` of ratings has each file's size, so that a cut-off file is noticed; other
-damage is noticed by their checksum. A source begins with the SHA-256 of its key and of all that follows, so that no
-item gets another's id. Nothing is read, and nothing kept, where other users may write.
+A file is either complete or absent: it is written beside its place under another name, flushed to the disk and
+renamed. The first line of ratings has the length of each array, so that a cut-off file is noticed; other damage is
+noticed by their checksum. A source begins with the SHA-256 of its key and of all that follows, so that no item gets
+another's id. Nothing is read, and nothing kept, where other users may write.
 """
 
-import contextlib
 import io
 import json
 import sys
-import time
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from stat import S_IFREG
 from typing import Any
@@ -32,54 +28,24 @@ from dpmf_cli.datasets.canonical import Canonical, arrays, checksum
 
 # Raise it when a change of a parser or of the canonical form changes the ratings that come out.
 PARSER_VERSION = 1
-_ATTEMPTS = 20
-_PAUSE = 0.01
-"""Seconds between two attempts: other processes may be replacing the same folder."""
+_LINE = 64
+"""Bytes. Each array begins at a multiple of it, so that no number lies across two cache lines."""
+_LONGEST_HEAD = 1 << 16
 _DAMAGED = (DpmfError, OSError, ValueError, LookupError, TypeError, AttributeError)
 _FIX = "free some space there, or name another folder in $DPMF_CACHE"
 _UNFIT = "its content does not fit its checksum"
 
 
-def write_text(path: Path, text: str) -> None:
-    """Writes a small file atomically. Raises `DpmfError` if the disk is full or the folder read-only."""
+def _place(name: str, cache: Path) -> Path:
+    return cache / "ratings" / f"{name}.dpmf"
+
+
+def write(path: Path, parts: Iterable[bytes | memoryview]) -> None:
+    """Writes a file atomically. Raises `DpmfError` if the disk is full or the folder read-only."""
     with files.writing(path.parent, _FIX):
-        files.write_whole(path, text.encode(), 0o644)
-
-
-def publish(folder: Path, write: Callable[[Path], object]) -> None:
-    """Makes a folder of ratings with the files that `write` puts into it, unless a whole one is there.
-
-    `write` gets an empty folder to fill with `new_file`. Raises `DpmfError` if the folder cannot be written.
-    """
-    place = folder.parent
-    with files.writing(place, _FIX):
-        files.make_folder(place, 0o755)
-        files.sweep(place)
-        with files.temporary_folder(place) as fresh:
-            write(fresh)
-            files.flush_folder(fresh)
-            for _ in range(_ATTEMPTS):
-                if _is_whole(folder):
-                    break
-                _replace(folder, fresh)
-                time.sleep(_PAUSE)
-            else:
-                raise OSError("it changes all the time")
-
-
-def _replace(folder: Path, fresh: Path) -> None:
-    """Tries once to give `fresh` the name of `folder`. Another process may be faster: then the caller tries again."""
-    broken = files.unused_name(folder.parent)
-    with contextlib.suppress(FileNotFoundError):
-        files.rename(folder, broken)
-    with contextlib.suppress(FileNotFoundError, FileExistsError):
-        try:
-            files.rename(fresh, folder)
-        except OSError:
-            # The error of renaming onto a filled folder is "not empty" on some systems, "exists" on others.
-            if not folder.exists():
-                raise
-    files.remove(broken)
+        if path.parent.exists():
+            files.sweep(path.parent)
+        files.write_whole(path, parts, 0o644)
 
 
 def source_key(description: Mapping[str, Any]) -> str:
@@ -113,34 +79,16 @@ def keep(key: str, parsed: Canonical, cache: Path) -> Canonical:
         files.remove(source)
     elif source.exists() and (wrong := broken(source)):
         _say_replaced(source, wrong)
-
-    def fill(fresh: Path) -> None:
-        for name, array in arrays(parsed.ratings).items():
-            with files.new_file(fresh / f"{name}.npy") as file:
-                np.save(file, array, allow_pickle=False)
-        scale = parsed.ratings.scale
-        meta = {
-            "n_users": parsed.ratings.n_users,
-            "n_items": parsed.ratings.n_items,
-            "scale": [scale.minimum, scale.maximum, scale.step],
-            "columns": sorted(parsed.ratings.columns),
-            "files": {path.name: path.stat().st_size for path in fresh.iterdir()},
-        }
-        with files.new_file(fresh / "meta.json") as file:
-            file.write(json.dumps(meta).encode())
-
-    for _ in range(2):
-        publish(cache / "ratings" / name, fill)
-        with files.writing(source.parent, _FIX):
-            if source.parent.exists():
-                files.sweep(source.parent)
-            files.write_whole(source, _seal(key, data).encode() + b"\n" + data, 0o644)
-        found = find(key, cache)
-        if found is not None:
-            return found
-        # Older files were there and were not replaced, since they have the right size. But they cannot be read.
-        discard(name, cache)
-    raise DpmfError(f"{cache}: files written there cannot be read back; name another folder in $DPMF_CACHE")
+    try:
+        _open(_place(name, cache))  # of another source, with the same ratings
+    except DpmfError:
+        write(_place(name, cache), _parts(parsed.ratings))
+    write(source, [_seal(key, data).encode(), b"\n", data])
+    if (found := find(key, cache)) is None:
+        raise DpmfError(
+            f"{cache}: files written there cannot be read back; name another folder in $DPMF_CACHE"
+        )
+    return found
 
 
 def opened(key: str, parse: Callable[[], Canonical], cache: Path, *, verify: bool) -> Canonical:
@@ -173,68 +121,76 @@ def open_ratings(name: str, cache: Path) -> Ratings:
     Raises `DpmfError` if they are missing or cut off, or if other users may write to the cache.
     """
     refuse_shared(cache)
-    return _open(cache / "ratings" / name)
+    return _open(_place(name, cache))
 
 
-def _open(folder: Path) -> Ratings:
-    if not _is_whole(folder):
-        raise DpmfError(
-            f"{folder}: not there, or cut off; run the command again to rebuild it from the source"
-        )
-    mapped = partial(np.load, mmap_mode="r", allow_pickle=False)
+def _open(path: Path) -> Ratings:
     try:
-        meta = json.loads(files.read_file(folder / "meta.json"))
-        return Ratings(
-            mapped(folder / "users.npy"),
-            mapped(folder / "items.npy"),
-            mapped(folder / "values.npy"),
-            int(meta["n_users"]),
-            int(meta["n_items"]),
-            Scale(*meta["scale"]),
-            {column: mapped(folder / f"column-{column}.npy") for column in meta["columns"]},
-        )
-    except Exception as error:  # a header is Python source: for a damaged one, its parser may raise anything
-        raise DpmfError(f"{folder}: cannot be read ({error}); delete it and run the command again") from error
+        if not files.is_private(path, S_IFREG):
+            raise ValueError("others may write to it")
+        return _ratings_in(np.memmap(path, np.uint8, "r"))
+    except Exception as error:  # a damaged first line may raise anything
+        fix = "run the command again to rebuild it from the source"
+        raise DpmfError(f"{path}: not there, or damaged ({error}); {fix}") from error
+
+
+def _parts(ratings: Ratings) -> Iterator[bytes | memoryview]:
+    """Yields the bytes of a file of ratings."""
+    every, scale = arrays(ratings), ratings.scale
+    head = {
+        "n_users": ratings.n_users,
+        "n_items": ratings.n_items,
+        "scale": [scale.minimum, scale.maximum, scale.step],
+        "arrays": [[name, array.dtype.str, len(array)] for name, array in every.items()],
+    }
+    line = json.dumps(head).encode() + b"\n"
+    yield line + bytes(-len(line) % _LINE)
+    for array in every.values():
+        yield np.ascontiguousarray(array).data
+        yield bytes(-array.nbytes % _LINE)
+
+
+def _ratings_in(whole: NDArray[np.uint8]) -> Ratings:
+    """Returns the ratings in the bytes of a file of them. Raises an error of any kind for damaged ones."""
+    line, end, _ = whole[:_LONGEST_HEAD].tobytes().partition(b"\n")
+    head, at, found = json.loads(line), len(line + end), dict[str, NDArray[Any]]()
+    for name, kind, count in (*head["arrays"], ("the end", "u1", 0)):
+        gap = whole[at : at + -at % _LINE]
+        at += -at % _LINE
+        found[name] = whole[at : at + np.dtype(kind).itemsize * count].view(kind)
+        at += found[name].nbytes
+        if gap.any() or len(found[name]) != count:
+            raise ValueError("cut off, or changed")
+    if at != len(whole):
+        raise ValueError("of another length")
+    columns = {name.removeprefix("column-"): found[name] for name in found if name.startswith("column-")}
+    rated = found["users"], found["items"], found["values"]
+    return Ratings(*rated, head["n_users"], head["n_items"], Scale(*head["scale"]), columns)
 
 
 def broken(place: Path) -> str | None:
     """Says in words what is wrong with a part of `ratings` or `sources`; None if it is sound. Changes nothing."""
     try:
         if place.parent.name == "ratings":
-            return None if checksum(_open(place)) == place.name else _UNFIT
+            return None if checksum(_open(place)) == place.stem else _UNFIT
         _source(place)
     except _DAMAGED as error:
         return str(error) if _UNFIT in str(error) else f"cannot be read ({error})"
     return None
 
 
-def checksum_of(source: Path) -> str | None:
-    """Returns the checksum of the ratings that a file of `sources` belongs to; None if it is damaged."""
+def checksum_of(place: Path) -> str | None:
+    """Returns the checksum of the ratings that a part of `ratings` or `sources` belongs to; None if it is damaged."""
     try:
-        return str(_source(source)[0]["checksum"])
+        return place.stem if place.parent.name == "ratings" else str(_source(place)[0]["checksum"])
     except _DAMAGED:
         return None
 
 
 def discard(name: str, cache: Path) -> Path:
-    """Removes the ratings of a checksum, and returns the folder that they were in."""
-    folder = cache / "ratings" / name
-    files.remove(folder)
-    return folder
-
-
-def _is_whole(folder: Path) -> bool:
-    """Whether a folder of ratings has all its files, of the right size, and only this user may write to them."""
-    try:
-        sizes = json.loads(files.read_file(folder / "meta.json"))["files"]
-        paths = [folder / "meta.json", *(folder / name for name in sizes)]
-        return (
-            files.is_private(folder)
-            and all(files.is_private(path, S_IFREG) for path in paths)
-            and all((folder / name).stat().st_size == size for name, size in sizes.items())
-        )
-    except _DAMAGED:
-        return False
+    """Removes the ratings of a checksum, and returns the file that they were in."""
+    files.remove(_place(name, cache))
+    return _place(name, cache)
 
 
 def _source(path: Path) -> tuple[dict[str, Any], NDArray[Any], NDArray[Any]]:

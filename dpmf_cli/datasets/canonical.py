@@ -158,9 +158,7 @@ def canonicalise(
     items, item_ids = dense(raw.items, raw.item_labels)
     order = None
     if not ((users[1:] > users[:-1]) | ((users[1:] == users[:-1]) & (items[1:] >= items[:-1]))).all():
-        # Stable: of equal pairs, the first in the file comes first.
-        by_item = _counting_order(items, len(item_ids))
-        order = by_item[_counting_order(users[by_item], len(user_ids))]
+        order = np.lexsort((items, users))  # stable: of equal pairs, the first in the file comes first
     rows: Any = slice(None) if order is None else order
     users, items, values = users[rows], items[rows], raw.values.astype(np.float32, copy=False)[rows]
     columns = {name: column[rows] for name, column in sorted(raw.columns.items())}
@@ -220,15 +218,10 @@ def dense(ids: NDArray[np.integer], labels: list[str] | None = None) -> tuple[In
     With labels, `ids` are positions in them; the sorted labels are int64 if all are plain whole numbers.
     """
     if labels is None:
-        low, high = int(ids.min()), int(ids.max())
-        if high - low > 4 * len(ids) + (1 << 22):
-            unique, inverse = np.unique(ids, return_inverse=True)
-            return inverse.astype(np.int32), unique.astype(np.int64)
-        present = np.zeros(high - low + 1, dtype=np.bool_)
-        shifted = ids - low if low else ids
-        present[shifted] = True
-        index = np.cumsum(present, dtype=np.int32) - np.int32(1)
-        return index[shifted], np.flatnonzero(present) + low
+        import pandas as pd
+
+        codes, unique = pd.factorize(ids, sort=True)  # by hashing: only the distinct ids are sorted
+        return codes.astype(np.int32), np.asarray(unique, np.int64)
     try:
         numbers = [int(label) for label in labels]
         plain = list(map(str, numbers)) == labels and all(abs(number) < 2**63 for number in numbers)
@@ -244,17 +237,6 @@ def dense(ids: NDArray[np.integer], labels: list[str] | None = None) -> tuple[In
         )
     sorted_ids: Any = np.array([keys[i] for i in order], dtype=np.int64 if plain else np.str_)
     return rank[ids], sorted_ids
-
-
-def _counting_order(keys: Ints, n_keys: int) -> Ints:
-    """Returns a stable argsort in linear time: SciPy's conversion to rows is a counting sort."""
-    from scipy import sparse
-
-    n = len(keys)
-    rows = np.arange(n, dtype=np.int32)
-    matrix = sparse.coo_array((np.ones(n, dtype=np.int8), (keys, rows)), shape=(n_keys, n)).tocsr()
-    order: Ints = matrix.indices.astype(np.int32, copy=False)
-    return order
 
 
 @dataclass(frozen=True)

@@ -164,18 +164,19 @@ def read_catalog(found: located.Located, cache: Path | None) -> Canonical:
             f"reading {entry.title} for the first time; the ratings are then kept in {cache}", file=sys.stderr
         )
     wrong, _ = located.fault(found, cache)
+    form = found.parts[0][2].format
+    get = f"{located.how_to_get(entry)} (a version of your own can be described as `kind: csv`)"
+    if wrong and form in publishers.VERIFIED:
+        raise DpmfError(f"{wrong}: it is damaged, or another version; {get}")
     try:
-        raw = publishers.PARSERS[found.parts[0][2].format](found.source)
+        raw = publishers.PARSERS[form](found.source)
         if not entry.timestamps:
             raw.columns.pop("timestamp", None)
         canonical = canonicalise(raw, entry.scale)
     except DpmfError as error:
         raise DpmfError(f"{error} ({wrong})" if wrong else str(error)) from error
     if wrong:
-        raise DpmfError(
-            f"{wrong}: it is damaged, or another version; {located.how_to_get(entry)} (a version of your own "
-            "can be described as `kind: csv`)"
-        )
+        raise DpmfError(f"{wrong}: it is damaged, or another version; {get}")
     ratings, expected = canonical.ratings, entry.expected
     there = Sizes(ratings.n_users, ratings.n_items, len(ratings), "counted")
     form = "{0.ratings:,} ratings by {0.users:,} users of {0.items:,} items"

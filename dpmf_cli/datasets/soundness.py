@@ -243,13 +243,10 @@ def add_cache(found: Soundness, cache: Path, only: Collection[str] | None = None
     for place in chain.from_iterable(sorted((cache / part).glob("*")) for part in ("ratings", "sources")):
         if place.name.startswith(WRITING):
             continue
-        of_source = place.parent.name == "sources"
-        if of_source and place.is_dir():
+        if place.is_dir():
             if only is None:
-                found.notes.append(
-                    f"{place}: ids as an older version kept them; the next run makes them anew"
-                )
-        elif only is None or (kept.checksum_of(place) if of_source else place.name) in (None, *only):
+                found.notes.append(f"{place}: as an older version kept it; the next run makes it anew")
+        elif only is None or kept.checksum_of(place) in (None, *only):
             found.add(place, kept.broken(place), "the next run that needs it parses its source again")
 
 

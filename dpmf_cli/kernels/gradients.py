@@ -10,6 +10,7 @@ off by at most n·2⁻⁵³·Σ|terms|, which is at most n²·2⁻⁵³·C. For 
 a bounded L2 norm.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, groups, on_each_gr
 from dpmf_cli.core.compiled.machine_code import compiled
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.als import SideRatings
-from dpmf_cli.kernels.examples import ITEMS, RATED, USERS, example, numbers
+from dpmf_cli.kernels.examples import ITEMS, USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side, predicted
 from dpmf_cli.kernels.lane_math import below, cast, clamp, fma, lanes_where, sqrt
 from dpmf_cli.kernels.lanes import doubles, load, plain_dot, plain_fma, prefetch, splat, store, zeros
@@ -431,46 +432,20 @@ Indices = NDArray[np.integer]
 
 @on_each_group
 def coordinate_gradients(
-    group: FactorLanes, users: Indices, items: Indices, coordinates: Indices, values: Singles, bound: float
+    group: FactorLanes, users: Ints, items: Ints, coordinates: Indices, values: Singles, bound: float
 ) -> Singles:
-    """(n, E) (r_ui − r̂_ui)·p_uc/bound of n ratings, where c is the coordinate of each."""
-    out = np.empty(len(users) * group.width, np.float32)
-    _gradients(users, items, coordinates, values, np.float32(bound), out, *group.arguments)
-    return out.reshape(len(users), group.width)[:, : group.lanes]
-
-
-@compiled(example(coordinates=lambda s: RATED % s.d))
-def _gradients(users, items, coordinates, values, bound, out, P, Q, factors_of, width_of):
-    w, like = len(width_of), zeros(width_of)
-    row = (len(factors_of) + 1) * w
-    for x in range(len(users)):
-        p_at, q_at = np.int64(users[x]) * row, np.int64(items[x]) * row
-        error = splat(values[x], like) - predicted(p_at, q_at, P, Q, factors_of, width_of)
-        coordinate = load(P, p_at + np.int64(coordinates[x]) * w, like)
-        store(out, x * w, error * coordinate / splat(bound, like))
+    """(n, E) (r_ui − r̂_ui)·p_uc/bound of n ratings, where c is the coordinate of each; all in float32."""
+    errors = values[:, None] - group.predict(users, items)
+    return np.asarray(errors * group.rows("users")[users, coordinates] / np.float32(bound))
 
 
 def sums_of_reports(
     items: Indices, coordinates: Indices, weights: Indices, reported: Singles, shape: tuple[int, int]
 ) -> Doubles:
     """(n_items, d, E) sums by item and coordinate of reports (n, E) times weights (n,); shape (n_items, d)."""
-    sums = np.zeros((*shape, reported.shape[1]))
-    _add_reports(items, coordinates, weights, reported, sums)
-    return sums
-
-
-@compiled(
-    example(
-        coordinates=RATED % 2,
-        weights=RATED + 1,
-        reported=numbers(len(RATED), 3),
-        sums=np.zeros((ITEMS, 2, 3)),
-    )
-)
-def _add_reports(items, coordinates, weights, reported, sums):
-    for x in range(len(items)):
-        for e in range(reported.shape[1]):
-            sums[items[x], coordinates[x], e] += reported[x, e] * weights[x]
+    places = items.astype(np.int64) * shape[1] + coordinates
+    sums = [np.bincount(places, column * weights, math.prod(shape)) for column in reported.T]
+    return np.stack(sums, axis=-1, dtype=np.float64).reshape(*shape, -1)
 
 
 @on_each_group

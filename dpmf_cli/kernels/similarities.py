@@ -176,18 +176,12 @@ class LearnedRatings:
     norm: int = 2
 
     @classmethod
-    def unclipped(cls, train: Ratings) -> "LearnedRatings":
-        """Returns the ratings of `train`, each contributing its complete gradient."""
-        return cls.clipped(train, np.full(train.n_users, np.inf), 2)
-
-    @classmethod
-    def clipped(cls, train: Ratings, limits: Doubles, norm: int) -> "LearnedRatings":
-        """Returns the ratings of `train`, each contributing a gradient of at most limits[u] in that norm."""
-        return cls(train, item_major(train), limits.astype(np.float32), norm)
+    def of(cls, train: Ratings, limits: Doubles | float = np.inf, norm: int = 2) -> "LearnedRatings":
+        """Returns the ratings of `train`, each contributing at most `limits` (n_users,) in that norm."""
+        return cls(train, item_major(train), np.full(train.n_users, limits, np.float32), norm)
 
 
-@dataclass(frozen=True)
-class SimilarityStep:
+class SimilarityStep(NamedTuple):
     """One step of gradient descent on ½Σe² + λ/2·Σs²:
 
         e  = clamp(r̂_ui − r_ui, ±error_bound),   D = max(Σ_j |s_ij|, floor)
@@ -200,42 +194,23 @@ class SimilarityStep:
     rates           (E,) the learning rate of each model of the grid
     regularization  λ
     error_bound, floor  inf and 0 for none
+    everywhere      whether all similarities get noise, or only those for which a sampled rating has a gradient
     """
 
     sampled: Flags
     rates: Doubles
     regularization: float = 0.0
-    error_bound: float = np.inf
-    floor: float = 0.0
-
-
-class StepLanes(NamedTuple):
-    """A `SimilarityStep` on one group, as kernels take it, and the limits of `LearnedRatings`.
-
-    everywhere  whether every similarity gets noise
-    """
-
-    sampled: Flags
-    rates: Doubles
-    everywhere: bool
-    regularization: float
-    error_bound: np.float32
-    floor: np.float32
-    limits: Singles
-    norm_of_limits: int
+    error_bound: float | np.float32 = np.inf
+    floor: float | np.float32 = 0.0
+    everywhere: bool = True
 
 
 def _plain_descend(
-    group: SimilarityLanes,
-    publish: Publish,
-    learned: LearnedRatings,
-    step: SimilarityStep,
-    *,
-    everywhere: bool = True,
+    group: SimilarityLanes, publish: Publish, learned: LearnedRatings, step: SimilarityStep
 ) -> None:
     """The plain twin. It measures the sums Σ_u g_j that get noise; number i·k + a is for neighbour a of item i."""
     s, (n_items, k) = group.rows(), group.neighbours.shape
-    sums, met = np.zeros((n_items * k, group.lanes)), np.full(n_items * k, everywhere)
+    sums, met = np.zeros((n_items * k, group.lanes)), np.full(n_items * k, step.everywhere)
     for x in np.flatnonzero(step.sampled).tolist():
         places, gradient = _plain_gradient(group, learned, step, x)
         sums[places] += gradient
@@ -278,12 +253,7 @@ def _plain_gradient(
 
 @noisy_kernel(_plain_descend)
 def descend_noisy_similarities(
-    group: SimilarityLanes,
-    noise: LaneNoise | None,
-    learned: LearnedRatings,
-    step: SimilarityStep,
-    *,
-    everywhere: bool = True,
+    group: SimilarityLanes, noise: LaneNoise | None, learned: LearnedRatings, step: SimilarityStep
 ) -> None:
     """Takes one step with noise on the sums of gradients, in place. Without noise, it is `descend_similarities`.
 
@@ -291,8 +261,7 @@ def descend_noisy_similarities(
 
     Sums are float64. In float32 a contribution would also move the rounding of all contributions added after it.
 
-    noise       unit (n_items·k,), in the order of the similarities
-    everywhere  whether all similarities get noise, or only those for which a sampled rating has a gradient
+    noise  unit (n_items·k,), in the order of the similarities
     """
     rates = np.zeros(group.width)  # unused lanes wait
     rates[: group.lanes] = step.rates[group.part]
@@ -300,11 +269,13 @@ def descend_noisy_similarities(
     averages, centred = group.item_averages(), None
     if (averages == averages[:, :1]).all():  # the same in all models, as in published mode
         centred = train.values - averages[train.items, 0]
-    bounds = step.regularization, np.float32(step.error_bound), np.float32(step.floor)
+    bound, floor = np.float32(step.error_bound), np.float32(step.floor)
     _descend(
         Columns.of(train),
         learned.raters,
-        StepLanes(step.sampled, rates, everywhere, *bounds, learned.limits, learned.norm),
+        step._replace(rates=rates, error_bound=bound, floor=floor),
+        learned.limits,
+        learned.norm,
         centred,
         group.item_rows,
         *unit_and_lanes(noise, group.width),
@@ -322,14 +293,16 @@ descend_similarities = without_noise(descend_noisy_similarities)
     example(
         sampled=np.arange(len(RATED)) != 3,
         limits=[0.4, np.inf, 1.0, 0.2],
-        norm_of_limits=1,
+        of_norm=1,
         centred=numbers(len(RATED)),
         rates=lambda s: np.linspace(0, 0.1, s.w),
         floor=0.1,
         residuals=lambda s: np.zeros(ITEMS * s.w),
     )
 )
-def _descend(ratings, raters, step, centred, rows, unit, noise, gradient, residuals, width_of):
+def _descend(
+    ratings, raters, step, limits, of_norm, centred, rows, unit, noise, gradient, residuals, width_of
+):
     """Visits item after item. centred: (n_ratings,) r_uj − r̄_j if all models have the same averages, else None."""
     users, rated, values, user_starts = ratings
     neighbours, S, averages = rows
@@ -394,10 +367,10 @@ def _descend(ratings, raters, step, centred, rows, unit, noise, gradient, residu
                     slope = below(abs(slope), endless, slope, like)
                     store(residuals, a * width, slope)
                     square = fma(slope, slope, square)
-            if step.limits[u] < np.inf:
+            if limits[u] < np.inf:
                 # The norm of the numbers that are added. A formula for ‖g‖ would lose digits if they nearly cancel.
-                root = np.sqrt(np.float32(max(count, 1))) if step.norm_of_limits == 1 else np.float32(1)
-                most = splat(GUARD * step.limits[u] / root, like)
+                root = np.sqrt(np.float32(max(count, 1))) if of_norm == 1 else np.float32(1)
+                most = splat(GUARD * limits[u] / root, like)
                 length = abs(move) * sqrt(square)
                 # A user whose gradient is not finite adds nothing, because the user's presence must not show.
                 factor = below(most, length, most / length, below(length, endless, one, like))

@@ -8,14 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.evaluation.crossings import (
-    Crossing,
-    Status,
-    crossing_targets,
-    is_complete,
-    measure_crossing,
-    target_name,
-)
+from dpmf_cli.evaluation import crossings
 from dpmf_cli.evaluation.curves import Experiment, Measured
 
 T = TypeVar("T")
@@ -95,7 +88,9 @@ class Evidence:
     def curve(self, name: str, label: str) -> Measured:
         """Returns the first complete curve with that label, or with an algorithm of that key."""
         curves = self.experiment(name).curves
-        return _only(name, (c for c in curves if label in (c.label, c.algorithm) and is_complete(c)))
+        return _only(
+            name, (c for c in curves if label in (c.label, c.algorithm) and crossings.is_complete(c))
+        )
 
     def best(self, name: str, algorithm: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns (E,) the ε of an experiment, and (E,) the lowest mean RMSE of the algorithm's curves at each ε.
@@ -104,14 +99,16 @@ class Evidence:
         """
         curves = [each for each in self.experiment(name).curves if each.algorithm == algorithm]
         curves = [each for each in curves if each.label.startswith(BEST)] or curves
-        if not curves or not all(map(is_complete, curves)):
+        if not curves or not all(map(crossings.is_complete, curves)):
             raise MissingEvidence(name)
         return curves[0].epsilons, np.min([each.mean() for each in curves], axis=0)
 
     def baseline(self, name: str, key: str) -> float:
         """Returns the mean RMSE of a complete baseline."""
         baselines = self.experiment(name).baselines
-        found = _only(name, (b for b in baselines if key in (b.label, b.algorithm) and is_complete(b)))
+        found = _only(
+            name, (b for b in baselines if key in (b.label, b.algorithm) and crossings.is_complete(b))
+        )
         return float(found.mean()[0])
 
     def line(self, name: str, line: str) -> list[tuple[float, Measured]]:
@@ -122,28 +119,28 @@ class Evidence:
             for each in (*experiment.curves, *experiment.baselines)
             if each.swept and line in (each.line, each.algorithm)
         ]
-        if len(points) < 2 or not all(is_complete(each) for _, each in points):
+        if len(points) < 2 or not all(crossings.is_complete(each) for _, each in points):
             raise MissingEvidence(name)
         return sorted(points, key=lambda point: point[0])
 
     def crossing(self, name: str, label: str, baseline: str) -> float:
         """Returns the ε at which a curve crosses a baseline: 0 below the grid, ∞ if it is not reached."""
         cell = self.cell(name, label, baseline)
-        if cell.status == Status.NOT_REACHED:
+        if cell.status == crossings.Status.NOT_REACHED:
             return math.inf
-        if cell.status in (Status.BELOW_GRID, Status.NO_EPSILON):
+        if cell.status in (crossings.Status.BELOW_GRID, crossings.Status.NO_EPSILON):
             return 0.0
         if cell.reproduced is None:
             raise MissingEvidence(name)
         return cell.reproduced
 
-    def cell(self, name: str, label: str, baseline: str, printed: float | None = None) -> Crossing:
+    def cell(self, name: str, label: str, baseline: str, printed: float | None = None) -> crossings.Crossing:
         """Returns the crossing of a curve with a baseline, beside a printed ε."""
         experiment, curve = self.experiment(name), self.curve(name, label)
-        targets = {target_name(each): each for each in crossing_targets(experiment)}
+        targets = {crossings.target_name(each): each for each in crossings.crossing_targets(experiment)}
         if baseline not in targets:
             raise MissingEvidence(f"{baseline} of {name}")
-        return measure_crossing(
+        return crossings.measure_crossing(
             experiment, curve, targets[baseline], lambda *_: printed, replicates=REPLICATES
         )
 

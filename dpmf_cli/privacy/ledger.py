@@ -42,12 +42,16 @@ class Entry:
     sensitivity: Sensitivity
     claimed: Epsilons
     provable: Epsilons
-    calibrated_to: Sensitivity
     mu: Epsilons | None = None
     sampled: SampledSteps | None = None
     repetitions: int = 1
     rate: float | None = None
     temperature: float = 1.0
+
+    @property
+    def calibrated_to(self) -> Sensitivity:
+        """The sensitivity that the noise is scaled to, which is the publication's claim."""
+        return self.sensitivity.of_noise
 
     @property
     def by_rows(self) -> bool:
@@ -146,7 +150,6 @@ class Ledger:
         sensitivity: Sensitivity,
         claimed: Epsilons | None = None,
         provable: Epsilons | None = None,
-        calibrated_to: Sensitivity | None = None,
         *,
         theta: Epsilons | None = None,
         sampled: SampledSteps | None = None,
@@ -159,8 +162,7 @@ class Ledger:
         claimed        (E,) the ε that the publication charges; by default a Gaussian step is composed from `theta`,
                        that is, for the sensitivity that its noise is scaled to
         provable       (E,) the ε of a pure step that can be proved; by default `claimed`
-        calibrated_to  the sensitivity Δ that the noise is scaled to; by default `sensitivity`
-        theta          (E,) Δ/σ of Gaussian noise
+        theta          (E,) Δ/σ of Gaussian noise, for the Δ that the noise is scaled to
         sampled        Gaussian steps on samples of the users
 
         Raises OverspentError if the claims, or in corrected mode the provable ε, would exceed the budget of any ε; if
@@ -170,8 +172,7 @@ class Ledger:
         gaussian = [each for each in (theta, sampled) if each is not None]
         if len(gaussian) > 1 or (claimed is None and not gaussian):
             raise ValueError(f"{step}: give `claimed`, `theta` or `sampled`")
-        used, neighbours, mu = calibrated_to or sensitivity, sensitivity.neighbours, None
-        composes = claimed is None
+        composes, mu = claimed is None, None
         if claimed is not None:
             claimed = self._checked(step, "ε", claimed)
         if theta is None and sampled is None:
@@ -180,19 +181,19 @@ class Ledger:
             raise OverspentError(f"{step}: Gaussian noise needs a δ")
         elif sampled is None:
             theta = self._checked(step, "θ", theta)
-            mu = theta * (sensitivity.value / used.value)
+            mu = theta * (sensitivity.value / sensitivity.of_noise.value)
             alone = epsilons_of_mus(mu, self.delta)
             claimed = epsilons_of_mus(theta, self.delta) if composes else claimed
         else:
-            alone = sampled.epsilons(self.delta, neighbours)
+            alone = sampled.epsilons(self.delta, sensitivity.neighbours)
             claimed = alone if composes else claimed  # it may be 0: δ covers it
-            theta = mu = sampled.mu(neighbours) if sampled.rate == 1 else None
+            theta = mu = sampled.mu(sensitivity.neighbours) if sampled.rate == 1 else None
             if math.isinf(sensitivity.value):
                 mu = alone = np.full_like(self.limit, np.inf)
         assert claimed is not None
         assert alone is not None
         of_draws = mu, sampled, repetitions, rate, temperature
-        entry = Entry(step, mechanism, sensitivity, claimed, alone, used, *of_draws)
+        entry = Entry(step, mechanism, sensitivity, claimed, alone, *of_draws)
         return self._enter(entry, theta if composes else None, sampled if composes else None)
 
     def charge_nothing(self, step: str, sensitivity: Sensitivity) -> Entry:
@@ -202,7 +203,7 @@ class Ledger:
         at a finite ε.
         """
         nothing, unproved = np.zeros_like(self.limit), np.full_like(self.limit, np.inf)
-        return self._enter(Entry(step, "none", sensitivity, nothing, unproved, sensitivity))
+        return self._enter(Entry(step, "none", sensitivity, nothing, unproved))
 
     def _checked(self, step: str, symbol: str, amounts: Epsilons | None) -> Epsilons:
         amounts = np.broadcast_to(np.asarray(amounts, dtype=np.float64), self.limit.shape)

@@ -211,9 +211,8 @@ class SignChannel:
             step,
             Sign(),
             repetitions=repetitions,
-            sensitivity=sensitivity,
+            sensitivity=replace(sensitivity, calibrated_to=replace(sensitivity, value=1.0)),
             epsilon=epsilon,
-            calibrated_to=replace(sensitivity, value=1.0),
             curator=curator,
         )
         self._grid = len(epsilon)

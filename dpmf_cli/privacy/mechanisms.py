@@ -6,10 +6,9 @@ steps may share: each step goes on where the one before stopped. Every scale is 
 about real numbers asks for, which pays for rounding. All mechanisms raise OverspentError (a bug in the algorithm) if
 the ledger refuses the step. Common parameters:
 
-    sensitivity    the true sensitivity
-    epsilon        (E,) the ε that a step claims to spend, for each ε of the grid; inf adds no noise
-    calibrated_to  the sensitivity that the noise is scaled to, if a paper assumes another than the true one
-    claimed        (E,) the ε that a publication charges for all repetitions, if it differs from the accountant's
+    sensitivity  the true sensitivity; noise is scaled to its `of_noise`
+    epsilon      (E,) the ε that a step claims to spend, for each ε of the grid; inf adds no noise
+    claimed      (E,) the ε that a publication charges for all repetitions, if it differs from the accountant's
 """
 
 import math
@@ -38,7 +37,6 @@ def laplace(
     sensitivity: Sensitivity,
     epsilon: Doubles,
     curator: Curator,
-    calibrated_to: Sensitivity | None = None,
     later: bool = False,
     rate: float | None = None,
     claimed: Doubles | None = None,
@@ -58,9 +56,7 @@ def laplace(
     if claimed is not None and rate is None:
         raise ValueError(f"{step}: only a step on a sample claims another ε than it spends")
     mechanism = "Laplace" if rate is None else f"Laplace, of a part {rate:g}"
-    entry, scale = _spend(
-        step, mechanism, 1, sensitivity, epsilon, curator, calibrated_to, claimed=claimed, rate=rate
-    )
+    entry, scale = _spend(step, mechanism, 1, sensitivity, epsilon, curator, claimed=claimed, rate=rate)
     return curator.release(entry, _drawn(laws.unit_laplace, stream or step, shape, scale, curator, later))
 
 
@@ -88,7 +84,6 @@ def gaussian(
     sensitivity: Sensitivity,
     theta: Doubles,
     curator: Curator,
-    calibrated_to: Sensitivity | None = None,
     claimed: Doubles | None = None,
     later: bool = False,
 ) -> Release:
@@ -100,10 +95,9 @@ def gaussian(
     later  as for `laplace`
     """
     _refuse_norm(step, "Gaussian", 2, sensitivity)
-    used = calibrated_to or sensitivity
     theta = np.asarray(theta, dtype=np.float64)
-    entry = curator.ledger.spend(step, "Gaussian", sensitivity, claimed, calibrated_to=used, theta=theta)
-    scale = (1 + MARGIN) * (used.value / theta)
+    entry = curator.ledger.spend(step, "Gaussian", sensitivity, claimed, theta=theta)
+    scale = (1 + MARGIN) * (sensitivity.of_noise.value / theta)
     return curator.release(entry, _drawn(laws.unit_normal, step, shape, scale, curator, later))
 
 
@@ -130,13 +124,16 @@ def subsampled_gaussian(
     """
     _refuse_norm(step, "Gaussian", 2, sensitivity)
     move = moves(sensitivity.neighbours) * contribution
-    used = replace(sensitivity, value=move) if math.isinf(sensitivity.value) else sensitivity
-    if not math.isclose(used.value, move):
-        wrong = f"a contribution of norm {contribution:g} moves by {move:g}, not {used.value:g}"
+    if math.isinf(sensitivity.value):
+        sensitivity = replace(sensitivity, calibrated_to=replace(sensitivity, value=move))
+    if not math.isclose(sensitivity.of_noise.value, move):
+        wrong = (
+            f"a contribution of norm {contribution:g} moves by {move:g}, not {sensitivity.of_noise.value:g}"
+        )
         raise ValueError(f"{step}: {wrong}")
     multiplier = np.asarray(multiplier, dtype=np.float64)
-    sampled, spend = SampledSteps(multiplier, rate, repetitions), curator.ledger.spend
-    entry = spend(step, sampled.mechanism, sensitivity, claimed, calibrated_to=used, sampled=sampled)
+    sampled = SampledSteps(multiplier, rate, repetitions)
+    entry = curator.ledger.spend(step, sampled.mechanism, sensitivity, claimed, sampled=sampled)
     scale = (1 + MARGIN) * (contribution * multiplier)
     return _repeated(laws.unit_normal, entry, shape, scale, curator, repetitions)
 
@@ -179,7 +176,6 @@ def repeated_k_norm(
     sensitivity: Sensitivity,
     epsilon: Doubles,
     curator: Curator,
-    calibrated_to: Sensitivity | None = None,
     rounded: bool = True,
 ) -> Iterator[Release]:
     """The K-norm mechanism on the rows of a (rows, d) matrix, `repetitions` times with equal parts of `epsilon`.
@@ -191,25 +187,19 @@ def repeated_k_norm(
 
     rounded  False if the noisy rows never leave, and the numbers that follow from them have a grid of their own
     """
-    entry, scale = _spend(step, "K-norm", 2, sensitivity, epsilon, curator, calibrated_to, repetitions)
+    entry, scale = _spend(step, "K-norm", 2, sensitivity, epsilon, curator, repetitions)
     return _repeated(laws.unit_k_norm, entry, shape, scale, curator, repetitions, rounded=rounded)
 
 
 def redrawn_k_norm(
-    step: str,
-    shape: tuple[int, int],
-    *,
-    sensitivity: Sensitivity,
-    calibrated_to: Sensitivity,
-    epsilon: Doubles,
-    curator: Curator,
+    step: str, shape: tuple[int, int], *, sensitivity: Sensitivity, epsilon: Doubles, curator: Curator
 ) -> Callable[[str], Release]:
     """K-norm noise that a publication charges once, but draws anew whenever it is used.
 
     Zhang et al. 2018, algorithm 2, line 17. The noise of independent draws averages out. So `sensitivity` is
     `no_bound_known`, and nothing is provable. The returned function takes the name of a use: one name is one draw.
     """
-    entry, scale = _spend(step, "K-norm, redrawn", 2, sensitivity, epsilon, curator, calibrated_to)
+    entry, scale = _spend(step, "K-norm, redrawn", 2, sensitivity, epsilon, curator)
     draws = count()
 
     def drawn(use: str) -> Release:
@@ -242,15 +232,14 @@ def on_devices(
     sensitivity: Sensitivity,
     epsilon: Doubles,
     curator: Curator,
-    calibrated_to: Sensitivity | None = None,
     stream: str = "",
 ) -> Iterator[Release]:
     """Messages that devices perturb themselves, `repetitions` times, each with an equal part of `epsilon` (E,).
 
-    calibrated_to  the largest distance between two numbers for which the randomiser is ε-DP, if a changed value of
-                   one rating moves the numbers further than that
+    If a changed value of one rating moves the numbers further than the largest distance for which the randomiser is
+    ε-DP, `sensitivity` is calibrated to that distance.
     """
-    entry, _ = _spend(step, randomiser.title, 1, sensitivity, epsilon, curator, calibrated_to, repetitions)
+    entry, _ = _spend(step, randomiser.title, 1, sensitivity, epsilon, curator, repetitions)
     each = np.asarray(epsilon) / repetitions / (1 + MARGIN)
     noise = DeviceNoise(curator.noise(stream or step), randomiser, each)
     return curator.releases(entry, repeat(noise, repetitions))
@@ -263,7 +252,6 @@ def _spend(
     sensitivity: Sensitivity,
     epsilon: Doubles,
     curator: Curator,
-    calibrated_to: Sensitivity | None = None,
     repetitions: int = 1,
     *,
     claimed: Doubles | None = None,
@@ -275,21 +263,19 @@ def _spend(
     on a sample). If no bound on the sensitivity is known, Δ is inf, and so is the provable ε.
     """
     _refuse_norm(step, mechanism, norm, sensitivity)
-    used = calibrated_to or sensitivity
-    epsilon = np.asarray(epsilon, dtype=np.float64)
+    used, epsilon = sensitivity.of_noise.value, np.asarray(epsilon, dtype=np.float64)
     with np.errstate(invalid="ignore"):  # ∞ times 0, for a measurement that nothing moves
-        proved = np.where(np.isinf(epsilon), np.inf, epsilon * (sensitivity.value / used.value))
+        proved = np.where(np.isinf(epsilon), np.inf, epsilon * (sensitivity.value / used))
     entry = curator.ledger.spend(
         step,
         mechanism + (f" × {repetitions}" if repetitions > 1 else ""),
         sensitivity,
         epsilon if claimed is None else claimed,
         proved if rate is None else amplified(proved, rate),
-        used,
         repetitions=repetitions,
         rate=rate,
     )
-    return entry, (1 + MARGIN) * (repetitions * used.value / epsilon)
+    return entry, (1 + MARGIN) * (repetitions * used / epsilon)
 
 
 def _repeated(

@@ -43,14 +43,6 @@ class LangevinSchedule:
         return math.sqrt(self.temperature * self.rate(t))
 
 
-@dataclass(frozen=True)
-class LangevinStep:
-    """One step for the complete ε grid: subtract `drift` (E,) times the gradient of −log posterior, add `noise`."""
-
-    drift: Doubles
-    noise: Release
-
-
 def posterior_sampling(
     step: str,
     shape: tuple[int, ...],
@@ -60,9 +52,10 @@ def posterior_sampling(
     epsilon: Doubles,
     neighbours: Neighbours,
     curator: Curator,
-) -> Iterator[LangevinStep]:
+) -> Iterator[tuple[Doubles, Release]]:
     """Yields the steps of a chain over `shape` numbers, as published: it claims ε, and nothing is provable.
 
+    A step subtracts its drift (E,) times the gradient of −log posterior, and adds its noise, for the complete ε grid.
     The claim is in the ledger before the first draw. Where ε = inf, the drift is untempered and there is no noise:
     the twin descends to the mode instead of sampling.
 
@@ -77,10 +70,9 @@ def posterior_sampling(
     entry = curator.ledger.spend(
         step,
         f"SGLD × {schedule.steps}, temperature {schedule.temperature:g}",
-        no_bound_known(2, neighbours, why),
+        no_bound_known(2, neighbours, why, published),
         epsilon,
         np.full_like(epsilon, np.inf),
-        calibrated_to=published,
         repetitions=schedule.steps,
         temperature=schedule.temperature,
     )
@@ -91,4 +83,4 @@ def posterior_sampling(
     scales = (np.where(np.isinf(epsilon), 0.0, schedule.deviation(t)) for t in times)
     noises = (LaneNoise(unit_normal(shape, rng), scale, unit_normal) for scale in scales)
     drifts = (schedule.rate(t) / 2 * power for t in times)
-    return map(LangevinStep, drifts, curator.releases(entry, noises))
+    return zip(drifts, curator.releases(entry, noises), strict=True)

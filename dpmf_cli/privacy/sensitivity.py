@@ -32,7 +32,8 @@ class Sensitivity:
 
     `norm` 1 or 2 means the L1 or L2 norm; `norm` inf means the move of each number alone. `source` names the paper
     and its theorem or equation. `ordered_pairs` is set if the sensitivity is stated for a complete symmetric matrix
-    of which only the upper triangle is measured. Elements off the diagonal then count twice.
+    of which only the upper triangle is measured. Elements off the diagonal then count twice. `calibrated_to` is what
+    the noise is scaled to, if a paper assumes another sensitivity than the true one.
     """
 
     value: float
@@ -40,6 +41,12 @@ class Sensitivity:
     neighbours: Neighbours
     source: str
     ordered_pairs: bool = False
+    calibrated_to: "Sensitivity | None" = None
+
+    @property
+    def of_noise(self) -> "Sensitivity":
+        """The sensitivity that the noise is scaled to."""
+        return self.calibrated_to or self
 
 
 def rating_sums(scale: Scale, norm: int = 1) -> Sensitivity:
@@ -128,9 +135,11 @@ def sgd_pass_unbounded(
     return Sensitivity(value, 2, Neighbours.UNBOUNDED, "Friedman et al. 2016, equations 10, 11: one update")
 
 
-def no_bound_known(norm: int, neighbours: Neighbours, reason: str) -> Sensitivity:
+def no_bound_known(
+    norm: int, neighbours: Neighbours, reason: str, calibrated_to: Sensitivity | None = None
+) -> Sensitivity:
     """Stands for a measurement on which nobody has proved a finite bound."""
-    return Sensitivity(math.inf, norm, neighbours, reason)
+    return Sensitivity(math.inf, norm, neighbours, reason, calibrated_to=calibrated_to)
 
 
 def least_squares_row(other_bound: float, clamp: float, scale: Scale) -> Sensitivity:
@@ -229,7 +238,9 @@ def moved_by_presence(of: Sensitivity, neighbours: Neighbours) -> Sensitivity:
     """
     times = RECORDS_APART[neighbours]
     source = of.source if times == 1 else f"{of.source}; twice, for another value"
-    return replace(of, value=times * of.value, neighbours=neighbours, source=source)
+    of_noise = of.calibrated_to and moved_by_presence(of.calibrated_to, neighbours)
+    moved = replace(of, value=times * of.value, calibrated_to=of_noise)
+    return replace(moved, neighbours=neighbours, source=source)
 
 
 def ridge_objective_unbounded(own_bound: float, other_bound: float, clamp: float) -> Sensitivity:

@@ -35,7 +35,6 @@ class Taken:
     scale: NDArray[np.float64]
     learned: LearnedRatings
     step: SimilarityStep
-    everywhere: bool
 
 
 Watched = Callable[..., tuple[list[Taken], Ledger]]
@@ -47,12 +46,10 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
     taken: list[Taken] = []
     ordinary = Release.inside
 
-    def inside(
-        self: Any, kernel: Any, model: Any, learned: Any, step: Any, *, everywhere: bool = True
-    ) -> None:
+    def inside(self: Any, kernel: Any, model: Any, learned: Any, step: Any) -> None:
         assert kernel is descend_noisy_similarities
-        taken.append(Taken(float(model.groups[0].rows()[0, 0, 0]), self.scale, learned, step, everywhere))
-        ordinary(self, kernel, model, learned, step, everywhere=everywhere)
+        taken.append(Taken(float(model.groups[0].rows()[0, 0, 0]), self.scale, learned, step))
+        ordinary(self, kernel, model, learned, step)
 
     def watch(algorithm: Any, train: Ratings, epsilons: list[float]) -> tuple[list[Taken], Ledger]:
         taken.clear()
@@ -137,7 +134,7 @@ def assert_steps(found: list[Taken], expected: Callable[[int], Expected]) -> Non
         assert taken.scale == pytest.approx(wanted.scale, rel=1e-3)
         assert taken.step.rates == pytest.approx(wanted.rates, rel=1e-3)
         assert taken.learned.limits == pytest.approx(np.broadcast_to(wanted.limits, RATINGS.n_users))
-        assert (taken.learned.norm, taken.everywhere) == (wanted.norm, wanted.everywhere)
+        assert (taken.learned.norm, taken.step.everywhere) == (wanted.norm, wanted.everywhere)
         for name in ("regularization", "error_bound", "floor"):
             assert asdict(wanted)[name] == pytest.approx(getattr(taken.step, name))
 

@@ -394,7 +394,7 @@ def wide(clean: Any, noise: LaneNoise) -> Numbers:
     return np.asarray(values + noise.unit[..., None] * noise.scale)
 
 
-CLIPPED = LearnedRatings.clipped
+CLIPPED = LearnedRatings.of
 OF_GAUSSIAN = "get_epsilon_gaussian", "get_sigma_gaussian"
 PUBLISHED: Any = vars(OwnFactors)["published"].fget
 
@@ -422,8 +422,8 @@ BROKEN = {
         "dpsgd_pnbm, gaussian, user, corrected", (Flaw.MOVES,), "gradients",
         (
             (
-                LearnedRatings, "clipped",
-                lambda train, limits, norm: CLIPPED(train, np.where(train.user_counts > 64, 1e9, limits), norm),
+                LearnedRatings, "of",
+                lambda train, limits=np.inf, norm=2: CLIPPED(train, np.where(train.user_counts > 64, 1e9, limits), norm),
             ),
         ),
         LARGER,

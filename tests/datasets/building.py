@@ -98,6 +98,12 @@ class Shelf:
         return load(CatalogSpec(name="tiny", path=path), self.folders)
 
 
+def with_another_value(kept: bytes) -> bytes:
+    """A file of ratings in the cache, with another bit in the last number that is not 0."""
+    last = len(kept.rstrip(b"\0")) - 1
+    return kept[:last] + bytes([kept[last] ^ 1]) + kept[last + 1 :]
+
+
 def check_tiny(found: Dataset) -> None:
     ratings = found.ratings
     assert (found.user_ids.tolist(), found.item_ids.tolist()) == ([7, 100], [4, 30])

@@ -21,7 +21,7 @@ from dpmf_cli.experiment.results.task import Cut
 from dpmf_cli.experiment.running.batches import opened_split
 from dpmf_cli.testing import fit
 from tests.command import here
-from tests.datasets.building import faults, tarred
+from tests.datasets.building import faults, tarred, with_another_value
 
 CUSTOMERS = [1000 + 7 * user for user in range(12)]
 MOVIES = [2, 3, 5, 8, 9, 13, 14, 20]
@@ -103,13 +103,13 @@ def test_a_damaged_test_set_is_told_and_parsed_again(
     data: Path, cache: Path, capsys: pytest.CaptureFixture[str], which: PrizeSet
 ) -> None:
     _, checksum = find(which, data, cache)
-    values = cache / "ratings" / checksum / "values.npy"
-    whole = values.read_bytes()
-    values.unlink()
-    values.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    place = cache / "ratings" / f"{checksum}.dpmf"
+    whole = place.read_bytes()
+    place.unlink()
+    place.write_bytes(with_another_value(whole))
     assert find(which, data, cache)[1] == checksum
-    assert values.read_bytes() == whole
-    assert f"{values.parent}: damaged" in capsys.readouterr().err
+    assert place.read_bytes() == whole
+    assert f"{place}: damaged" in capsys.readouterr().err
 
 
 def test_a_list_is_parsed_once_and_again_when_it_changes(

@@ -18,7 +18,7 @@ from dpmf_cli.datasets.synthetic import generate
 from dpmf_cli.evaluation.metrics import errors_of
 from dpmf_cli.testing import fit
 from tests.algorithms.fitted import entry as baseline
-from tests.datasets.building import WHOLE_STARS
+from tests.datasets.building import WHOLE_STARS, with_another_value
 
 MOVIES = SyntheticSpec(kind="synthetic", like="ml-100k")
 
@@ -169,10 +169,10 @@ def test_a_plan_knows_about_how_large_it_will_be(real_data: Path, tmp_path: Path
 def test_a_sample_is_not_drawn_from_a_damaged_whole(real_data: Path, tmp_path: Path, read: Any) -> None:
     whole = CatalogSpec(name="ml-100k")
     checksum_of_whole = load(whole, Folders(real_data, tmp_path, real_data)).identity.checksum
-    values = tmp_path / "ratings" / checksum_of_whole / "values.npy"
-    altered = np.load(values)[::-1]
-    values.unlink()
-    np.save(values, altered)
+    place = tmp_path / "ratings" / f"{checksum_of_whole}.dpmf"
+    altered = with_another_value(place.read_bytes())
+    place.unlink()
+    place.write_bytes(altered)
     spec = CatalogSpec(name="ml-100k", sample=SampleSpec(users=200, seed=1))
     sample = load(spec, Folders(real_data, tmp_path, real_data))
     assert sample.identity.checksum == read(users=200, seed=1).identity.checksum

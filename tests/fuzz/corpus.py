@@ -4,18 +4,16 @@ import gzip
 import io
 import random
 import tarfile
-import zipfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dpmf_cli.datasets import Folders, loading, located, publishers
-from dpmf_cli.datasets.archives import Source, Wanted
 from dpmf_cli.datasets.catalog import Content
 from dpmf_cli.datasets.spec import CsvSpec
 from tests import configs
-from tests.datasets.building import sheet, tarred, tiny, zipped, zstandard
+from tests.datasets.building import tarred, tiny, zipped, zstandard
 from tests.fuzz.mutations import mutated
 
 ROWS = [(7, 30, 5, 12), (7, 4, 3, 13), (100, 30, 4, 11), (100, 4, 1, 900_000_000), (12, 5, 2, 7)]
@@ -112,20 +110,6 @@ def load_catalog(path: Path, name: str, cache: Path) -> object:
     found = located.locate(ENTRIES[name], path.parent, path)
     located.content_digest(found, cache)
     return loading.read_catalog(found, cache)
-
-
-def broken_sheet(rng: random.Random) -> bytes:
-    """A spreadsheet with a fault in one of its parts, or in its archive."""
-    rows = [[float(rated), *[4.5] * rated, *[99.0] * (100 - rated)] for rated in (2, 5, 100)]
-    whole = sheet(rows)  # type: ignore[arg-type]
-    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    name = rng.choice(list(parts))
-    return mutated(zipped({**parts, name: mutated(parts[name], rng)}) if rng.random() < 0.7 else whole, rng)
-
-
-def load_sheet(path: Path) -> object:
-    return publishers.parse_jester(Source((path,), Wanted((path.name,)), "get it again"))
 
 
 PARQUET_ROWS: dict[str, Any] = {

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as 
 
 from dpmf_cli.datasets.guess import guess_format
 from dpmf_cli.experiment.config import load_config
-from tests.datasets.building import parquet, zipped
+from tests.datasets.building import parquet
 from tests.faults.tally import FULL
 from tests.fuzz.corpus import (
     CONFIGS,
@@ -22,10 +22,8 @@ from tests.fuzz.corpus import (
     READERS,
     SHIPPED,
     TEXTS,
-    broken_sheet,
     load_catalog,
     load_csv,
-    load_sheet,
     packed,
     wrapped,
 )
@@ -98,11 +96,6 @@ def _extended(rng: random.Random) -> Made:
     return "config.yaml", whole, load
 
 
-def _spreadsheet(rng: random.Random) -> Made:
-    data = broken_sheet(rng)
-    return "jester.xls", data if not data.startswith(b"PK") else zipped({"jester.xls": data}), load_sheet
-
-
 FAMILIES = {
     "publishers' formats": Family(40_000, 400, _published),
     "archives": Family(30_000, 250, _archive),
@@ -113,7 +106,6 @@ FAMILIES = {
     "probe.txt and judging.txt": Family(10_000, 100, _prize),
     "configs": Family(3_000, 40, _config),
     "what configs extend": Family(2_000, 30, _extended),
-    "spreadsheets": Family(500, 5, _spreadsheet),
 }
 
 

@@ -113,8 +113,8 @@ N = len(RATINGS)
 
 
 SOME, FEW = np.random.default_rng(1).random(N) < 0.4, np.arange(N) % 6 == 0
-FREE = LearnedRatings.unclipped(RATINGS)
-IN_L2, IN_L1 = (LearnedRatings.clipped(RATINGS, np.linspace(0.005, 0.6, 15), norm) for norm in (2, 1))
+FREE = LearnedRatings.of(RATINGS)
+IN_L2, IN_L1 = (LearnedRatings.of(RATINGS, np.linspace(0.005, 0.6, 15), norm) for norm in (2, 1))
 STEPS: dict[str, tuple[LearnedRatings, bool, dict[str, Any]]] = {
     "of all": (FREE, True, {}),
     "noise on what a sample touches": (FREE, False, {"sampled": FEW}),
@@ -168,8 +168,9 @@ def one_step(
     curator = Curator(Ledger(epsilons), Streams(0, "data", "test", 0, 0), witness)
     moves = Sensitivity(1.0, 1, Neighbours.USER, "test")
     release = laplace("gradients", (ITEMS * K,), sensitivity=moves, epsilon=epsilons, curator=curator)
-    step = SimilarityStep(**{"sampled": np.ones(N, np.bool_), **given}, rates=np.linspace(0.1, 0.3, grid))
-    release.inside(descend_noisy_similarities, model, learned, step, everywhere=everywhere)
+    given = {"sampled": np.ones(N, np.bool_), "everywhere": everywhere, **given}
+    step = SimilarityStep(**given, rates=np.linspace(0.1, 0.3, grid))
+    release.inside(descend_noisy_similarities, model, learned, step)
     return model.published["similarities"]
 
 
@@ -182,7 +183,7 @@ def as_it_is(clean: Array, first: int = 0, /) -> Array:
 @pytest.mark.parametrize("size", [1e-3, 1e38])
 def test_the_twin_leaves_out_what_is_not_finite_as_the_kernel_does(size: float, norm: int) -> None:
     """Similarities near the largest float32 overflow: their user adds nothing."""
-    learned = LearnedRatings.clipped(RATINGS, np.full(15, 0.1), norm)
+    learned = LearnedRatings.of(RATINGS, np.full(15, 0.1), norm)
     step = SimilarityStep(np.ones(N, np.bool_), np.array([0.3, 0.2, 0.1]) * size)
     compiled, plain = (one_group(some_neighbours(), size, np.full((ITEMS, LANES), 3.0)) for _ in range(2))
     descend_similarities(compiled, learned, step)
@@ -209,7 +210,7 @@ def gradient_of_one_rating(
     models = one_group(neighbours, np.tile(s, (m + 1, 1)), np.full((m + 1, 1), averages))
     # Whatever is predicted, the rating differs from it by this much.
     values[m] = models.predict(train, np.zeros(1, np.int32), np.array([m], np.int32))[0, 0] - error
-    learned = LearnedRatings.clipped(train, np.array([limit]), norm)
+    learned = LearnedRatings.of(train, np.array([limit]), norm)
     before = similarities(models, 0)
     descend_similarities(models, learned, SimilarityStep(np.ones(m + 1, np.bool_), np.array([GREAT])))
     return np.asarray((before - similarities(models, 0))[m] / GREAT)

@@ -57,12 +57,6 @@ def test_the_iterator_has_every_cell_once() -> None:
     )
 
 
-def test_a_reader_cannot_change_what_the_next_one_sees() -> None:
-    load("friedman2016")["table4"]["pge"]["IA"]["ml-100k"] = 99
-    assert load("friedman2016")["table4"]["pge"]["IA"]["ml-100k"] == 0.5
-    assert printed_crossing("ml-100k", "bounded", "pge", "IA") == 0.5
-
-
 def test_the_remarks_on_the_claims_are_true_of_the_tables() -> None:
     """Where tables 4 and 5 contradict "every unbounded crossing lies above the bounded one"."""
     exceptions = {

@@ -5,7 +5,7 @@ The ledger refuses overspending and keeps claimed and provable ε apart.
 
 import math
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from dpmf_cli.privacy.sensitivity import Sensitivity
 
 L2 = Sensitivity(2.0, 2, Neighbours.UNBOUNDED, "test")
 L1 = Sensitivity(1.0, 1, Neighbours.UNBOUNDED, "test")
-HALF = Sensitivity(1.0, 2, Neighbours.UNBOUNDED, "too small")
+HALF = replace(L2, calibrated_to=replace(L2, value=1.0))
 DELTA = 1e-6
 
 
@@ -43,9 +43,11 @@ def pure(claimed: float, provable: float | None = None) -> Callable[[Ledger], ob
     return lambda ledger: ledger.spend("pure", "Laplace", L1, np.array([claimed]), proved)
 
 
-def gaussian(theta: float, claimed: float | None = None, **more: Any) -> Callable[[Ledger], object]:
+def gaussian(
+    theta: float, claimed: float | None = None, moves: Sensitivity = L2
+) -> Callable[[Ledger], object]:
     charged = None if claimed is None else np.array([claimed])
-    return lambda ledger: ledger.spend("noise", "Gaussian", L2, charged, theta=np.array([theta]), **more)
+    return lambda ledger: ledger.spend("noise", "Gaussian", moves, charged, theta=np.array([theta]))
 
 
 STEPS = SampledSteps(np.array([5.0]), 0.1, 10)
@@ -71,7 +73,7 @@ SPENT: dict[str, tuple[Steps, float, float]] = {
     "squares of μ add up": ([gaussian(0.6), gaussian(0.8)], of(1), of(1)),
     "what is charged adds up, what is provable composes": ([gaussian(0.5, 3.0)] * 2, 6.0, of(math.sqrt(0.5))),
     "pure and Gaussian steps add up": ([pure(0.25), gaussian(1.0)], 0.25 + of(1), 0.25 + of(1)),
-    "noise for half of the move": ([gaussian(0.5, calibrated_to=HALF)], of(0.5), of(1)),
+    "noise for half of the move": ([gaussian(0.5, moves=HALF)], of(0.5), of(1)),
     "steps on samples": ([sampled()], with_samples(0), with_samples(0)),
     "samples are charged for, and proved": ([sampled(np.array([0.1]))], 0.1, with_samples(0)),
     "samples beside everybody": ([sampled(), gaussian(0.5)], with_samples(0.5), with_samples(0.5)),

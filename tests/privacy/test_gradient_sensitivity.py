@@ -105,11 +105,11 @@ C = 0.01
 
 
 def unclipped(train: Ratings, noise: str) -> LearnedRatings:
-    return LearnedRatings.clipped(train, np.full(train.n_users, np.inf), NOISES[noise])
+    return LearnedRatings.of(train, np.full(train.n_users, np.inf), NOISES[noise])
 
 
 def clipped_one_by_one(train: Ratings, noise: str) -> LearnedRatings:
-    return LearnedRatings.clipped(train, np.full(train.n_users, C), NOISES[noise])
+    return LearnedRatings.of(train, np.full(train.n_users, C), NOISES[noise])
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -201,6 +201,6 @@ def test_a_user_whose_gradient_is_not_finite_adds_nothing(size: float) -> None:
     largest float32 overflow."""
     train = make_ratings(3, n_users=8, n_items=12, density=0.9)
     model = neighbourhood_model(train, all_others(12), size, np.full((12, 1), 3.0))
-    learned = LearnedRatings.clipped(train, np.full(8, 0.1), 2)
+    learned = LearnedRatings.of(train, np.full(8, 0.1), 2)
     descend_similarities(model, learned, SimilarityStep(np.ones(len(train), np.bool_), np.ones(1)))
     assert np.isfinite(model.groups[0].rows()).all()

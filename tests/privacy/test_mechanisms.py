@@ -122,15 +122,11 @@ def test_what_is_released_is_on_the_grid_of_its_scale_alone() -> None:
 
 @pytest.mark.parametrize(("moves", "provable"), [(4.0, 1.25), (np.inf, np.inf)])
 def test_noise_scaled_to_another_sensitivity_proves_another_epsilon(moves: float, provable: float) -> None:
-    ledger, (moved, smaller) = Ledger([1.0, np.inf]), (replace(DELTA, value=each) for each in (moves, 3.2))
-    noise = laplace(
-        "step",
-        (1,),
-        sensitivity=moved,
-        calibrated_to=smaller,
-        epsilon=ledger.limit,
-        curator=curator_of(ledger),
+    ledger, moved = (
+        Ledger([1.0, np.inf]),
+        replace(DELTA, value=moves, calibrated_to=replace(DELTA, value=3.2)),
     )
+    noise = laplace("step", (1,), sensitivity=moved, epsilon=ledger.limit, curator=curator_of(ledger))
     assert noise.scale.tolist() == [3.2 * (1 + MARGIN), 0.0]
     assert ledger.claimed.tolist() == [1.0, np.inf]
     assert ledger.provable == pytest.approx([provable, np.inf])

@@ -27,7 +27,7 @@ def chains(
     """(CHAINS, E) states of independent chains: x_i ~ N(θ, 1), θ ~ N(0, 1/λ), from θ = 3."""
     ledger = ledger or Ledger(epsilons)
     state = np.full((CHAINS, len(epsilons)), 3.0)
-    for step in posterior_sampling(
+    for drift, noise in posterior_sampling(
         "chain",
         (CHAINS,),
         schedule=schedule,
@@ -37,7 +37,7 @@ def chains(
         curator=Curator(ledger, Streams(seed, "data", "chain", 0, 0)),
     ):
         gradient = PRECISION * state - DATA.sum()
-        state = step.noise.added_to(state - step.drift * gradient)
+        state = noise.added_to(state - drift * gradient)
     return state
 
 

@@ -40,13 +40,12 @@ def for_contribution(contribution: float, neighbours: Neighbours) -> Sensitivity
 
 
 def test_a_sampled_laplace_step_claims_what_is_given_and_proves_what_sampling_hides() -> None:
-    ledger = Ledger([1.0, np.inf])
+    ledger, stated = Ledger([1.0, np.inf]), Sensitivity(2.0, 1, Neighbours.BOUNDED, "a paper")
     noise = laplace(
         "step",
         (DRAWS,),
         rate=0.1,
-        sensitivity=Sensitivity(4.0, 1, Neighbours.BOUNDED, "test"),
-        calibrated_to=Sensitivity(2.0, 1, Neighbours.BOUNDED, "a paper"),
+        sensitivity=Sensitivity(4.0, 1, Neighbours.BOUNDED, "test", calibrated_to=stated),
         epsilon=np.array([0.5, np.inf]),
         claimed=np.array([0.05, np.inf]),
         curator=curator_of(ledger, 1),

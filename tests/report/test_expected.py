@@ -284,10 +284,10 @@ def compared() -> Texts:
 
 def ledgers() -> Texts:
     l1, l2 = (Sensitivity(2.0, norm, Neighbours.UNBOUNDED, "test") for norm in (1, 2))
-    less = Sensitivity(1.0, 1, Neighbours.UNBOUNDED, "test")
+    less = replace(l1, calibrated_to=replace(l1, value=1.0))
     pure, gaussian, sampled = Ledger([1.0, 4.0]), *(Ledger([10.0], delta=1e-6) for _ in range(2))
     pure.spend("a", "Laplace", l1, 0.25 * pure.limit)
-    pure.spend("b", "Laplace", l1, 0.75 * pure.limit, provable=np.full(2, np.inf), calibrated_to=less)
+    pure.spend("b", "Laplace", less, 0.75 * pure.limit, provable=np.full(2, np.inf))
     gaussian.spend("charged", "Gaussian", l2, theta=np.array([0.3]), claimed=np.array([2.0]))
     gaussian.spend("composed", "Gaussian", l2, theta=np.array([0.4]))
     first, second = (SampledSteps(np.array([noise]), 0.1, 5) for noise in (4.0, 8.0))

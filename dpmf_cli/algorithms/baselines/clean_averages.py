@@ -391,7 +391,7 @@ class ProbabilisticNeighbourhood(NeighbourhoodBaseline):
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> NeighbourhoodModel:
         model = self.start(train, epsilons, curator, self.initial_similarity)
-        learned = LearnedRatings.unclipped(train)
+        learned = LearnedRatings.of(train)
         everybody = np.ones(len(train), np.bool_)
         rates = np.array([self.learning_rate])
         for t in range(1, self.iterations + 1):

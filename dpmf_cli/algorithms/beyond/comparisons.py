@@ -37,6 +37,7 @@ from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.privacy.local_mechanisms import Mechanism
 from dpmf_cli.privacy.mechanisms import repeated_k_norm
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True)
@@ -383,10 +384,9 @@ class ObjectivePrivateALS(shared.PrivateLeastSquares):
 
     algorithm: Literal["pals_objective"]
 
-    def moves(self, side: shared.Side, scale: Scale) -> shared.RowMoves:
+    def moves(self, side: shared.Side, scale: Scale) -> Sensitivity:
         of_others = self.norms(side)[1]
-        moves = sensitivity.least_squares_right_hand_side(of_others, self.bound(scale), scale)
-        return shared.RowMoves(moves)
+        return sensitivity.least_squares_right_hand_side(of_others, self.bound(scale), scale)
 
 
 class PrivateBatchGradientDescent(shared.NormBoundedFactorization):

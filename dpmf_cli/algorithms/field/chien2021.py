@@ -32,7 +32,6 @@ from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.sensitivity import Sensitivity
 
 ITEM_ENTRY, EQUATION_ENTRY = 2.4e-9, 3e-8
 """Seconds per rating, entry of a row's Gram matrix and group of 16 lanes, weighted in doubles; and per entry of one
@@ -153,10 +152,11 @@ class ItemAlternation(PrivateAlgorithm):
         largest = max(abs(scale.minimum - origin), abs(scale.maximum - origin))
 
         def noisy(step: str, clean: float, largest: float, published: float) -> Doubles:
-            scaled_to = sensitivity.published_sampled_total(published)
-            used = scaled_to if self.mode is Mode.PUBLISHED else None
-            moves = sensitivity.sampled_total(k, largest)
-            return measurer.noise("centre", step, (), moves, used).added_to(clean)
+            true, stated = (
+                sensitivity.sampled_total(k, largest),
+                sensitivity.published_sampled_total(published),
+            )
+            return measurer.noise("centre", step, (), self.calibrated(true, stated)).added_to(clean)
 
         total = (kept.values.astype(np.float64) - origin).sum()
         total = noisy("global sum", total, largest, math.sqrt(k) * largest)
@@ -247,10 +247,10 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
 
     def learning(self, train: Ratings, counts: Doubles, measurer: Measurer, streams: Streams) -> Learning:
         k, d, norm = self.most_ratings, self.factors, self.user_norm
-        side_moves: tuple[Sensitivity, ...] = (sensitivity.item_right_sides(k, norm, self.rating_clip),)
+        side_moves = sensitivity.item_right_sides(k, norm, self.rating_clip)
         if self.mode is Mode.PUBLISHED:
             true = sensitivity.centred_right_sides(k, norm, train.scale)
-            side_moves = true, sensitivity.published_right_sides(k, norm)
+            side_moves = self.calibrated(true, sensitivity.published_right_sides(k, norm))
         entries, noise = d * (d + 1) // 2, measurer.noise
         # f_i, with mean 1 over the ratings as counted with noise
         powers = (counts + 1) ** self.frequency_exponent
@@ -260,7 +260,7 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
         def solve_items(t: int, model: FactorModel, parts: equations.UserParts) -> None:
             """Q ← the solutions of noisy normal equations, blocks of items one after the other."""
             of_grams = noise("grams", f"grams {t}", (train.n_items, entries), sensitivity.item_grams(k, norm))
-            of_sides = noise("right_sides", f"right sides {t}", (train.n_items, d), *side_moves)
+            of_sides = noise("right_sides", f"right sides {t}", (train.n_items, d), side_moves)
             ridge = by_count + self.noise_ridge * np.sqrt(d) * of_grams.scale
             for first in range(0, train.n_items, at_once):
                 items = slice(first, min(first + at_once, train.n_items))

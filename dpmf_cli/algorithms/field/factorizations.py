@@ -131,12 +131,11 @@ class HuaMF(PrivateAlgorithm):
     def objective_noise(self, train: Ratings, clamp: float, epsilon: Epsilons, curator: Curator) -> Release:
         """η, scaled for rows of U of norm 1 at most and for x within ±`clamp`."""
         moves = sensitivity.least_squares_right_hand_side(1.0, clamp, train.scale)
-        unknown = no_bound_known(2, self.neighbours, "Hua et al. 2015, theorem 1: U is fitted on the ratings")
-        true, used = (moves, None) if self.mode is Mode.CORRECTED else (unknown, moves)
+        if self.mode is Mode.PUBLISHED:
+            why = "Hua et al. 2015, theorem 1: U is fitted on the ratings"
+            moves = no_bound_known(2, self.neighbours, why, moves)
         draw = partial(repeated_k_norm, "objective, item factors", repetitions=1, curator=curator)
-        return next(
-            draw((train.n_items, self.factors), sensitivity=true, calibrated_to=used, epsilon=epsilon)
-        )
+        return next(draw((train.n_items, self.factors), sensitivity=moves, epsilon=epsilon))
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
         averages = np.concatenate([group.table("items")[:, -1] for group in items.groups], axis=1)
@@ -299,13 +298,13 @@ class LiuMF(PrivateAlgorithm):
             squares = np.square(numbers, dtype=np.float64).sum(axis=0)
             return np.asarray((self.shape + len(numbers) / 2) / (self.rate + squares / 2))
 
-        for step in chain:
-            power, decays = 2 * step.drift * count, {}  # n·η·s
+        for drift, noise in chain:
+            power, decays = 2 * drift * count, {}  # n·η·s
             for side in SIDES:
                 # (rows, d + 1, E) η·s·(n/n_row)·λ; 1 at most, because a row changes sign beyond
                 visits = np.maximum(counts[side], 1)[:, None, None]
                 decays[side] = np.minimum(power * of_rows[side] / visits, 1.0)
-            step.noise.inside(langevin_round, model, centred, roots, power * of_errors, decays)
+            noise.inside(langevin_round, model, centred, roots, power * of_errors, decays)
             rows = {side: [group.table(side) for group in model.groups] for side in SIDES}
             of_rows = {side: posterior(np.concatenate(rows[side], axis=2)) for side in SIDES}
             of_errors = posterior(centred.values[:, None] - model.predict(centred.users, centred.items))

@@ -4,6 +4,7 @@ Friedman, Berkovsky, Kaafar 2016, section 4.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -38,6 +39,7 @@ from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import keyed_laplace, laplace, repeated_laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
+from dpmf_cli.privacy.sensitivity import Sensitivity
 
 
 class PrivateGlobalEffects(PrivateAlgorithm):
@@ -329,10 +331,8 @@ class PrivateSGD(shared.TwoSidedFactorization):
         """K-norm noise for the vectors of one side after each pass: algorithm 5, lines 1-2 and 10-16."""
         own, other = self.norms(side)
         reach, why = self.bound(train.scale) + own * other, "a rating changes all later updates of a pass"
-        moves = shared.RowMoves(
-            sensitivity.no_bound_known(2, Neighbours.UNBOUNDED, why),
-            sensitivity.sgd_pass_unbounded(self.learning_rate, self.regularization, reach, own, other),
-        )
+        of_one = sensitivity.sgd_pass_unbounded(self.learning_rate, self.regularization, reach, own, other)
+        moves = sensitivity.no_bound_known(2, Neighbours.UNBOUNDED, why, of_one)
         return self.side_noises(side, train, self.epochs, moves, epsilons, curator)
 
     variants = in_both_modes(bounded=algorithm_4) | by_mode(Neighbours.UNBOUNDED, published=algorithm_5)
@@ -384,34 +384,30 @@ class PrivateALS(shared.PrivateLeastSquares):
         of_rows = 1 / (np.maximum(counts, 1) * self.regularization)
         return ratings, problem, norm, np.ones(len(counts)) if self.is_constrained else of_rows
 
-    def theorem_6(self, side: shared.Side, scale: Scale) -> shared.RowMoves:
+    def theorem_6(self, side: shared.Side, scale: Scale) -> Sensitivity:
         """Algorithm 6 with the norms where theorem 6 has them: q_max in the user step, p_max in the item step."""
-        return shared.RowMoves(sensitivity.least_squares_row(self.norms(side)[1], self.bound(scale), scale))
+        return sensitivity.least_squares_row(self.norms(side)[1], self.bound(scale), scale)
 
-    def as_listed(self, side: shared.Side, scale: Scale) -> shared.RowMoves:
+    def as_listed(self, side: shared.Side, scale: Scale) -> Sensitivity:
         """Algorithm 6 as listed: p_max in the user step, q_max in the item step. Theorem 6 swaps them."""
         swapped, true = (
             sensitivity.least_squares_row(norm, self.bound(scale), scale) for norm in self.norms(side)
         )
-        return shared.RowMoves(true, calibrated_to=swapped)
+        return replace(true, calibrated_to=swapped)
 
-    def table_1(self, side: shared.Side, scale: Scale) -> shared.RowMoves:
+    def table_1(self, side: shared.Side, scale: Scale) -> Sensitivity:
         """Algorithm 6 with the sensitivities of table 1. Nothing is provable: the scale depends on the private n."""
-        why = "the scale depends on the private n"
-        return shared.RowMoves(
-            sensitivity.no_bound_known(2, Neighbours.UNBOUNDED, why),
-            sensitivity.published_least_squares_row_unbounded(
-                self.regularization, *self.norms(side), self.bound(scale)
-            ),
-        )
+        why, stated = "the scale depends on the private n", sensitivity.published_least_squares_row_unbounded
+        of_paper = stated(self.regularization, *self.norms(side), self.bound(scale))
+        return sensitivity.no_bound_known(2, Neighbours.UNBOUNDED, why, of_paper)
 
-    def constrained(self, side: shared.Side, scale: Scale) -> shared.RowMoves:
+    def constrained(self, side: shared.Side, scale: Scale) -> Sensitivity:
         """Ridge regression within ‖p_u‖ ≤ p_max, with a weight `ridge` that does not grow with n_u.
 
         Every row, rated or not, gets noise of the same scale (`sensitivity.constrained_ridge_row_unbounded`).
         """
         moves = sensitivity.constrained_ridge_row_unbounded
-        return shared.RowMoves(moves(self.ridge, *self.norms(side), self.bound(scale)))
+        return moves(self.ridge, *self.norms(side), self.bound(scale))
 
     variants = by_mode(Neighbours.BOUNDED, published=as_listed, corrected=theorem_6)
     variants |= by_mode(Neighbours.UNBOUNDED, published=table_1, corrected=constrained)

@@ -101,10 +101,8 @@ class PrivateKNN(item_covariance.CovarianceAlgorithm):
         if step == "covariance":
             true = sensitivity.covariance_triangle(clamp, train.scale, kind)
             stated = sensitivity.published_covariance_matrix(clamp, kind)
-        size, used = (triangle_size(train.n_items),), self.calibrated_to(stated)
-        return laplace(
-            step, size, sensitivity=true, calibrated_to=used, epsilon=epsilon, curator=curator, later=True
-        )
+        size, moves = (triangle_size(train.n_items),), self.calibrated(true, stated)
+        return laplace(step, size, sensitivity=moves, epsilon=epsilon, curator=curator, later=True)
 
     variants = in_both_modes(bounded=bounded, unbounded=unbounded)
 

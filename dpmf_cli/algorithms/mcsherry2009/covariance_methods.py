@@ -132,8 +132,7 @@ class PrivateCovariance(OwnMeansAlgorithm, shared.CovarianceAlgorithm):
         scale, size = train.scale, (triangle_size(train.n_items),)
 
         def noise(step: str, true: Sensitivity, stated: Sensitivity) -> Release:
-            used = self.calibrated_to(stated)
-            return measurer.noise("covariance", step, size, true, used, later=True)
+            return measurer.noise("covariance", step, size, self.calibrated(true, stated), later=True)
 
         clamp, norm, bounds = self.effects.residual_clamp, self.noise.norm, covariance_sensitivity
         if self.neighbours is Neighbours.USER:

@@ -85,20 +85,16 @@ class Effects(EffectsModel):
 
 
 StepNoise = Callable[..., Release]
-"""Draws a step's noise from (part, step, shape, moves[, calibrated_to]), and charges that part of the budget."""
+"""Draws a step's noise from (part, step, shape, moves), and charges that part of the budget."""
 
 
 class Moves(NamedTuple):
-    """The sensitivities of sums of ratings minus `origin`, of counts, and of sums of residuals.
-
-    calibrated_to  the sensitivity to which a paper scales the noise of the rating sums, if that is not `ratings`
-    """
+    """The sensitivities of sums of ratings minus `origin`, of counts, and of sums of residuals."""
 
     ratings: Sensitivity
     counts: Sensitivity
     residuals: Sensitivity
     origin: float
-    calibrated_to: Sensitivity | None = None
 
 
 def origin_of_sums(mode: Mode, scale: Scale) -> float:
@@ -161,13 +157,12 @@ def measure_item_averages(
         count, total, values = of_all.sum(), (of_all * values).sum(), own * values
         totals = sums_by(train.items, own, train.n_items)
     sums, rows = sums_by(train.items, values, train.n_items), (train.n_items,)
-    of_ratings = moves.ratings, moves.calibrated_to
 
-    overall_sum = of_sum(Part.OVERALL, "global sum", (), *of_ratings).added_to(total)
+    overall_sum = of_sum(Part.OVERALL, "global sum", (), moves.ratings).added_to(total)
     overall_count = of_count(Part.OVERALL, "global count", (), moves.counts).added_to(count)
     overall = overall_sum / np.maximum(overall_count, 1)
 
-    of_sums = of_sum(Part.ITEMS, "item sums", rows, *of_ratings)
+    of_sums = of_sum(Part.ITEMS, "item sums", rows, moves.ratings)
     item_counts = of_count(Part.ITEMS, "item counts", rows, moves.counts).added_to(totals)
     items = moves.origin + stabilised(of_sums.added_to(sums), item_counts, shrinkage.under(of_sums), overall)
     items = np.clip(items, train.scale.minimum, train.scale.maximum)
@@ -225,15 +220,8 @@ def averages_of_the_rated(
 def laplace_steps(shares: Mapping[Part, Doubles], curator: Curator, fraction: float = 1.0) -> StepNoise:
     """Laplace noise for the steps of each part. Each step spends `fraction` of the ε of its part, `shares` (E,)."""
 
-    def noise(
-        part: Part,
-        step: str,
-        shape: tuple[int, ...],
-        moves: Sensitivity,
-        calibrated_to: Sensitivity | None = None,
-    ) -> Release:
-        given: dict[str, Any] = {"sensitivity": moves, "calibrated_to": calibrated_to, "curator": curator}
-        return laplace(step, shape, epsilon=fraction * shares[part], **given)
+    def noise(part: Part, step: str, shape: tuple[int, ...], moves: Sensitivity) -> Release:
+        return laplace(step, shape, sensitivity=moves, epsilon=fraction * shares[part], curator=curator)
 
     return noise
 
@@ -282,8 +270,8 @@ def averages_of(
     share = parameters.sum_share
     of_sum, of_count = (laplace_steps(shares, curator, fraction) for fraction in (share, 1 - share))
     moves = moves_of(entry.neighbours, entry.mode, train.scale)
-    if entry.mode is Mode.PUBLISHED:
-        moves = moves._replace(calibrated_to=sensitivity.published_rating_sums_unbounded(train.scale))
+    stated = sensitivity.published_rating_sums_unbounded(train.scale)
+    moves = moves._replace(ratings=entry.calibrated(moves.ratings, stated))
     averages = measure_item_averages(train, of_sum, of_count, moves, shrinkage=parameters.of_items)
     rows = (train.n_users,)
     of_users = of_sum(Part.USERS, "user sums", rows, moves.residuals)

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Protocol, Self, get_args, runtime_checkable
 
@@ -24,6 +24,7 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.protection import Protection, protection_of
+from dpmf_cli.privacy.sensitivity import Sensitivity
 
 
 class Model(Protocol):
@@ -453,6 +454,10 @@ class PrivateAlgorithm(Algorithm):
         """Fits by the algorithm of this entry's neighbours and mode; a method with only one overrides it."""
         model: Model = self.variant(self, train, epsilons, streams=streams, curator=curator)
         return model
+
+    def calibrated(self, true: Sensitivity, stated: Sensitivity) -> Sensitivity:
+        """The true sensitivity; in published mode, noise is scaled to the paper's."""
+        return replace(true, calibrated_to=stated) if self.mode is Mode.PUBLISHED else true
 
     @property
     def source(self) -> str:

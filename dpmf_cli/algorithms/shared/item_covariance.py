@@ -25,9 +25,7 @@ from dpmf_cli.core.arrays import Doubles, Floats, Ints, Longs, Singles
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels import covariance as triangles
 from dpmf_cli.kernels.neighbours import interpolate, nearest, regress
-from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.privacy.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True)
@@ -309,10 +307,6 @@ class CovarianceAlgorithm(PrivateAlgorithm):
     @abstractmethod
     def rater_weight(self) -> float:
         """The weight that one typical rater adds to Wgt."""
-
-    def calibrated_to(self, stated: Sensitivity) -> Sensitivity | None:
-        """The sensitivity that noise is scaled to. Published: the paper's. Corrected: the true one (None)."""
-        return stated if self.mode is Mode.PUBLISHED else None
 
     def shrunk(self, products: NoisyProducts, n_items: int, factor: float) -> Singles:
         """Overwrites Cov with Avg and returns it. s is multiplied by `factor`."""

@@ -1,7 +1,7 @@
 """The base of the private factorisations of Friedman et al. 2016: averages first, then factors of the residuals."""
 
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -91,13 +91,6 @@ class NormBoundedFactorization(PrivateFactorization):
         return model
 
 
-class RowMoves(NamedTuple):
-    """The true sensitivity of numbers, and the sensitivity to which a paper scales their noise, if that differs."""
-
-    true: Sensitivity
-    calibrated_to: Sensitivity | None = None
-
-
 class TwoSidedFactorization(NormBoundedFactorization):
     """A factorisation whose user rows and item rows get noise separately. The paper gives each half of ε, and names
     other splits (section 5.2)."""
@@ -111,7 +104,13 @@ class TwoSidedFactorization(NormBoundedFactorization):
     )
 
     def side_noises(
-        self, side: Side, train: Ratings, times: int, moves: RowMoves, epsilons: Epsilons, curator: Curator
+        self,
+        side: Side,
+        train: Ratings,
+        times: int,
+        moves: Sensitivity,
+        epsilons: Epsilons,
+        curator: Curator,
     ) -> Iterator[Release]:
         """K-norm noise for the rows of one side, so many times, each with an equal part of the side's ε."""
         share = self.user_share if side == "user" else 1 - self.user_share
@@ -119,8 +118,7 @@ class TwoSidedFactorization(NormBoundedFactorization):
             f"{side} factors",
             (train.n_users if side == "user" else train.n_items, self.factors),
             repetitions=times,
-            sensitivity=moves.true,
-            calibrated_to=moves.calibrated_to,
+            sensitivity=moves,
             epsilon=share * self.for_factors(epsilons),
             curator=curator,
         )
@@ -154,9 +152,9 @@ class PrivateLeastSquares(TwoSidedFactorization):
         """The regression that is solved for each row of a side."""
         return RowProblem(self.regularization, self.bound(scale))
 
-    def moves(self, side: Side, scale: Scale) -> RowMoves:
+    def moves(self, side: Side, scale: Scale) -> Sensitivity:
         """How far the numbers of one side move that get noise."""
-        moves: RowMoves = self.variant(self, side, scale)
+        moves: Sensitivity = self.variant(self, side, scale)
         return moves
 
     def row_step(self, side: Side, train: Ratings) -> tuple[Any, ...]:

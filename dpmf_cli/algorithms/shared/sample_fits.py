@@ -308,7 +308,6 @@ def one_by_one(fit: Callable[[int, Epsilons, Curator], T], epsilons: Epsilons, c
             steps[0].sensitivity,
             np.concatenate([step.claimed for step in steps]),
             np.concatenate([step.provable for step in steps]),
-            calibrated_to=steps[0].calibrated_to,
         )
     return found
 

@@ -97,12 +97,10 @@ class Measurer:
         step: str,
         shape: tuple[int, ...],
         moves: Sensitivity,
-        calibrated_to: Sensitivity | None = None,
         *,
         later: bool = False,
     ) -> Release:
-        """Noise for one of the things in a measurement: an `averages.StepNoise`. `calibrated_to` and `later` are
-        as in `mechanisms`."""
+        """Noise for one of the things in a measurement: an `averages.StepNoise`. `later` is as in `mechanisms`."""
         account, pieces = self.accounting, self.pieces[measurement]
         of_all = np.array([account.theta_of(float(epsilon)) for epsilon in self.epsilons])
         theta = account.fractions[measurement] * of_all
@@ -111,9 +109,7 @@ class Measurer:
         else:
             claimed = None if account.by_mu else theta * account.factor / pieces
             mechanism = partial(gaussian, theta=theta / math.sqrt(pieces), claimed=claimed)
-        return mechanism(
-            step, shape, sensitivity=moves, calibrated_to=calibrated_to, curator=self.curator, later=later
-        )
+        return mechanism(step, shape, sensitivity=moves, curator=self.curator, later=later)
 
 
 def rates_under(noise: Doubles, learning_rate: float, spread: float) -> Doubles:

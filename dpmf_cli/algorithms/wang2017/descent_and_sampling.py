@@ -8,16 +8,8 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
+from dpmf_cli.algorithms.shared import base
 from dpmf_cli.algorithms.shared.averages import Effects, OwnMeansAlgorithm
-from dpmf_cli.algorithms.shared.base import (
-    IN_CORRECTED_MODE,
-    SAMPLED,
-    Arrays,
-    ByMode,
-    Choices,
-    Paper,
-    by_mode,
-)
 from dpmf_cli.algorithms.shared.budget import EffectsParameters, Fractions, ItemAveragesBudget, Ridge, Size
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, CLIPPED_VISIT, LINE, Cost, Shape, effects_cost
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, regress, start_model
@@ -52,7 +44,7 @@ class LearningBudget(ItemAveragesBudget):
 class LearnedNeighbourhood(PrivateNeighbourhood):
     """Similarities S that K noisy steps learn, starting from s_ij = s₀: as published, or `corrected`."""
 
-    only: ClassVar[ByMode] = {Mode.CORRECTED: ("clip", "budget", "noise", "typical_count")}
+    only: ClassVar[base.ByMode] = {Mode.CORRECTED: ("clip", "budget", "noise", "typical_count")}
     by_rating = True
 
     budget: LearningBudget = LearningBudget()
@@ -68,9 +60,9 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
     )
 
     @classmethod
-    def choices(cls, mode: Mode) -> Choices:
+    def choices(cls, mode: Mode) -> base.Choices:
         laws = super().choices(mode) if mode is Mode.CORRECTED else ()
-        return (*laws, SAMPLED)
+        return (*laws, base.SAMPLED)
 
     @model_validator(mode="after")
     def _refuse_what_cannot_be_certified(self) -> Self:
@@ -128,7 +120,7 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
         """The ratings of `train`, each with its part of its user's bound c."""
         counts = np.maximum(train.user_counts, 1)
         parts = counts if self.noise.norm == 1 else np.sqrt(counts)
-        return LearnedRatings.clipped(train, self._contribution / parts, self.noise.norm)
+        return LearnedRatings.of(train, self._contribution / parts, self.noise.norm)
 
     @property
     def _contribution(self) -> float:
@@ -173,9 +165,9 @@ class PrivatePNBM(LearnedNeighbourhood):
 
     title = "DPSGD-PNBM"
     about = "DPSGD-PNBM: similarities learned by noisy gradient descent. Wang and Tang 2017, section 3, algorithm 1."
-    paper = Paper.WANG
+    paper = base.Paper.WANG
     revision = 2
-    only: ClassVar[ByMode] = {
+    only: ClassVar[base.ByMode] = {
         Mode.PUBLISHED: ("floor", "upscaling"),
         Mode.CORRECTED: (*LearnedNeighbourhood.only[Mode.CORRECTED], "step_noise"),
     }
@@ -214,17 +206,16 @@ class PrivatePNBM(LearnedNeighbourhood):
         amplification, and only for samples of ratings.
         """
         model, size = self.start(train, epsilons, curator, self.initial_similarity)
-        learned = LearnedRatings.unclipped(self.learned_from(train, streams))
+        learned = LearnedRatings.of(self.learned_from(train, streams))
         why = "a rating changes the gradients of all ratings of its user"
         for t in range(1, self.iterations + 1):
-            bound = error_bound(train.scale, t)
-            each = epsilons / self.iterations
+            bound, each = error_bound(train.scale, t), epsilons / self.iterations
+            stated = sensitivity.published_similarity_gradients(train.scale, bound, self.floor)
             gradients = laplace(
                 f"gradient {t}",
                 (size,),
                 rate=self.sampling_rate,
-                sensitivity=sensitivity.no_bound_known(1, Neighbours.BOUNDED, why),
-                calibrated_to=sensitivity.published_similarity_gradients(train.scale, bound, self.floor),
+                sensitivity=sensitivity.no_bound_known(1, Neighbours.BOUNDED, why, stated),
                 epsilon=each / self.sampling_rate,
                 claimed=each,
                 curator=curator,
@@ -233,16 +224,16 @@ class PrivatePNBM(LearnedNeighbourhood):
             scaled = t**self.upscaling
             rates = np.full(len(epsilons), self.learning_rate * scaled)
             ridge = self.regularization / scaled
-            step = SimilarityStep(sampled, rates, ridge, error_bound=bound, floor=self.floor)
-            gradients.inside(similarities.descend_noisy_similarities, model, learned, step, everywhere=False)
+            step = SimilarityStep(sampled, rates, ridge, bound, self.floor, everywhere=False)
+            gradients.inside(similarities.descend_noisy_similarities, model, learned, step)
         return model
 
     def rates(self, t: int, deviation: Epsilons) -> Epsilons:
         whole = np.maximum(deviation * np.sqrt(self.iterations), 1e-300)
         return np.asarray(np.minimum(self.learning_rate, self.step_noise * self.initial_similarity / whole))
 
-    variants = by_mode(Neighbours.BOUNDED, published=published)
-    variants |= by_mode(*CERTIFIED, corrected=LearnedNeighbourhood.corrected)
+    variants = base.by_mode(Neighbours.BOUNDED, published=published)
+    variants |= base.by_mode(*CERTIFIED, corrected=LearnedNeighbourhood.corrected)
 
 
 class PosteriorPNBM(LearnedNeighbourhood):
@@ -262,7 +253,7 @@ class PosteriorPNBM(LearnedNeighbourhood):
         "DPPS-PNBM: similarities sampled from their posterior, by SGLD. Wang and Tang 2017, section 4, "
         "algorithm 2."
     )
-    paper = Paper.WANG
+    paper = base.Paper.WANG
     revision = 2
     small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4, "iterations": 5}
 
@@ -297,7 +288,7 @@ class PosteriorPNBM(LearnedNeighbourhood):
         have no noise.
         """
         model, size = self.start(train, epsilons, curator, self.initial_similarity)
-        learned = LearnedRatings.unclipped(self.learned_from(train, streams))
+        learned = LearnedRatings.of(self.learned_from(train, streams))
         chain = posterior_sampling(
             "similarities",
             (size,),
@@ -307,12 +298,12 @@ class PosteriorPNBM(LearnedNeighbourhood):
             neighbours=self.neighbours,
             curator=curator,
         )
-        for t, langevin in enumerate(chain, start=1):
+        for t, (drift, unscaled) in enumerate(chain, start=1):
             sampled = streams.of_ratings(f"sample {t}", learned.train) < self.sampling_rate
             # (η_t/2)·s·(Σ_L/γ + λS) = rate·(Σ_L + γλS), rate = (η_t/2)·s/γ; what is measured is Σ_L.
-            rates = langevin.drift / self.sampling_rate
+            rates = drift / self.sampling_rate
             step = SimilarityStep(sampled, rates, self.regularization * self.sampling_rate)
-            noise = langevin.noise.in_units_of(rates)
+            noise = unscaled.in_units_of(rates)
             noise.inside(similarities.descend_noisy_similarities, model, learned, step)
         return model
 
@@ -320,7 +311,7 @@ class PosteriorPNBM(LearnedNeighbourhood):
         schedule = self.schedule
         return np.minimum(schedule.rate(t) / 2, schedule.deviation(t) / np.maximum(deviation, 1e-300))
 
-    variants = by_mode(Neighbours.USER, published=published, corrected=LearnedNeighbourhood.corrected)
+    variants = base.by_mode(Neighbours.USER, published=published, corrected=LearnedNeighbourhood.corrected)
 
 
 class GradientsBudget(Fractions):
@@ -343,12 +334,12 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
         "DPPS-MF: matrix factorisation by posterior sampling. Liu, Wang and Smola 2015, as Wang and Tang 2017 "
         "run it."
     )
-    paper = Paper.WANG
+    paper = base.Paper.WANG
     revision = 2
-    joint = IN_CORRECTED_MODE
+    joint = base.IN_CORRECTED_MODE
     small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4, "iterations": 5}
     by_rating = True
-    only: ClassVar[ByMode] = {
+    only: ClassVar[base.ByMode] = {
         Mode.PUBLISHED: ("regularization", "initial_rate", "decay", "temperature", "most_ratings"),
         Mode.CORRECTED: (
             "learning_rate",
@@ -397,8 +388,8 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
     budget: GradientsBudget = GradientsBudget()
 
     @classmethod
-    def choices(cls, mode: Mode) -> Choices:
-        return (*super().choices(mode), SAMPLED)
+    def choices(cls, mode: Mode) -> base.Choices:
+        return (*super().choices(mode), base.SAMPLED)
 
     @model_validator(mode="after")
     def _refuse_what_cannot_be_certified(self) -> Self:
@@ -435,11 +426,11 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
         )
         model = start_model(train, self, streams, np.zeros((train.n_users, len(epsilons))), means)
         descent, visits = Descent(model, momentum=0.0), visits_of_all(train, len(epsilons))
-        for step in chain:
-            of_users, of_items = step.noise.in_units_of(step.drift).split(train.n_users)
+        for drift, noise in chain:
+            of_users, of_items = noise.in_units_of(drift).split(train.n_users)
             sum_gradients(descent, visits, 0, len(train))
-            of_users.inside(step_noisy, descent, "users", step.drift, self.regularization)
-            of_items.inside(step_noisy, descent, "items", step.drift, self.regularization)
+            of_users.inside(step_noisy, descent, "users", drift, self.regularization)
+            of_items.inside(step_noisy, descent, "items", drift, self.regularization)
         return model
 
     def corrected(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> OwnFactors:
@@ -470,7 +461,7 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
             gradients_of.descend_items(model, noisy / self.sampling_rate, rates, self.item_ridge)
         return OwnFactors(self, model.without_users(), effects.published, train)
 
-    def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
+    def with_own_factors(self, items: FactorModel, beside: base.Arrays, own: Ratings) -> FactorModel:
         return regress(items.with_users(Effects.restored(beside, self, own).users), own, self.user_ridge)
 
     def rates(self, multiplier: Epsilons) -> Epsilons:
@@ -478,7 +469,7 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
         noise = math.sqrt(self.iterations) * self.clip * multiplier / self.sampling_rate
         return rates_under(noise, self.learning_rate, self.spread)
 
-    variants = by_mode(Neighbours.USER, published=published, corrected=corrected)
+    variants = base.by_mode(Neighbours.USER, published=published, corrected=corrected)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         passes, rows = self.iterations * len(groups(grid)), shape.rows * self.factors * LINE

@@ -155,16 +155,10 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
     ) -> KnownModel:
         """Fits each model of the grid on the ratings of its column of `kept` (n_ratings, E)."""
         why = "Zhang et al. 2018, algorithm 2: noise redrawn, U and V fitted before"
-        gradients = redrawn_k_norm(
-            "objective",
-            (train.n_items, self.factors),
-            sensitivity=sensitivity.no_bound_known(2, self.neighbours, why),
-            calibrated_to=sensitivity.published_objective(
-                train.scale, self.neighbours, self.centre(train.scale)
-            ),
-            epsilon=epsilons,
-            curator=curator,
-        )
+        stated = sensitivity.published_objective(train.scale, self.neighbours, self.centre(train.scale))
+        moves = sensitivity.no_bound_known(2, self.neighbours, why, stated)
+        shape = train.n_items, self.factors
+        gradients = redrawn_k_norm("objective", shape, sensitivity=moves, epsilon=epsilons, curator=curator)
         model, schedule = self.descend(train, kept, streams)
         descent, (of_row, of_rating) = Descent(model, momentum=0.0), self.ridges
         for epoch in range(self.noisy_epochs):
@@ -373,7 +367,6 @@ class Personalized(AroundABase, PrivateAlgorithm):
                 moved_by_presence(step.sensitivity, self.neighbours),
                 self.changes * step.claimed[columns],
                 provable if self.threshold_is_public else np.full_like(provable, np.inf),
-                calibrated_to=moved_by_presence(step.calibrated_to, self.neighbours),
             )
         kept, records = np.zeros_like(draw.thresholds), np.zeros((3, len(draw.thresholds)))
         if len(draw.kept):

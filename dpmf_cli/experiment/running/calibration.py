@@ -23,7 +23,7 @@ from dpmf_cli.algorithms.shared.cost import Cost
 from dpmf_cli.core import __version__
 from dpmf_cli.core.children import python
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.datasets.cache import write_text
+from dpmf_cli.datasets.cache import write
 from dpmf_cli.experiment.results.manifest import cpu
 from dpmf_cli.kernels.factors import factor_model
 from dpmf_cli.kernels.sgd import Sgd, Visits, descend_perturbed
@@ -98,7 +98,7 @@ def calibrated(cache: Path, cores: int, program: str, say: Callable[[str], None]
     path = _path(cache, cores)
     took = f"calibrated this machine in {time.perf_counter() - begin:.1f} s"
     try:
-        write_text(path, json.dumps({**_identity(cores), **asdict(machine)}, indent=2) + "\n")
+        write(path, [json.dumps({**_identity(cores), **asdict(machine)}, indent=2).encode(), b"\n"])
         say(f"{took}; kept in {path}")
     except DpmfError as error:  # the next command has to measure again
         say(f"{took}; not kept: {error}")

@@ -12,8 +12,8 @@ import pandas as pd
 
 from dpmf_cli.core.files import PACKAGE
 from dpmf_cli.evaluation.crossings import DISTANCE
+from dpmf_cli.papers import printed as figures
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
-from dpmf_cli.papers.printed import CROSSING_TABLES, load, printed_baseline, printed_crossings
 from dpmf_cli.papers.record import Cell
 from dpmf_cli.papers.rules import scope
 from dpmf_cli.papers.rules.quantities import at
@@ -43,40 +43,27 @@ def _of_curves(key: str, evidence: Evidence) -> Iterator[tuple[str, Cell]]:
 def _of_friedman(evidence: Evidence) -> Iterator[tuple[str, Cell]]:
     names, data = scope("friedman2016", evidence), evidence.data
     for baseline in ("GA", "IA", "GE", "ALS"):
-        printed = printed_baseline(data, baseline)
+        printed = figures.printed_baseline(data, baseline)
         with suppress(MissingEvidence):
             if printed is not None:
                 values = {"kind": "bounded", "baseline": baseline.lower()}
                 level = float(names.with_values(values).value("level(table, baseline)"))
                 yield f"table 3, {baseline}", Cell.of(printed, level, DISTANCE)
-    of_tables = [
-        (
-            f"table {CROSSING_TABLES[each.neighbours][-1]}",
-            each.neighbours,
-            each.algorithm,
-            each.baseline,
-            each.epsilon,
-        )
-        for each in printed_crossings()
-        if each.dataset == data
-    ]
-    of_section = [
-        ("section 5.4", "", algorithm, baseline, epsilon)
-        for algorithm, baselines in load("friedman2016")["section5_4"].get(data, {}).items()
-        for baseline, epsilon in baselines.items()
-    ]
-    for place, kind, key, baseline, epsilon in (*of_tables, *of_section):
+    of_tables = ((each, figures.CROSSING_TABLES[each.neighbours]) for each in figures.printed_crossings())
+    for each, table in (*of_tables, *((each, "") for each in figures.crossings_in_words())):
+        if each.dataset != data or each.epsilon is None:
+            continue
         with suppress(MissingEvidence):
-            if epsilon is not None:
-                config = names.with_values({"kind": kind}).value("table" if kind else "fig5")
-                found = evidence.cell(config, key, baseline, epsilon)
-                if found.off is not None:
-                    cell = Cell(printed=epsilon, measured=found.reproduced, gap=found.gap, off=found.off)
-                    yield f"{place}, {key.upper()}, {baseline}", cell
+            config = names.with_values({"kind": each.neighbours}).value("table" if table else "fig5")
+            found = evidence.cell(config, each.algorithm, each.baseline, each.epsilon)
+            if found.off is not None:
+                place = f"table {table[-1]}" if table else "section 5.4"
+                cell = Cell(printed=each.epsilon, measured=found.reproduced, gap=found.gap, off=found.off)
+                yield f"{place}, {each.algorithm.upper()}, {each.baseline}", cell
 
 
 def _of_neera(evidence: Evidence) -> Iterator[tuple[str, Cell]]:
-    names, printed = scope("neera2020", evidence), load("neera2020")
+    names, printed = scope("neera2020", evidence), figures.load("neera2020")
     of_data = printed["improvement_over_isgd"].get(names.value("printed_as").get(evidence.data), {})
     for epsilon, wanted in of_data.items():
         with suppress(MissingEvidence):

@@ -6,11 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.neera2020.local_factorization import (
-    LocalSGD,
-    MixtureFactorization,
-    PrivateGradientMF,
-)
+from dpmf_cli.algorithms.neera2020 import local_factorization as neera
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
@@ -31,7 +27,7 @@ EXTREMES = (2.0**-53, 1 - 2.0**-53)
 
 def names_item() -> int:
     """Returns how many items a message of BLP-MoG-MF names: 0 if it hides which item was rated."""
-    return int(MixtureFactorization(algorithm="blp_mog_mf").neighbours not in HIDE_IDS)
+    return int(neera.MixtureFactorization(algorithm="blp_mog_mf").neighbours not in HIDE_IDS)
 
 
 def slope(epsilons: Values) -> Values:
@@ -60,9 +56,9 @@ def traffic(n_items: int) -> dict[str, dict[str, Any]]:
     users, items = np.array([0, 1, 1], np.int32), np.array([0, 0, 1], np.int32)
     ratings = Ratings(users, items, np.array([5, 1, 3], np.float32), 2, n_items, Scale(1, 5, 1))
     entries = (
-        MixtureFactorization(algorithm="blp_mog_mf"),
-        LocalSGD(algorithm="isgd_local"),
-        PrivateGradientMF.model_validate({"algorithm": "pg_mf", "neighbours": "user"}),
+        neera.MixtureFactorization(algorithm="blp_mog_mf"),
+        neera.LocalSGD(algorithm="isgd_local"),
+        neera.PrivateGradientMF.model_validate({"algorithm": "pg_mf", "neighbours": "user"}),
     )
     found = {}
     for each in entries:
@@ -78,4 +74,4 @@ def traffic(n_items: int) -> dict[str, dict[str, Any]]:
             "gradients": sent.messages / sent.users - 1,
             "down_megabytes": sent.down_per_user / 1e6,
         }
-    return found | {"iterations": PrivateGradientMF.model_fields["iterations"].default}
+    return found | {"iterations": neera.PrivateGradientMF.model_fields["iterations"].default}
