@@ -197,7 +197,7 @@ def _of_config(loaded: "ExperimentConfig", settings: "Settings", folders: "Folde
     from dpmf_cli.datasets import load
     from dpmf_cli.datasets.canonical import Stars
 
-    dataset = load(loaded.dataset, folders, loaded.test)
+    dataset = load(loaded.dataset, folders, loaded.split)
     ratings = dataset.ratings
     if dataset.identity.to_stars:
         ratings = Stars(ratings.scale).of(ratings)

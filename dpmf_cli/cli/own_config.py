@@ -281,7 +281,7 @@ def print_answer(
                 f"{finished.missing} tasks have no result; `{again}` says why and tries them again"
             )
         experiment = finished.collected.experiment
-        ratings = load(loaded.dataset, folders, loaded.test).ratings
+        ratings = load(loaded.dataset, folders, loaded.split).ratings
         warnings = [curve.guarantee.warning(ratings.n_users, len(ratings)) for curve in experiment.curves]
         for warning in filter(None, dict.fromkeys(warnings)):
             say(f"warning: {warning}")
@@ -425,7 +425,8 @@ def recommend(
     document = read_whole(config)
     relative_to(target.parent, document)
     taken = {key: value for key, value in document.data.items() if key not in NOT_TAKEN}
-    keys = {"folds": suggested.FOLDS, "runs": suggested.RUNS, **taken, **({"delta": delta} if delta else {})}
+    cut = {} if isinstance(taken.get("split"), dict) else {"folds": suggested.FOLDS}
+    keys = {**cut, "runs": suggested.RUNS, **taken, **({"delta": delta} if delta else {})}
     document.data = {
         **keys,
         "epsilons": list(suggested.grid_with(epsilon)),
@@ -435,7 +436,7 @@ def recommend(
     }
     valid = validated(document)
     folders = Folders.named(data, base=target.parent, results=results)
-    ratings = load(valid.dataset, folders, valid.test).ratings
+    ratings = load(valid.dataset, folders, valid.split).ratings
     methods = suggested.fitting(zip(written, valid.algorithms, strict=True), ratings, epsilon, str(config))
     if ranking:
         methods = suggested.Candidates(methods.taken[:1], methods.left_out)

@@ -19,7 +19,8 @@ from dpmf_cli.datasets.canonical import Canonical, DataIdentity, Dataset, Ids, c
 from dpmf_cli.datasets.catalog import Counts
 from dpmf_cli.datasets.guess import with_fix
 from dpmf_cli.datasets.located import Folders
-from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, PrizeSet, SampleSpec, SyntheticSpec, TestSet
+from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SampleSpec, SyntheticSpec
+from dpmf_cli.datasets.splits import FilesSplit, OneCut, PrizeSet, Split
 
 SAMPLE_VERSION = 1
 """Raise it when the same spec makes another sample."""
@@ -58,37 +59,43 @@ _LONG = 2_000_000
 """From so many ratings on, somebody who waits is told why."""
 
 
-def load(spec: AnySpec, folders: Folders, test: TestSet = "folds") -> Dataset:
+def load(spec: AnySpec, folders: Folders, split: Split = "folds") -> Dataset:
     """Opens the ratings of a spec: finds the files of the spec and of its test set, verifies and (once) parses them.
 
-    Raises `DpmfError` for a missing, damaged or malformed file, with the line and the fix.
+    Those of an own test file are among them, with 1 in the column `test`. Raises `DpmfError` for a missing, damaged
+    or malformed file, with the line and the fix.
     """
-    dataset = _dataset(spec, folders, test, partial(kept.opened, cache=folders.cache, verify=True))
+    dataset = _dataset(spec, folders, split, partial(kept.opened, cache=folders.cache, verify=True))
     assert dataset is not None, "what is not kept is parsed"
     return dataset
 
 
-def known(spec: AnySpec, folders: Folders, test: TestSet = "folds") -> Dataset | None:
+def known(spec: AnySpec, folders: Folders, split: Split = "folds") -> Dataset | None:
     """Returns what `load` returns if the ratings and the test set were parsed before; None otherwise.
 
     Raises `DpmfError` for a missing file.
     """
-    return _dataset(spec, folders, test, lambda key, _: kept.find(key, folders.cache))
+    return _dataset(spec, folders, split, lambda key, _: kept.find(key, folders.cache))
 
 
 def _dataset(
-    spec: AnySpec, folders: Folders, test: TestSet, opened: Callable[[str, _Parse], Canonical | None]
+    spec: AnySpec, folders: Folders, split: Split, opened: Callable[[str, _Parse], Canonical | None]
 ) -> Dataset | None:
     """Returns the ratings of a spec, with the checksum of its test set, if `opened` opens both; else None."""
-    found = opened(*_source(spec, folders))
+    found = opened(*_source(spec, folders, split))
     if found is None:
         return None
     to_stars, own = not spec.stars and not in_stars(found.ratings.scale), isinstance(spec, CsvSpec)
     identity = DataIdentity(spec.key, title(spec), found.checksum, to_stars=to_stars, own=own)
     dataset = Dataset(**vars(found), identity=identity)
-    if test == "folds" or test == "recent" or not isinstance(spec, CatalogSpec):
+    if (
+        not isinstance(spec, CatalogSpec)
+        or isinstance(split, OneCut)
+        or split == "folds"
+        or split == "recent"
+    ):
         return dataset
-    tested = opened(*_prize_source(spec, test, dataset, folders))
+    tested = opened(*_prize_source(spec, split, dataset, folders))
     if tested is None:
         return None
     return replace(dataset, identity=replace(identity, test_checksum=tested.checksum))
@@ -117,7 +124,7 @@ def title(spec: AnySpec) -> str:
     return f"synthetic, shaped like {spec.entry.title}{size}"
 
 
-def _source(spec: AnySpec, folders: Folders) -> tuple[str, _Parse]:
+def _source(spec: AnySpec, folders: Folders, split: Split = "folds") -> tuple[str, _Parse]:
     """Returns the key of a source in the cache, and a function that reads it."""
     about: dict[str, Any] = {"kind": spec.kind}
     if isinstance(spec, CatalogSpec):
@@ -130,13 +137,14 @@ def _source(spec: AnySpec, folders: Folders) -> tuple[str, _Parse]:
         return kept.source_key(about), lambda: sampled(cached(whole, folders), spec, sample)
     if isinstance(spec, CsvSpec):
         about |= spec.model_dump(exclude={"name", "path"})
-        about["content"] = located.file_digest(_csv_path(spec, folders), folders.cache)
+        paths = zip(("content", "test"), _csv_paths(spec, folders, split), strict=False)
+        about |= {key: located.file_digest(path, folders.cache) for key, path in paths}
     else:
         about |= {"like": spec.like, "seed": spec.seed, "shape": list(spec.shape)}
-    return kept.source_key(about), lambda: parsed(spec, folders)
+    return kept.source_key(about), lambda: parsed(spec, folders, split)
 
 
-def parsed(spec: AnySpec, folders: Folders, *, empty: bool = False) -> Canonical:
+def parsed(spec: AnySpec, folders: Folders, split: Split = "folds", *, empty: bool = False) -> Canonical:
     """Parses the ratings of a spec now, and does not keep them. Raises like `cached`.
 
     empty   whether a user's own file without ratings is accepted
@@ -145,10 +153,13 @@ def parsed(spec: AnySpec, folders: Folders, *, empty: bool = False) -> Canonical
         whole = read_catalog(located.locate_spec(spec, folders), None)
         return whole if spec.sample is None else sampled(whole, spec, spec.sample)
     if isinstance(spec, CsvSpec):
-        path = _csv_path(spec, folders)
-        with with_fix(path, spec):
-            raw = own_file.parse(path, spec)
-        return canonicalise(raw, spec.scale.scale, duplicates=spec.duplicates, empty=empty)
+        raw = []
+        for path in _csv_paths(spec, folders, split):
+            with with_fix(path, spec):
+                raw.append(own_file.parse(path, spec))
+        if len(raw) > 1:
+            return canonicalise(own_file.joined(*raw), spec.scale.scale)
+        return canonicalise(raw[0], spec.scale.scale, duplicates=spec.duplicates, empty=empty)
     target = Counts(*spec.shape, spec.entry.expected.mean, spec.entry.expected.variance)
     return synthetic.generate(spec.key, target, spec.entry.shape, spec.entry.scale, seed=spec.seed)
 
@@ -259,14 +270,16 @@ def _indices(place: Path, what: str, ids: Ints, known: Ids) -> Ints:
     return at.astype(np.int32)
 
 
-def _csv_path(spec: CsvSpec, folders: Folders) -> Path:
-    path = folders.beside_config(spec.path)
-    if not path.is_file():
-        what = "a folder, not a file" if path.is_dir() else "no such file"
-        raise DpmfError(
-            f"{path}: {what}; correct `path` of data set {spec.name}, which is relative to the config file"
-        )
-    return path
+def _csv_paths(spec: CsvSpec, folders: Folders, split: Split) -> list[Path]:
+    """Returns the file of own ratings, and that of own test ratings if there is one."""
+    named = {f"data set {spec.name}": spec.path}
+    if isinstance(split, FilesSplit):
+        named["`split`"] = split.path
+    for of, name in named.items():
+        if not (path := folders.beside_config(name)).is_file():
+            what = "a folder, not a file" if path.is_dir() else "no such file"
+            raise DpmfError(f"{path}: {what}; correct `path` of {of}, which is relative to the config file")
+    return [folders.beside_config(name) for name in named.values()]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -65,6 +66,32 @@ def parse(path: Path, spec: CsvSpec) -> Raw:
         columns=extra,
         user_labels=columns["user"][1],
         item_labels=columns["item"][1],
+    )
+
+
+def joined(train: Raw, test: Raw) -> Raw:
+    """Returns the ratings of two files that `parse` read, in this order, with a column `test`: 0 or 1."""
+
+    def ids(role: str) -> tuple[Ints, list[str]]:
+        of_each = (
+            np.array(getattr(raw, f"{role}_labels"), object)[getattr(raw, f"{role}s")]
+            for raw in (train, test)
+        )
+        return _labelled(np.concatenate(list(of_each)))
+
+    (users, user_labels), (items, item_labels) = map(ids, _IDS)
+    first = len(train.values)
+    columns = {role: np.append(column, test.columns[role]) for role, column in train.columns.items()}
+    return replace(
+        train,
+        users=users,
+        items=items,
+        values=np.append(train.values, test.values),
+        where=lambda row: train.where(row) if row < first else test.where(row - first),
+        fix_repeated="remove one of the two lines",
+        columns={**columns, "test": np.repeat(np.array([0, 1], np.int8), [first, len(test.values)])},
+        user_labels=user_labels,
+        item_labels=item_labels,
     )
 
 

@@ -13,6 +13,7 @@ from dpmf_cli.core.files import WRITING
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.datasets import cache as kept, canonical, catalog, loading, located
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, SyntheticSpec
+from dpmf_cli.datasets.splits import Split
 
 TOLERANCE = 1e-4
 """Largest accepted difference of a mean or variance: the catalog has them to four or five decimals."""
@@ -250,7 +251,9 @@ def add_cache(found: Soundness, cache: Path, only: Collection[str] | None = None
             found.add(place, kept.broken(place), "the next run that needs it parses its source again")
 
 
-def add_source(found: Soundness, spec: AnySpec, folders: located.Folders, checksum: str) -> None:
+def add_source(
+    found: Soundness, spec: AnySpec, folders: located.Folders, checksum: str, split: Split = "folds"
+) -> None:
     """Checks the files of a data set and counts them in `found`.
 
     Compares them with the publisher's checksums. If there are none, parses the files and compares with `checksum`
@@ -269,7 +272,7 @@ def add_source(found: Soundness, spec: AnySpec, folders: located.Folders, checks
             fix = located.how_to_get(catalog.entry(spec.name))
             wrong, by_digest = located.fault(located.locate_spec(spec, folders), None)
         if not (wrong or by_digest):
-            now = canonical.checksum(loading.parsed(spec, folders).ratings)
+            now = canonical.checksum(loading.parsed(spec, folders, split).ratings)
             if now != checksum:
                 wrong = f"its ratings changed since (checksum {checksum[:12]}…, now {now[:12]}…)"
         found.add(place, wrong, fix)

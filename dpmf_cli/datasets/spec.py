@@ -27,9 +27,6 @@ _SYNTHETIC = "synthetic-"
 
 PRIZE_DATASET = "netflix"
 """The catalog's key of the Netflix Prize ratings. The keys of their samples begin with it."""
-PrizeSet = Literal["probe", "judging"]
-TestSet = Literal["folds", "recent", "probe", "judging"]
-"""What is predicted: folds of all ratings, folds of each user's most recent ratings, or a Netflix Prize test set."""
 
 
 def _catalog_key(name: str) -> str:

@@ -9,8 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.ratings import Ratings, in_ratings
+from dpmf_cli.core.ratings import Ratings, in_ratings, last_of_each, times_of
 
 
 def assign_folds(n_ratings: int, folds: int, rng: np.random.Generator) -> NDArray[np.int16]:
@@ -37,9 +36,7 @@ def assign_latest(
 
     McSherry and Mironov 2009, section 5: "the 9 most recent ratings for each user chosen with probability 1/3 each".
     """
-    order = np.lexsort((rng.random(len(ratings)), times, ratings.users))
-    ends = np.repeat(ratings.user_starts[1:], ratings.user_counts)
-    latest = order[ends - np.arange(len(ratings)) <= LATEST]
+    latest = last_of_each(ratings, LATEST, rng, times)
     assignment = np.full(len(ratings), folds, dtype=np.int16)
     assignment[latest] = rng.integers(folds, size=len(ratings))[latest]
     return assignment
@@ -81,19 +78,6 @@ def ranked(ratings: Ratings, order: Order, *, rng: np.random.Generator) -> NDArr
     if order == "random":
         return rng.permutation(len(ratings))
     return np.argsort(times_of(ratings, "first", "`order: random` in `growth`"), kind="stable")
-
-
-def times_of(ratings: Ratings, which: str, instead: str) -> NDArray[np.generic]:
-    """(n_ratings,) the time stamp of each rating.
-
-    Raises `DpmfError` where time stamps are missing or all the same. The message says that there are no `which`
-    ("first") ratings, and to use `instead`.
-    """
-    times = ratings.columns.get("timestamp")
-    if times is None or times.min() == times.max():
-        missing = "no time stamps" if times is None else "the same time stamp on every rating"
-        raise DpmfError(f"these ratings have {missing}, so no {which} ones; use {instead}")
-    return times
 
 
 def first_share(positions: NDArray[np.intp], share: float) -> NDArray[np.intp]:

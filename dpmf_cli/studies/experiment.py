@@ -57,7 +57,7 @@ def run(
     folder = folders.results / config.name
     store = Store(folders.results, warn=say, set_aside=True)
     store.prepare(folder)
-    dataset = load(config.dataset, folders, config.test)
+    dataset = load(config.dataset, folders, config.split)
     if not new_data:
         manifests.refuse_changed_data(folder, config, dataset.identity)
     ran = manifests.Ran(config, dataset.identity, portions_of(config, dataset))
@@ -99,4 +99,4 @@ def run(
     if failures or missing or not collected.made_from:
         return finished
     of = config.hash, ran.data, dataset.merged
-    return replace(finished, again=(of, config.dataset, config.test, said))
+    return replace(finished, again=(of, config.dataset, config.split, said))

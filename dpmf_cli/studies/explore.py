@@ -243,7 +243,7 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
     experiments = [{data: each[at] for data, each in collected.items()} for at in range(len(of.settings))]
     shipped = {data: next(_collected([under], folders, store)) for data, under in of.shipped.items()}
     config = next(iter(of.configs[of.data][0].values()))
-    data = load(config.dataset, folders, config.test).identity
+    data = load(config.dataset, folders, config.split).identity
 
     by_setting = [_on_folds(of, each, config.folds_run) for each in experiments]
     most = max(each.folds for under in shipped.values() for each in under.values())
@@ -298,7 +298,7 @@ def _collected(under: Sequence[Configs], folders: Folders, store: Store) -> Iter
     for configs in under:
         for config in configs.values():
             if config.hash not in known:
-                dataset = loaded(config.dataset, folders, config.test)
+                dataset = loaded(config.dataset, folders, config.split)
                 ran = Ran(config, dataset.identity, portions_of(config, dataset))
                 known[config.hash] = collect(ran, store).experiment
         yield {name: known[config.hash] for name, config in configs.items()}

@@ -1,13 +1,15 @@
 """Algorithms 1 and 2 against figures computed by hand, and their budget."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.friedman2016.matrix_factorization import PrivateGlobalEffects
-from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.averages import Effects, averages_of
+from dpmf_cli.algorithms.shared.base import for_new_users
 from dpmf_cli.algorithms.shared.budget import EffectsParameters, Part
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
@@ -118,3 +120,14 @@ def test_a_method_that_uses_no_effects_is_the_same_with_any(name: str) -> None:
     ratings = make_ratings()
     one, two = (predict_all(fit(each, ratings, [1.0])[0], ratings) for each in (entry, other))
     np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("key", ["ge", "ua"])
+def test_clean_averages_of_new_users_are_those_of_users_who_were_trained_on(key: str) -> None:
+    """With the items and the centre of a fit on everybody, ratings that come later count like those of the fit."""
+    ratings = make_ratings()
+    cold = ratings.select(ratings.users > 0)  # user 0 has the centre of the averages
+    model, _ = fit(BASELINES[key].model_validate({"algorithm": key}), cold, [np.inf])
+    new = replace(model, users=np.full_like(model.users, model.users[0, 0]))
+    served = for_new_users(new, BASELINES[key].model_validate({"algorithm": key}), cold)
+    np.testing.assert_allclose(served.users, model.users, rtol=0, atol=1e-6)

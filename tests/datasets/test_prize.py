@@ -14,7 +14,8 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.datasets import Dataset, Folders, catalog, known, load, open_cached, publishers
 from dpmf_cli.datasets.catalog import Counts
-from dpmf_cli.datasets.spec import CatalogSpec, PrizeSet
+from dpmf_cli.datasets.spec import CatalogSpec
+from dpmf_cli.datasets.splits import PrizeSet
 from dpmf_cli.evaluation.metrics import errors_of
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.results.task import Cut
@@ -82,7 +83,7 @@ def find(which: PrizeSet, data: Path, cache: Path) -> tuple[Dataset, str]:
 
 def test_the_probe_set_is_cut_out_of_the_training_set(data: Path, cache: Path) -> None:
     dataset, checksum = find("probe", data, cache)
-    train, test = opened_split(dataset.identity, 1, Cut(1, 0, test="probe"), cache)
+    train, test = opened_split(dataset.identity, 1, Cut(1, 0, split="probe"), cache)
     assert rated(dataset, test) == {pair: RATED[pair] for pair in LISTED}
     assert rated(dataset, train) == {pair: RATED[pair] for pair in RATED.keys() - LISTED}
     assert (train.n_users, train.n_items) == (len(CUSTOMERS), len(MOVIES))
@@ -93,7 +94,7 @@ def test_the_probe_set_is_cut_out_of_the_training_set(data: Path, cache: Path) -
 def test_the_judging_set_leaves_all_to_train_on(data: Path, cache: Path, date: str) -> None:
     (data / "judging.txt").write_text(judging_file(KEPT_BACK, date))
     dataset, _ = find("judging", data, cache)
-    train, test = opened_split(dataset.identity, 1, Cut(1, 0, test="judging"), cache)
+    train, test = opened_split(dataset.identity, 1, Cut(1, 0, split="judging"), cache)
     assert rated(dataset, test) == KEPT_BACK
     assert len(train) == len(RATED)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, for_new_users
 from dpmf_cli.audit import fits
 from dpmf_cli.audit.pairs import neighbour_of
 from dpmf_cli.core.errors import DpmfError
@@ -87,6 +87,25 @@ def test_a_model_comes_back_to_the_bit(name: str) -> None:
     some = np.array([3, 700, 701, 2000])  # no prediction depends on the other users who are asked for
     alone = loaded.predict(users[some] + 100, items[some] + 7000, own(ratings))
     assert alone.tobytes() == wanted[some].tobytes()
+
+
+@pytest.mark.parametrize("name", [name for name, entry in EVERY.items() if entry.joint])
+def test_new_users_get_what_a_release_predicts_for_them(name: str) -> None:
+    entry, ratings = EVERY[name], make_ratings()
+    new = ratings.users % 4 == 0
+    theirs = ratings.select(new)
+    model, ledger = fit(entry, ratings.select(~new), [1.0])
+    if not entry.new_users:
+        with pytest.raises(DpmfError, match="cannot predict for users to whom it was not fitted"):
+            for_new_users(model, entry, theirs)
+        return
+    users, items = np.divmod(
+        np.flatnonzero(np.arange(ratings.n_users * ratings.n_items) % 97 < 2), ratings.n_items
+    )
+    users -= users % 4
+    found = for_new_users(model, entry, theirs).predict(users, items)[:, 0].astype(np.float64)
+    released = recommender(entry, model, ledger, ratings)
+    assert found.tobytes() == released.predict(users + 100, items + 7000, own(theirs)).tobytes()
 
 
 @pytest.mark.parametrize("name", [name for name, entry in PROVABLE.items() if entry.joint])

@@ -103,11 +103,11 @@ CUTS = (
     (Cut(10, 3, portion=0.5), ""),
     (Cut(10, 3, portion=0.5, order="random"), ""),
     (Cut(10, 3, portion=0.6), ""),
-    (Cut(10, 3, test="recent"), ""),
-    (Cut(10, 3, portion=0.5, test="recent"), ""),
-    (Cut(10, 3, test="probe"), "a"),
-    (Cut(10, 3, test="probe"), "b"),
-    (Cut(10, 3, test="judging"), "a"),
+    (Cut(10, 3, split="recent"), ""),
+    (Cut(10, 3, portion=0.5, split="recent"), ""),
+    (Cut(10, 3, split="probe"), "a"),
+    (Cut(10, 3, split="probe"), "b"),
+    (Cut(10, 3, split="judging"), "a"),
 )
 OTHERS: list[dict[str, Any]] = [
     {"run": 0},
@@ -144,7 +144,7 @@ def test_what_changes_no_result_is_no_setting() -> None:
         {"data": replace(DATA, title="b")},
     ):
         assert task(**same).settings == plain
-    fixed = task(cut=Cut(1, 0, test="probe"), data=replace(DATA, test_checksum="t" * 64)).settings
+    fixed = task(cut=Cut(1, 0, split="probe"), data=replace(DATA, test_checksum="t" * 64)).settings
     assert fixed == {**plain, "folds": 1, "test": "probe", "test_checksum": "t" * 64}
 
 

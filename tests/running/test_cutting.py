@@ -1,6 +1,7 @@
 """Training and test ratings: of folds, of portions of the ratings, and of a fixed test set."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -8,8 +9,10 @@ import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.shared.cost import Shape
-from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings, in_ratings
 from dpmf_cli.datasets import Sizes
+from dpmf_cli.datasets.splits import LeaveOutSplit, NewUsersSplit, TimeSplit
 from dpmf_cli.evaluation.folds import Order, first_share
 from dpmf_cli.experiment.results.task import Cut
 from dpmf_cli.experiment.running.cutting import arrivals, cut_ratings, folds_of
@@ -59,7 +62,7 @@ def test_a_cut_of_a_portion_keeps_each_rating_in_its_fold(order: Order) -> None:
 def test_a_fixed_test_set_is_tested_on_and_never_trained_on() -> None:
     ratings = make_ratings()
     listed = ratings.select(np.arange(len(ratings)) % 5 == 0)
-    train, test = cut_ratings(ratings, Cut(1, 0, test="probe"), dataset="data", seed=3, test=listed)
+    train, test = cut_ratings(ratings, Cut(1, 0, split="probe"), dataset="data", seed=3, test=listed)
     assert test is listed
     assert len(train) == len(ratings) - len(listed)
 
@@ -69,7 +72,7 @@ def test_the_latest_ratings_of_each_user_are_held_out_by_chance() -> None:
     times = ratings.columns["timestamp"]
     for portion, used in ((1.0, np.ones(len(ratings), np.bool_)), (0.5, np.zeros(len(ratings), np.bool_))):
         used[first_share(arrivals(ratings, "timestamp", dataset="data", seed=3), portion)] = True
-        folds = folds_of(ratings, Cut(3, 0, portion, test="recent"), dataset="data", seed=3)
+        folds = folds_of(ratings, Cut(3, 0, portion, split="recent"), dataset="data", seed=3)
         assert (folds[~used] == -1).all()
         for user in np.unique(ratings.users[used]):
             own = used & (ratings.users == user)
@@ -77,7 +80,7 @@ def test_the_latest_ratings_of_each_user_are_held_out_by_chance() -> None:
             assert latest.sum() == min(9, own.sum())
             assert latest.sum() == own.sum() or times[latest].min() >= times[own & ~latest].max()
         for fold in range(3):
-            cut = Cut(3, fold, portion, test="recent")
+            cut = Cut(3, fold, portion, split="recent")
             train, test = cut_ratings(ratings, cut, dataset="data", seed=3)
             assert test.items.tolist() == ratings.items[folds == fold].tolist()
             assert len(train) + len(test) == used.sum()
@@ -92,12 +95,53 @@ def test_a_rating_is_among_the_latest_held_out_with_probability_one_third() -> N
         Ratings(grid[0], grid[1], np.ones(n, np.float32), n // 10, 10, make_ratings().scale),
         columns={"timestamp": same},
     )
-    folds = folds_of(ratings, Cut(3, 0, test="recent"), dataset="data", seed=3)
+    folds = folds_of(ratings, Cut(3, 0, split="recent"), dataset="data", seed=3)
     counts = np.bincount(folds)
     assert counts[3] == n // 10
     assert np.abs(counts[:3] - n * 0.3).max() < 4 * np.sqrt(n * 0.9 * 2 / 9)
-    last = [folds_of(ratings, Cut(3, 0, test="recent"), dataset="data", seed=seed)[:10] for seed in range(50)]
+    last = [
+        folds_of(ratings, Cut(3, 0, split="recent"), dataset="data", seed=seed)[:10] for seed in range(50)
+    ]
     assert len({int(np.flatnonzero(each == 3)[0]) for each in last}) > 5  # which of equal times is at random
+
+
+ONE_CUT = (
+    TimeSplit(by="time", test=0.3),
+    LeaveOutSplit(by="leave_out", k=2),
+    LeaveOutSplit(by="leave_out", k=2, which="random"),
+    NewUsersSplit(by="new_users", users=0.2, fold_in=0.7),
+)
+
+
+@pytest.mark.parametrize("split", ONE_CUT, ids=str)
+def test_one_cut_holds_out_what_it_says(split: TimeSplit | LeaveOutSplit | NewUsersSplit) -> None:
+    times = np.random.default_rng(1).permutation(len(make_ratings()))
+    ratings = replace(make_ratings(), columns={"timestamp": times})
+    train, test = cut_ratings(ratings, Cut(1, 0, split=split), dataset="data", seed=3)
+    assert len(train) + len(test) == len(ratings)
+    assert not in_ratings(train, test).any()
+    before, after, new = train.columns["timestamp"], test.columns["timestamp"], test.user_counts > 0
+    if isinstance(split, TimeSplit):
+        assert (len(test), before.max() < after.min()) == (round(0.3 * len(ratings)), True)
+    elif isinstance(split, LeaveOutSplit):
+        assert (test.user_counts == np.minimum(2, ratings.user_counts)).all()
+        users = np.flatnonzero(train.user_counts)
+        late = [before[train.users == user].max() < after[test.users == user].min() for user in users]
+        assert all(late) == (split.which == "last")
+    else:
+        assert new.sum() == round(0.2 * ratings.n_users)
+        assert (train.user_counts == np.where(new, ratings.user_counts * 7 // 10, ratings.user_counts)).all()
+
+
+def test_a_cut_in_time_is_between_two_times() -> None:
+    times = np.arange(len(make_ratings())) // 7
+    ratings = replace(make_ratings(), columns={"timestamp": times})
+    held_out = partial(TimeSplit.held_out, ratings=ratings, rng=np.random.default_rng())
+    with pytest.raises(DpmfError, match=r"use `test: [0-9.]+`, which cuts between two times") as refused:
+        held_out(TimeSplit(by="time", test=5 / len(times)))
+    share = float(str(refused.value).split("`")[1].removeprefix("test: "))
+    last = held_out(TimeSplit(by="time", test=share))
+    assert times[last].tolist() == times[times >= times[-5]].tolist()
 
 
 def test_what_is_held_out_of_the_latest_is_what_a_plan_counts_on(tmp_path: Path) -> None:

@@ -181,6 +181,7 @@ baselines: [ga, ia]
 algorithms: [{algorithm: pge, mode: corrected}]
 refine: false
 """
+ONE_CUT = SHOP.replace("folds: 3\n", "")
 RECENT = SHOP + "test: recent\nheld_out: 2\n"
 IN_TIME = GROWTH.replace("random", "timestamp")
 
@@ -230,7 +231,7 @@ def test_the_latest_are_predicted_on_every_portion(shop: Place) -> None:
     errors = {}
     for portion in (0.5, 1.0):
         cuts = (
-            cut_ratings(loaded(shop).ratings, Cut(3, fold, portion, test="recent"), dataset=OWN, seed=2016)
+            cut_ratings(loaded(shop).ratings, Cut(3, fold, portion, split="recent"), dataset=OWN, seed=2016)
             for fold in range(2)
         )
         of_folds = [np.sqrt(np.mean((test.values - train.values.mean()) ** 2)) for train, test in cuts]
@@ -260,6 +261,18 @@ def test_the_latest_are_predicted_on_every_portion(shop: Place) -> None:
             SHOP + IN_TIME.replace("0.3", "0.01"),
             "0.01 of the ratings are 1, too few for a test and a training rating in each of 3 folds",
         ),
+        (
+            [7] * 120,
+            ONE_CUT + "split: {by: time}\n",
+            "same time stamp on every rating, so no latest ones; use",
+        ),
+        ([7] * 120, ONE_CUT + "split: {by: leave_out}\n", "so no last ones; use `which: random`"),
+        ([*range(120)], ONE_CUT + "split: {by: leave_out, k: 10}\n", "too few for a test and a training"),
+        (
+            [7] * 120,
+            ONE_CUT + "split: {by: files, path: no.csv}\n",
+            "no such file; correct `path` of `split`",
+        ),
     ],
 )
 def test_ratings_that_cannot_be_cut_as_asked_are_one_message(
@@ -271,6 +284,37 @@ def test_ratings_that_cannot_be_cut_as_asked_are_one_message(
     assert message in said
     assert sum(not line.startswith("x: ") for line in said.strip().splitlines()) == 1
     assert place.tasks == {}
+
+
+FILES = "split: {by: files, path: test.csv}\n"
+
+
+@pytest.mark.parametrize(
+    "split",
+    [
+        FILES,
+        *(
+            f"split: {{by: {by}}}\n"
+            for by in ("time", "leave_out", "leave_out, k: 1, which: random", "new_users")
+        ),
+    ],
+)
+def test_a_run_with_one_cut(shop: Place, split: str) -> None:
+    tested = "".join(f"u{user},i10,{1 + user % 5},0.5\n" for user in (*range(11), 99))
+    (shop.folder / "test.csv").write_text(f"user,item,rating,time\n{tested}")
+    methods = (
+        "epsilons: [2, 5]\nbaselines: [ga, ua, ge]\nalgorithms: [mm_knn, mm_averages]\ncrossings: [ge]\n"
+    )
+    shop.run(SHOP.partition("folds")[0] + split + methods + "refine: false\nruns: 1\n", "x")
+    assert list(shop.planned("x").values()) == 5 * [(1, 0)]
+    assert {json.loads(body)["settings"]["test"].get("path") for body in shop.tasks.values()} == {None}
+    title = f"shop, {split[8:-2].replace(':', '')}"
+    assert shop.dpmf("baselines", "--format", "table").stdout.startswith(title)
+    shop.dpmf("verify", "results", "--recompute", "4")
+    if split == FILES:
+        (shop.folder / "test.csv").write_text("user,item,rating,time\nu1,i0,3,0\n")
+        said = shop.dpmf("run", "x.yaml", expect=2).stderr
+        assert "test.csv:2: user 'u1' has rated item 'i0' before, at" in said
 
 
 def test_a_portion_needs_something_to_train_on_and_to_test_in_every_fold_held_out(shop: Place) -> None:

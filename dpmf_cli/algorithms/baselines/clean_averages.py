@@ -13,7 +13,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs, neighbourhood
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, averages_of_the_rated, bounded_effects
-from dpmf_cli.algorithms.shared.base import Algorithm, Model
+from dpmf_cli.algorithms.shared.base import Algorithm, Model, Where
 from dpmf_cli.algorithms.shared.budget import EffectsParameters, Part
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.core.arrays import Doubles, Ints, Singles
@@ -100,10 +100,25 @@ def averages_by(side: Literal["items", "users"], train: Ratings, betas: Doubles)
     return np.ascontiguousarray(averages_of_the_rated(sums, counts, betas, overall))
 
 
+@dataclass(frozen=True)
+class OwnAverages(EffectsModel):
+    """Clean averages, whose users' part is Σ_{R_u} (r_ui − items_i), stabilised by `beta` and clamped to ±`clamp`."""
+
+    beta: float
+    clamp: float
+
+    def for_new_users(self, entry: Algorithm, own: Ratings) -> EffectsModel:
+        """The same for users without training ratings, whose part was the centre of the averages, from `own` ones."""
+        sums = residual_sums_by_user(own.users, own.items, own.values, self.items, own.n_users)
+        users = averages_of_the_rated(sums[:-1], own.user_counts, self.beta, self.users)
+        return EffectsModel(self.items, np.clip(users, -self.clamp, self.clamp))
+
+
 class AveragesBaseline(Algorithm):
     """An average without noise."""
 
     stochastic = False
+    new_users = True
 
     effects: EffectsParameters = EffectsParameters()
 
@@ -157,8 +172,9 @@ class UserAverage(TunableAverage):
     algorithm: Literal["ua"]
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
-        users = averages_by("users", train, np.array([self.chosen(train).beta_u]))
-        return EffectsModel(np.zeros((train.n_items, 1)), users)
+        beta = self.chosen(train).beta_u
+        users = averages_by("users", train, np.array([beta]))
+        return OwnAverages(np.zeros((train.n_items, 1)), users, beta, np.inf)
 
 
 class ItemAverage(TunableAverage):
@@ -181,8 +197,9 @@ class GlobalEffects(TunableAverage):
     algorithm: Literal["ge"]
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
-        effects = self.measure(train, epsilons, curator)
-        return EffectsModel(effects.items, effects.users)
+        parameters = self.chosen(train)
+        effects = bounded_effects(train, parameters, dict.fromkeys(Part, epsilons), curator)
+        return OwnAverages(effects.items, effects.users, parameters.beta_u, parameters.user_clamp)
 
 
 class Popularity(Algorithm):
@@ -195,6 +212,7 @@ class Popularity(Algorithm):
     title = "Popularity"
     stochastic = False
     scores_only = True
+    new_users = True
 
     algorithm: Literal["popularity"]
 
@@ -247,6 +265,8 @@ class CorrelationKNN(NeighbourhoodBaseline):
 
     Between users it does the same on the transposed ratings:  r̂_ui = r̄_u + Σ_v s_uv(r_vi − r̄_v)/Σ_v |s_uv|.
     """
+
+    new_users = Where(lambda entry: entry.between == "items", "between items")
 
     k: int = Field(900, ge=1, le=100_000, description="N_k: 900 for ML-100K, 1300 for ML-1M")
     nearest: Literal["similarity", "common_raters"] = Field(

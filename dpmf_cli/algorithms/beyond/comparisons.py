@@ -132,6 +132,7 @@ class PublicKNN(PrivateAlgorithm):
     about = "The comparison for private kNN: the same predictor with a fixed covariance, which needs no data."
     paper = Paper.DPMF
     joint = True
+    new_users = False
     revision = 3
 
     algorithm: Literal["public_knn"]

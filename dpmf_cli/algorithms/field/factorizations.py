@@ -11,7 +11,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs, factorization
 from dpmf_cli.algorithms.shared.averages import bounded_item_averages, laplace_steps
-from dpmf_cli.algorithms.shared.base import Arrays, ByMode, Paper, PrivateAlgorithm, by_mode
+from dpmf_cli.algorithms.shared.base import Arrays, ByMode, Paper, PrivateAlgorithm, Where, by_mode
 from dpmf_cli.algorithms.shared.budget import (
     Delta,
     EffectsParameters,
@@ -66,6 +66,7 @@ class HuaMF(PrivateAlgorithm):
     )
     paper = Paper.HUA
     joint = True
+    new_users = Where(lambda entry: entry.mode is Mode.CORRECTED, "in corrected mode")
     only: ClassVar[ByMode] = {
         Mode.PUBLISHED: ("regularization", "iterations", "initial_factors"),
         Mode.CORRECTED: ("noise_ridge", "user_ridge", "budget"),

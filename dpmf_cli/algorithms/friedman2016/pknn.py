@@ -55,6 +55,7 @@ class PrivateKNN(item_covariance.CovarianceAlgorithm):
     title = "kNN"
     paper = Paper.FRIEDMAN
     joint = True
+    new_users = False
     revision = 3
 
     algorithm: Literal["pknn"]

@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 from dpmf_cli.algorithms.shared.budget import EffectsParameters
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, pairs_cost
 from dpmf_cli.core.arrays import Flags, Floats, Ints
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import StrictModel
@@ -49,6 +50,24 @@ class ReleasableModel(Protocol):
 
     @property
     def published(self) -> Arrays: ...
+
+
+def for_new_users(model: Any, entry: "Algorithm", own: Ratings) -> Any:
+    """The `Model` of `entry` for one ε, for users to whom it was not fitted and who have `own` ratings.
+
+    Raises DpmfError for a model that has no method for it, is not restored from items, and is no average of items.
+    """
+    if hasattr(model, "for_new_users"):
+        return model.for_new_users(entry, own)
+    published = model.published if isinstance(model, ReleasableModel) else {"users": None}
+    if not any(name.startswith("users") for name in published):
+        return type(model).restored(published, entry, own)
+    if entry.private or not entry.new_users:
+        raise DpmfError(f"{entry.name} {NO_NEW_USERS}")
+    return model
+
+
+NO_NEW_USERS = "cannot predict for users to whom it was not fitted; use another method, or another `split`"
 
 
 def _to_be_seen(label: str) -> str:
@@ -117,6 +136,7 @@ class Algorithm(StrictModel, ABC):
     joint       whether a prediction of a private algorithm uses the target user's own ratings without noise. Privacy
                 then holds against all other users only (joint differential privacy)
     shares_lanes  whether one fit can have a different sample of the ratings in each lane; `fit_samples` does that
+    new_users   whether its models predict for users to whom they were not fitted, from items and own ratings
     scores_only  whether its predictions are scores that order items. Scores are not ratings and have no errors
     counts_users  whether a fit uses the number of users besides their ratings. That number must then be public
     revision    raised when a change of the code changes the results. Stored results of an older revision are then
@@ -132,6 +152,7 @@ class Algorithm(StrictModel, ABC):
     private: ClassVar[bool] = False
     joint: ClassVar[bool | Where] = False
     shares_lanes: ClassVar[bool | Where] = False
+    new_users: ClassVar[bool | Where] = False
     scores_only: ClassVar[bool] = False
     counts_users: ClassVar[bool] = False
     revision: ClassVar[int] = 1
@@ -309,6 +330,7 @@ class PrivateAlgorithm(Algorithm):
     """
 
     private: ClassVar[bool] = True
+    new_users: ClassVar[bool | Where] = Where(lambda entry: entry.joint, "where it is joint")
     variants: ClassVar[Variants]
     paper: ClassVar[Paper]
     about: ClassVar[str] = ""

@@ -5,7 +5,7 @@ PMF is of Salakhutdinov and Mnih 2007, as Zhang, Liu, Chen and Zhong 2018, secti
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, Self
@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Arrays, Model
+from dpmf_cli.algorithms.shared.base import Algorithm, Arrays, Model, for_new_users
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, LINE, Cost, Shape
 from dpmf_cli.core.arrays import Doubles, Flags, Floats, Ints, Longs, Singles
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, LaneValues, groups, padded_grid
@@ -72,6 +72,10 @@ class UnitModel:
         known = (self.known_users[users] & self.known_items[items])[:, None]
         unit = np.where(known, self.unit.predict(users, items), self.fallback)
         return np.asarray(self.scale.minimum + self.scale.width * unit)
+
+    def for_new_users(self, entry: Algorithm, own: Ratings) -> Self:
+        """The same for users to whom it was not fitted, from their `own` ratings."""
+        return replace(self, unit=for_new_users(self.unit, entry, own), known_users=own.user_counts > 0)
 
 
 @dataclass(frozen=True)

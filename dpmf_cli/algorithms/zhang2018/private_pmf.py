@@ -120,6 +120,7 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
     paper = Paper.ZHANG
     averaged = False
     joint = IN_PUBLISHED_MODE
+    new_users = False
     shares_lanes = IN_PUBLISHED_MODE
     revision = 2
     small: ClassVar[Mapping[str, Any]] = {"epochs": 3, "noisy_epochs": 3, "learning_rate": 0.1}
@@ -297,6 +298,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
         "`sampled` to `baselines`"
     )
     revision = 2
+    new_users = False
     joint = methods.Where(lambda entry: entry.base.joint, "where its base is")
     small: ClassVar[Mapping[str, Any]] = {
         "epsilon_conservative": 0.5,

@@ -139,6 +139,7 @@ def _build(loader: _Loader, node: yaml.Node, path: KeyPath, document: Document, 
             at = _place_of(document.path, key_node)
             if not isinstance(key, str):
                 raise DpmfError(f"{at}: key {key!r} is not a word; put it in quotes")
+            key = "split" if (path, key) == ((), "test") else key  # its older spelling
             if key in mapping:
                 raise DpmfError(f'{at}: duplicate key "{key}"; keep one of the two')
             mapping[key] = _build(loader, value_node, (*path, key), document, at)
@@ -259,15 +260,16 @@ def _merged(
     own: dict[str, Any], base: dict[str, Any], path: KeyPath, replaced: set[KeyPath]
 ) -> dict[str, Any]:
     """Merges two mappings key by key. Any other value in `own` replaces the base's, and null removes it. So does a
-    data set of another `kind`, which may not hold the same keys.
+    data set of another `kind` and a split `by` something else, which may not hold the same keys.
 
     replaced   receives the paths at and below which nothing of the base is left
     """
     merged = dict(base)
     for key, value in own.items():
         before, here = base.get(key), (*path, key)
-        kind = before.get("kind") if isinstance(before, dict) else None
-        if isinstance(value, dict) and isinstance(before, dict) and value.get("kind", kind) == kind:
+        tag = "by" if key == "split" else "kind"
+        kind = before.get(tag) if isinstance(before, dict) else None
+        if isinstance(value, dict) and isinstance(before, dict) and value.get(tag, kind) == kind:
             merged[key] = _merged(value, before, here, replaced)
             continue
         replaced.add(here)
@@ -278,10 +280,10 @@ def _merged(
 
 
 def relative_to(folder: Path, base: Document) -> None:
-    """Rewrites the path of the base's data set, which is relative to the base, so that it is relative to `folder`."""
+    """Rewrites the paths of the base's data set and test file, relative to the base, to be relative to `folder`."""
     if base.path.parent == folder:
         return
-    dataset = base.data.get("dataset")
-    path = dataset.get("path") if isinstance(dataset, dict) else None
-    if isinstance(path, str) and path and not path.startswith(("/", "~")):
-        dataset["path"] = os.path.relpath(base.path.parent / path, folder)
+    for holder in map(base.data.get, ("dataset", "split")):
+        path = holder.get("path") if isinstance(holder, dict) else None
+        if isinstance(holder, dict) and isinstance(path, str) and path and not path.startswith(("/", "~")):
+            holder["path"] = os.path.relpath(base.path.parent / path, folder)

@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from types import GenericAlias
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import (
     BeforeValidator,
@@ -21,11 +21,12 @@ from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.plugins import PluginName
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
-from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm, refuse_list
+from dpmf_cli.algorithms.shared.base import NO_NEW_USERS, Algorithm, PrivateAlgorithm, refuse_list
 from dpmf_cli.algorithms.shared.budget import ON_OWN_RATINGS, Budget, Delta, EffectsParameters
 from dpmf_cli.core.errors import did_you_mean
 from dpmf_cli.core.strict_model import StrictModel, later
-from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, CsvSpec, DatasetSpec, TestSet
+from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, CsvSpec, DatasetSpec
+from dpmf_cli.datasets.splits import FilesSplit, NewUsersSplit, OneCut, PrizeSet, Split
 from dpmf_cli.evaluation.curves import REFERENCES
 from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.evaluation.metrics import RMSE, Metric, TopItems
@@ -132,18 +133,21 @@ class ExperimentConfig(StrictModel):
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80, description="name of the folder in results/"
     )
     dataset: DatasetSpec
-    test: TestSet = Field(
+    split: Split = Field(
         "folds",
         description="what is predicted: `folds`, held out of all ratings; `recent`, folds of each user's nine latest "
-        "ratings only, while the others are trained on (McSherry and Mironov 2009, figure 2); or a test set of the "
-        "Netflix Prize",
+        "ratings only, while the others are trained on (McSherry and Mironov 2009, figure 2); a test set of the "
+        "Netflix Prize, `probe` or `judging`; or one cut, `{by: …}`",
+    )
+    test: None = Field(
+        None, exclude=True, json_schema_extra={"type": "string"}, description="older spelling of `split`"
     )
     folds: int = Field(
         10,
         ge=1,
         le=1000,
-        description="k of the k-fold cross-validation. With `test: recent`, each of the latest ratings is in a fold "
-        "with probability 1/k, and the default is 3. With a test set of the Netflix Prize, it is 1",
+        description="k of the k-fold cross-validation. With `split: recent`, each of the latest ratings is in a fold "
+        "with probability 1/k, and the default is 3. With one cut or a test set of the Netflix Prize, it is 1",
     )
     held_out: int | None = Field(
         None, ge=1, description="hold out only this many folds, the first ones, to save time"
@@ -257,10 +261,14 @@ class ExperimentConfig(StrictModel):
         """Expands the entries of a config, with what they inherit."""
         if not isinstance(data, dict):
             return data
-        test = data.get("test", "folds")
-        folds = {} if test == "folds" else {"folds": 3 if test == "recent" else 1}
+        if "test" in data:  # in a manifest
+            data = {"split" if key == "test" else key: value for key, value in data.items()}
+        split = data.get("split", "folds")
+        folds = {} if split == "folds" else {"folds": 3 if split == "recent" else 1}
         own = is_own(data.get("dataset"))
         baselines = BASELINES_OF_OWN if own else cls.model_fields["baselines"].default
+        if isinstance(split, dict) and split.get("by") == "new_users":
+            baselines = [name for name in baselines if BASELINES[name].new_users]
         data = {"baselines": baselines, **folds, **data}
         for key, registry in cls.known.items():
             if isinstance(data.get(key), list):
@@ -367,8 +375,9 @@ class ExperimentConfig(StrictModel):
         return self.runs if entry.stochastic else 1
 
     def resolved(self) -> dict[str, Any]:
-        """The config with every default filled in, as plain data."""
-        return self.model_dump(mode="json")
+        """The config with every default filled in, as plain data, in which `split` has its older key."""
+        data = self.model_dump(mode="json")
+        return {"test" if key == "split" else key: value for key, value in data.items()}
 
     @property
     def plugin_sources(self) -> dict[str, dict[str, str]]:
@@ -437,23 +446,28 @@ def _of_grid(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _of_cuts(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
-    data, fixed = config.dataset, config.test not in ("folds", "recent")
-    if fixed:
+    data, split, folds = config.dataset, config.split, "use `split: folds`"
+    what = f"one cut ({split})" if isinstance(split, OneCut) else f"the {split} set"
+    if isinstance(split, FilesSplit) and not isinstance(data, CsvSpec):
+        yield ("split",), f"an own test file goes with an own training file, `kind: csv`; {folds}"
+    if split in ("folds", "recent"):
+        if config.folds == 1:
+            yield ("folds",), "one fold leaves nothing to train on; give 2 or more"
+    elif config.folds != 1:
+        yield ("folds",), f"{what} is predicted instead of folds; remove `folds`"
+    if split in get_args(PrizeSet):
         if not (isinstance(data, CatalogSpec) and data.name == PRIZE_DATASET):
-            only = f"the {config.test} set belongs to the data set {PRIZE_DATASET} only"
-            yield ("test",), f"{only}; use `test: folds`"
+            yield ("split",), f"{what} belongs to the data set {PRIZE_DATASET} only; {folds}"
         elif data.sample is not None:
-            of_all = f"the {config.test} set belongs to all ratings, not to a sample"
-            yield ("test",), f"{of_all}; use `test: folds`"
-        if config.folds != 1:
-            yield ("folds",), f"the {config.test} set is predicted instead of folds; remove `folds`"
-    elif config.folds == 1:
-        yield ("folds",), "one fold leaves nothing to train on; give 2 or more"
-    if config.test == "recent" and not data.has_timestamps:
+            yield ("split",), f"{what} belongs to all ratings, not to a sample; {folds}"
+    timed = split == "recent" or getattr(split, "by", "") == "time" or getattr(split, "which", "") == "last"
+    if timed and not data.has_timestamps:
         own = isinstance(data, CsvSpec)
         named = "name their column in `columns: {timestamp: …}`, or " if own else ""
-        why = f"{data.key} has no time stamps, so no most recent ratings"
-        yield ("test",), f"{why}; {named}use `test: folds`"
+        yield ("split",), f"{data.key} has no time stamps, so no most recent ratings; {named}{folds}"
+    for key, index, entry in _entries(config) if isinstance(split, NewUsersSplit) else ():
+        if not entry.new_users:
+            yield (key, index), f"{entry.name} {NO_NEW_USERS}"
     if config.held_out is not None and config.held_out > config.folds:
         plural = "s" if config.folds > 1 else ""
         yield ("held_out",), f"only {config.folds} fold{plural} can be held out"
@@ -463,8 +477,8 @@ def _of_cuts(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
         yield ("refine",), "ε are not added while the ratings grow; remove `refine` or `growth`"
     if not config.twins:
         yield ("growth",), "growth measures the loss against the twin without noise; set `twins: true`"
-    if config.test not in ("folds", "recent"):
-        yield ("growth",), f"the {config.test} set does not grow with the ratings; use `test: folds`"
+    if split not in ("folds", "recent"):
+        yield ("growth",), f"{what} does not grow with the ratings; {folds}"
     if config.growth.order == "timestamp" and not config.dataset.has_timestamps:
         yield ("growth", "order"), f"{config.dataset.key} has no time stamps; use `order: random`"
 

@@ -32,8 +32,10 @@ def collect(ran: Ran, store: Store) -> Collected:
     if config.portions[-1] < 1:
         first = "first" if config.growth and config.growth.order == "timestamp" else "random"
         title.append(f"{first} {100 * config.portions[-1]:g} % of the ratings")
-    if config.test == "recent":
+    if config.split == "recent":
         title.append("each user's latest held out")
+    elif not isinstance(config.split, str):
+        title.append(str(config.split))
     stages = [Stage(portion, *_stage(ran, store, portion.share)[:2]) for portion in portions[:-1]]
     curves, baselines, ledgers = _stage(ran, store, config.portions[-1])
     if portions:
@@ -51,7 +53,7 @@ def collect(ran: Ran, store: Store) -> Collected:
         baselines=tuple(each for each in baselines if each.has(RMSE)),
         axis="epsilon" if config.thetas is None else "theta",
         references=tuple(
-            Reference(f"{printed.title} {name}", rmse, config.test == name)
+            Reference(f"{printed.title} {name}", rmse, config.split == name)
             for printed in map(REFERENCES.__getitem__, config.references)
             for name, rmse in printed.rmse.items()
         ),
@@ -215,7 +217,7 @@ def _incomparable(a: Ran, b: Ran) -> Iterator[str]:
         yield f"dataset: {a.data.key} (A), {b.data.key} (B)"
     elif a.data.checksums != b.data.checksums:
         yield f"dataset: both are called {a.data.key}, but their ratings differ"
-    for key in ("test", "folds", "seed"):
+    for key in ("split", "folds", "seed"):
         ours, theirs = getattr(a.config, key), getattr(b.config, key)
         if ours != theirs:
             yield f"{key}: {ours} (A), {theirs} (B)"

@@ -167,7 +167,7 @@ def refuse_changed_data(folder: Path, config: ExperimentConfig, data: DataIdenti
     if not has_ended(manifest):
         return
     theirs = _Known.model_validate(manifest).dataset
-    if (before.dataset, before.test) != (config.dataset, config.test) or theirs.checksums == data.checksums:
+    if (before.dataset, before.split) != (config.dataset, config.split) or theirs.checksums == data.checksums:
         return
     what, was, now = ("ratings", theirs.checksum, data.checksum)
     if was == now:

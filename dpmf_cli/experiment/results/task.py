@@ -14,7 +14,7 @@ from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.sample_fits import RecordCosts
 from dpmf_cli.core.streams import OWN, SECRET, Seed, Streams, drawn_seed
 from dpmf_cli.datasets import DataIdentity
-from dpmf_cli.datasets.spec import TestSet
+from dpmf_cli.datasets.splits import Split
 from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.evaluation.metrics import TopItems
 from dpmf_cli.experiment.config import ExperimentConfig
@@ -34,14 +34,14 @@ class Cut:
     """How the ratings of a task are cut into training and test ratings.
 
     portion, order   only the first `portion` of the ratings in that order is used, in training and in testing
-    test             what is predicted: folds of all ratings or of the most recent ones, or a fixed test set
+    split            what is predicted
     """
 
     folds: int
     fold: int
     portion: float = 1.0
     order: Order = "timestamp"
-    test: TestSet = "folds"
+    split: Split = "folds"
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ class Task:
         Leaves out settings that do not affect the cut: all ratings are the same in any order.
         """
         cut = self.cut
+        split = cut.split if isinstance(cut.split, str) else cut.split.model_dump(exclude={"path"})
         return {
             "dataset": self.data.key,
             "checksum": self.data.checksum,
@@ -76,7 +77,7 @@ class Task:
             "algorithm": self.algorithm.parameters(),
             "folds": cut.folds,
             **({"portion": cut.portion, "order": cut.order} if cut.portion < 1 else {}),
-            **({"test": cut.test} if cut.test != "folds" else {}),
+            **({"test": split} if split != "folds" else {}),
             **({"unit": "stars"} if self.data.to_stars else {}),
             **({"streams": OWN} if self.data.own else {}),
             **({"test_checksum": self.data.test_checksum} if self.data.test_checksum else {}),
@@ -190,7 +191,7 @@ def tasks_of(
     of = config.name if config.seed == SECRET else ""
     for portion in portions or config.portions:
         for fold in range(config.folds_run):
-            cut = Cut(config.folds, fold, portion, order, config.test)
+            cut = Cut(config.folds, fold, portion, order, config.split)
             for piece, grid in pieces:
                 for run in range(config.runs_of(entry)):
                     yield Task(data, config.seed, cut, run, piece, grid, config.limits, of, config.ranking)

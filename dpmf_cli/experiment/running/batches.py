@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from dpmf_cli.algorithms.shared.base import Algorithm, Model, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.base import Algorithm, Model, PrivateAlgorithm, for_new_users
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.sample_fits import RecordCosts
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH
@@ -30,6 +30,7 @@ from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Seed, UnaccountedNoiseError
 from dpmf_cli.datasets import DataIdentity, open_cached
 from dpmf_cli.datasets.canonical import Stars
+from dpmf_cli.datasets.splits import NewUsersSplit
 from dpmf_cli.evaluation.metrics import RMSE, error_cdf, errors_of, top_items
 from dpmf_cli.experiment.results.task import Cut, Outcome, Task, TaskResult
 from dpmf_cli.experiment.running.cutting import cut_ratings
@@ -97,6 +98,7 @@ def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskRe
 
     A task's result does not depend on the other tasks of the batch, nor on whether its grid is fitted in parts.
     Ratings in another unit than stars are fitted and predicted in stars; errors are in rating units.
+    Ratings of new users are not fitted: fitted models predict from them, and each ε then has a fit of its own.
     """
     rated, unit, streams = test, 1.0, tasks[0].streams()
     if tasks[0].data.to_stars:
@@ -106,6 +108,11 @@ def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskRe
     if len(tasks) == 1:
         shape = Shape(train.n_users, train.n_items, len(train))
         cut = parts(tasks[0].algorithm, shape, len(tasks[0].epsilons), room())
+    fitted, own = train, None
+    if isinstance(tasks[0].cut.split, NewUsersSplit):
+        new = test.user_counts[train.users] > 0
+        fitted, own = train.select(~new), train.select(new)
+        cut = [slice(at, at + 1) for at in range(len(tasks[0].epsilons))]
 
     def of_part(part: slice) -> list[TaskResult]:  # its models are freed before the next part is fitted
         pieces = [replace(task, epsilons=task.epsilons[part]) for task in tasks]
@@ -117,13 +124,15 @@ def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskRe
         ]
         models = tasks[0].algorithm.fit_together(
             [task.algorithm for task in pieces],
-            train,
+            fitted,
             [ledger.limit for ledger in ledgers],
             streams=streams,
             curators=[Curator(ledger, streams) for ledger in ledgers],
         )
-        fitted = zip(pieces, models, ledgers, strict=True)
-        return [_measure(*each, train, test, rated, unit) for each in fitted]
+        if own is not None:
+            models = [for_new_users(model, tasks[0].algorithm, own) for model in models]
+        results = zip(pieces, models, ledgers, strict=True)
+        return [_measure(*each, train, test, rated, unit) for each in results]
 
     found = list(map(of_part, cut))
     return found[0] if len(found) == 1 else [joined([result for (result,) in found])]

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.ratings import Ratings, times_of
 from dpmf_cli.core.streams import Seed, named_generator
 from dpmf_cli.datasets import Dataset
 from dpmf_cli.evaluation import folds as cuts
@@ -26,14 +26,17 @@ def folds_of(ratings: Ratings, cut: Cut, *, dataset: str, seed: Seed) -> NDArray
     """(n_ratings,) the fold of each rating, independent of which fold the cut holds out.
 
     A rating outside the cut's portion has fold −1. A rating that is never held out has fold `cut.folds`. Raises
-    `DpmfError` if the cut needs an order of time and there is none.
+    `DpmfError` if the cut needs an order of time and there is none, or cannot be made where it is asked for.
     """
+    if not isinstance(cut.split, str):
+        held_out = cut.split.held_out(ratings, named_generator(seed, dataset, cut.split.by))
+        return np.where(held_out, 0, 1).astype(np.int16)
     used = np.full(len(ratings), cut.portion == 1)
     if cut.portion < 1:
         used[cuts.first_share(arrivals(ratings, cut.order, dataset=dataset, seed=seed), cut.portion)] = True
     folds = np.full(len(ratings), -1, dtype=np.int16)
-    if cut.test == "recent":
-        times = cuts.times_of(ratings, "most recent", "`test: folds`")
+    if cut.split == "recent":
+        times = times_of(ratings, "most recent", "`split: folds`")
         rng = named_generator(seed, dataset, cut.folds, "recent")
         folds[used] = cuts.assign_latest(ratings.select(used), times[used], cut.folds, rng)
     else:
@@ -63,24 +66,26 @@ def portions_of(config: ExperimentConfig, dataset: Dataset) -> tuple[Portion, ..
     rating.
     """
     ratings, identity, found = dataset.ratings, dataset.identity, []
-    growth, recent = config.growth, config.test == "recent"
+    growth, plain = config.growth, config.split in ("folds", "probe", "judging")
     if len(ratings) < config.folds:
         fewer = f"fewer than the {config.folds} folds asked for"
         raise DpmfError(f"{identity.title} has {len(ratings)} ratings, {fewer}")
-    if growth is None and not recent:
+    if growth is None and plain:
         return ()
     order: Order = growth.order if growth else "timestamp"
     for share in config.portions:
-        cut = Cut(config.folds, 0, share, order, config.test)
+        cut = Cut(config.folds, 0, share, order, config.split)
         try:
             folds = folds_of(ratings, cut, dataset=identity.stream, seed=config.seed)
         except DpmfError as error:
             raise DpmfError(f"{identity.title}: {error}") from None
         counts = np.bincount(folds[folds >= 0], minlength=config.folds)
         if not (counts[: config.folds_run].all() and (counts > 0).sum() > 1):
-            fix = "begin `growth.portions` with a larger portion" if growth else "take fewer `folds`"
+            fewer = "take fewer `folds`" if isinstance(config.split, str) else "change `split`"
+            fix = "begin `growth.portions` with a larger portion" if growth else fewer
             few = f"too few for a test and a training rating in each of {config.folds} folds"
             what = f"{share:g} of the ratings are {counts.sum()}"
             raise DpmfError(f"{identity.title}: {what}, {few}; {fix}")
-        found.append(portion(ratings, share, order, np.flatnonzero(folds >= 0)))
-    return tuple(found) if growth else ()
+        if growth:
+            found.append(portion(ratings, share, order, np.flatnonzero(folds >= 0)))
+    return tuple(found)

@@ -122,10 +122,11 @@ def _add_experiments(found: Verified, folders: Sequence[Path], of: Folders, base
         if experiment is None:
             continue
         found.experiments.append(experiment)
-        data = experiment.ran.config.dataset, experiment.folders.base, experiment.ran.data.checksum
+        config = experiment.ran.config
+        data = config.dataset, experiment.folders.base, experiment.ran.data.checksum
         if data not in seen:
             seen.append(data)
-            add_source(found.data, data[0], experiment.folders, data[2])
+            add_source(found.data, data[0], experiment.folders, data[2], config.split)
 
 
 def _add_experiment(found: Verified, folder: Path, of: Folders, base: Path | None) -> RanExperiment | None:
@@ -234,7 +235,8 @@ def _ratings(name: str, experiment: RanExperiment) -> Ratings:
             return kept
     except DpmfError:
         pass  # not in the cache, or damaged
-    parsed = loading.parsed(experiment.ran.config.dataset, experiment.folders).ratings
+    config = experiment.ran.config
+    parsed = loading.parsed(config.dataset, experiment.folders, config.split).ratings
     if checksum(parsed) != name:
         raise DpmfError(f"the ratings changed since (checksum {name[:12]}… then)")
     return parsed
