@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.arrays import Flags, Floats, Ints, Longs, Singles
-from dpmf_cli.core.errors import DpmfError
 
 _CHUNK = 1 << 22
 
@@ -125,34 +124,6 @@ def with_ratings(
 def average_of(values: Floats, otherwise: float) -> float:
     """The mean of `values` (n,), in double precision; `otherwise` where there are none."""
     return float(values.mean(dtype=np.float64)) if len(values) else otherwise
-
-
-def times_of(ratings: Ratings, which: str, instead: str) -> NDArray[np.generic]:
-    """(n_ratings,) the time stamp of each rating.
-
-    Raises `DpmfError` where time stamps are missing or all the same. The message says that there are no `which`
-    ("first") ratings, and to use `instead`.
-    """
-    times = ratings.columns.get("timestamp")
-    if times is None or times.min() == times.max():
-        missing = "no time stamps" if times is None else "the same time stamp on every rating"
-        raise DpmfError(f"these ratings have {missing}, so no {which} ones; use {instead}")
-    return times
-
-
-def last_of_each(
-    ratings: Ratings, counts: int | Longs, rng: np.random.Generator, times: NDArray[np.generic] | None = None
-) -> Flags:
-    """(n_ratings,) whether a rating is among the last of its user: `counts` of them, or (n_users,) of each.
-
-    The order is that of `times` (n_ratings,), where chance decides between equal ones; without times it is random.
-    """
-    keys = (rng.random(len(ratings)), *([] if times is None else [times]), ratings.users)
-    ends = np.repeat(ratings.user_starts[1:], ratings.user_counts)
-    held_out = np.broadcast_to(counts, ratings.n_users)[ratings.users]
-    last = np.zeros(len(ratings), np.bool_)
-    last[np.lexsort(keys)[ends - np.arange(len(ratings)) <= held_out]] = True
-    return last
 
 
 def in_ratings(ratings: Ratings, others: Ratings) -> Flags:

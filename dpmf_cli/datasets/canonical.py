@@ -44,7 +44,7 @@ class Raw:
     fix_repeated   what to do about a (user, item) pair that stands twice, if not `fix`
     fix_scale      what to do about a rating off the scale or off its grid, if not `fix`; made only on request
     columns        (n_ratings,) each: `timestamp`, `epsilon`
-    user_labels, item_labels   the distinct ids, if they are text
+    user_labels, item_labels   the ids, if they are text
     """
 
     users: NDArray[np.integer]
@@ -228,14 +228,14 @@ def dense(ids: NDArray[np.integer], labels: list[str] | None = None) -> tuple[In
     except ValueError:
         plain = False
     keys: list[Any] = numbers if plain else labels
-    order = sorted(range(len(labels)), key=keys.__getitem__)
-    rank = np.empty(len(labels), dtype=np.int32)
-    rank[order] = np.arange(len(labels), dtype=np.int32)
+    ordered = sorted(set(keys))
+    places = {key: place for place, key in enumerate(ordered)}
+    rank = np.array([places[key] for key in keys], np.int32)
     if not plain and len(longest := max(labels, key=len)) > _LONGEST_ID:
         raise DpmfError(
             f"the id {longest[:40]!r}… has {len(longest)} characters; at most {_LONGEST_ID} can be kept"
         )
-    sorted_ids: Any = np.array([keys[i] for i in order], dtype=np.int64 if plain else np.str_)
+    sorted_ids: Any = np.array(ordered, dtype=np.int64 if plain else np.str_)
     return rank[ids], sorted_ids
 
 

@@ -4,7 +4,7 @@ import io
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,8 +19,7 @@ from dpmf_cli.datasets.canonical import Canonical, DataIdentity, Dataset, Ids, c
 from dpmf_cli.datasets.catalog import Counts
 from dpmf_cli.datasets.guess import with_fix
 from dpmf_cli.datasets.located import Folders
-from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SampleSpec, SyntheticSpec
-from dpmf_cli.datasets.splits import FilesSplit, OneCut, PrizeSet, Split
+from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, PrizeSet, SampleSpec, Split, SyntheticSpec
 
 SAMPLE_VERSION = 1
 """Raise it when the same spec makes another sample."""
@@ -88,12 +87,7 @@ def _dataset(
     to_stars, own = not spec.stars and not in_stars(found.ratings.scale), isinstance(spec, CsvSpec)
     identity = DataIdentity(spec.key, title(spec), found.checksum, to_stars=to_stars, own=own)
     dataset = Dataset(**vars(found), identity=identity)
-    if (
-        not isinstance(spec, CatalogSpec)
-        or isinstance(split, OneCut)
-        or split == "folds"
-        or split == "recent"
-    ):
+    if not (isinstance(spec, CatalogSpec) and (split == "probe" or split == "judging")):
         return dataset
     tested = opened(*_prize_source(spec, split, dataset, folders))
     if tested is None:
@@ -157,9 +151,8 @@ def parsed(spec: AnySpec, folders: Folders, split: Split = "folds", *, empty: bo
         for path in _csv_paths(spec, folders, split):
             with with_fix(path, spec):
                 raw.append(own_file.parse(path, spec))
-        if len(raw) > 1:
-            return canonicalise(own_file.joined(*raw), spec.scale.scale)
-        return canonicalise(raw[0], spec.scale.scale, duplicates=spec.duplicates, empty=empty)
+        joined = reduce(own_file.joined, raw)
+        return canonicalise(joined, spec.scale.scale, duplicates=spec.duplicates, empty=empty)
     target = Counts(*spec.shape, spec.entry.expected.mean, spec.entry.expected.variance)
     return synthetic.generate(spec.key, target, spec.entry.shape, spec.entry.scale, seed=spec.seed)
 
@@ -272,14 +265,14 @@ def _indices(place: Path, what: str, ids: Ints, known: Ids) -> Ints:
 
 def _csv_paths(spec: CsvSpec, folders: Folders, split: Split) -> list[Path]:
     """Returns the file of own ratings, and that of own test ratings if there is one."""
-    named = {f"data set {spec.name}": spec.path}
-    if isinstance(split, FilesSplit):
-        named["`split`"] = split.path
-    for of, name in named.items():
-        if not (path := folders.beside_config(name)).is_file():
+    named = {f"data set {spec.name}": folders.beside_config(spec.path)}
+    if not isinstance(split, str) and split.by == "files":
+        named["`split`"] = folders.beside_config(split.path)
+    for of, path in named.items():
+        if not path.is_file():
             what = "a folder, not a file" if path.is_dir() else "no such file"
             raise DpmfError(f"{path}: {what}; correct `path` of {of}, which is relative to the config file")
-    return [folders.beside_config(name) for name in named.values()]
+    return list(named.values())
 
 
 @dataclass(frozen=True)

@@ -71,27 +71,18 @@ def parse(path: Path, spec: CsvSpec) -> Raw:
 
 def joined(train: Raw, test: Raw) -> Raw:
     """Returns the ratings of two files that `parse` read, in this order, with a column `test`: 0 or 1."""
-
-    def ids(role: str) -> tuple[Ints, list[str]]:
-        of_each = (
-            np.array(getattr(raw, f"{role}_labels"), object)[getattr(raw, f"{role}s")]
-            for raw in (train, test)
-        )
-        return _labelled(np.concatenate(list(of_each)))
-
-    (users, user_labels), (items, item_labels) = map(ids, _IDS)
-    first = len(train.values)
+    first, users, items = len(train.values), train.user_labels or [], train.item_labels or []
     columns = {role: np.append(column, test.columns[role]) for role, column in train.columns.items()}
     return replace(
         train,
-        users=users,
-        items=items,
+        users=np.append(train.users, test.users + len(users)),
+        items=np.append(train.items, test.items + len(items)),
         values=np.append(train.values, test.values),
         where=lambda row: train.where(row) if row < first else test.where(row - first),
-        fix_repeated="remove one of the two lines",
+        fix_scale=None,
         columns={**columns, "test": np.repeat(np.array([0, 1], np.int8), [first, len(test.values)])},
-        user_labels=user_labels,
-        item_labels=item_labels,
+        user_labels=users + (test.user_labels or []),
+        item_labels=items + (test.item_labels or []),
     )
 
 

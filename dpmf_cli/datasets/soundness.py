@@ -12,8 +12,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import WRITING
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.datasets import cache as kept, canonical, catalog, loading, located
-from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, SyntheticSpec
-from dpmf_cli.datasets.splits import Split
+from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, Split, SyntheticSpec
 
 TOLERANCE = 1e-4
 """Largest accepted difference of a mean or variance: the catalog has them to four or five decimals."""
@@ -251,12 +250,10 @@ def add_cache(found: Soundness, cache: Path, only: Collection[str] | None = None
             found.add(place, kept.broken(place), "the next run that needs it parses its source again")
 
 
-def add_source(
-    found: Soundness, spec: AnySpec, folders: located.Folders, checksum: str, split: Split = "folds"
-) -> None:
+def add_source(found: Soundness, spec: AnySpec, folders: located.Folders, digest: str, split: Split) -> None:
     """Checks the files of a data set and counts them in `found`.
 
-    Compares them with the publisher's checksums. If there are none, parses the files and compares with `checksum`
+    Compares them with the publisher's checksums. If there are none, parses the files and compares with `digest`
     (hex), that of the ratings that results were computed from. Synthetic ratings have no files.
     """
     if isinstance(spec, SyntheticSpec):
@@ -273,8 +270,8 @@ def add_source(
             wrong, by_digest = located.fault(located.locate_spec(spec, folders), None)
         if not (wrong or by_digest):
             now = canonical.checksum(loading.parsed(spec, folders, split).ratings)
-            if now != checksum:
-                wrong = f"its ratings changed since (checksum {checksum[:12]}…, now {now[:12]}…)"
+            if now != digest:
+                wrong = f"its ratings changed since (checksum {digest[:12]}…, now {now[:12]}…)"
         found.add(place, wrong, fix)
     except (DpmfError, OSError) as error:
         found.add(place, str(error), fix)

@@ -1,4 +1,4 @@
-"""The values that the `dataset:` key of a config may have.
+"""The values that the `dataset:` and `split:` keys of a config may have.
 
 dataset: ml-100k                                    # by its key in the catalog
 dataset: {kind: catalog, name: ml-1m, path: ml-1m.zip}
@@ -10,12 +10,21 @@ dataset:
   scale: {minimum: 1, maximum: 5, step: 1}
 dataset: {kind: catalog, name: netflix, sample: {users: 7128, seed: 1}}
 dataset: {kind: synthetic, like: ml-100k, seed: 1}
+split: {by: leave_out, k: 2}                        # or `folds`, `recent`
 """
 
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    WithJsonSchema,
+    model_validator,
+)
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Scale
@@ -47,6 +56,7 @@ def _a_file(path: str) -> str:
 _KEYS = {"type": "string", "enum": list(catalog.ENTRIES)}
 CatalogKey = Annotated[str, AfterValidator(_catalog_key), WithJsonSchema(_KEYS)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)]
+OwnPath = Annotated[str, Field(min_length=1), AfterValidator(_a_file)]
 Column = Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
@@ -171,7 +181,7 @@ class CsvSpec(StrictModel):
     stars: ClassVar[bool] = False
     kind: Literal["csv"]
     name: Name
-    path: Annotated[str, Field(min_length=1), AfterValidator(_a_file)]
+    path: OwnPath
     columns: CsvColumns
     separator: Annotated[str, Field(pattern=r'^[^"\r\n]$')] = ","
     header: bool = Field(True, description="in text: whether the first line names the columns")
@@ -262,3 +272,76 @@ class _OrName:
 
 
 DatasetSpec = Annotated[AnySpec, Field(discriminator="kind"), BeforeValidator(_from_name), _OrName()]
+
+PrizeSet = Literal["probe", "judging"]
+SplitName = Literal["folds", "recent", "probe", "judging"]
+"""Folds of all ratings, folds of each user's most recent ratings, or a test set of the Netflix Prize.
+
+ε protects the ratings of a training set. Each rating is in most of them, so the ε of all folds would add up if their
+models were released. Which rating is in which fold depends on their number and the seed, and on no value.
+"""
+
+
+class OneCut(StrictModel):
+    """A split of the ratings into one training and one test set."""
+
+    def __str__(self) -> str:
+        return ", ".join(f"{key} {value}" for key, value in self)
+
+
+class FilesSplit(OneCut):
+    """Own training and test files: `dataset` names the training ratings, and `path` those to predict, in the same
+    form. A user or an item may be in one of them only. For `duplicates`, the test file comes last.
+
+    ε protects the training ratings. It says nothing of the test file, nor of how somebody chose what is in which.
+    """
+
+    by: Literal["files"]
+    path: OwnPath = Field(description="the file of the test ratings, relative to the config file")
+
+
+class TimeSplit(OneCut):
+    """The latest ratings are predicted from all before them. Chance decides between equal times.
+
+    ε protects the ratings before the cut, a quantile of all time stamps. One rating more moves it by at most one
+    rating, so that neighbours of `unbounded` may differ in two ratings before it, which takes 2ε. One `user` more
+    moves ratings of others over it, which no ε covers.
+    """
+
+    by: Literal["time"]
+    test: float = Field(0.2, gt=0, lt=1, description="share of the ratings that is predicted: the latest")
+
+
+class LeaveOutSplit(OneCut):
+    """k ratings of each user are predicted, and the others trained on. Of a user with k or fewer, none is trained on.
+
+    ε protects the ratings that are trained on. Which of a user's ratings these are depends on that user's times, or
+    on chance, and one rating more puts at most one more into the training set. So ε covers the choice as well.
+    """
+
+    by: Literal["leave_out"]
+    k: int = Field(1, ge=1, le=1000, description="ratings of each user that are predicted")
+    which: Literal["last", "random"] = Field(
+        "last", description="the latest (equal times by chance), or random"
+    )
+
+
+class NewUsersSplit(OneCut):
+    """Random users are left out of the training; a random part of their ratings, the fold-in, is given to predict the
+    others from (Liang, Krishnan, Hoffman and Jebara 2018, section 4.2). Methods that cannot predict from items and
+    own ratings are refused.
+
+    ε protects the ratings that are trained on. No released number depends on a fold-in, of which nothing but a new
+    user's own predictions tell. Who is new depends on chance and on the number of users, which must be public.
+    """
+
+    by: Literal["new_users"]
+    users: float = Field(0.1, gt=0, lt=1, description="share of the users who are new")
+    fold_in: float = Field(0.8, gt=0, lt=1, description="share of their ratings that is given, rounded down")
+
+
+AnyCut = FilesSplit | TimeSplit | LeaveOutSplit | NewUsersSplit
+Split = Annotated[
+    Annotated[SplitName, Tag("name")] | Annotated[AnyCut, Field(discriminator="by"), Tag("cut")],
+    Discriminator(lambda value: "cut" if isinstance(value, dict | OneCut) else "name"),
+]

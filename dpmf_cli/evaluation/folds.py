@@ -9,7 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.core.ratings import Ratings, in_ratings, last_of_each, times_of
+from dpmf_cli.core.arrays import Flags, Longs
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings
 
 
 def assign_folds(n_ratings: int, folds: int, rng: np.random.Generator) -> NDArray[np.int16]:
@@ -23,33 +25,23 @@ def assign_folds(n_ratings: int, folds: int, rng: np.random.Generator) -> NDArra
 
 
 LATEST = 9
-"""Number of a user's ratings that count as the most recent."""
+"""Number of a user's ratings that count as the most recent.
+
+McSherry and Mironov 2009, section 5: "the 9 most recent ratings for each user chosen with probability 1/3 each".
+"""
 
 
-def assign_latest(
-    ratings: Ratings, times: NDArray[np.generic], folds: int, rng: np.random.Generator
-) -> NDArray[np.int16]:
-    """(n_ratings,) the fold of each rating, where only each user's `LATEST` most recent ratings are ever held out.
+def last_of_each(
+    ratings: Ratings, counts: int | Longs, times: NDArray[np.generic] | float, rng: np.random.Generator
+) -> Flags:
+    """(n_ratings,) whether a rating is among the last of its user: `counts` of them, or (n_users,) of each.
 
-    A most recent rating is in each fold with probability 1/folds. All earlier ratings get the number `folds`, which
-    is never held out. Ratings of the same time come in a random order. `times` (n_ratings,) says when each was made.
-
-    McSherry and Mironov 2009, section 5: "the 9 most recent ratings for each user chosen with probability 1/3 each".
+    Chance decides between equal `times` (n_ratings,), and between all ratings if that is one number.
     """
-    latest = last_of_each(ratings, LATEST, rng, times)
-    assignment = np.full(len(ratings), folds, dtype=np.int16)
-    assignment[latest] = rng.integers(folds, size=len(ratings))[latest]
-    return assignment
-
-
-def split(ratings: Ratings, assignment: NDArray[np.int16], fold: int) -> tuple[Ratings, Ratings]:
-    """(training ratings, test ratings) with `fold` held out; a rating of fold −1 is in neither."""
-    return ratings.select((assignment != fold) & (assignment >= 0)), ratings.select(assignment == fold)
-
-
-def without_pairs(ratings: Ratings, others: Ratings) -> Ratings:
-    """The ratings whose (user, item) pair is not in `others`; both use the same indices."""
-    return ratings.select(~in_ratings(ratings, others))
+    n = len(ratings)
+    ranks = np.lexsort((rng.random(n), np.broadcast_to(times, n), ratings.users)).argsort()
+    later = ratings.user_starts[1:][ratings.users] - ranks
+    return np.asarray(later <= np.broadcast_to(counts, ratings.n_users)[ratings.users])
 
 
 Order = Literal["timestamp", "random"]
@@ -70,19 +62,17 @@ class Portion:
     days: float | None
 
 
-def ranked(ratings: Ratings, order: Order, *, rng: np.random.Generator) -> NDArray[np.intp]:
-    """(n_ratings,) the positions of the ratings in that order; ratings of the same time are ordered by position.
+def times_of(ratings: Ratings, which: str, instead: str) -> NDArray[np.generic]:
+    """(n_ratings,) the time stamp of each rating.
 
-    `rng` draws the random order. Raises `DpmfError` where there is no time to order by.
+    Raises `DpmfError` where time stamps are missing or all the same. The message says that there are no `which`
+    ("first") ratings, and to use `instead`.
     """
-    if order == "random":
-        return rng.permutation(len(ratings))
-    return np.argsort(times_of(ratings, "first", "`order: random` in `growth`"), kind="stable")
-
-
-def first_share(positions: NDArray[np.intp], share: float) -> NDArray[np.intp]:
-    """The first share, in (0, 1], of ranked positions; a larger share begins with a smaller one."""
-    return positions[: round(share * len(positions))]
+    times = ratings.columns.get("timestamp")
+    if times is None or times.min() == times.max():
+        missing = "no time stamps" if times is None else "the same time stamp on every rating"
+        raise DpmfError(f"these ratings have {missing}, so no {which} ones; use {instead}")
+    return times
 
 
 def portion(ratings: Ratings, share: float, order: Order, positions: NDArray[np.intp]) -> Portion:

@@ -24,9 +24,9 @@ from dpmf_cli.core.files import write_whole
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
-from dpmf_cli.evaluation.folds import split
 from dpmf_cli.experiment.results.manifest import cpu
-from dpmf_cli.experiment.running.cutting import fold_assignment
+from dpmf_cli.experiment.results.task import Cut
+from dpmf_cli.experiment.running.cutting import cut_ratings
 from tests.benchmarks import contestants as of
 from tests.benchmarks.contestants import Contestant, NotHereError
 from tests.benchmarks.limits import measured
@@ -102,8 +102,8 @@ def page(lenskit: bool) -> str:
     except DpmfError as error:
         sys.exit(f"the benchmark needs ML-1M: {error}")
     load_before = os.getloadavg()[0]
-    train, test = split(data.ratings, fold_assignment("ml-1m", 0, 10, len(data.ratings)), 0)
-    _, small = split(data.ratings, (np.arange(len(data.ratings)) >= FEW).astype(np.int16), 0)
+    train, test = cut_ratings(data.ratings, Cut(10, 0), dataset="ml-1m", seed=0)
+    small = data.ratings.select(np.arange(len(data.ratings)) < FEW)
     cornac = cache(partial(of.cornac_data, train))
     factorisations = [told(run_race(race)) for race in races(train, test, small, cornac)]
     order = visiting_order(train, "user_major", np.random.default_rng(0))

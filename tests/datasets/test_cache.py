@@ -300,7 +300,7 @@ def test_what_is_missing_is_said_with_the_way_to_get_it(shelf: Shelf) -> None:
 
 def looked_at(folders: Folders, checksum: str, spec: AnySpec) -> Soundness:
     found = Soundness("data files")
-    add_source(found, spec, folders, checksum)
+    add_source(found, spec, folders, checksum, "folds")
     return found
 
 

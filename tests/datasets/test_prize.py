@@ -14,8 +14,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.datasets import Dataset, Folders, catalog, known, load, open_cached, publishers
 from dpmf_cli.datasets.catalog import Counts
-from dpmf_cli.datasets.spec import CatalogSpec
-from dpmf_cli.datasets.splits import PrizeSet
+from dpmf_cli.datasets.spec import CatalogSpec, PrizeSet
 from dpmf_cli.evaluation.metrics import errors_of
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.results.task import Cut

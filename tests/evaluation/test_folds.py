@@ -1,6 +1,7 @@
 """Folds and errors."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ from hypothesis import given, strategies as st
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, in_ratings
-from dpmf_cli.evaluation.folds import assign_folds, first_share, portion, ranked, split, without_pairs
+from dpmf_cli.evaluation.folds import assign_folds, portion
+from dpmf_cli.experiment.results.task import Cut
+from dpmf_cli.experiment.running.cutting import arrivals, cut_ratings
 from tests.conftest import make_ratings
 
 
@@ -28,10 +31,9 @@ def test_folds_are_random() -> None:
 
 def test_no_test_rating_is_trained_on_and_none_is_lost() -> None:
     ratings = make_ratings()
-    assignment = assign_folds(len(ratings), 5, np.random.default_rng(0))
     seen = []
     for fold in range(5):
-        train, test = split(ratings, assignment, fold)
+        train, test = cut_ratings(ratings, Cut(5, fold), dataset="data", seed=0)
         pairs = [set(zip(part.users.tolist(), part.items.tolist(), strict=True)) for part in (train, test)]
         assert not pairs[0] & pairs[1]
         assert len(train) + len(test) == len(ratings)
@@ -40,22 +42,13 @@ def test_no_test_rating_is_trained_on_and_none_is_lost() -> None:
     assert len(set.union(*seen)) == len(ratings) == sum(map(len, seen))
 
 
-def test_ratings_in_neither_set() -> None:
-    ratings = make_ratings()
-    assignment = assign_folds(len(ratings), 5, np.random.default_rng(0))
-    assignment[::3] = -1
-    train, test = split(ratings, assignment, 2)
-    assert len(train) + len(test) == (assignment >= 0).sum()
-    assert len(test) == (assignment == 2).sum()
-
-
 def test_ratings_without_the_pairs_of_others() -> None:
     ratings = make_ratings()
     listed = ratings.select(np.arange(len(ratings)) % 7 == 0)
     last = np.array([ratings.n_users - 1], np.int32), np.array([ratings.n_items - 1], np.int32)
     stranger = replace(listed, users=last[0], items=last[1], values=listed.values[:1])
     assert in_ratings(ratings, listed).tolist() == [at % 7 == 0 for at in range(len(ratings))]
-    rest = without_pairs(ratings, listed)
+    rest = ratings.select(~in_ratings(ratings, listed))
     assert not in_ratings(rest, listed).any()
     assert len(rest) + len(listed) == len(ratings)
     assert (rest.n_users, rest.n_items) == (ratings.n_users, ratings.n_items)
@@ -65,6 +58,7 @@ def test_ratings_without_the_pairs_of_others() -> None:
 
 
 DAY = 86_400
+in_time = partial(arrivals, order="timestamp", dataset="data", seed=0)
 
 
 def timed(times: np.ndarray | None = None) -> Ratings:
@@ -77,7 +71,7 @@ def timed(times: np.ndarray | None = None) -> Ratings:
 def test_time_is_the_order_and_ties_keep_their_place() -> None:
     times = np.zeros(len(make_ratings()), np.int32)
     times[:4] = [30, 10, 20, 10]
-    order = ranked(timed(times), "timestamp", rng=np.random.default_rng(0))
+    order = in_time(timed(times))
     assert order[-4:].tolist() == [1, 3, 2, 0]
     assert order[:-4].tolist() == list(range(4, len(times)))
 
@@ -86,7 +80,7 @@ def test_what_a_portion_holds_by_hand() -> None:
     times = np.full(len(make_ratings()), 100 * DAY)
     times[:3] = [5 * DAY, 6.5 * DAY, 7 * DAY]
     ratings = timed(times)
-    first = first_share(ranked(ratings, "timestamp", rng=np.random.default_rng(0)), 3 / len(times))
+    first = in_time(ratings)[:3]
     found = portion(ratings, 3 / len(times), "timestamp", first)
     assert (found.ratings, found.users, found.days) == (3, len(set(ratings.users[:3].tolist())), 2.0)
     assert portion(ratings, 0.5, "random", first).days is None
@@ -98,4 +92,4 @@ def test_ratings_of_no_time_or_of_one_have_no_first(times: int | None) -> None:
     if times is not None:
         ratings = timed(np.full(len(ratings), times))
     with pytest.raises(DpmfError, match="so no first ones; use `order: random`"):
-        ranked(ratings, "timestamp", rng=np.random.default_rng(0))
+        in_time(ratings)

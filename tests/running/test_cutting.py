@@ -1,7 +1,6 @@
 """Training and test ratings: of folds, of portions of the ratings, and of a fixed test set."""
 
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,11 +8,10 @@ import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.shared.cost import Shape
-from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, in_ratings
 from dpmf_cli.datasets import Sizes
-from dpmf_cli.datasets.splits import LeaveOutSplit, NewUsersSplit, TimeSplit
-from dpmf_cli.evaluation.folds import Order, first_share
+from dpmf_cli.datasets.spec import LeaveOutSplit, NewUsersSplit, TimeSplit
+from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.experiment.results.task import Cut
 from dpmf_cli.experiment.running.cutting import arrivals, cut_ratings, folds_of
 from dpmf_cli.experiment.running.plan import training_sets
@@ -32,7 +30,8 @@ def timed() -> Ratings:
 def test_a_larger_portion_holds_every_smaller_one(order: Order) -> None:
     ratings = timed()
     asked = (0.1, 0.25, 0.7, 1.0)
-    shares = [first_share(arrivals(ratings, order, dataset="data", seed=3), share) for share in asked]
+    cuts = (Cut(4, 0, share, order) for share in asked)
+    shares = [np.flatnonzero(folds_of(ratings, cut, dataset="data", seed=3) >= 0) for cut in cuts]
     assert [len(share) for share in shares] == [round(share * len(ratings)) for share in asked]
     assert all(set(small.tolist()) <= set(large.tolist()) for small, large in pairwise(shares))
 
@@ -48,7 +47,7 @@ def test_a_cut_of_a_portion_keeps_each_rating_in_its_fold(order: Order) -> None:
     ratings = timed()
     folds = folds_of(ratings, Cut(4, 0), dataset="data", seed=3)
     first = np.zeros(len(ratings), np.bool_)
-    first[first_share(arrivals(ratings, order, dataset="data", seed=3), 0.3)] = True
+    first[arrivals(ratings, order, dataset="data", seed=3)[: round(0.3 * len(ratings))]] = True
     for fold in range(4):
         cut = Cut(4, fold, 0.3, order)
         train, test = cut_ratings(ratings, cut, dataset="data", seed=3)
@@ -71,7 +70,7 @@ def test_the_latest_ratings_of_each_user_are_held_out_by_chance() -> None:
     ratings = timed()
     times = ratings.columns["timestamp"]
     for portion, used in ((1.0, np.ones(len(ratings), np.bool_)), (0.5, np.zeros(len(ratings), np.bool_))):
-        used[first_share(arrivals(ratings, "timestamp", dataset="data", seed=3), portion)] = True
+        used[arrivals(ratings, "timestamp", dataset="data", seed=3)[: round(portion * len(ratings))]] = True
         folds = folds_of(ratings, Cut(3, 0, portion, split="recent"), dataset="data", seed=3)
         assert (folds[~used] == -1).all()
         for user in np.unique(ratings.users[used]):
@@ -131,17 +130,6 @@ def test_one_cut_holds_out_what_it_says(split: TimeSplit | LeaveOutSplit | NewUs
     else:
         assert new.sum() == round(0.2 * ratings.n_users)
         assert (train.user_counts == np.where(new, ratings.user_counts * 7 // 10, ratings.user_counts)).all()
-
-
-def test_a_cut_in_time_is_between_two_times() -> None:
-    times = np.arange(len(make_ratings())) // 7
-    ratings = replace(make_ratings(), columns={"timestamp": times})
-    held_out = partial(TimeSplit.held_out, ratings=ratings, rng=np.random.default_rng())
-    with pytest.raises(DpmfError, match=r"use `test: [0-9.]+`, which cuts between two times") as refused:
-        held_out(TimeSplit(by="time", test=5 / len(times)))
-    share = float(str(refused.value).split("`")[1].removeprefix("test: "))
-    last = held_out(TimeSplit(by="time", test=share))
-    assert times[last].tolist() == times[times >= times[-5]].tolist()
 
 
 def test_what_is_held_out_of_the_latest_is_what_a_plan_counts_on(tmp_path: Path) -> None:

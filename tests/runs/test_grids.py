@@ -267,7 +267,7 @@ def test_the_latest_are_predicted_on_every_portion(shop: Place) -> None:
             "same time stamp on every rating, so no latest ones; use",
         ),
         ([7] * 120, ONE_CUT + "split: {by: leave_out}\n", "so no last ones; use `which: random`"),
-        ([*range(120)], ONE_CUT + "split: {by: leave_out, k: 10}\n", "too few for a test and a training"),
+        ([*range(120)], ONE_CUT + "split: {by: leave_out, k: 10}\n", "which last: nothing to train on"),
         (
             [7] * 120,
             ONE_CUT + "split: {by: files, path: no.csv}\n",
@@ -286,32 +286,24 @@ def test_ratings_that_cannot_be_cut_as_asked_are_one_message(
     assert place.tasks == {}
 
 
-FILES = "split: {by: files, path: test.csv}\n"
+ONE_CUTS = ("files, path: test.csv", "time", "leave_out", "leave_out, k: 1, which: random", "new_users")
 
 
-@pytest.mark.parametrize(
-    "split",
-    [
-        FILES,
-        *(
-            f"split: {{by: {by}}}\n"
-            for by in ("time", "leave_out", "leave_out, k: 1, which: random", "new_users")
-        ),
-    ],
-)
-def test_a_run_with_one_cut(shop: Place, split: str) -> None:
+@pytest.mark.parametrize("by", ONE_CUTS)
+def test_a_run_with_one_cut(shop: Place, by: str) -> None:
     tested = "".join(f"u{user},i10,{1 + user % 5},0.5\n" for user in (*range(11), 99))
     (shop.folder / "test.csv").write_text(f"user,item,rating,time\n{tested}")
     methods = (
         "epsilons: [2, 5]\nbaselines: [ga, ua, ge]\nalgorithms: [mm_knn, mm_averages]\ncrossings: [ge]\n"
     )
-    shop.run(SHOP.partition("folds")[0] + split + methods + "refine: false\nruns: 1\n", "x")
+    split = f"split: {{by: {by}}}\nrefine: false\nruns: 1\n"
+    shop.run(SHOP.partition("folds")[0] + methods + split, "x")
     assert list(shop.planned("x").values()) == 5 * [(1, 0)]
     assert {json.loads(body)["settings"]["test"].get("path") for body in shop.tasks.values()} == {None}
-    title = f"shop, {split[8:-2].replace(':', '')}"
+    title = f"shop, by {by.replace(':', '')}"
     assert shop.dpmf("baselines", "--format", "table").stdout.startswith(title)
     shop.dpmf("verify", "results", "--recompute", "4")
-    if split == FILES:
+    if by.startswith("files"):
         (shop.folder / "test.csv").write_text("user,item,rating,time\nu1,i0,3,0\n")
         said = shop.dpmf("run", "x.yaml", expect=2).stderr
         assert "test.csv:2: user 'u1' has rated item 'i0' before, at" in said

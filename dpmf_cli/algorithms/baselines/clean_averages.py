@@ -267,7 +267,6 @@ class CorrelationKNN(NeighbourhoodBaseline):
     """
 
     new_users = Where(lambda entry: entry.between == "items", "between items")
-
     k: int = Field(900, ge=1, le=100_000, description="N_k: 900 for ML-100K, 1300 for ML-1M")
     nearest: Literal["similarity", "common_raters"] = Field(
         "similarity", description="how the neighbours of an item are chosen; not in the paper"

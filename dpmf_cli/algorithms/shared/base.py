@@ -52,22 +52,21 @@ class ReleasableModel(Protocol):
     def published(self) -> Arrays: ...
 
 
-def for_new_users(model: Any, entry: "Algorithm", own: Ratings) -> Any:
-    """The `Model` of `entry` for one ε, for users to whom it was not fitted and who have `own` ratings.
+NO_NEW_USERS = "cannot predict for users to whom it was not fitted; use another method, or another `split`"
 
-    Raises DpmfError for a model that has no method for it, is not restored from items, and is no average of items.
+
+def for_new_users(model: Any, entry: "Algorithm", own: Ratings) -> Any:
+    """The `Model` of `entry` for one ε, for users to whom it was not fitted and who have `own` ratings. Raises
+    DpmfError for a private model that has no method for it and is not restored from items alone.
     """
     if hasattr(model, "for_new_users"):
         return model.for_new_users(entry, own)
     published = model.published if isinstance(model, ReleasableModel) else {"users": None}
     if not any(name.startswith("users") for name in published):
         return type(model).restored(published, entry, own)
-    if entry.private or not entry.new_users:
+    if entry.private:
         raise DpmfError(f"{entry.name} {NO_NEW_USERS}")
     return model
-
-
-NO_NEW_USERS = "cannot predict for users to whom it was not fitted; use another method, or another `split`"
 
 
 def _to_be_seen(label: str) -> str:

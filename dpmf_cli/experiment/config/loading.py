@@ -173,6 +173,7 @@ _WRITTEN = {
     "columns": "write `columns: {user: customer, item: sku, rating: stars}`",
     "path": "name a file of ratings, relative to the config: `path: ratings.csv`",
     "kind": "`kind: csv` is a file of your own, Parquet too; `kind: catalog` is a data set that dpmf knows",
+    "by": "write `split: folds`, or `split: {by: …}` with files, time, leave_out or new_users",
     "separator": 'write one character in quotes, like `separator: "\\t"` for a tab',
     "name": "use letters, digits, `.`, `_` and `-`, and begin with a letter or digit",
     "neighbours": NEIGHBOURS_HIDE,
@@ -217,9 +218,9 @@ def _mistake(document: Document, detail: ErrorDetails, registries: Registries, o
             message += f"it is one of {', '.join(nested)}"
             if tag in registry and registry[tag].joint is True:
                 message += f" ({tag} puts a user's own clean ratings into the user's predictions)"
-        elif "dataset" in path:
-            path = path_in_file(document, (*path, "kind"))
-            message = (f'unknown kind "{tag}"; ' if tag else "name the `kind`; ") + _WRITTEN["kind"]
+        elif said := {"dataset": "kind", "split": "by"}.get(str(detail["loc"][0])):
+            path = path_in_file(document, (*path, said))
+            message = (f'unknown {said} "{tag}"; ' if tag else f"name the `{said}`; ") + _WRITTEN[said]
         else:
             path = path_in_file(document, (*path, "algorithm"))
             message = f'unknown algorithm "{tag}"{hint}' if tag else f"name an `algorithm`{hint}"

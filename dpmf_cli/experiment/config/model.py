@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from types import GenericAlias
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BeforeValidator,
@@ -25,8 +25,7 @@ from dpmf_cli.algorithms.shared.base import NO_NEW_USERS, Algorithm, PrivateAlgo
 from dpmf_cli.algorithms.shared.budget import ON_OWN_RATINGS, Budget, Delta, EffectsParameters
 from dpmf_cli.core.errors import did_you_mean
 from dpmf_cli.core.strict_model import StrictModel, later
-from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, CsvSpec, DatasetSpec
-from dpmf_cli.datasets.splits import FilesSplit, NewUsersSplit, OneCut, PrizeSet, Split
+from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, CsvSpec, DatasetSpec, Split
 from dpmf_cli.evaluation.curves import REFERENCES
 from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.evaluation.metrics import RMSE, Metric, TopItems
@@ -135,12 +134,10 @@ class ExperimentConfig(StrictModel):
     dataset: DatasetSpec
     split: Split = Field(
         "folds",
+        serialization_alias="test",  # as in the names of results
         description="what is predicted: `folds`, held out of all ratings; `recent`, folds of each user's nine latest "
         "ratings only, while the others are trained on (McSherry and Mironov 2009, figure 2); a test set of the "
         "Netflix Prize, `probe` or `judging`; or one cut, `{by: …}`",
-    )
-    test: None = Field(
-        None, exclude=True, json_schema_extra={"type": "string"}, description="older spelling of `split`"
     )
     folds: int = Field(
         10,
@@ -261,8 +258,7 @@ class ExperimentConfig(StrictModel):
         """Expands the entries of a config, with what they inherit."""
         if not isinstance(data, dict):
             return data
-        if "test" in data:  # in a manifest
-            data = {"split" if key == "test" else key: value for key, value in data.items()}
+        data = {"split" if key == "test" else key: value for key, value in data.items()}  # as in a manifest
         split = data.get("split", "folds")
         folds = {} if split == "folds" else {"folds": 3 if split == "recent" else 1}
         own = is_own(data.get("dataset"))
@@ -376,8 +372,7 @@ class ExperimentConfig(StrictModel):
 
     def resolved(self) -> dict[str, Any]:
         """The config with every default filled in, as plain data, in which `split` has its older key."""
-        data = self.model_dump(mode="json")
-        return {"test" if key == "split" else key: value for key, value in data.items()}
+        return self.model_dump(mode="json", by_alias=True)
 
     @property
     def plugin_sources(self) -> dict[str, dict[str, str]]:
@@ -447,26 +442,25 @@ def _of_grid(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
 
 def _of_cuts(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
     data, split, folds = config.dataset, config.split, "use `split: folds`"
-    what = f"one cut ({split})" if isinstance(split, OneCut) else f"the {split} set"
-    if isinstance(split, FilesSplit) and not isinstance(data, CsvSpec):
+    by, what = (split, f"the {split} set") if isinstance(split, str) else (split.by, f"one cut ({split})")
+    if by == "files" and not isinstance(data, CsvSpec):
         yield ("split",), f"an own test file goes with an own training file, `kind: csv`; {folds}"
-    if split in ("folds", "recent"):
+    if by in ("folds", "recent"):
         if config.folds == 1:
             yield ("folds",), "one fold leaves nothing to train on; give 2 or more"
     elif config.folds != 1:
         yield ("folds",), f"{what} is predicted instead of folds; remove `folds`"
-    if split in get_args(PrizeSet):
+    if by in ("probe", "judging"):
         if not (isinstance(data, CatalogSpec) and data.name == PRIZE_DATASET):
             yield ("split",), f"{what} belongs to the data set {PRIZE_DATASET} only; {folds}"
         elif data.sample is not None:
             yield ("split",), f"{what} belongs to all ratings, not to a sample; {folds}"
-    timed = split == "recent" or getattr(split, "by", "") == "time" or getattr(split, "which", "") == "last"
-    if timed and not data.has_timestamps:
-        own = isinstance(data, CsvSpec)
-        named = "name their column in `columns: {timestamp: …}`, or " if own else ""
-        yield ("split",), f"{data.key} has no time stamps, so no most recent ratings; {named}{folds}"
-    for key, index, entry in _entries(config) if isinstance(split, NewUsersSplit) else ():
-        if not entry.new_users:
+    if (by in ("recent", "time") or getattr(split, "which", "") == "last") and not data.has_timestamps:
+        named = "name their column in `columns: {timestamp: …}`, or " if isinstance(data, CsvSpec) else ""
+        fix = "use `which: random`" if by == "leave_out" else folds
+        yield ("split",), f"{data.key} has no time stamps, so no most recent ratings; {named}{fix}"
+    for key, index, entry in _entries(config):
+        if by == "new_users" and not entry.new_users:
             yield (key, index), f"{entry.name} {NO_NEW_USERS}"
     if config.held_out is not None and config.held_out > config.folds:
         plural = "s" if config.folds > 1 else ""
@@ -477,7 +471,7 @@ def _of_cuts(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
         yield ("refine",), "ε are not added while the ratings grow; remove `refine` or `growth`"
     if not config.twins:
         yield ("growth",), "growth measures the loss against the twin without noise; set `twins: true`"
-    if split not in ("folds", "recent"):
+    if by not in ("folds", "recent"):
         yield ("growth",), f"{what} does not grow with the ratings; {folds}"
     if config.growth.order == "timestamp" and not config.dataset.has_timestamps:
         yield ("growth", "order"), f"{config.dataset.key} has no time stamps; use `order: random`"

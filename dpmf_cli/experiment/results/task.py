@@ -14,7 +14,7 @@ from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.sample_fits import RecordCosts
 from dpmf_cli.core.streams import OWN, SECRET, Seed, Streams, drawn_seed
 from dpmf_cli.datasets import DataIdentity
-from dpmf_cli.datasets.splits import Split
+from dpmf_cli.datasets.spec import Split
 from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.evaluation.metrics import TopItems
 from dpmf_cli.experiment.config import ExperimentConfig

@@ -30,7 +30,7 @@ from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Seed, UnaccountedNoiseError
 from dpmf_cli.datasets import DataIdentity, open_cached
 from dpmf_cli.datasets.canonical import Stars
-from dpmf_cli.datasets.splits import NewUsersSplit
+from dpmf_cli.datasets.spec import NewUsersSplit
 from dpmf_cli.evaluation.metrics import RMSE, error_cdf, errors_of, top_items
 from dpmf_cli.experiment.results.task import Cut, Outcome, Task, TaskResult
 from dpmf_cli.experiment.running.cutting import cut_ratings
@@ -131,8 +131,8 @@ def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskRe
         )
         if own is not None:
             models = [for_new_users(model, tasks[0].algorithm, own) for model in models]
-        results = zip(pieces, models, ledgers, strict=True)
-        return [_measure(*each, train, test, rated, unit) for each in results]
+        fits = zip(pieces, models, ledgers, strict=True)
+        return [_measure(*each, train, test, rated, unit) for each in fits]
 
     found = list(map(of_part, cut))
     return found[0] if len(found) == 1 else [joined([result for (result,) in found])]

@@ -3,10 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.core.arrays import Flags
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.ratings import Ratings, times_of
+from dpmf_cli.core.ratings import Ratings, in_ratings
 from dpmf_cli.core.streams import Seed, named_generator
 from dpmf_cli.datasets import Dataset
+from dpmf_cli.datasets.spec import AnyCut
 from dpmf_cli.evaluation import folds as cuts
 from dpmf_cli.evaluation.folds import Order, Portion, portion
 from dpmf_cli.experiment.config import ExperimentConfig
@@ -18,45 +20,65 @@ def cut_ratings(
 ) -> tuple[Ratings, Ratings]:
     """(training ratings, test ratings) of the data set with key `dataset`; `test` is the fixed test set, if any."""
     if test is not None:
-        return cuts.without_pairs(ratings, test), test
-    return cuts.split(ratings, folds_of(ratings, cut, dataset=dataset, seed=seed), cut.fold)
+        return ratings.select(~in_ratings(ratings, test)), test
+    folds = folds_of(ratings, cut, dataset=dataset, seed=seed)
+    return ratings.select((folds != cut.fold) & (folds >= 0)), ratings.select(folds == cut.fold)
 
 
 def folds_of(ratings: Ratings, cut: Cut, *, dataset: str, seed: Seed) -> NDArray[np.int16]:
     """(n_ratings,) the fold of each rating, independent of which fold the cut holds out.
 
-    A rating outside the cut's portion has fold −1. A rating that is never held out has fold `cut.folds`. Raises
-    `DpmfError` if the cut needs an order of time and there is none, or cannot be made where it is asked for.
-    """
-    if not isinstance(cut.split, str):
-        held_out = cut.split.held_out(ratings, named_generator(seed, dataset, cut.split.by))
-        return np.where(held_out, 0, 1).astype(np.int16)
-    used = np.full(len(ratings), cut.portion == 1)
-    if cut.portion < 1:
-        used[cuts.first_share(arrivals(ratings, cut.order, dataset=dataset, seed=seed), cut.portion)] = True
-    folds = np.full(len(ratings), -1, dtype=np.int16)
-    if cut.split == "recent":
-        times = times_of(ratings, "most recent", "`split: folds`")
-        rng = named_generator(seed, dataset, cut.folds, "recent")
-        folds[used] = cuts.assign_latest(ratings.select(used), times[used], cut.folds, rng)
-    else:
-        folds[used] = fold_assignment(dataset, seed, cut.folds, len(ratings))[used]
-    return folds
-
-
-def fold_assignment(dataset: str, seed: Seed, folds: int, n_ratings: int) -> NDArray[np.int16]:
-    """(n_ratings,) the folds of a data set under a seed: the same for every algorithm and run.
-
     Folds are public, also under a secret seed. Then each fit draws a seed of its own, but all fits need the same
     folds, so the folds are drawn from the word `secret` instead. No proof needs hidden folds, because ε is spent on
     the training ratings as they are.
+
+    A rating outside the cut's portion has fold −1. A rating that is never held out has fold `cut.folds`. Raises
+    `DpmfError` if the cut needs an order of time and there is none.
     """
-    return cuts.assign_folds(n_ratings, folds, named_generator(seed, dataset, folds, "folds"))
+    if not isinstance(cut.split, str):
+        tested = held_out(ratings, cut.split, named_generator(seed, dataset, cut.split.by))
+        return np.where(tested, 0, 1).astype(np.int16)
+    used = np.full(len(ratings), cut.portion == 1)
+    if cut.portion < 1:
+        first = arrivals(ratings, cut.order, dataset=dataset, seed=seed)
+        used[first[: round(cut.portion * len(ratings))]] = True
+    folds = np.full(len(ratings), -1, dtype=np.int16)
+    if cut.split == "recent":
+        times = cuts.times_of(ratings, "most recent", "`split: folds`")[used]
+        rng = named_generator(seed, dataset, cut.folds, "recent")
+        latest = cuts.last_of_each(ratings.select(used), cuts.LATEST, times, rng)
+        folds[used] = np.where(latest, rng.integers(cut.folds, size=len(times)), cut.folds)
+    else:
+        rng = named_generator(seed, dataset, cut.folds, "folds")
+        folds[used] = cuts.assign_folds(len(ratings), cut.folds, rng)[used]
+    return folds
+
+
+def held_out(ratings: Ratings, split: AnyCut, rng: np.random.Generator) -> Flags:
+    """(n_ratings,) whether each rating is predicted. Raises `DpmfError` without the times that the split needs."""
+    if split.by == "files":
+        return np.asarray(ratings.columns["test"] == 1)
+    if split.by == "time":
+        times = cuts.times_of(ratings, "latest", "`split: folds`")
+        ranks = np.lexsort((rng.random(len(times)), times)).argsort()
+        return np.asarray(ranks >= len(times) - round(split.test * len(times)))
+    if split.by == "leave_out":
+        order = cuts.times_of(ratings, "last", "`which: random`") if split.which == "last" else 0.0
+        return cuts.last_of_each(ratings, split.k, order, rng)
+    users, rated = ratings.n_users, ratings.user_counts
+    new = rng.permutation(users) < min(max(1, round(split.users * users)), users - 1)
+    given = np.floor(split.fold_in * rated + 1e-9).astype(np.int64)  # 0.29·100 is below 29
+    return cuts.last_of_each(ratings, np.where(new, rated - given, 0), 0.0, rng)
 
 
 def arrivals(ratings: Ratings, order: Order, *, dataset: str, seed: Seed) -> NDArray[np.intp]:
-    """(n_ratings,) the positions of the ratings in an order. The random order depends on the data set and seed."""
-    return cuts.ranked(ratings, order, rng=named_generator(seed, dataset, "growth"))
+    """(n_ratings,) the positions of the ratings in an order. The random order depends on the data set and seed.
+
+    Ratings of the same time are ordered by position. Raises `DpmfError` where there is no time to order by.
+    """
+    if order == "random":
+        return named_generator(seed, dataset, "growth").permutation(len(ratings))
+    return np.argsort(cuts.times_of(ratings, "first", "`order: random` in `growth`"), kind="stable")
 
 
 def portions_of(config: ExperimentConfig, dataset: Dataset) -> tuple[Portion, ...]:
@@ -66,26 +88,28 @@ def portions_of(config: ExperimentConfig, dataset: Dataset) -> tuple[Portion, ..
     rating.
     """
     ratings, identity, found = dataset.ratings, dataset.identity, []
-    growth, plain = config.growth, config.split in ("folds", "probe", "judging")
+    growth, split = config.growth, config.split
     if len(ratings) < config.folds:
         fewer = f"fewer than the {config.folds} folds asked for"
         raise DpmfError(f"{identity.title} has {len(ratings)} ratings, {fewer}")
-    if growth is None and plain:
+    if growth is None and split in ("folds", "probe", "judging"):
         return ()
-    order: Order = growth.order if growth else "timestamp"
+    order: Order = growth.order if growth else "random"
     for share in config.portions:
-        cut = Cut(config.folds, 0, share, order, config.split)
+        cut = Cut(config.folds, 0, share, order, split)
         try:
             folds = folds_of(ratings, cut, dataset=identity.stream, seed=config.seed)
         except DpmfError as error:
             raise DpmfError(f"{identity.title}: {error}") from None
         counts = np.bincount(folds[folds >= 0], minlength=config.folds)
         if not (counts[: config.folds_run].all() and (counts > 0).sum() > 1):
-            fewer = "take fewer `folds`" if isinstance(config.split, str) else "change `split`"
-            fix = "begin `growth.portions` with a larger portion" if growth else fewer
+            if not isinstance(split, str):
+                raise DpmfError(
+                    f"{identity.title}, {split}: nothing to train on, or to predict; change `split`"
+                )
+            fix = "begin `growth.portions` with a larger portion" if growth else "take fewer `folds`"
             few = f"too few for a test and a training rating in each of {config.folds} folds"
             what = f"{share:g} of the ratings are {counts.sum()}"
             raise DpmfError(f"{identity.title}: {what}, {few}; {fix}")
-        if growth:
-            found.append(portion(ratings, share, order, np.flatnonzero(folds >= 0)))
-    return tuple(found)
+        found.append(portion(ratings, share, order, np.flatnonzero(folds >= 0)))
+    return tuple(found) if growth else ()

@@ -122,11 +122,10 @@ def _add_experiments(found: Verified, folders: Sequence[Path], of: Folders, base
         if experiment is None:
             continue
         found.experiments.append(experiment)
-        config = experiment.ran.config
-        data = config.dataset, experiment.folders.base, experiment.ran.data.checksum
+        data = experiment.ran.config.dataset, experiment.folders.base, experiment.ran.data.checksum
         if data not in seen:
             seen.append(data)
-            add_source(found.data, data[0], experiment.folders, data[2], config.split)
+            add_source(found.data, data[0], experiment.folders, data[2], experiment.ran.config.split)
 
 
 def _add_experiment(found: Verified, folder: Path, of: Folders, base: Path | None) -> RanExperiment | None:
