@@ -123,8 +123,10 @@ def test_files_are_looked_for_from_the_file_that_names_them(
     (tmp_path / "bases" / "base.yaml").write_text("extends: deep.yaml\n")
     monkeypatch.chdir(tmp_path / "elsewhere")
     for named, meant in (("a.csv", tmp_path / "bases" / "a.csv"), ("/data/shop.csv", Path("/data/shop.csv"))):
-        deep.write_text(SHOP.replace("a.csv", named) + "algorithms: [pge]\n")
-        assert (path.parent / load_config(path).dataset.model_dump()["path"]).resolve() == meant
+        split = f"split: {{by: files, path: {named}}}\n"
+        deep.write_text(SHOP.replace("a.csv", named) + split + "algorithms: [pge]\n")
+        for each in (load_config(path).dataset, load_config(path).split):
+            assert (path.parent / each.model_dump()["path"]).resolve() == meant
 
 
 class Gaussian(PrivateGlobalEffects):

@@ -99,10 +99,7 @@ def test_new_users_get_what_a_release_predicts_for_them(name: str) -> None:
         with pytest.raises(DpmfError, match="cannot predict for users to whom it was not fitted"):
             for_new_users(model, entry, theirs)
         return
-    users, items = np.divmod(
-        np.flatnonzero(np.arange(ratings.n_users * ratings.n_items) % 97 < 2), ratings.n_items
-    )
-    users -= users % 4
+    users, items = theirs.users, theirs.items[::-1]  # rated by them, and not
     found = for_new_users(model, entry, theirs).predict(users, items)[:, 0].astype(np.float64)
     released = recommender(entry, model, ledger, ratings)
     assert found.tobytes() == released.predict(users + 100, items + 7000, own(theirs)).tobytes()

@@ -109,26 +109,29 @@ ONE_CUT = (
     LeaveOutSplit(by="leave_out", k=2),
     LeaveOutSplit(by="leave_out", k=2, which="random"),
     NewUsersSplit(by="new_users", users=0.2, fold_in=0.7),
+    NewUsersSplit(by="new_users", users=0.001, fold_in=0.7),
 )
 
 
 @pytest.mark.parametrize("split", ONE_CUT, ids=str)
 def test_one_cut_holds_out_what_it_says(split: TimeSplit | LeaveOutSplit | NewUsersSplit) -> None:
-    times = np.random.default_rng(1).permutation(len(make_ratings()))
+    times = np.random.default_rng(1).permutation(len(make_ratings())) // 40
     ratings = replace(make_ratings(), columns={"timestamp": times})
     train, test = cut_ratings(ratings, Cut(1, 0, split=split), dataset="data", seed=3)
+    other = folds_of(ratings, Cut(1, 0, split=split), dataset="data", seed=4)
+    assert (other[in_ratings(ratings, test)] == 1).any()  # between equal times, too, chance decides
     assert len(train) + len(test) == len(ratings)
     assert not in_ratings(train, test).any()
     before, after, new = train.columns["timestamp"], test.columns["timestamp"], test.user_counts > 0
     if isinstance(split, TimeSplit):
-        assert (len(test), before.max() < after.min()) == (round(0.3 * len(ratings)), True)
+        assert (len(test), before.max() <= after.min()) == (round(0.3 * len(ratings)), True)
     elif isinstance(split, LeaveOutSplit):
         assert (test.user_counts == np.minimum(2, ratings.user_counts)).all()
         users = np.flatnonzero(train.user_counts)
-        late = [before[train.users == user].max() < after[test.users == user].min() for user in users]
+        late = [before[train.users == user].max() <= after[test.users == user].min() for user in users]
         assert all(late) == (split.which == "last")
     else:
-        assert new.sum() == round(0.2 * ratings.n_users)
+        assert new.sum() == max(1, round(split.users * ratings.n_users))
         assert (train.user_counts == np.where(new, ratings.user_counts * 7 // 10, ratings.user_counts)).all()
 
 

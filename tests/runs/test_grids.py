@@ -261,18 +261,10 @@ def test_the_latest_are_predicted_on_every_portion(shop: Place) -> None:
             SHOP + IN_TIME.replace("0.3", "0.01"),
             "0.01 of the ratings are 1, too few for a test and a training rating in each of 3 folds",
         ),
-        (
-            [7] * 120,
-            ONE_CUT + "split: {by: time}\n",
-            "same time stamp on every rating, so no latest ones; use",
-        ),
+        ([7] * 120, ONE_CUT + "split: {by: time}\n", "so no latest ones; use `split: folds`"),
         ([7] * 120, ONE_CUT + "split: {by: leave_out}\n", "so no last ones; use `which: random`"),
         ([*range(120)], ONE_CUT + "split: {by: leave_out, k: 10}\n", "which last: nothing to train on"),
-        (
-            [7] * 120,
-            ONE_CUT + "split: {by: files, path: no.csv}\n",
-            "no such file; correct `path` of `split`",
-        ),
+        ([7] * 120, ONE_CUT + "split: {by: files, path: no.csv}\n", "correct `path` of `split`"),
     ],
 )
 def test_ratings_that_cannot_be_cut_as_asked_are_one_message(
@@ -303,6 +295,12 @@ def test_a_run_with_one_cut(shop: Place, by: str) -> None:
     title = f"shop, by {by.replace(':', '')}"
     assert shop.dpmf("baselines", "--format", "table").stdout.startswith(title)
     shop.dpmf("verify", "results", "--recompute", "4")
+    if by == "new_users":
+        cut = Cut(1, 0, split=load_config(shop.folder / "x.yaml").split)
+        train, test = cut_ratings(loaded(shop).ratings, cut, dataset=OWN, seed=2016)
+        fitted = train.values[test.user_counts[train.users] == 0]
+        found = next(float(row["rmse"]) for row in shop.rows("curves.csv", "x") if row["label"] == "GA")
+        assert found == pytest.approx(np.sqrt(np.mean((test.values - fitted.mean()) ** 2)), abs=1e-6)
     if by.startswith("files"):
         (shop.folder / "test.csv").write_text("user,item,rating,time\nu1,i0,3,0\n")
         said = shop.dpmf("run", "x.yaml", expect=2).stderr

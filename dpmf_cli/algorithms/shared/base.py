@@ -37,6 +37,7 @@ class Model(Protocol):
 
 Arrays = Mapping[str, NDArray[Any]]
 """Arrays by name. An array whose name begins with `users` has a row for each user."""
+NO_NEW_USERS = "cannot predict for users to whom it was not fitted; use another method, or another `split`"
 
 
 @runtime_checkable
@@ -50,9 +51,6 @@ class ReleasableModel(Protocol):
 
     @property
     def published(self) -> Arrays: ...
-
-
-NO_NEW_USERS = "cannot predict for users to whom it was not fitted; use another method, or another `split`"
 
 
 def for_new_users(model: Any, entry: "Algorithm", own: Ratings) -> Any:
