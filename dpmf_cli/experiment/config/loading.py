@@ -173,7 +173,7 @@ _WRITTEN = {
     "columns": "write `columns: {user: customer, item: sku, rating: stars}`",
     "path": "name a file of ratings, relative to the config: `path: ratings.csv`",
     "kind": "`kind: csv` is a file of your own, Parquet too; `kind: catalog` is a data set that dpmf knows",
-    "by": "write `split: folds`, or `split: {by: …}` with files, time, leave_out or new_users",
+    "split": "write `split: folds`, or `split: {by: …}` with files, time, leave_out or new_users",
     "separator": 'write one character in quotes, like `separator: "\\t"` for a tab',
     "name": "use letters, digits, `.`, `_` and `-`, and begin with a letter or digit",
     "neighbours": NEIGHBOURS_HIDE,
@@ -218,9 +218,10 @@ def _mistake(document: Document, detail: ErrorDetails, registries: Registries, o
             message += f"it is one of {', '.join(nested)}"
             if tag in registry and registry[tag].joint is True:
                 message += f" ({tag} puts a user's own clean ratings into the user's predictions)"
-        elif said := {"dataset": "kind", "split": "by"}.get(str(detail["loc"][0])):
+        elif detail["loc"][0] in ("dataset", "split"):
+            said, how = ("kind", "kind") if detail["loc"][0] == "dataset" else ("by", "split")
             path = path_in_file(document, (*path, said))
-            message = (f'unknown {said} "{tag}"; ' if tag else f"name the `{said}`; ") + _WRITTEN[said]
+            message = (f'unknown {said} "{tag}"; ' if tag else f"name the `{said}`; ") + _WRITTEN[how]
         else:
             path = path_in_file(document, (*path, "algorithm"))
             message = f'unknown algorithm "{tag}"{hint}' if tag else f"name an `algorithm`{hint}"
@@ -233,7 +234,7 @@ def _mistake(document: Document, detail: ErrorDetails, registries: Registries, o
         not_this = f"{_uncapitalised(message)}, not {_shown(given)}"
         message = str(context["error"]) if kind == "value_error" else not_this
     key = next((step for step in reversed(path) if isinstance(step, str)), "")
-    if kind in (*_SHAPES, "enum") and key in _WRITTEN:
+    if kind in (*_SHAPES, "enum", "literal_error") and key in _WRITTEN:
         what = f"cannot be {_shown(given)}" if kind in _SHAPES else message
         message = f"{what}; {_WRITTEN[key]}"
     place = document.place_of(path, key=about_key)
