@@ -5,13 +5,15 @@ choice     the questions that lead to an option of `--protects`
 flow       from a config to tables, figures and a release
 printed    printed numbers against measured ones, from the records of the explorations
 papers     error over ε of each paper's methods, from the expected errors and the page of all methods
+who_pays   error over ε of groups of users and items, and who gains, from a run's `curves.csv`
 
 They are 480 units wide, so that words are legible at 390 pixels, and take their colours from the reader's scheme.
 """
 
+import csv
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from textwrap import wrap
@@ -19,6 +21,7 @@ from textwrap import wrap
 from docs.makers import combined
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.evaluation.crossings import FACTOR
+from dpmf_cli.evaluation.metrics import GROUPED
 from dpmf_cli.papers.record import FOLDER, Cell, path_of, read_record
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.protection import Guarantee, Protection
@@ -235,31 +238,43 @@ def _points(row: combined.Row, expected: Figures) -> list[tuple[float, float]]:
     return sorted(found)
 
 
-def _panel(left: float, top: float, title: str, rows: Sequence[combined.Row], expected: Figures) -> list[str]:
-    """Returns one diagram of RMSE over ε, 226 wide and 172 high."""
-    width, height, high = 196.0, 96.0, top + 54
+Drawn = tuple[str, str, Sequence[tuple[float, float]]]
+"""A curve: its name, the class of its line, and its points (ε, height)."""
 
-    def at(epsilon: float, error: float) -> tuple[float, float]:
+
+def _panel(
+    left: float,
+    top: float,
+    title: str,
+    curves: Sequence[Drawn],
+    levels: Mapping[str, tuple[float, str]],
+    limits: tuple[float, float],
+) -> list[str]:
+    """Returns one diagram over ε, 226 wide and 172 high, with `levels` by name: their heights and classes.
+
+    `limits` are the lowest and the highest height that is drawn.
+    """
+    width, height, high = 196.0, 96.0, top + 54
+    low, most = limits
+
+    def at(epsilon: float, value: float) -> tuple[float, float]:
         across = math.log(epsilon / _LEAST) / math.log(_MOST / _LEAST)
-        return left + 28 + width * across, high + height * (_WORST - error) / (_WORST - _BEST)
+        return left + 28 + width * across, high + height * (most - value) / (most - low)
 
     marks = [text(left, top + 12, title, "head")]
     for tick in (0.1, 1, 10, 100):
-        x, y = at(tick, _BEST)
+        x, y = at(tick, low)
         marks += [line((x, high), (x, y), kind="grid"), text(x, y + 14, f"{tick:g}", "note mid")]
-    baselines = {name: expected[f"{name} at inf"].mean for name in ("IA", "GE")}
-    for name, error in {"1.3": 1.3, "1.1": 1.1, **baselines}.items():
-        (x, y), (end, _) = at(_LEAST, error), at(_MOST, error)
-        marks.append(line((x, y), (end, y), kind="line" if name in baselines else "grid"))
+    for name, (value, kind) in levels.items():
+        (x, y), (end, _) = at(_LEAST, value), at(_MOST, value)
+        marks.append(line((x, y), (end, y), kind=kind))
         marks.append(text(left, y + 4, name, "note"))
     clip = f"clip{left:g}-{top:g}"
     room = f'<rect x="{left + 28:g}" y="{high:g}" width="{width:g}" height="{height:g}"/>'
     marks.append(f'<clipPath id="{clip}">{room}</clipPath>')
-    for rank, row in enumerate(rows):
-        kind = f"k{rank}" + " unproved" * (not row.proved)
-        name = row.method.rstrip("‡§").removeprefix("MM ").removeprefix("DPSGD-")
+    for rank, (name, kind, points) in enumerate(curves):
         marks.append(text(left + 28 + 108 * (rank % 2), top + 30 + 15 * (rank // 2), name, f"k{rank}"))
-        drawn = line(*(at(*point) for point in _points(row, expected)), kind=kind)
+        drawn = line(*(at(*point) for point in points), kind=f"k{rank}{kind}")
         marks.append(f'<g clip-path="url(#{clip})">{drawn}</g>')
     return marks
 
@@ -271,13 +286,23 @@ def papers() -> str:
     for row in combined.of_papers(combined.PAGE.read_text(encoding="utf-8")):
         if row.mode == "published" and "personalised" not in row.protects:
             panels.setdefault((row.paper, row.protects), []).append(row)
+    levels = {name: (height, "grid") for name, height in (("1.3", 1.3), ("1.1", 1.1))}
+    levels |= {name: (expected[f"{name} at inf"].mean, "line") for name in ("IA", "GE")}
     marks = [_CURVES]
     for place, ((paper, protects), rows) in enumerate(
         sorted(panels.items(), key=lambda each: each[0][0][-4:])
     ):
         hidden = protects.partition(",")[0].removeprefix("rating ") + "‡" * protects.endswith("(joint DP)")
         left, top = 4 + 242 * (place % 2), 4 + 176 * (place // 2)
-        marks += _panel(left, top, f"{paper}: {hidden}", rows, expected)
+        curves = [
+            (
+                row.method.rstrip("‡§").removeprefix("MM ").removeprefix("DPSGD-"),
+                " unproved" * (not row.proved),
+                _points(row, expected),
+            )
+            for row in rows
+        ]
+        marks += _panel(left, top, f"{paper}: {hidden}", curves, levels, (_BEST, _WORST))
     height = 4 + 176 * ((len(panels) + 1) // 2)
     notes = (
         "RMSE over the claimed ε, as published; a dashed line: no ε can be proved.",
@@ -290,14 +315,57 @@ def papers() -> str:
     )
 
 
+def who_pays(table: Path) -> str:
+    """Returns how much worse than IA each method is for the quarters of users and of items, and who gains over IA.
+
+    table   `curves.csv` of a run whose config asks for `groups`
+    """
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    (average,) = (row for row in rows if row["label"] == "IA")
+    *groups, share = (metric.key for metric in GROUPED)
+    methods: dict[str, list[dict[str, str]]] = {}
+    for row in rows:
+        if row["neighbours"] != "none":
+            methods.setdefault(row["label"], []).append(row)
+
+    def curve(name: str, of: Sequence[dict[str, str]], key: str, level: float = 0.0) -> Drawn:
+        return name, "", [(float(row["epsilon"]), float(row[key]) - level) for row in of]
+
+    levels = {"IA": (0.0, "line"), "+0.2": (0.2, "grid"), "+0.4": (0.4, "grid"), "−0.2": (-0.2, "grid")}
+    panels = [
+        (
+            method,
+            [curve(key[5:].replace("_", " "), of, key, float(average[key])) for key in groups],
+            levels,
+            (-0.32, 0.5),
+        )
+        for method, of in methods.items()
+    ]
+    gains = [curve(name.partition(",")[0], of, share) for name, of in methods.items()]
+    shares = {f"{percent} %": (percent / 100, "grid") for percent in (0, 50, 100)}
+    panels.append(("Share of users who gain", gains, shares, (0.0, 1.0)))
+    marks = [_CURVES]
+    for place, panel in enumerate(panels):
+        marks += _panel(4 + 242 * (place % 2), 4 + 176 * (place // 2), *panel)
+    height = 4 + 176 * ((len(panels) + 1) // 2)
+    notes = (
+        "RMSE over ε, less that of IA for the same quarter: the least and most active",
+        "users, and the least and most popular items. Below: who gains over IA.",
+    )
+    marks += [text(4, height + 12 + 16 * row, words, "note") for row, words in enumerate(notes)]
+    return picture("Who pays for privacy on MovieLens 100K", height + 36, marks)
+
+
 def pictures(records: Path) -> dict[str, str]:
-    """Returns each picture by the name of its file, from a folder of records."""
+    """Returns each picture by the name of its file, from a folder of records in docs/papers."""
     return {
         "plane": plane(),
         "choice": choice(),
         "flow": flow(),
         "printed": printed(records),
         "papers": papers(),
+        "who_pays": who_pays(records.parents[1] / "generated" / "who_pays_ml100k.csv"),
     }
 
 
