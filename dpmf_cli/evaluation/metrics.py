@@ -129,7 +129,7 @@ def errors_by_group(predictions: Floats, average: Doubles, train: Ratings, test:
         return np.where(np.isnan(found), np.inf, found)
 
     def by_user(errors: Doubles) -> Doubles:
-        return np.bincount(test.users, errors, test.n_users)
+        return np.bincount(test.users, errors, test.n_users).astype(np.float64, copy=False)
 
     of_average, users = by_user(squares(average)), len(np.unique(test.users))
     found = np.empty((len(GROUPED), predictions.shape[1]))
