@@ -6,13 +6,15 @@ flow       from a config to tables, figures and a release
 printed    printed numbers against measured ones, from the records of the explorations
 papers     error over ε of each paper's methods, from the expected errors and the page of all methods
 best       the same for one method of each paper
+who_pays   error over ε of groups of users and items, and who gains, from a run's `curves.csv`
 
 They are 480 units wide, so that words are legible at 390 pixels, and take their colours from the reader's scheme.
 """
 
+import csv
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from textwrap import wrap
@@ -20,8 +22,9 @@ from textwrap import wrap
 from docs.makers import combined
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.evaluation.crossings import FACTOR
+from dpmf_cli.evaluation.metrics import GROUPED
 from dpmf_cli.papers.record import FOLDER, Cell, path_of, read_record
-from dpmf_cli.privacy.neighbours import Mode
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection
 from dpmf_cli.studies.reproduce import Figures, path_of as path_of_expected, read_expected
 
@@ -237,42 +240,65 @@ def _points(row: combined.Row, expected: Figures) -> list[tuple[float, float]]:
     return sorted(found)
 
 
+Drawn = tuple[str, str, Sequence[tuple[float, float]]]
+"""A curve: its name, the class of its line, and its points (ε, height)."""
+
+
 def _panel(
     left: float,
     top: float,
     title: str,
-    rows: Sequence[combined.Row],
-    expected: Figures,
+    curves: Sequence[Drawn],
+    levels: Mapping[str, tuple[float, str]],
+    limits: tuple[float, float],
     size: tuple[float, float] = (196.0, 96.0),
     named: bool = True,
 ) -> list[str]:
-    """Returns one diagram of RMSE over ε. Around its room of that size are 28 to the left, 54 above, 22 below."""
-    (width, height), high = size, top + 54 * named
+    """Returns one diagram over ε of that size, with `levels` by name: their heights and classes.
 
-    def at(epsilon: float, error: float) -> tuple[float, float]:
+    `limits` are the lowest and the highest height that is drawn. Around it are 28 to the left, 54 above, 22 below.
+    """
+    (width, height), high = size, top + 54 * named
+    low, most = limits
+
+    def at(epsilon: float, value: float) -> tuple[float, float]:
         across = math.log(epsilon / _LEAST) / math.log(_MOST / _LEAST)
-        return left + 28 + width * across, high + height * (_WORST - error) / (_WORST - _BEST)
+        return left + 28 + width * across, high + height * (most - value) / (most - low)
 
     marks = [text(left, top + 12, title, "head")]
     for tick in (0.1, 1, 10, 100):
-        x, y = at(tick, _BEST)
+        x, y = at(tick, low)
         marks += [line((x, high), (x, y), kind="grid"), text(x, y + 14, f"{tick:g}", "note mid")]
-    baselines = {name: expected[f"{name} at inf"].mean for name in ("IA", "GE")}
-    for name, error in {"1.3": 1.3, "1.1": 1.1, **baselines}.items():
-        (x, y), (end, _) = at(_LEAST, error), at(_MOST, error)
-        marks.append(line((x, y), (end, y), kind="line" if name in baselines else "grid"))
+    for name, (value, kind) in levels.items():
+        (x, y), (end, _) = at(_LEAST, value), at(_MOST, value)
+        marks.append(line((x, y), (end, y), kind=kind))
         marks.append(text(left, y + 4, name, "note"))
     clip = f"clip{left:g}-{top:g}"
     room = f'<rect x="{left + 28:g}" y="{high:g}" width="{width:g}" height="{height:g}"/>'
     marks.append(f'<clipPath id="{clip}">{room}</clipPath>')
-    for rank, row in enumerate(rows):
-        kind = f"k{rank}" + " unproved" * (not row.proved)
-        name = row.method.rstrip("‡§").removeprefix("MM ").removeprefix("DPSGD-")
+    for rank, (name, kind, points) in enumerate(curves):
         if named:
             marks.append(text(left + 28 + 108 * (rank % 2), top + 30 + 15 * (rank // 2), name, f"k{rank}"))
-        drawn = line(*(at(*point) for point in _points(row, expected)), kind=kind)
+        drawn = line(*(at(*point) for point in points), kind=f"k{rank}{kind}")
         marks.append(f'<g clip-path="url(#{clip})">{drawn}</g>')
     return marks
+
+
+def _of_papers(
+    rows: Sequence[combined.Row], expected: Figures
+) -> tuple[list[Drawn], dict[str, tuple[float, str]], tuple[float, float]]:
+    """Returns the curves of rows, the levels of IA and GE, and the limits of RMSE."""
+    curves = [
+        (
+            row.method.rstrip("‡§").removeprefix("MM ").removeprefix("DPSGD-"),
+            " unproved" * (not row.proved),
+            _points(row, expected),
+        )
+        for row in rows
+    ]
+    levels = {"1.3": (1.3, "grid"), "1.1": (1.1, "grid")}
+    levels |= {name: (expected[f"{name} at inf"].mean, "line") for name in ("IA", "GE")}
+    return curves, levels, (_BEST, _WORST)
 
 
 def papers() -> str:
@@ -288,7 +314,7 @@ def papers() -> str:
     ):
         hidden = protects.partition(",")[0].removeprefix("rating ") + "‡" * protects.endswith("(joint DP)")
         left, top = 4 + 242 * (place % 2), 4 + 176 * (place // 2)
-        marks += _panel(left, top, f"{paper}: {hidden}", rows, expected)
+        marks += _panel(left, top, f"{paper}: {hidden}", *_of_papers(rows, expected))
     height = 4 + 176 * ((len(panels) + 1) // 2)
     notes = (
         "RMSE over the claimed ε, as published; a dashed line: no ε can be proved.",
@@ -305,7 +331,7 @@ def best() -> str:
     """Returns error over ε of one method of each paper on ML-1M: the one that meets IA at the smallest ε."""
     expected = read_expected(path_of_expected(small=False))[combined.EXPERIMENT]
     rows = combined.best_of_papers(combined.PAGE.read_text(encoding="utf-8"))
-    marks = [_CURVES, *_panel(4, 20, "", rows, expected, size=(444.0, 220.0), named=False)]
+    marks = [_CURVES, *_panel(4, 20, "", *_of_papers(rows, expected), (444.0, 220.0), named=False)]
     for rank, row in enumerate(rows):
         method = row.method.rstrip("‡§").removeprefix("MM ")
         marks.append(text(4, 290 + 17 * rank, f"{row.paper}, {method}: {row.protects}", f"k{rank}"))
@@ -321,8 +347,56 @@ def best() -> str:
     return picture(title, 300 + 17 * len(rows) + 15 * len(notes), marks)
 
 
+def who_pays(table: Path) -> str:
+    """Returns how much worse than IA each method is for the quarters of users and of items, and who gains over IA.
+
+    table   `curves.csv` of a run whose config asks for `groups`
+    """
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    (average,) = (row for row in rows if row["label"] == "IA")
+    *groups, share = (metric.key for metric in GROUPED)
+    methods: dict[str, list[dict[str, str]]] = {}
+    for row in rows:
+        if row["neighbours"] != "none":
+            methods.setdefault(row["label"], []).append(row)
+
+    def curve(name: str, of: Sequence[dict[str, str]], key: str, level: float = 0.0) -> Drawn:
+        return name, "", [(float(row["epsilon"]), float(row[key]) - level) for row in of]
+
+    levels = {"IA": (0.0, "line"), "+0.2": (0.2, "grid"), "+0.4": (0.4, "grid"), "−0.2": (-0.2, "grid")}
+    panels = [
+        (
+            method + "‡" * (of[0]["joint"] == "true"),
+            [curve(key[5:].replace("_", " "), of, key, float(average[key])) for key in groups],
+            levels,
+            (-0.36, 0.5),
+        )
+        for method, of in methods.items()
+    ]
+    # Of one promise only, because the ε of two are not comparable.
+    gains = [
+        curve(name.partition(",")[0], of, share)
+        for name, of in methods.items()
+        if of[0]["neighbours"] == Neighbours.BOUNDED
+    ]
+    shares = {f"{height:g}": (height, "grid") for height in (0.0, 0.5, 1.0)}
+    panels.append(("Share of users who gain", gains, shares, (0.0, 1.0)))
+    marks = [_CURVES]
+    for place, panel in enumerate(panels):
+        marks += _panel(4 + 242 * (place % 2), 4 + 176 * (place // 2), *panel)
+    height = 4 + 176 * ((len(panels) + 1) // 2)
+    notes = (
+        "RMSE over the provable ε, less that of IA for the same quarter: the least",
+        "and most active users, the least and most popular items. Last panel: users",
+        "with less error than by IA, rating value. ‡: against other users only.",
+    )
+    marks += [text(4, height + 12 + 16 * row, words, "note") for row, words in enumerate(notes)]
+    return picture("Who pays for privacy on MovieLens 100K", height + 52, marks)
+
+
 def pictures(records: Path) -> dict[str, str]:
-    """Returns each picture by the name of its file, from a folder of records."""
+    """Returns each picture by the name of its file, from a folder of records in docs/papers."""
     return {
         "plane": plane(),
         "choice": choice(),
@@ -330,6 +404,7 @@ def pictures(records: Path) -> dict[str, str]:
         "printed": printed(records),
         "papers": papers(),
         "best": best(),
+        "who_pays": who_pays(records.parents[1] / "generated" / "who_pays_ml100k.csv"),
     }
 
 

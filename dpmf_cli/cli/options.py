@@ -49,7 +49,7 @@ RunsOption = Annotated[
 MetricOption = Annotated[
     str | None,
     typer.Option(
-        help="rmse, or a metric that `ranking` measured, e.g. ndcg@10 or recall@20; default: each config's `metric`."
+        help="rmse, or a metric that `ranking` or `groups` measured, e.g. ndcg@10; default: each config's `metric`."
     ),
 ]
 JobsOption = Annotated[

@@ -285,7 +285,9 @@ class Experiment:
         metric = next((each for each in self.metrics if each.key == key), None)
         if metric is None:
             measured = f"is not measured{did_you_mean(key, [each.key for each in self.metrics])}"
-            raise DpmfError(f'{self.name}: "{key}" {measured}; `ranking` in its config asks for more')
+            raise DpmfError(
+                f'{self.name}: "{key}" {measured}; `ranking` or `groups` in its config asks for more'
+            )
         if metric == self.metric:
             return self
         every = (*self.baselines, *self.aside)

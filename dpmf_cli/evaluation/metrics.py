@@ -1,5 +1,9 @@
 """Defines metrics, and computes them: errors of predictions, and nDCG and recall of the first k items for each user.
 
+Errors are also those of groups: the quarters of users by activity and of items by popularity, in training ratings.
+That privacy costs groups unequally is a finding of Müllner et al. 2024 ("The impact of differential privacy on
+recommendation accuracy and popularity bias"), for users of unpopular items. The cut into quarters is dpmf's own.
+
 A user's candidates are all items of the catalogue except those that the user rated in training. They are ordered by
 the model's unclipped predictions. An item is relevant if the user's held-out rating of it is at or above a threshold.
 
@@ -25,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.core.arrays import Doubles, Floats, Ints
+from dpmf_cli.core.arrays import Doubles, Flags, Floats, Ints, Longs
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.strict_model import StrictModel
@@ -82,6 +86,58 @@ def error_cdf(predictions: Floats, values: Floats, limits: Sequence[float]) -> D
         errors = np.sort(np.abs(prediction.astype(np.float64) - values))
         fractions[column] = np.searchsorted(errors, limits, side="right") / len(values)
     return fractions
+
+
+GROUPED = (
+    Metric("rmse_least_active", "RMSE, least active users"),
+    Metric("rmse_most_active", "RMSE, most active users"),
+    Metric("rmse_least_popular", "RMSE, least popular items"),
+    Metric("rmse_most_popular", "RMSE, most popular items"),
+    Metric("share_who_gain", "share of users who gain over IA", larger_is_better=True),
+)
+"""What a task measures if its config asks for `groups`, in the order of `errors_by_group`."""
+
+
+def quarters(counts: Longs) -> tuple[Flags, Flags]:
+    """(n,) each: which users are the quarter with the fewest training ratings, and which that with the most.
+
+    Users, or items, are ranked by their numbers of training ratings, `counts` (n,), equal ones by index. A quarter is
+    the first or the last ⌈n/4⌉ of them, so those without a training rating come first.
+    """
+    order, size = np.argsort(counts, kind="stable"), -(-len(counts) // 4)
+    fewest, most = np.zeros((2, len(counts)), np.bool_)
+    fewest[order[:size]] = most[order[-size:]] = True
+    return fewest, most
+
+
+def errors_by_group(predictions: Floats, average: Doubles, train: Ratings, test: Ratings) -> Doubles:
+    """(5, E) the metrics `GROUPED` of predictions (n, E) of the n test ratings; RMSE in the unit of the ratings.
+
+    The RMSE of a group is over its test ratings. A user gains whose squared errors sum to less than with `average`
+    (n,), the item average's predictions; the share is of the users who have test ratings. Columns do not affect each
+    other, and a prediction that is not finite has the error inf. Raises `DpmfError` if a group has no test rating.
+    """
+    sides = (train.user_counts, test.users), (train.item_counts, test.items)
+    groups = [quarter[rows] for counts, rows in sides for quarter in quarters(counts)]
+    for metric, group in zip(GROUPED[:-1], groups, strict=True):
+        if not group.any():
+            fix = "use fewer folds, or remove `groups`"
+            raise DpmfError(f"{metric.title}: no held-out rating is in this group; {fix}")
+
+    def squares(prediction: Floats) -> Doubles:
+        found: Doubles = np.square(prediction.astype(np.float64) - test.values)
+        return np.where(np.isnan(found), np.inf, found)
+
+    def by_user(errors: Doubles) -> Doubles:
+        return np.bincount(test.users, errors, test.n_users).astype(np.float64, copy=False)
+
+    of_average, users = by_user(squares(average)), len(np.unique(test.users))
+    found = np.empty((len(GROUPED), predictions.shape[1]))
+    for column, prediction in enumerate(predictions.T):
+        errors = squares(prediction)
+        found[:-1, column] = [np.sqrt(errors[group].mean()) for group in groups]
+        found[-1, column] = np.count_nonzero(by_user(errors) < of_average) / users
+    return found
 
 
 SCORES_AT_ONCE = 1 << 22

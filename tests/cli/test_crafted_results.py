@@ -12,7 +12,7 @@ from dpmf_cli.experiment.results.store import encode, sealed, unsealed
 from tests.cli.test_verify import CONFIG, RATINGS
 from tests.command import in_process, run_config
 
-MEASURED = "ranking: {threshold: 4}\nerror_cdf: [0.5, 1]\ncrossings: [ga]\ntwins: true\n"
+MEASURED = "ranking: {threshold: 4}\nerror_cdf: [0.5, 1]\ngroups: true\ncrossings: [ga]\ntwins: true\n"
 Body = dict[str, Any]
 Commands = Callable[[bytes], dict[str, tuple[int, str]]]
 
@@ -106,6 +106,7 @@ CRAFTED: dict[str, Callable[[Body], object]] = {
     "MAEs that are text": put("mae", value="ab"),
     "a ranking of three": put("ranking", 0, value=[0.1, 0.1, 0.1]),
     "a ranking above 1": put("ranking", 0, value=[5, 0.1]),
+    "no error of a group": put("rmse_least_active", value=...),
     "a distribution of one limit": put("error_cdf", value=[[0.5], [0.5]]),
     "a distribution above 1": put("error_cdf", 0, 0, value=2.0),
     "records without a column": put("records", value={"kept": [1, 1]}),

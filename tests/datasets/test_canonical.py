@@ -16,7 +16,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.datasets.canonical import Duplicates, Raw, Stars, canonicalise, checksum
-from dpmf_cli.evaluation.metrics import TopItems
+from dpmf_cli.evaluation.metrics import GROUPED, TopItems
 from dpmf_cli.experiment.results.task import Cut, Task
 from dpmf_cli.experiment.running.batches import execute
 from tests.algorithms.fitted import of_small_rank
@@ -162,10 +162,12 @@ def errors(entry: Algorithm, ratings: Ratings, *, to_stars: bool = True) -> np.n
     data = DataIdentity("shop", "", "c", to_stars=to_stars)
     width, grid = ratings.scale.width, GRID if entry.private else (np.inf,)
     asked = TopItems(threshold=ratings.scale.minimum + width * 5 / 7, ndcg=5, recall=5)
-    task = Task(data, 1, Cut(5, 0), 0, entry, grid, (0.25 * width,), ranking=asked)
+    task = Task(data, 1, Cut(5, 0), 0, entry, grid, (0.25 * width,), ranking=asked, groups=True)
     (result,) = execute([task], ratings.select(~held_out), ratings.select(held_out))
     tables = (part for table in (result.error_cdf, result.ranking) for row in table for part in row)
-    return np.array([*(error / width for error in result.rmse), *tables, *result.provable])
+    *of_groups, gain = (result.others.get(metric.key, ()) for metric in GROUPED)
+    in_widths = (error / width for each in (result.rmse, *of_groups) for error in each)
+    return np.array([*in_widths, *gain, *tables, *result.provable])
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)

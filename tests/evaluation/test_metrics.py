@@ -8,8 +8,10 @@ from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.averages import EffectsModel
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.terminal import duration, signed, significant
-from dpmf_cli.evaluation.metrics import error_cdf, errors_of
+from dpmf_cli.evaluation.metrics import error_cdf, errors_by_group, errors_of, quarters
 
 
 def test_rmse_and_mae_by_hand() -> None:
@@ -59,6 +61,41 @@ def test_it_counts(seed: int, count: int, columns: int) -> None:
     )
     assert (np.diff(found, axis=1) >= 0).all()
     assert (found[:, -1] == 1).all()
+
+
+def test_a_quarter_is_cut_by_rank_equal_counts_by_index() -> None:
+    fewest, most = (np.flatnonzero(each).tolist() for each in quarters(np.array([2, 2, 7, 2, 0])))
+    assert (fewest, most) == ([0, 4], [2, 3])
+    assert [each.tolist() for each in quarters(np.array([3]))] == [[True], [True]]
+
+
+def rated(pairs: list[tuple[int, int]], values: list[float]) -> Ratings:
+    users, items = np.array(pairs, np.int32).T
+    return Ratings(users, items, np.array(values, np.float32), 4, 4, Scale(1, 5))
+
+
+TRAIN = rated([(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0)], [3.0] * 6)  # user 3 and item 3 are cold
+TEST = rated([(0, 1), (0, 3), (2, 1), (3, 0), (3, 3)], [3.0, 5.0, 2.0, 4.0, 1.0])  # user 1 is not tested
+
+
+def test_errors_by_group_by_hand() -> None:
+    """Squared errors of the item average: users 0, 2 and 3 have 5, 1 and 4; user 2 has as many in the first column."""
+    average = np.array([2.0, 3.0, 3.0, 4.0, 3.0])
+    predictions = np.array([[3, 3, 3, 3, 3], [4, 5, 2, 7, 1], [3, 5, 2, np.nan, 1]], np.float32).T
+    found = errors_by_group(predictions, average, TRAIN, TEST)
+    least_active, most_active, least_popular, most_popular, gain = found.tolist()
+    assert least_active == pytest.approx(np.sqrt([(1 + 4) / 2, 9 / 2, np.inf]))
+    assert most_active == pytest.approx(np.sqrt([(0 + 4) / 2, 1 / 2, 0]))
+    assert least_popular == pytest.approx(np.sqrt([(4 + 4) / 2, 0, 0]))
+    assert most_popular == pytest.approx([1, 3, np.inf])
+    assert gain == pytest.approx([1 / 3, 2 / 3, 2 / 3])
+    assert np.array_equal(errors_by_group(predictions[:, 1:2], average, TRAIN, TEST), found[:, 1:2])
+
+
+def test_a_group_without_a_held_out_rating_is_named() -> None:
+    tested = TEST.select(TEST.items != 3)
+    with pytest.raises(DpmfError, match=r"least popular items: no held-out rating .*; use fewer folds"):
+        errors_by_group(np.ones((3, 1)), np.ones(3), TRAIN, tested)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """The distribution of errors, nDCG and recall, as a config asks for them: from the key to results, tables and figures."""
 
 import json
+import math
 
 import numpy as np
 import pytest
 
 from dpmf_cli.datasets import DataIdentity, open_cached
-from dpmf_cli.evaluation.metrics import TopItems
+from dpmf_cli.evaluation.metrics import GROUPED, TopItems
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.results.folders import collect_folder
 from dpmf_cli.experiment.results.task import tasks_of
@@ -91,7 +92,7 @@ RANKED = (
     TINY.replace("runs: 3", "runs: 2")
     .replace("epochs: 1500", "epochs: 3")
     .replace("baselines: [ga", "twins: true\nbaselines: [popularity, ga")
-    + "ranking: {threshold: 4, ndcg: 5, recall: 8}\n"
+    + "ranking: {threshold: 4, ndcg: 5, recall: 8}\ngroups: true\n"
 )
 
 
@@ -117,7 +118,8 @@ def test_the_most_rated_items_come_first(ranked: Place) -> None:
 
 def test_curves_show_rmse_unless_asked_and_have_the_others_beside(ranked: Place) -> None:
     curves = ranked.rows("curves.csv")
-    assert list(curves[0])[-3:] == ["mae", "ndcg@5", "recall@8"]
+    groups = [metric.key for metric in GROUPED]
+    assert list(curves[0])[-8:] == ["mae", "ndcg@5", "recall@8", *groups]
     assert "Popularity" not in {row["label"] for row in curves}
     assert {row["epsilon"] for row in curves if row["label"] == "PGE"} == {"0.5", "2.0", "8.0", "inf"}
     pge, ia = (
@@ -151,6 +153,26 @@ def test_crossings_levels_and_figures_by_metric(ranked: Place) -> None:
     ranked.dpmf("verify", "results", "--recompute", "3", "--seed", "1")
 
 
+def test_groups_have_columns_and_are_shown_by_their_metric(ranked: Place) -> None:
+    rows = ranked.rows("folds.csv")
+    found = {(row["label"], float(row["epsilon"])): row for row in rows if row["fold"] == row["run"] == "0"}
+    assert {found["Popularity", math.inf][metric.key] for metric in GROUPED} == {""}
+    assert found["IA", math.inf]["share_who_gain"] == "0.0"  # nobody gains over oneself
+    config, checksum = load_config(ranked.folder / "tiny.yaml"), ranked.manifest["dataset"]["checksum"]
+    task = next(tasks_of(config, config.baselines[1], DataIdentity(config.dataset.key, "", checksum)))
+    train, test = cut_ratings(
+        open_cached(checksum, ranked.cache), task.cut, dataset=task.data.key, seed=task.seed
+    )
+    errors = test.values - train.values.mean(dtype=np.float64)
+    active = np.isin(test.users, np.argsort(train.user_counts, kind="stable")[-30:])
+    of_active = np.sqrt(np.square(errors)[active].mean())
+    assert float(found["GA", math.inf]["rmse_most_active"]) == pytest.approx(of_active)
+    table = {row["baseline"]: row for row in ranked.json("baselines", "--metric", "rmse_most_active")}
+    assert "Popularity" not in table
+    text = ranked.dpmf("crossings", "tiny.yaml", "--metric", "share_who_gain").stdout
+    assert "share of users who gain over IA: more is better" in text
+
+
 @pytest.mark.slow
 def test_the_metric_of_the_config_is_shown_and_changes_no_task(ranked: Place) -> None:
     before = ranked.outputs
@@ -171,4 +193,7 @@ def test_the_metric_of_the_config_is_shown_and_changes_no_task(ranked: Place) ->
 def test_it_is_a_setting_of_results_that_have_it(ranked: Place, undisturbed: Place) -> None:
     asked = {"threshold": 4.0, "ndcg": 5, "recall": 8}
     assert all(json.loads(body)["settings"]["ranking"] == asked for body in ranked.tasks.values())
-    assert not any("ranking" in json.loads(body)["settings"] for body in undisturbed.tasks.values())
+    assert all(json.loads(body)["settings"]["groups"] is True for body in ranked.tasks.values())
+    for body in map(json.loads, undisturbed.tasks.values()):
+        assert not {"ranking", "groups"} & body["settings"].keys()
+        assert "share_who_gain" not in body

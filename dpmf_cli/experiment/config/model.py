@@ -28,7 +28,7 @@ from dpmf_cli.core.strict_model import StrictModel, later
 from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, CsvSpec, DatasetSpec, Split
 from dpmf_cli.evaluation.curves import REFERENCES
 from dpmf_cli.evaluation.folds import Order
-from dpmf_cli.evaluation.metrics import RMSE, Metric, TopItems
+from dpmf_cli.evaluation.metrics import GROUPED, RMSE, Metric, TopItems
 from dpmf_cli.experiment.config.documents import KeyPath
 from dpmf_cli.experiment.config.entries import (
     BASELINES_OF_OWN,
@@ -225,9 +225,15 @@ class ExperimentConfig(StrictModel):
         description="measure the nDCG and recall of each user's top items, out of all items that the user did not "
         "rate in training",
     )
+    groups: bool = later(
+        False,
+        description="measure the RMSE of the least and the most active quarter of the users and of the least and the "
+        "most popular quarter of the items, and the share of users who gain over the item average",
+    )
     metric: str = later(
         RMSE.key,
-        description="what curves, tables and crossings show: `rmse`, or a metric of `ranking`, e.g. `ndcg@10`",
+        description="what curves, tables and crossings show: `rmse`, or a metric of `ranking` or `groups`, e.g. "
+        "`ndcg@10` or `rmse_least_active`",
     )
 
     _added: Mapping[str, tuple[float, ...]] = PrivateAttr(default_factory=dict)
@@ -338,7 +344,8 @@ class ExperimentConfig(StrictModel):
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """The metrics that can be shown."""
-        return (RMSE, *(self.ranking.metrics if self.ranking else ()))
+        ranking = self.ranking.metrics if self.ranking else ()
+        return (RMSE, *ranking, *(GROUPED if self.groups else ()))
 
     @property
     def entries(self) -> tuple[Algorithm, ...]:
@@ -480,7 +487,7 @@ def _of_cuts(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
 def _of_what_is_shown(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
     known = [metric.key for metric in config.metrics]
     if config.metric not in known:
-        fix = did_you_mean(config.metric, known) if config.ranking else "; ask for it by `ranking`"
+        fix = did_you_mean(config.metric, known) if known[1:] else "; ask for it by `ranking` or `groups`"
         yield ("metric",), f'"{config.metric}" is not measured{fix}'
     for index, entry in enumerate(config.baselines):
         if entry.scores_only and (config.ranking is None or config.growth is not None):

@@ -13,7 +13,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.remembered import state
 from dpmf_cli.core.terminal import say
 from dpmf_cli.evaluation.curves import ERROR_CDF, REFERENCES, Experiment, Measured, Reference, Stage
-from dpmf_cli.evaluation.metrics import RMSE
+from dpmf_cli.evaluation.metrics import GROUPED, RMSE
 from dpmf_cli.evaluation.ranking import Comparison, compare, paired
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.folders import Collected, Ledger
@@ -88,7 +88,8 @@ def _measured(ran: Ran, store: Store, entry: Algorithm, share: float) -> tuple[M
 
     def unknown(*shape: int) -> dict[str, NDArray[np.float64]]:
         """A cube without any value for everything that the config asks for."""
-        cubes = {metric.key: np.full(shape, np.nan) for metric in config.metrics}
+        asked = [each for each in config.metrics if not (entry.scores_only and each in GROUPED)]
+        cubes = {metric.key: np.full(shape, np.nan) for metric in asked}
         distribution = np.full((*shape, len(config.limits)), np.nan)
         return cubes | ({ERROR_CDF: distribution} if config.limits else {})
 
@@ -147,8 +148,8 @@ def _values(config: ExperimentConfig, result: TaskResult, at: int) -> Iterator[t
     columns: dict[str, Any] = {RMSE.key: result.rmse, **result.others, ERROR_CDF: result.error_cdf}
     columns |= asdict(result.records) if result.records else {}
     yield from ((key, column[at]) for key, column in columns.items() if column)
-    if result.ranking:
-        yield from zip((metric.key for metric in config.metrics[1:]), result.ranking[at], strict=True)
+    if config.ranking:
+        yield from zip((metric.key for metric in config.ranking.metrics), result.ranking[at], strict=True)
 
 
 def _at(grid: tuple[float, ...], results: dict[float, TaskResult], key: str) -> NDArray[np.float64]:

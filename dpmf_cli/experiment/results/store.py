@@ -31,7 +31,7 @@ from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.core import __version__
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import WRITING, flush_folder, read_file, remove, sha256, sweep, write_whole
-from dpmf_cli.evaluation.metrics import BESIDE
+from dpmf_cli.evaluation.metrics import BESIDE, GROUPED
 from dpmf_cli.experiment.results.task import PER_EPSILON, Task, TaskResult, hash_of
 
 FORMAT = 1
@@ -260,7 +260,7 @@ def read_result(path: Path, root: Path, algorithm: type[Algorithm] | None = None
         names = settings["dataset"], settings["algorithm"]["algorithm"], hash_of(settings)
         if root / _place(*names, head["fold"], head["run"], body["epsilons"]) != path:
             raise DamagedError("it belongs to another task")
-        others = {metric.key: body.pop(metric.key) for metric in BESIDE if metric.key in body}
+        others = {metric.key: body.pop(metric.key) for metric in (*BESIDE, *GROUPED) if metric.key in body}
         result = _RESULT.validate_python({**body, "others": others})
         _check_columns(result, settings, algorithm)
     except ValidationError as error:
@@ -289,6 +289,9 @@ def _check_columns(result: TaskResult, settings: dict[str, Any], algorithm: type
         raise DamagedError("error_cdf: not the fractions that its settings ask for")
     if bool(result.ranking) != ("ranking" in settings):
         raise DamagedError("ranking: not what its settings ask for")
+    grouped = {metric.key for metric in GROUPED}
+    if result.others.keys() & grouped != (grouped if result.rmse and "groups" in settings else set()):
+        raise DamagedError("groups: not what its settings ask for")
 
 
 def _place(

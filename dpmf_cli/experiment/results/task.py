@@ -50,6 +50,7 @@ class Task:
 
     experiment  name of the config if the seed is secret, because another experiment draws another seed; else ""
     ranking     the ranking metrics to measure; None for none
+    groups      whether to measure errors by group (`evaluation.metrics.GROUPED`)
     """
 
     data: DataIdentity
@@ -61,6 +62,7 @@ class Task:
     limits: tuple[float, ...] = ()
     experiment: str = ""
     ranking: TopItems | None = None
+    groups: bool = False
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -83,6 +85,7 @@ class Task:
             **({"test_checksum": self.data.test_checksum} if self.data.test_checksum else {}),
             **({"error_cdf": list(self.limits)} if self.limits else {}),
             **({"ranking": self.ranking.model_dump()} if self.ranking else {}),
+            **({"groups": True} if self.groups else {}),
             **({"experiment": self.experiment} if self.experiment else {}),
         }
 
@@ -144,7 +147,8 @@ class TaskResult:
     error_cdf   (E, X): for each ε the fraction of absolute errors up to each of the task's limits; empty if not asked
                 for
     records     what personalised privacy cost the records; None where privacy is the same for all
-    others      (E,) each: the errors `BESIDE` RMSE, by key; one that an older version did not measure is not there
+    others      (E,) each: the errors `BESIDE` RMSE, by key; one that an older version did not measure is not there.
+                With `groups` also those of `GROUPED`
     ranking     (E, 2): for each ε the metrics of the task's `ranking`; empty if not asked for
 
     An algorithm that predicts no ratings has no errors: `rmse`, `others` and `error_cdf` are empty.
@@ -189,11 +193,12 @@ def tasks_of(
     pieces = list(entry.pieces(config.grid(entry)))
     order: Order = config.growth.order if config.growth else "timestamp"
     of = config.name if config.seed == SECRET else ""
+    asked = config.limits, of, config.ranking, config.groups
     for portion in portions or config.portions:
         for fold in range(config.folds_run):
             cut = Cut(config.folds, fold, portion, order, config.split)
             for piece, grid in pieces:
                 for run in range(config.runs_of(entry)):
-                    yield Task(data, config.seed, cut, run, piece, grid, config.limits, of, config.ranking)
+                    yield Task(data, config.seed, cut, run, piece, grid, *asked)
             for piece, grid in entry.pieces(TWIN_GRID) if config.has_twin(entry) else ():
-                yield Task(data, config.seed, cut, 0, piece, grid, config.limits, of, config.ranking)
+                yield Task(data, config.seed, cut, 0, piece, grid, *asked)

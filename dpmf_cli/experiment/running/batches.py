@@ -21,7 +21,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from dpmf_cli.algorithms.baselines.clean_averages import averages_by
 from dpmf_cli.algorithms.shared.base import Algorithm, Model, PrivateAlgorithm, for_new_users
+from dpmf_cli.algorithms.shared.budget import EffectsParameters
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.sample_fits import RecordCosts
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH
@@ -31,7 +33,7 @@ from dpmf_cli.core.streams import Seed, UnaccountedNoiseError
 from dpmf_cli.datasets import DataIdentity, open_cached
 from dpmf_cli.datasets.canonical import Stars
 from dpmf_cli.datasets.spec import NewUsersSplit
-from dpmf_cli.evaluation.metrics import RMSE, error_cdf, errors_of, top_items
+from dpmf_cli.evaluation.metrics import GROUPED, RMSE, error_cdf, errors_by_group, errors_of, top_items
 from dpmf_cli.experiment.results.task import Cut, Outcome, Task, TaskResult
 from dpmf_cli.experiment.running.cutting import cut_ratings
 from dpmf_cli.privacy.curator import Curator
@@ -165,6 +167,11 @@ def _measure(
     if task.algorithm.clip_predictions:
         predictions = np.clip(predictions, test.scale.minimum, test.scale.maximum)
     errors = {key: tuple((unit * each).tolist()) for key, each in errors_of(predictions, test.values).items()}
+    if task.groups:  # against `ia` with its defaults, computed anew so that no task needs another one
+        items = averages_by("items", train, np.array([EffectsParameters().beta_m]))
+        grouped = errors_by_group(predictions, items[test.items, 0], train, test)
+        grouped[:-1] *= unit
+        errors |= {metric.key: tuple(row) for metric, row in zip(GROUPED, grouped.tolist(), strict=True)}
     cdf: tuple[tuple[float, ...], ...] = ()
     if task.limits:
         limits = tuple(limit / unit for limit in task.limits)
