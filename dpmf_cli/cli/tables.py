@@ -34,6 +34,9 @@ def crossings(
             "--printed", help="Add the cells of Friedman et al.'s tables 4 and 5 that have no result."
         ),
     ] = False,
+    audited: Annotated[
+        bool, typer.Option("--audited", help="Add what `dpmf audit` has found for the same configs.")
+    ] = False,
     metric: options.MetricOption = None,
     plugin: options.PluginOption = None,
 ) -> str:
@@ -49,10 +52,17 @@ def crossings(
     from dpmf_cli.report.tables.crossings import crossings_table
     from dpmf_cli.report.tables.layout import draw
 
-    rows = [row for each in _experiments(of or [], results, metric) for row in beside_print(each)]
+    found = list(_experiments(of or [], results, metric))
+    rows, audits = [row for _, each in found for row in beside_print(each)], None
     if printed:
         rows = with_printed_cells(rows, present=present_keys(data_folder()))
-    return draw(crossings_table(rows), form)
+    if audited:
+        from dpmf_cli.audit.job import of_experiment
+
+        audits = {each.name: of_experiment(folder) for folder, each in found}
+        if not any(audits.values()):
+            say("nothing was audited: `dpmf audit` a config, and ask again")
+    return draw(crossings_table(rows, audits), form)
 
 
 def explain(
@@ -70,7 +80,7 @@ def explain(
     from dpmf_cli.papers.printed_cells import beside_print
     from dpmf_cli.report.advice import advice as advice_on
 
-    experiments = list(_experiments(of or [], results, RMSE.key))
+    experiments = [each for _, each in _experiments(of or [], results, RMSE.key)]
     return advice_on(experiments, [row for each in experiments for row in beside_print(each)])
 
 
@@ -93,7 +103,7 @@ def levels(
     from dpmf_cli.report.tables.layout import draw
 
     found = []
-    for experiment in _experiments(of or [], results, metric):
+    for _, experiment in _experiments(of or [], results, metric):
         try:
             found += levels_at(experiment, at)
         except DpmfError as error:
@@ -107,8 +117,8 @@ def levels(
     return draw(levels_table(found, at), form)
 
 
-def _experiments(of: list[Path], results: Path, metric: str | None) -> "Iterator[Experiment]":
-    """Yields each experiment that was asked for, by a metric or by that of its config.
+def _experiments(of: list[Path], results: Path, metric: str | None) -> "Iterator[tuple[Path, Experiment]]":
+    """Yields the folder of each experiment that was asked for, and it, by a metric or by that of its config.
 
     Of an interrupted run, yields only the finished folds, and says so.
     """
@@ -130,7 +140,7 @@ def _experiments(of: list[Path], results: Path, metric: str | None) -> "Iterator
             )
             say(f"{experiment.name}: {what}; `dpmf run` its config to complete it")
             experiment = partial or experiment
-        yield experiment
+        yield folder, experiment
 
 
 def shown(collected: "Collected", metric: str | None, *, named: bool) -> "Experiment | None":

@@ -12,7 +12,7 @@ The same numbers and the pictures of an experiment are LaTeX macros too, so that
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,11 +92,16 @@ COLUMNS: tuple[TableColumn[Crossing], ...] = (
     *names("agreement"),
 )
 
-SHOWN = ("label", "baseline", "printed", "reproduced", "gap", "theta", "claimed", "provable")
+SHOWN = ("label", "baseline", "printed", "reproduced", "gap", "theta", "claimed", "provable", "audited")
 
 
-def crossings_table(crossings: Sequence[Crossing]) -> TextTable:
-    """Returns printed and reproduced crossings: a row per algorithm and baseline."""
+def crossings_table(
+    crossings: Sequence[Crossing], audits: Mapping[str, Mapping[str, Any]] | None = None
+) -> TextTable:
+    """Returns printed and reproduced crossings: a row per algorithm and baseline.
+
+    audits  the audits of each experiment's entries, by the entries' labels
+    """
     several = len({crossing.experiment for crossing in crossings if crossing.experiment}) > 1
 
     def title(crossing: Crossing) -> str:
@@ -107,8 +112,14 @@ def crossings_table(crossings: Sequence[Crossing]) -> TextTable:
             + (f", partial: {crossing.partial}" if crossing.partial else "")
         )
 
-    notes = crossing_notes(crossings) if crossings else ()
-    return tabled(crossings, COLUMNS, SHOWN, title=title, notes=notes)
+    columns, notes = [*COLUMNS], crossing_notes(crossings) if crossings else []
+    if audits is not None:
+        from dpmf_cli.report.tables.ledgers import audited_columns, audited_notes
+
+        columns += audited_columns(lambda row: audits.get(row.experiment, {}).get(row.label))
+        shown = [each for found in audits.values() for each in found.values()]
+        notes += audited_notes(shown) if crossings else []
+    return tabled(crossings, columns, SHOWN, title=title, notes=notes)
 
 
 def crossing_notes(crossings: Sequence[Crossing]) -> list[str]:

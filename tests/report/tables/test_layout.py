@@ -172,8 +172,8 @@ def test_the_command_sets_print_beside_what_reproduces_a_table(
 
 def test_latex_has_only_letters_that_it_prints() -> None:
     crossings = [*find_crossings(of_theta(make(3))), *find_crossings(make(2))]
-    drawn = draw(crossings_table(with_printed_cells(crossings)), "latex") + draw(
+    drawn = draw(crossings_table(with_printed_cells(crossings), {}), "latex") + draw(
         baselines_table(baseline_rows(make())), "latex"
     )
-    assert " & provable \\\\\n" in drawn
+    assert " & provable & audited \\\\\n" in drawn
     assert {letter for letter in drawn if ord(letter) > 127} <= set("–é…")
