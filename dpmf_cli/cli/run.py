@@ -167,10 +167,10 @@ def tune(
     form: options.FormatOption = "table",
     plugin: options.PluginOption = None,
 ) -> str:
-    """Choose parameters with the same number of trials for every method.
+    """Choose parameters, with equal effort for all methods.
 
-    Tries settings from the space that `search` in the config declares, and continues an interrupted search. Tune on
-    other ratings than those that you report, because the choice leaks.
+    Tries the same number of settings of each, from the space that `search` in the config declares, and continues an
+    interrupted search. Tune on other ratings than those that you report, because the choice leaks.
 
     Example: dpmf tune configs/frontier_ml100k.yaml --trials 16 --to tuned.yaml
     """

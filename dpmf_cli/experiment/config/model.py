@@ -522,7 +522,7 @@ def _of_names(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
 
 def _of_search(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
     """Refuses what no entry of the name can have, whatever its other parameters are."""
-    known = [*config.known["algorithms"], *(entry.name for entry in config.algorithms)]
+    known = [*(entry.name for entry in config.algorithms), *config.known["algorithms"]]
     for name, space in config.search.items():
         if name not in known:
             what = f'no private algorithm or entry is named "{name}"'
