@@ -20,7 +20,7 @@ from dpmf_cli.cli.health import doctor, verify
 from dpmf_cli.cli.own_config import advise, init, recommend
 from dpmf_cli.cli.papers import configs, explore, reproduce
 from dpmf_cli.cli.release import predict, release
-from dpmf_cli.cli.run import plan, run
+from dpmf_cli.cli.run import plan, run, tune
 from dpmf_cli.core import terminal
 from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
@@ -58,7 +58,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions
 app.add_typer(datasets_app, name="datasets")
 app.add_typer(tables.local_app, name="local")
 for _command in (
-    *(tables.combined, tables.frontier, init, advise, recommend, run, plan, release, predict),
+    *(tables.combined, tables.frontier, init, advise, recommend, run, plan, tune, release, predict),
     *(tables.crossings, tables.levels, tables.explain, tables.compare, tables.baselines, tables.report),
     *(tables.plot, configs, reproduce, explore, audit, verify, doctor),
 ):

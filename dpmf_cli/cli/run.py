@@ -1,4 +1,4 @@
-"""`dpmf run` and `dpmf plan`: run an experiment, or say what a run would do."""
+"""`dpmf run`, `plan` and `tune`: run an experiment, say what a run would do, or try settings of its methods."""
 
 import json
 import shlex
@@ -9,6 +9,7 @@ import typer
 
 from dpmf_cli.cli import options
 from dpmf_cli.core.children import available_cores
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import duration, say
 
 if TYPE_CHECKING:
@@ -128,6 +129,59 @@ def plan(
     own = known(loaded.dataset, folders) if isinstance(loaded.dataset, CsvSpec) else None
     seen = look(loaded.dataset, own).report() if own else []
     return describe(loaded, made, size, jobs or available_cores(), seen=seen, as_json=as_json)
+
+
+def tune(
+    config: options.ConfigArgument,
+    trials: Annotated[
+        int, typer.Option(min=1, help="Settings of each entry, that as written among them.")
+    ] = 16,
+    at: Annotated[
+        str, typer.Option(help="The ε to judge by, e.g. 0.1,1,5; default: lowest, middle and highest.")
+    ] = "",
+    to: Annotated[Path | None, typer.Option(help="Write a config with the tuned entries, too.")] = None,
+    results: options.ResultsOption = Path("results"),
+    data: options.DataOption = None,
+    jobs: options.JobsOption = None,
+    dataset: options.DatasetOption = None,
+    held_out: options.HeldOutOption = None,
+    runs: options.RunsOption = None,
+    form: options.FormatOption = "table",
+    plugin: options.PluginOption = None,
+) -> str:
+    """Choose parameters, with equal effort for all methods.
+
+    Tries the same number of settings of each, from the space that `search` in the config declares, and continues an
+    interrupted search. Tune on other ratings than those that you report, because the choice leaks.
+
+    Example: dpmf tune configs/frontier_ml100k.yaml --trials 16 --to tuned.yaml
+    """
+    from dpmf_cli.datasets import Folders
+    from dpmf_cli.experiment.config import load_config
+    from dpmf_cli.experiment.config.loading import reduced
+    from dpmf_cli.experiment.results.manifest import add_file
+    from dpmf_cli.experiment.results.store import write_atomically
+    from dpmf_cli.report.tables.layout import draw
+    from dpmf_cli.studies import tune as tuning
+
+    try:
+        grid = [float(each) for each in at.split(",") if at]
+    except ValueError:
+        raise DpmfError(f"--at {at}: write numbers with commas between them, like 0.1,1,5") from None
+    if to and to.exists():
+        raise DpmfError(f"--to {to}: exists already; name a new file, or remove this one")
+    loaded = load_config(config)
+    cut = reduced(loaded, dataset=dataset, held_out=held_out, runs=runs)
+    folders = Folders.named(data, base=config.parent, results=results)
+    processes = jobs or available_cores()
+    rows, table = tuning.tune(cut, loaded.search, trials, grid, folders, processes)
+    for suffix in ("csv", "md"):
+        add_file(results / cut.name / f"tuned.{suffix}", draw(table, suffix).encode())
+    say(f"wrote {results / cut.name}/tuned.csv and tuned.md")
+    if to:
+        write_atomically(to, tuning.tuned_config(config, loaded, rows, to).encode())
+        say(f"wrote {to}: {sum(bool(row.chosen) for row in rows)} tuned entries below those as written")
+    return draw(table, form)
 
 
 def describe(

@@ -137,6 +137,28 @@ def with_parameter(
     return {**entry, key: {**whole, part: value}}
 
 
+def with_parameters(
+    entry: Algorithm, values: Mapping[str, Any], *, exclude_unset: bool = False
+) -> dict[str, Any]:
+    """Returns an entry as plain data, with these parameters set one after the other, and without a sweep."""
+    sweep = {"sweep", "swept", "swept_label"}
+    plain = entry.model_dump(mode="json", exclude=sweep, exclude_unset=exclude_unset)
+    for key, value in values.items():
+        plain = with_parameter(plain, key, value, type(entry))
+    return plain
+
+
+def refused(entry: Algorithm, key: str, value: Any) -> str:
+    """Says why an entry cannot have this value of a parameter, whatever its others are; "" if it can."""
+    try:
+        type(entry).model_validate(with_parameters(entry, {key: value}))
+    except ValidationError as error:
+        for detail in error.errors(include_url=False):
+            if detail["type"] == "unknown_key" or detail["loc"] == tuple(key.split(".")):
+                return detail["msg"]
+    return ""
+
+
 def _is_fraction(value: Any) -> bool:
     return isinstance(value, int | float) and 0 < value < 1
 

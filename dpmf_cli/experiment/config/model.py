@@ -39,6 +39,7 @@ from dpmf_cli.experiment.config.entries import (
     entry_of,
     is_list_of_choices,
     is_own,
+    refused,
     written_out,
 )
 from dpmf_cli.privacy.accounting import LEAST_EPSILON
@@ -77,13 +78,20 @@ class GeometricGrid(StrictModel):
         return [float(f"{self.first * step**k:.3g}") for k in range(self.count)]
 
 
+def _listed(value: Any) -> Any:
+    return GeometricGrid.model_validate(value).values if isinstance(value, dict) else value
+
+
 Grid = Annotated[
     list[Budget],
     Field(min_length=1, max_length=1000),
-    BeforeValidator(
-        lambda value: GeometricGrid.model_validate(value).values if isinstance(value, dict) else value,
-        json_schema_input_type=list[Budget] | GeometricGrid,
-    ),
+    BeforeValidator(_listed, json_schema_input_type=list[Budget] | GeometricGrid),
+]
+
+Tried = Annotated[
+    list[Any],
+    Field(min_length=1, max_length=1000),
+    BeforeValidator(_listed, json_schema_input_type=list[Any] | GeometricGrid),
 ]
 
 
@@ -194,6 +202,12 @@ class ExperimentConfig(StrictModel):
         exclude=True,
         description="defaults for the entries of an algorithm, by its name: `{isgd: {factors: 3}}`. They do not "
         "apply to a `base`, which is inside another entry",
+    )
+    search: dict[str, dict[str, Tried]] = Field(
+        {},
+        exclude=True,
+        description="the values that `dpmf tune` tries, by an algorithm's name or an entry's label: `{isgd: "
+        "{factors: [3, 6], regularization: {first: 0.01, last: 1, count: 9}}}`. Nothing else reads it",
     )
     twins: bool | Literal["available"] = Field(
         False,
@@ -412,6 +426,7 @@ def contradictions(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
     if tasks > MOST_TASKS:
         yield ("folds",), f"{tasks:,} tasks, more than {MOST_TASKS:,}; ask for fewer folds or runs"
     yield from _of_names(config)
+    yield from _of_search(config)
     for index, private in enumerate(config.algorithms):
         # An entry that makes no averages inherits `effects`, or has them by default on own ratings.
         own = type(private).model_fields["effects"].default
@@ -525,3 +540,18 @@ def _of_names(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
         if "algorithm" in given:
             why = "the key above already names the algorithm; remove `algorithm`"
             yield ("parameters", name, "algorithm"), why
+
+
+def _of_search(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
+    """Refuses what no entry of the name can have, whatever its other parameters are."""
+    known = [*(entry.name for entry in config.algorithms), *config.known["algorithms"]]
+    for name, space in config.search.items():
+        if name not in known:
+            what = f'no private algorithm or entry is named "{name}"'
+            yield ("search", name), f"{what}{did_you_mean(name, known)}"
+        varied = [entry for entry in config.algorithms if name in (entry.name, entry.algorithm)]
+        for key, values in space.items():
+            for index, value in enumerate(values):
+                why = ""
+                if varied and all(why := refused(entry, key, value) for entry in varied):
+                    yield ("search", name, key, index), why

@@ -10,8 +10,8 @@ each group.
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import groupby
 from operator import attrgetter, methodcaller
@@ -380,3 +380,46 @@ def differences_table(compared: Compared) -> TextTable:
     shown = ("epsilon", "a", "b", "difference", interval, "verdict")
     seen = tabled(different, DIFFERENCES, shown, title=title, notes=notes)
     return replace(seen, fields=whole.fields, records=whole.records)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a search of parameters found for an entry.
+
+    written, tuned   (E,) RMSE of the entry as written, and of its best setting; None where there is no result
+    chosen    the parameters of the best setting that were drawn; none if it is the entry as written
+    trials, failed, refused   settings that were fitted, those of them without an RMSE, and draws that were invalid
+    seconds   CPU time of the fits that were left to run
+    """
+
+    label: str
+    written: Sequence[float | None]
+    tuned: Sequence[float | None]
+    chosen: Mapping[str, Any]
+    trials: int
+    failed: int
+    refused: int
+    seconds: float
+
+
+def tuned_table(rows: Sequence[Tuned], grid: Sequence[float], sign: str, title: str) -> TextTable:
+    """Returns the RMSE of entries as written and tuned, at each ε (or θ: `sign`) of a grid, and what was chosen."""
+
+    def of(part: str, at: int) -> TableColumn[Tuned]:
+        value = f"{grid[at]:g}"
+        return number(
+            f"{part}_{value}", value=lambda row: getattr(row, part)[at], head=f"{part}, {sign} = {value}"
+        )
+
+    columns: list[TableColumn[Tuned]] = [
+        *names("label"),
+        *(of(part, at) for part in ("written", "tuned") for at in range(len(grid))),
+        TableColumn(
+            "chosen",
+            lambda row: json.dumps(row.chosen),
+            lambda row: ", ".join(f"{key} {value}" for key, value in row.chosen.items()) or "as written",
+        ),
+        *(number(name, "d") for name in ("trials", "failed", "refused")),
+        number("seconds", ".1f", head="CPU s"),
+    ]
+    return tabled(rows, columns, [column.name for column in columns], title=title, notes=lines("notes/tuned"))

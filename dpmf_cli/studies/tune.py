@@ -1,0 +1,151 @@
+"""Searches parameters with the same number of trials for every method, and chooses by the errors at a few ε.
+
+A trial is an ordinary entry of an experiment, so its tasks are stored and shared like others, and an interrupted
+search continues. The settings are a scrambled Halton sequence, which depends on nothing but the seed and the entry's
+name: the first 8 of 32 trials are those of 8 trials. Such points cover a space more evenly than random ones, which
+themselves do better than a grid (Bergstra and Bengio 2012). A sequential search, such as Optuna's TPE, would draw
+each trial after looking at the errors before it, so its result would depend on the order in which trials end.
+
+A choice by errors on the ratings that are reported leaks more than the stated ε (Papernot and Steinke 2022). So tune
+on other ratings.
+"""
+
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from pydantic import ValidationError
+from scipy.stats import qmc
+
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.streams import named_generator
+from dpmf_cli.core.terminal import say
+from dpmf_cli.datasets import Folders, load
+from dpmf_cli.evaluation.metrics import RMSE
+from dpmf_cli.experiment.config import ExperimentConfig, config_of
+from dpmf_cli.experiment.config.documents import config_file, read_whole, shipped_file
+from dpmf_cli.experiment.config.entries import with_parameters
+from dpmf_cli.experiment.results.collect import collect
+from dpmf_cli.experiment.results.manifest import Ran
+from dpmf_cli.experiment.results.store import Store
+from dpmf_cli.experiment.running.plan import run_whole, whole_plan
+from dpmf_cli.report.tables.layout import TextTable
+from dpmf_cli.privacy.accounting import LEAST_EPSILON
+from dpmf_cli.report.tables.ranked import Tuned, tuned_table
+
+Setting = tuple[PrivateAlgorithm, Mapping[str, Any]]
+"""An entry, and the parameters in it that were drawn."""
+
+MOST_DRAWS = 100
+"""Draws for each trial before a space counts as exhausted. A draw may be invalid, or repeat another."""
+
+
+def settings_of(
+    entry: PrivateAlgorithm, space: Mapping[str, list[Any]], count: int, *name: str | int
+) -> tuple[list[Setting], int]:
+    """Returns distinct settings of an entry, first that as written: `count`, or as many as the space has; and how
+    many draws were invalid. Their randomness is a function of `name` and of the entry's. Raises DpmfError if no draw
+    is valid."""
+    found: dict[str, Setting] = {str(entry.parameters()): (entry, {})}
+    refused, why = 0, "all are alike"
+    for shares in qmc.Halton(len(space), rng=named_generator(*name, entry.name)).random(MOST_DRAWS * count):
+        if len(found) == count:
+            break
+        listed = zip(space.items(), shares, strict=True)
+        values = {key: tried[int(share * len(tried))] for (key, tried), share in listed}
+        try:
+            trial = type(entry).model_validate({**with_parameters(entry, values), "label": entry.name})
+        except ValidationError as error:
+            refused, why = refused + 1, error.errors(include_url=False)[0]["msg"]
+        else:
+            found.setdefault(str(trial.parameters()), (trial, values))
+    if len(found) < min(count, 2):
+        raise DpmfError(f"search: {entry.name}: no draw is a valid setting other than the one written: {why}")
+    return list(found.values()), refused
+
+
+def for_trials(config: ExperimentConfig, at: Sequence[float]) -> ExperimentConfig:
+    """Returns a config with these ε (or θ), or the lowest, middle and highest of its own but ε → 0, and with nothing to
+    measure but RMSE of private entries. Raises DpmfError for ε that no grid can have."""
+    axis = "epsilons" if config.thetas is None else "thetas"
+    own = [each for each in getattr(config, axis) if each != LEAST_EPSILON]
+    changes = {
+        axis: sorted({*at} or {own[0], own[len(own) // 2], own[-1]}),
+        "baselines": [],
+        "crossings": ["ia"],
+        "metric": RMSE.key,
+        "twins": False,
+        **dict.fromkeys(("growth", "ranking", "error_cdf", "refine")),
+        "groups": False,
+    }
+    try:
+        return config_of({**config.resolved(), **changes})
+    except ValidationError as error:
+        raise DpmfError(f"--at: {error.errors(include_url=False)[0]['msg']}") from None
+
+
+def tune(
+    config: ExperimentConfig,
+    search: Mapping[str, Mapping[str, list[Any]]],
+    count: int,
+    at: Sequence[float],
+    folders: Folders,
+    processes: int,
+) -> tuple[list[Tuned], TextTable]:
+    """Runs what is left of `count` trials of every private entry that has a space; returns what was found for each,
+    and its table. Raises DpmfError for what a user can mend."""
+    base = for_trials(config, at)
+    tried = dict[str, tuple[list[Setting], int]]()
+    for entry in base.algorithms:
+        ignored = entry.ignored.union(entry.only_other(entry.mode))
+        space = search.get(entry.name, search.get(entry.algorithm, {}))
+        if space := {key: values for key, values in space.items() if key not in ignored}:
+            tried[entry.name] = settings_of(entry, space, count, "search", config.seed)
+    if not tried:
+        fix = "declare one: `search: {isgd: {factors: [3, 6]}}`"
+        raise DpmfError(f"{config.name}: no entry has a space to search; {fix}")
+    trials = [trial for settings, _ in tried.values() for trial, _ in settings]
+    every = base.model_copy(update={"algorithms": trials})
+    plan, seconds = whole_plan([every], folders), defaultdict[str, float](float)
+    say(f"{config.name}: {count} trials of {len(tried)} entries, {plan.summary}")
+    for outcome in run_whole(f"tune {config.name}", plan, folders, processes):
+        seconds[outcome.task.algorithm.name] += outcome.seconds
+        if outcome.failure:
+            say(f"a trial of {outcome.task.algorithm.name} failed: {outcome.failure.splitlines()[-1]}")
+    ran = Ran(every, load(base.dataset, folders, base.split).identity)
+    experiment = collect(ran, Store(folders.results, warn=say)).experiment
+    curves, rows = iter(experiment.curves), []
+    for name, (settings, refused) in tried.items():
+        rmse = np.array([next(curves).mean() for _ in settings])
+        scores = np.log(rmse).mean(axis=1)
+        failed = np.isnan(scores)
+        best = int(np.where(failed, np.inf, scores).argmin())
+        written, tuned = ([None if np.isnan(each) else float(each) for each in rmse[at]] for at in (0, best))
+        counts = len(settings), int(failed.sum()), refused
+        rows.append(Tuned(name, written, tuned, settings[best][1], *counts, seconds[name]))
+    grid, sign = (base.epsilons, "ε") if base.thetas is None else (base.thetas, "θ")
+    over = f"{experiment.folds} of {experiment.partition} folds, runs: {experiment.runs}"
+    title = f"{config.name}: tuned on {experiment.title}, {over}"
+    return rows, tuned_table(rows, grid or (), sign, title)
+
+
+def tuned_config(path: Path, config: ExperimentConfig, rows: Sequence[Tuned], to: Path) -> str:
+    """Returns the text of a file `to` that extends the config of `path`: all entries as written there, then those for
+    which a better setting was found, labelled "…, tuned"."""
+    found, written = config_file(path), {entry.name: entry for entry in config.algorithms}
+    tuned = [
+        {
+            **with_parameters(written[row.label], row.chosen, exclude_unset=True),
+            "label": f"{row.label[:72]}, tuned",
+        }
+        for row in rows
+        if row.chosen
+    ]
+    extends = found.name if found == shipped_file(path) else os.path.relpath(found, to.parent)
+    whole = {"extends": extends, "algorithms": [*read_whole(path).data["algorithms"], *tuned]}
+    return yaml.safe_dump(whole, allow_unicode=True, sort_keys=False, default_flow_style=None, width=120)

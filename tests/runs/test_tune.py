@@ -1,0 +1,134 @@
+"""`dpmf tune`: the same settings at any time and in any number of processes; what it writes can be run."""
+
+import csv
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpmf_cli.algorithms.beyond.comparisons import PrivateBatchGradientDescent
+from dpmf_cli.algorithms.field.chien2021 import PrivateAlternatingMinimization
+from dpmf_cli.algorithms.friedman2016.matrix_factorization import PrivateGlobalEffects
+from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.studies.tune import settings_of
+from tests.command import fork, here, wait_for_tasks
+from tests.runs.tiny import Place
+
+SEARCHED = """\
+dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 60, items: 40, ratings: 1200}
+folds: 3
+runs: 2
+epsilons: [0.5, 1, 2, 4, 8]
+baselines: [ga, ia, ge]
+crossings: [ge]
+twins: true
+effects: {beta_m: 0, beta_u: 0}
+algorithms:
+  - pge
+  - {algorithm: isgd, sweep: {factors: [2]}, epochs: 2}
+  - {algorithm: isgd, label: mine, epochs: 2}
+  - local_mean
+search:
+  pge: {effects.beta_m: {first: 1, last: 100, count: 9}, effects.beta_u: [5, 50], effects.sum_share: [0.3]}
+  isgd: {budget.factorization: [0.2, 0.3, 0.4, 0.5], regularization: [0.1, 0.2]}
+  mine: {epochs: [2, 4]}
+"""
+AXES = ("0.5", "2", "8")
+
+
+@pytest.fixture
+def place(tmp_path: Path, session_cache: Path) -> Place:
+    place = Place(tmp_path, session_cache)
+    place.write(SEARCHED)
+    return place
+
+
+def tuned(place: Place, *more: str, trials: int = 4) -> list[dict[str, str]]:
+    """The rows of a search without the time that it took."""
+    place.dpmf("tune", "tiny.yaml", "--trials", str(trials), *more)
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in place.rows("tuned.csv")]
+
+
+def test_what_is_chosen_is_the_best_and_runs_as_it_was_tried(place: Place) -> None:
+    rows = tuned(place, "-j", "1", "--to", "tuned.yaml")
+    assert [row["label"] for row in rows] == ["PGE", "isgd, factors 2", "mine"]
+    assert [row["trials"] + row["failed"] + row["refused"] for row in rows] == ["400", "400", "200"]
+    assert "effects.beta_m" in rows[0]["chosen"]
+    assert "sum_share" not in rows[0]["chosen"]
+    assert float(rows[0]["tuned_2"]) < 0.99 * float(rows[0]["written_2"])
+    tried = place.tasks
+    place.dpmf("run", "tuned.yaml", "-j", "1")
+    with place.path("curves.csv", "tuned").open() as file:
+        curves = {(row["label"], f"{float(row['epsilon']):g}"): row["rmse"] for row in csv.DictReader(file)}
+    for row in rows:
+        best = f"{row['label']}, tuned" if row["chosen"] != "{}" else row["label"]
+        for at in AXES:
+            assert float(row[f"written_{at}"]) == pytest.approx(float(curves[row["label"], at]), abs=1e-9)
+            assert float(row[f"tuned_{at}"]) == pytest.approx(float(curves[best, at]), abs=1e-9)
+    assert tried.items() <= place.tasks.items()  # no trial was computed again
+    assert "exists already" in place.dpmf("tune", "tiny.yaml", "--to", "tuned.yaml", expect=2).stderr
+
+
+def test_an_interrupted_search_continues_to_the_same_table(
+    place: Place, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    process = fork(place.folder, place.cache, "tune", "tiny.yaml", "--trials", "3", "-j", "1")
+    wait_for_tasks(place.folder, process, 4)
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=60)
+    begun = place.tasks
+    rows = tuned(place, "-j", "1", trials=6)
+    assert begun.items() <= place.tasks.items()
+    other = Place(tmp_path_factory.mktemp("other"), place.cache)
+    other.write(SEARCHED)
+    assert (tuned(other, "-j", "2", trials=6), other.tasks) == (rows, place.tasks)
+    assert place.dpmf("tune", "tiny.yaml", "--trials", "3").stderr.count(" 0 left") == 1
+
+
+DPAM = PrivateAlternatingMinimization(algorithm="dpam")
+
+
+def test_draws_that_are_invalid_are_replaced_and_counted() -> None:
+    space = {"learning_rate": [0.01, 0.02, 1.0], "item_ridge": [3.0, 20.0, 40.0]}
+    settings, refused = settings_of(DPAM, space, 6, "search", 1)
+    assert refused > 0
+    assert len({str(entry.parameters()) for entry, _ in settings}) == 6
+    assert settings_of(DPAM, space, 4, "search", 1)[0] == settings[:4]
+    assert settings_of(DPAM, space, 6, "search", 2)[0] != settings
+    assert len(settings_of(DPAM, space, 50, "search", 1)[0]) == 6  # of nine, three diverge
+    with pytest.raises(DpmfError, match=r"search: DPAM: no draw is a valid setting.*the descent diverges"):
+        settings_of(DPAM, {"learning_rate": [1.0]}, 2, "search", 1)
+    with pytest.raises(DpmfError, match="all are alike"):
+        settings_of(PrivateBatchGradientDescent(algorithm="pbgd"), {"epochs": [5]}, 2)
+
+
+def test_a_trial_that_fails_is_said_and_never_chosen(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fit = PrivateGlobalEffects.fit
+
+    def fails(self: PrivateGlobalEffects, *of: Any, **more: Any) -> Any:
+        if self.effects.beta_u == 50:
+            raise ArithmeticError("no fit")
+        return fit(self, *of, **more)
+
+    monkeypatch.setattr(PrivateGlobalEffects, "fit", fails)
+    words = "tune tiny.yaml --trials 8 -j 1 --at 4,0.7 --runs 1 --held-out 1"
+    assert here(monkeypatch, place.folder, place.cache, *words.split()) == 0
+    out, said = capsys.readouterr()
+    assert "a trial of PGE failed: ArithmeticError: no fit" in said
+    assert "written, ε = 0.7  written, ε = 4" in out
+    row = place.rows("tuned.csv", "tiny.held-out-1.runs-1")[0]
+    assert 0 < int(row["failed"]) < 8
+    assert '"effects.beta_u": 5}' in row["chosen"]
+
+
+@pytest.mark.parametrize(
+    ("at", "said"), [("1,x", "write numbers"), ("0,1", "--at: Input should be greater than 0")]
+)
+def test_a_grid_that_none_can_have_is_refused(place: Place, at: str, said: str) -> None:
+    assert said in place.dpmf("tune", "tiny.yaml", "--at", at, expect=2).stderr
+    place.write(SEARCHED.partition("search:")[0])
+    assert "no entry has a space" in place.dpmf("tune", "tiny.yaml", expect=2).stderr
