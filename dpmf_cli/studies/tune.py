@@ -34,8 +34,8 @@ from dpmf_cli.experiment.results.collect import collect
 from dpmf_cli.experiment.results.manifest import Ran
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.running.plan import run_whole, whole_plan
-from dpmf_cli.report.tables.layout import TextTable
 from dpmf_cli.privacy.accounting import LEAST_EPSILON
+from dpmf_cli.report.tables.layout import TextTable
 from dpmf_cli.report.tables.ranked import Tuned, tuned_table
 
 Setting = tuple[PrivateAlgorithm, Mapping[str, Any]]
