@@ -53,6 +53,7 @@ from dpmf_cli.evaluation import statistics as bootstrap
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 from dpmf_cli.evaluation.metrics import BESIDE, RMSE, Metric
 from dpmf_cli.evaluation.statistics import REPLICATES, Over, Replicates
+from dpmf_cli.privacy.accounting import LEAST_EPSILON
 
 #: The RMSE of a model that diverged is infinite. At such an ε the curve counts as this far above any baseline, in
 #: every replicate, which keeps the arithmetic defined.
@@ -230,23 +231,26 @@ def measure_crossing(
     if cell.printed is not None:
         gap, off = beside(epsilons, drawn.mean, cell.printed)
         cell = replace(cell, gap=gap, off=off)
+    # Near ε → 0 there is only noise: unless the mean is met there, no resampled curve counts as met there either.
+    start = curve.first if drawn.mean[0] > 0 else 0
+    grid, mean, curves = epsilons[start:], drawn.mean[start:], drawn.curves[..., start:]
     low = high = None
     if drawn.over != "none":
         # Where crossings are refined, the interval covers the range in which each replicate may cross.
-        least = most = first_crossing(epsilons, drawn.curves)
+        least = most = first_crossing(grid, curves)
         if experiment.refines:
-            least, most = crossing_range(epsilons, drawn.curves)
+            least, most = crossing_range(grid, curves)
         low, high = (
             float(bootstrap.percentile_interval(least)[0]),
             float(bootstrap.percentile_interval(most)[1]),
         )
-    found = float(first_crossing(epsilons, drawn.mean))
-    worse = drawn.mean[(drawn.mean <= 0).argmax() :] > 0
+    found = float(first_crossing(grid, mean))
+    worse = mean[(mean <= 0).argmax() :] > 0
     cell = replace(
         cell,
-        status=_outside(found, curve) or Status.CROSSED,
-        low=low if low is None else _outside(low, curve) or low,
-        high=high if high is None else _outside(high, curve) or high,
+        status=_outside(found, grid) or Status.CROSSED,
+        low=low if low is None else _outside(low, grid) or low,
+        high=high if high is None else _outside(high, grid) or high,
         over=drawn.over,
         recrosses=found < np.inf and bool(worse.any()),
         coarse=experiment.refines and bool(open_gaps(epsilons, drawn.mean, drawn.curves, curve.first)),
@@ -315,13 +319,11 @@ def curve_stream(experiment: Experiment, curve: Measured) -> np.random.Generator
     return named_generator(experiment.seed, "bootstrap", *of)
 
 
-def _outside(crossing: float, curve: Measured) -> Status | None:
-    """The side of the curve's grid on which a crossing lies; None for a crossing on the grid."""
+def _outside(crossing: float, grid: Doubles) -> Status | None:
+    """The side of a grid on which a crossing lies; None for a crossing on the grid."""
     if crossing < 0:
-        return Status.NO_EPSILON if curve.first else Status.BELOW_GRID
-    if np.isinf(crossing):
-        return Status.NOT_REACHED
-    return Status.BELOW_GRID if crossing < curve.epsilons[curve.first] else None
+        return Status.NO_EPSILON if grid[0] <= LEAST_EPSILON else Status.BELOW_GRID
+    return Status.NOT_REACHED if np.isinf(crossing) else None
 
 
 def spent_at(crossing: float, epsilons: Doubles, spent: Doubles) -> float:

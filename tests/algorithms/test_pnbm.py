@@ -15,7 +15,7 @@ from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
-from dpmf_cli.evaluation.folds import assign_folds, split
+from dpmf_cli.evaluation.folds import assign_folds
 from dpmf_cli.kernels import similarities
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.testing import predict_all
@@ -166,7 +166,8 @@ def test_on_ml_100k_constant_similarities_beat_item_averages_and_pnbm_beats_them
 ) -> None:
     spec = CatalogSpec(name="ml-100k")
     ratings = load(spec, Folders(real_data, session_cache, real_data)).ratings
-    train, test = split(ratings, assign_folds(len(ratings), 5, np.random.default_rng(1)), 0)
+    held_out = assign_folds(len(ratings), 5, np.random.default_rng(1)) == 0
+    train, test = ratings.select(~held_out), ratings.select(held_out)
     averages, constant, pnbm = (error_on(entry(key), train, test) for key in ("ia", "constant_nbm", "pnbm"))
     assert constant < averages - 0.06
     assert pnbm < constant - 0.008

@@ -112,9 +112,7 @@ def test_the_help_of_every_command(path: tuple[str, ...], monkeypatch: pytest.Mo
     assert said(monkeypatch, *path, "--help") == LINE
 
 
-@pytest.mark.parametrize(
-    "name", ["datasets list", "datasets info ml-10m", "schema", "docs", "configs zhang2018"]
-)
+@pytest.mark.parametrize("name", ["datasets list", "datasets info ml-10m", "schema", "docs", "configs"])
 def test_what_is_printed_at_once_or_in_the_end(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import catalog
 from dpmf_cli.datasets.catalog import Content
 from dpmf_cli.papers.printed import printed_statistics
-from tests.datasets.building import U_DATA, Shelf, zipped
+from tests.datasets.building import U_DATA, Shelf, with_another_value, zipped
 
 TINY = zipped({"u.data": U_DATA})
 
@@ -120,10 +120,8 @@ def test_verify(shelf: Shelf) -> None:
     shelf.entry(Content("u.data", "u.data", frozenset({"sha256:0"})))
     assert "its checksum is" in error_of("verify", "tiny")
     shelf.entry()
-    (values,) = shelf.cache.glob("ratings/*/values.npy")
-    content = bytearray(values.read_bytes())
-    content[-1] ^= 0x40
-    values.write_bytes(content)
+    (kept,) = shelf.cache.glob("ratings/*")
+    kept.write_bytes(with_another_value(kept.read_bytes()))
     assert "cache: expected" in error_of("verify", "tiny")
 
 

@@ -197,7 +197,7 @@ def test_a_whole_run_on_a_fixed_test_set(
     assert {row["folds"] for row in rows} == {"1"}
     item_average = next(row for row in rows if row["label"] == "IA")
     dataset, _ = find(which, data, cache)
-    train, test = opened_split(dataset.identity, 1, Cut(1, 0, test=which), cache)
+    train, test = opened_split(dataset.identity, 1, Cut(1, 0, split=which), cache)
     model, _ = fit(load_config(tmp_path / "x.yaml").baselines[0], train, [])
     error = errors_of(model.predict(test.users, test.items), test.values)["rmse"][0]
     assert float(item_average["rmse"]) == pytest.approx(error)
