@@ -70,8 +70,8 @@ def settings_of(
 
 
 def for_trials(config: ExperimentConfig, at: Sequence[float]) -> ExperimentConfig:
-    """Returns a config with these ε (or θ), or the lowest but ε → 0, middle and highest of its own, and with nothing to
-    measure but RMSE of private entries. Raises DpmfError for ε that no grid can have."""
+    """Returns a config with these ε (or θ), or the lowest but ε → 0, middle and highest of its own, which measures
+    nothing but RMSE of private entries. Raises DpmfError for ε that no grid can have."""
     axis = "epsilons" if config.thetas is None else "thetas"
     own = [each for each in getattr(config, axis) if each != LEAST_EPSILON]
     changes = {
