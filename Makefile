@@ -54,7 +54,7 @@ test-slow: $(STAMP) ## run the slow tests: papers on real data, runs killed over
 test-faults: $(STAMP) ## kill, interrupt, fill and damage runs some 2,900 times, and compare the bytes after each (docs/operations.md)
 	DPMF_FAULTS=full $(BIN)/python -m pytest tests/faults
 
-test-fuzz: $(STAMP) ## give all loaders some 155,500 broken files (docs/operations.md)
+test-fuzz: $(STAMP) ## give all loaders some 155,000 broken files (docs/operations.md)
 	DPMF_FAULTS=full $(BIN)/python -m pytest tests/fuzz
 
 check: $(STAMP) ## check lint, types, formatting, imports, and the committed schema, reference and tables of pages

@@ -45,15 +45,10 @@ class Row:
 
     @property
     def meets_item_average(self) -> float:
-        """The claimed ε at which the curve meets IA: 0 at or below the grid's start, infinite if it does not."""
+        """The claimed ε at which the curve meets IA: −1 if it needs none, 0 below the grid, infinite if never."""
         found = self.met["IA"].claimed.rstrip("†")
-        return (
-            0.0
-            if found in ("below the grid", "needs no ε")
-            else float(found)
-            if found[0].isdigit()
-            else math.inf
-        )
+        outside = {"needs no ε": -1.0, "below the grid": 0.0}.get(found, math.inf)
+        return float(found) if found[0].isdigit() else outside
 
     @property
     def neighbours(self) -> str:

@@ -294,7 +294,7 @@ def _of_papers(
     rows: Sequence[combined.Row], expected: Figures
 ) -> tuple[list[Drawn], dict[str, tuple[float, str]], tuple[float, float]]:
     """Returns the curves of rows, the levels of IA and GE, and the limits of RMSE."""
-    curves = [
+    curves: list[Drawn] = [
         (
             row.method.rstrip("‡§").removeprefix("MM ").removeprefix("DPSGD-"),
             " unproved" * (not row.proved),
@@ -348,7 +348,7 @@ def best() -> str:
     )
     marks += [text(4, 294 + 17 * len(rows) + 15 * row, words, "note") for row, words in enumerate(notes)]
     title = (
-        "Error over ε of each paper's best method on MovieLens 1M, beside the item average and global effects"
+        "Error over ε of a method of each paper on MovieLens 1M, beside the item average and global effects"
     )
     return picture(title, 300 + 17 * len(rows) + 15 * len(notes), marks)
 

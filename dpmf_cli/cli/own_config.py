@@ -339,7 +339,7 @@ def first_part(config: "ExperimentConfig", folders: "Folders", epsilon: float) -
 TOWARDS = ("everybody", "others")
 NOT_TAKEN = (
     *("name", "algorithms", "parameters", "epsilons", "thetas", "neighbours", "mode"),
-    *("delta", "twins", "references", "growth", "error_cdf", "refine"),
+    *("delta", "twins", "references", "growth", "error_cdf", "refine", "search"),
 )
 """Keys of the user's config that the written config leaves out or sets itself."""
 

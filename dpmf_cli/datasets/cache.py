@@ -75,9 +75,10 @@ def keep(key: str, parsed: Canonical, cache: Path) -> Canonical:
         np.save(ids, each, allow_pickle=False)
     head = json.dumps({"checksum": name, "merged": parsed.merged}).encode()
     data = head + b"\n" + ids.getvalue()
-    if source.is_dir():  # an older version kept a folder of files
-        files.remove(source)
-    elif source.exists() and (wrong := broken(source)):
+    for older in (source, cache / "ratings" / name):  # an older version kept folders of files
+        if older.is_dir():
+            files.remove(older)
+    if source.exists() and (wrong := broken(source)):
         _say_replaced(source, wrong)
     try:
         _open(_place(name, cache))  # of another source, with the same ratings

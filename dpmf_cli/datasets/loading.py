@@ -167,11 +167,11 @@ def read_catalog(found: located.Located, cache: Path | None) -> Canonical:
         print(
             f"reading {entry.title} for the first time; the ratings are then kept in {cache}", file=sys.stderr
         )
-    wrong, _ = located.fault(found, cache)
+    wrong, by_digest = located.fault(found, cache)
     form = found.parts[0][2].format
     get = f"{located.how_to_get(entry)} (a version of your own can be described as `kind: csv`)"
-    if wrong and form in publishers.VERIFIED:
-        raise DpmfError(f"{wrong}: it is damaged, or another version; {get}")
+    if form in publishers.VERIFIED and (wrong or not by_digest):
+        raise DpmfError(f"{wrong or found.source.paths[0]}: it is damaged, or another version; {get}")
     try:
         raw = publishers.PARSERS[form](found.source)
         if not entry.timestamps:
@@ -183,8 +183,8 @@ def read_catalog(found: located.Located, cache: Path | None) -> Canonical:
         raise DpmfError(f"{wrong}: it is damaged, or another version; {get}")
     ratings, expected = canonical.ratings, entry.expected
     there = Sizes(ratings.n_users, ratings.n_items, len(ratings), "counted")
-    form = "{0.ratings:,} ratings by {0.users:,} users of {0.items:,} items"
-    counted, complete = map(form.format, (there, expected))
+    counts = "{0.ratings:,} ratings by {0.users:,} users of {0.items:,} items"
+    counted, complete = map(counts.format, (there, expected))
     if counted != complete:
         raise DpmfError(
             f"{found.source.paths[0]}: {counted}, but {entry.title} has {complete}: it is not complete, or another "

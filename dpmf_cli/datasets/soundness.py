@@ -245,7 +245,9 @@ def add_cache(found: Soundness, cache: Path, only: Collection[str] | None = None
             continue
         if place.is_dir():
             if only is None:
-                found.notes.append(f"{place}: as an older version kept it; the next run makes it anew")
+                found.notes.append(
+                    f"{place}: as an older version kept it; the next run that parses it makes it anew"
+                )
         elif only is None or kept.checksum_of(place) in (None, *only):
             found.add(place, kept.broken(place), "the next run that needs it parses its source again")
 

@@ -291,7 +291,8 @@ class OneCut(StrictModel):
 
 class FilesSplit(OneCut):
     """Own training and test files: `dataset` names the training ratings, and `path` those to predict, in the same
-    form. A user or an item may be in one of them only. For `duplicates`, the test file comes last.
+    form. A user or an item may be in one of them only. A pair in both is an error, or
+    with `duplicates: last` a test rating.
 
     ε protects the training ratings. It says nothing of the test file, nor of how somebody chose what is in which.
     """

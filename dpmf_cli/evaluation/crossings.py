@@ -53,7 +53,6 @@ from dpmf_cli.evaluation import statistics as bootstrap
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 from dpmf_cli.evaluation.metrics import BESIDE, RMSE, Metric
 from dpmf_cli.evaluation.statistics import REPLICATES, Over, Replicates
-from dpmf_cli.privacy.accounting import LEAST_EPSILON
 
 #: The RMSE of a model that diverged is infinite. At such an ε the curve counts as this far above any baseline, in
 #: every replicate, which keeps the arithmetic defined.
@@ -248,9 +247,9 @@ def measure_crossing(
     worse = mean[(mean <= 0).argmax() :] > 0
     cell = replace(
         cell,
-        status=_outside(found, grid) or Status.CROSSED,
-        low=low if low is None else _outside(low, grid) or low,
-        high=high if high is None else _outside(high, grid) or high,
+        status=_outside(found, cell, grid) or Status.CROSSED,
+        low=low if low is None else _outside(low, cell, grid) or low,
+        high=high if high is None else _outside(high, cell, grid) or high,
         over=drawn.over,
         recrosses=found < np.inf and bool(worse.any()),
         coarse=experiment.refines and bool(open_gaps(epsilons, drawn.mean, drawn.curves, curve.first)),
@@ -319,11 +318,13 @@ def curve_stream(experiment: Experiment, curve: Measured) -> np.random.Generator
     return named_generator(experiment.seed, "bootstrap", *of)
 
 
-def _outside(crossing: float, grid: Doubles) -> Status | None:
-    """The side of a grid on which a crossing lies; None for a crossing on the grid."""
-    if crossing < 0:
-        return Status.NO_EPSILON if grid[0] <= LEAST_EPSILON else Status.BELOW_GRID
-    return Status.NOT_REACHED if np.isinf(crossing) else None
+def _outside(crossing: float, cell: Crossing, grid: Doubles) -> Status | None:
+    """The side of a cell's grid on which a crossing lies, found on a `grid` that may begin at ε → 0; None on it."""
+    if crossing < 0 and grid[0] < cell.grid_low:
+        return Status.NO_EPSILON
+    if np.isposinf(crossing):
+        return Status.NOT_REACHED
+    return Status.BELOW_GRID if crossing < cell.grid_low else None
 
 
 def spent_at(crossing: float, epsilons: Doubles, spent: Doubles) -> float:

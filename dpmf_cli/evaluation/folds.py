@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.core.arrays import Flags, Longs
+from dpmf_cli.core.arrays import Doubles, Flags, Longs
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
 
@@ -32,14 +32,13 @@ McSherry and Mironov 2009, section 5: "the 9 most recent ratings for each user c
 
 
 def last_of_each(
-    ratings: Ratings, counts: int | Longs, times: NDArray[np.generic] | float, rng: np.random.Generator
+    ratings: Ratings, counts: int | Longs, times: NDArray[np.generic] | float, chances: Doubles
 ) -> Flags:
     """(n_ratings,) whether a rating is among the last of its user: `counts` of them, or (n_users,) of each.
 
-    Chance decides between equal `times` (n_ratings,), and between all ratings if that is one number.
+    `chances` (n_ratings,) decide between equal `times` (n_ratings,), and between all ratings if that is one number.
     """
-    n = len(ratings)
-    ranks = np.lexsort((rng.random(n), np.broadcast_to(times, n), ratings.users)).argsort()
+    ranks = np.lexsort((chances, np.broadcast_to(times, len(ratings)), ratings.users)).argsort()
     later = ratings.user_starts[1:][ratings.users] - ranks
     return np.asarray(later <= np.broadcast_to(counts, ratings.n_users)[ratings.users])
 

@@ -93,7 +93,7 @@ GROUPED = (
     Metric("rmse_most_active", "RMSE, most active users"),
     Metric("rmse_least_popular", "RMSE, least popular items"),
     Metric("rmse_most_popular", "RMSE, most popular items"),
-    Metric("share_who_gain", "share of users who gain over IA", larger_is_better=True),
+    Metric("share_who_gain", "share of users who gain over IA with its defaults", larger_is_better=True),
 )
 """What a task measures if its config asks for `groups`, in the order of `errors_by_group`."""
 
@@ -121,7 +121,7 @@ def errors_by_group(predictions: Floats, average: Doubles, train: Ratings, test:
     groups = [quarter[rows] for counts, rows in sides for quarter in quarters(counts)]
     for metric, group in zip(GROUPED[:-1], groups, strict=True):
         if not group.any():
-            fix = "use fewer folds, or remove `groups`"
+            fix = "use fewer `folds`, or another `split`, or remove `groups`"
             raise DpmfError(f"{metric.title}: no held-out rating is in this group; {fix}")
 
     def squares(prediction: Floats) -> Doubles:

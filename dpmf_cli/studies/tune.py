@@ -33,6 +33,7 @@ from dpmf_cli.experiment.config.entries import with_parameters
 from dpmf_cli.experiment.results.collect import collect
 from dpmf_cli.experiment.results.manifest import Ran
 from dpmf_cli.experiment.results.store import Store
+from dpmf_cli.experiment.running.cutting import portions_of
 from dpmf_cli.experiment.running.plan import run_whole, whole_plan
 from dpmf_cli.privacy.accounting import LEAST_EPSILON
 from dpmf_cli.report.tables.layout import TextTable
@@ -49,10 +50,9 @@ def settings_of(
     entry: PrivateAlgorithm, space: Mapping[str, list[Any]], count: int, *name: str | int
 ) -> tuple[list[Setting], int]:
     """Returns distinct settings of an entry, first that as written: `count`, or as many as the space has; and how
-    many draws were invalid. Their randomness is a function of `name` and of the entry's. Raises DpmfError if no draw
-    is valid."""
+    many draws were invalid. Their randomness is a function of `name` and of the entry's."""
     found: dict[str, Setting] = {str(entry.parameters()): (entry, {})}
-    refused, why = 0, "all are alike"
+    refused = 0
     for shares in qmc.Halton(len(space), rng=named_generator(*name, entry.name)).random(MOST_DRAWS * count):
         if len(found) == count:
             break
@@ -60,12 +60,10 @@ def settings_of(
         values = {key: tried[int(share * len(tried))] for (key, tried), share in listed}
         try:
             trial = type(entry).model_validate({**with_parameters(entry, values), "label": entry.name})
-        except ValidationError as error:
-            refused, why = refused + 1, error.errors(include_url=False)[0]["msg"]
+        except ValidationError:
+            refused += 1
         else:
             found.setdefault(str(trial.parameters()), (trial, values))
-    if len(found) < min(count, 2):
-        raise DpmfError(f"search: {entry.name}: no draw is a valid setting other than the one written: {why}")
     return list(found.values()), refused
 
 
@@ -73,7 +71,8 @@ def for_trials(config: ExperimentConfig, at: Sequence[float]) -> ExperimentConfi
     """Returns a config with these ε (or θ), or the lowest but ε → 0, middle and highest of its own, which measures
     nothing but RMSE of private entries. Raises DpmfError for ε that no grid can have."""
     axis = "epsilons" if config.thetas is None else "thetas"
-    own = [each for each in getattr(config, axis) if each != LEAST_EPSILON]
+    given = getattr(config, axis)
+    own = given[1:] if axis == "epsilons" and len(given) > 1 and given[0] == LEAST_EPSILON else given
     changes = {
         axis: sorted({*at} or {own[0], own[len(own) // 2], own[-1]}),
         "baselines": [],
@@ -106,18 +105,24 @@ def tune(
         space = search.get(entry.name, search.get(entry.algorithm, {}))
         if space := {key: values for key, values in space.items() if key not in ignored}:
             tried[entry.name] = settings_of(entry, space, count, "search", config.seed)
+            if len(tried[entry.name][0]) < count:
+                say(f"{entry.name}: its space has only {len(tried[entry.name][0])} valid settings")
     if not tried:
         fix = "declare one: `search: {isgd: {factors: [3, 6]}}`"
         raise DpmfError(f"{config.name}: no entry has a space to search; {fix}")
     trials = [trial for settings, _ in tried.values() for trial, _ in settings]
     every = base.model_copy(update={"algorithms": trials})
+    dataset = load(base.dataset, folders, base.split)
+    portions_of(every, dataset)
+    if dataset.identity.own:
+        say("the choice looks at your ratings, which no ε covers; report the result on others")
     plan, seconds = whole_plan([every], folders), defaultdict[str, float](float)
     say(f"{config.name}: {count} trials of {len(tried)} entries, {plan.summary}")
     for outcome in run_whole(f"tune {config.name}", plan, folders, processes):
         seconds[outcome.task.algorithm.name] += outcome.seconds
         if outcome.failure:
             say(f"a trial of {outcome.task.algorithm.name} failed: {outcome.failure.splitlines()[-1]}")
-    ran = Ran(every, load(base.dataset, folders, base.split).identity)
+    ran = Ran(every, dataset.identity)
     experiment = collect(ran, Store(folders.results, warn=say)).experiment
     curves, rows = iter(experiment.curves), []
     for name, (settings, refused) in tried.items():
@@ -148,4 +153,7 @@ def tuned_config(path: Path, config: ExperimentConfig, rows: Sequence[Tuned], to
     ]
     extends = found.name if found == shipped_file(path) else os.path.relpath(found, to.parent)
     whole = {"extends": extends, "algorithms": [*read_whole(path).data["algorithms"], *tuned]}
-    return yaml.safe_dump(whole, allow_unicode=True, sort_keys=False, default_flow_style=None, width=120)
+    warning = f"# Tuned on {config.dataset.key}: report on other ratings, because no ε covers the choice.\n"
+    return warning + yaml.safe_dump(
+        whole, allow_unicode=True, sort_keys=False, default_flow_style=None, width=120
+    )

@@ -55,6 +55,16 @@ def test_what_is_met_at_epsilon_to_zero_needs_no_epsilon() -> None:
     assert (
         crossing([1e-6, 0.1, 1], [0.1, -0.1, -0.1]).status == crossing([1e-6], [0]).status == "below the grid"
     )
+    apart = noisy(1, (5, 1, 3), [0, -1, -1], sd=0.01) + [
+        [[4.0, 0, 0]]
+    ]  # noise at ε → 0, but for four of five folds
+    apart[1:, :, 0] -= 5
+    for least, status, low, high in (
+        (apart, "needs no ε", "needs no ε", "below the grid"),
+        (np.where(apart < -3, -3, apart) * [-1, 1, 1], "below the grid", "below the grid", "below the grid"),
+    ):
+        (found,) = find_crossings(experiment(curve([1e-6, 0.1, 1], least)))
+        assert (found.status, found.low, found.high) == (status, low, high)
     whole = replace(experiment(curve([1e-6, 0.1, 0.12, 0.14], [0.3, -0.1, -0.1, -0.2])), refines=True)
     assert not any(epsilons_to_add(whole).values())
     assert not find_crossings(whole)[0].coarse

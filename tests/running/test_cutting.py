@@ -135,6 +135,20 @@ def test_one_cut_holds_out_what_it_says(split: TimeSplit | LeaveOutSplit | NewUs
         assert (train.user_counts == np.where(new, ratings.user_counts * 7 // 10, ratings.user_counts)).all()
 
 
+@pytest.mark.parametrize("split", ONE_CUT[:3], ids=str)
+def test_one_rating_more_moves_no_other_users_rating_over_a_cut(split: TimeSplit | LeaveOutSplit) -> None:
+    whole = replace(make_ratings(), columns={"timestamp": np.arange(len(make_ratings())) % 5})
+    for row in range(0, len(whole), 97):
+        others = np.arange(len(whole)) != row
+        both = [
+            cut_ratings(each, Cut(1, 0, split=split), dataset="data", seed=3)[0]
+            for each in (whole, whole.select(others))
+        ]
+        pairs, fewer = ({*zip(each.users.tolist(), each.items.tolist(), strict=True)} for each in both)
+        assert len(pairs ^ fewer) <= (2 if split.by == "time" else 1)
+        assert split.by == "time" or {user for user, _ in pairs ^ fewer} <= {int(whole.users[row])}
+
+
 def test_what_is_held_out_of_the_latest_is_what_a_plan_counts_on(tmp_path: Path) -> None:
     config = load(tmp_path, "dataset: ml-1m\ntest: recent\nepsilons: [1]\nalgorithms: [pge]\n")
     for ratings, held_out in ((900, 0.1 / 3), (50, 1 / 3)):

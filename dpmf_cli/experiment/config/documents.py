@@ -141,7 +141,8 @@ def _build(loader: _Loader, node: yaml.Node, path: KeyPath, document: Document, 
                 raise DpmfError(f"{at}: key {key!r} is not a word; put it in quotes")
             key = "split" if (path, key) == ((), "test") else key  # its older spelling
             if key in mapping:
-                raise DpmfError(f'{at}: duplicate key "{key}"; keep one of the two')
+                older = " (`test` is its older name)" if (path, key) == ((), "split") else ""
+                raise DpmfError(f'{at}: duplicate key "{key}"{older}; keep one of the two')
             mapping[key] = _build(loader, value_node, (*path, key), document, at)
         return mapping
     if isinstance(node, yaml.SequenceNode):

@@ -176,7 +176,8 @@ class ExperimentConfig(StrictModel):
         "this key, each algorithm has its own default, which `dpmf plan` prints",
     )
     epsilons: Grid | None = Field(
-        None, description="total ε: a list, or {first, last, count} for equal steps in log ε"
+        None,
+        description="total ε: a list, or {first, last, count} for equal steps in log ε; 1e-6 stands for ε → 0",
     )
     thetas: Grid | None = Field(
         None,
@@ -467,6 +468,10 @@ def _of_cuts(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
     by, what = (split, f"the {split} set") if isinstance(split, str) else (split.by, f"one cut ({split})")
     if by == "files" and not isinstance(data, CsvSpec):
         yield ("split",), f"an own test file goes with an own training file, `kind: csv`; {folds}"
+    if by == "files" and getattr(data, "duplicates", "") == "mean":
+        yield ("dataset", "duplicates"), "a mean would mix training with test ratings; use `last` or `error`"
+    if by == "new_users" and config.groups:
+        yield ("groups",), "only new users are predicted for, so groups say nothing; remove `groups`"
     if by in ("folds", "recent"):
         if config.folds == 1:
             yield ("folds",), "one fold leaves nothing to train on; give 2 or more"

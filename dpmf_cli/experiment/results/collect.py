@@ -78,8 +78,9 @@ def _stage(
             curves.append(measured)
             ledgers[measured.label] = ledger
         else:
-            again = entry.algorithm in {each.algorithm for each in baselines}
-            baselines.append(replace(measured, tuned=again and getattr(entry, "tuned", False)))
+            alike = [each for each in ran.config.baselines if each.algorithm == entry.algorithm]
+            both = len({getattr(each, "tuned", False) for each in alike}) > 1
+            baselines.append(replace(measured, tuned=both and getattr(entry, "tuned", False)))
     return tuple(curves), tuple(baselines), ledgers
 
 

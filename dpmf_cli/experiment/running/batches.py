@@ -58,17 +58,24 @@ def room() -> float:
     return MEMORY_SHARE * memory() / (os.cpu_count() or 1)
 
 
-def parts(algorithm: Algorithm, shape: Shape, grid: int, within: float) -> list[slice]:
-    """Cuts a grid into parts that each fit `within` bytes, but have at least one group of lanes."""
+def parts(
+    algorithm: Algorithm, shape: Shape, grid: int, within: float, *, apart: bool = False
+) -> list[slice]:
+    """Cuts a grid into parts that each fit `within` bytes, but have at least one group of lanes; or into its ε."""
+    if apart:
+        return [slice(at, at + 1) for at in range(grid)]
     size = grid
     while size > MAXIMUM_WIDTH and algorithm.cost(shape, size).bytes > within:
         size = max(MAXIMUM_WIDTH, size // 2 // MAXIMUM_WIDTH * MAXIMUM_WIDTH)
     return [slice(start, min(start + size, grid)) for start in range(0, grid, size)]
 
 
-def cost_in_parts(algorithm: Algorithm, shape: Shape, grid: int, within: float) -> Cost:
-    """The cost of fitting the parts of a grid one after the other, with only one part in memory."""
-    costs = [algorithm.cost(shape, part.stop - part.start) for part in parts(algorithm, shape, grid, within)]
+def cost_in_parts(
+    algorithm: Algorithm, shape: Shape, grid: int, within: float, *, apart: bool = False
+) -> Cost:
+    """The cost of fitting the `parts` of a grid one after the other, with only one part in memory."""
+    each = parts(algorithm, shape, grid, within, apart=apart)
+    costs = [algorithm.cost(shape, part.stop - part.start) for part in each]
     whole = sum(costs, Cost(0.0, 0.0))
     return Cost(whole.seconds, max((cost.bytes for cost in costs), default=0.0), whole.far)
 
@@ -106,15 +113,14 @@ def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskRe
     if tasks[0].data.to_stars:
         stars = Stars(train.scale)
         train, test, unit = stars.of(train), stars.of(test), stars.unit
-    cut = [slice(None)]
-    if len(tasks) == 1:
-        shape = Shape(train.n_users, train.n_items, len(train))
-        cut = parts(tasks[0].algorithm, shape, len(tasks[0].epsilons), room())
-    fitted, own = train, None
-    if isinstance(tasks[0].cut.split, NewUsersSplit):
+    fitted, own, cut = train, None, [slice(None)]
+    apart = isinstance(tasks[0].cut.split, NewUsersSplit)
+    if apart:
         new = test.user_counts[train.users] > 0
         fitted, own = train.select(~new), train.select(new)
-        cut = [slice(at, at + 1) for at in range(len(tasks[0].epsilons))]
+    if len(tasks) == 1 or apart:
+        shape = Shape(train.n_users, train.n_items, len(train))
+        cut = parts(tasks[0].algorithm, shape, len(tasks[0].epsilons), room(), apart=apart)
 
     def of_part(part: slice) -> list[TaskResult]:  # its models are freed before the next part is fitted
         pieces = [replace(task, epsilons=task.epsilons[part]) for task in tasks]

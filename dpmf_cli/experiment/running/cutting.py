@@ -13,6 +13,7 @@ from dpmf_cli.evaluation import folds as cuts
 from dpmf_cli.evaluation.folds import Order, Portion, portion
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.task import Cut
+from dpmf_cli.privacy.noise import uniforms_of_cells
 
 
 def cut_ratings(
@@ -46,7 +47,7 @@ def folds_of(ratings: Ratings, cut: Cut, *, dataset: str, seed: Seed) -> NDArray
     if cut.split == "recent":
         times = cuts.times_of(ratings, "most recent", "`split: folds`")[used]
         rng = named_generator(seed, dataset, cut.folds, "recent")
-        latest = cuts.last_of_each(ratings.select(used), cuts.LATEST, times, rng)
+        latest = cuts.last_of_each(ratings.select(used), cuts.LATEST, times, rng.random(len(times)))
         folds[used] = np.where(latest, rng.integers(cut.folds, size=len(times)), cut.folds)
     else:
         rng = named_generator(seed, dataset, cut.folds, "folds")
@@ -55,20 +56,25 @@ def folds_of(ratings: Ratings, cut: Cut, *, dataset: str, seed: Seed) -> NDArray
 
 
 def held_out(ratings: Ratings, split: AnyCut, rng: np.random.Generator) -> Flags:
-    """(n_ratings,) whether each rating is predicted. Raises `DpmfError` without the times that the split needs."""
+    """(n_ratings,) whether each rating is predicted. Raises `DpmfError` without the times that the split needs.
+
+    A rating's chance is a function of its user, its item and a key, so that another rating does not change it.
+    """
     if split.by == "files":
         return np.asarray(ratings.columns["test"] == 1)
+    cells = ratings.users.astype(np.int64) * ratings.n_items + ratings.items
+    chances = uniforms_of_cells(rng.integers(2**64, dtype=np.uint64), cells)
     if split.by == "time":
         times = cuts.times_of(ratings, "latest", "`split: folds`")
-        ranks = np.lexsort((rng.random(len(times)), times)).argsort()
+        ranks = np.lexsort((chances, times)).argsort()
         return np.asarray(ranks >= len(times) - round(split.test * len(times)))
     if split.by == "leave_out":
         order = cuts.times_of(ratings, "last", "`which: random`") if split.which == "last" else 0.0
-        return cuts.last_of_each(ratings, split.k, order, rng)
+        return cuts.last_of_each(ratings, split.k, order, chances)
     users, rated = ratings.n_users, ratings.user_counts
     new = rng.permutation(users) < min(max(1, round(split.users * users)), users - 1)
     given = np.floor(split.fold_in * rated + 1e-9).astype(np.int64)  # 0.29·100 is below 29
-    return cuts.last_of_each(ratings, np.where(new, rated - given, 0), 0.0, rng)
+    return cuts.last_of_each(ratings, np.where(new, rated - given, 0), 0.0, chances)
 
 
 def arrivals(ratings: Ratings, order: Order, *, dataset: str, seed: Seed) -> NDArray[np.intp]:

@@ -22,7 +22,7 @@ from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import Progress, say
 from dpmf_cli.datasets import DataIdentity, Dataset, Folders, Sizes, known, load, sizes
-from dpmf_cli.datasets.spec import SyntheticSpec
+from dpmf_cli.datasets.spec import NewUsersSplit, SyntheticSpec
 from dpmf_cli.evaluation.crossings import MOST_ROUNDS, epsilons_to_add
 from dpmf_cli.evaluation.folds import LATEST
 from dpmf_cli.evaluation.metrics import users_at_once
@@ -103,7 +103,8 @@ def costs_of(
     for batch in together(in_order(tasks)):
         shape, predicted = sets[batch[0].cut.portion]
         lanes = sum(len(task.epsilons) for task in batch)
-        whole = cost_in_parts(batch[0].algorithm, shape, lanes, within)
+        apart = isinstance(batch[0].cut.split, NewUsersSplit)
+        whole = cost_in_parts(batch[0].algorithm, shape, lanes, within, apart=apart)
         fit = machine.seconds(whole) / len(batch)
         for task in batch:
             grid = len(task.epsilons)

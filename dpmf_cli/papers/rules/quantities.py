@@ -59,7 +59,7 @@ def rmse_where(
         last = float(curve.mean()[-1])
         return last if last < level else math.nan
     if epsilon == 0:
-        first = float(curve.mean()[0])
+        first = float(curve.mean()[curve.first])
         return first if first > level else math.nan
     return rmse_at(evidence, name, label, epsilon)
 
