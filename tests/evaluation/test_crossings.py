@@ -55,9 +55,7 @@ def test_what_is_met_at_epsilon_to_zero_needs_no_epsilon() -> None:
     assert (
         crossing([1e-6, 0.1, 1], [0.1, -0.1, -0.1]).status == crossing([1e-6], [0]).status == "below the grid"
     )
-    apart = noisy(1, (5, 1, 3), [0, -1, -1], sd=0.01) + [
-        [[4.0, 0, 0]]
-    ]  # noise at ε → 0, but for four of five folds
+    apart = noisy(1, (5, 1, 3), [4, -1, -1], sd=0.01)  # noise at ε → 0, but for four of five folds
     apart[1:, :, 0] -= 5
     for least, status, low, high in (
         (apart, "needs no ε", "needs no ε", "below the grid"),
