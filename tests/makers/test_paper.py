@@ -42,7 +42,7 @@ def test_the_table_of_crossings_has_what_the_page_of_all_methods_has() -> None:
     expected = ("2.00", unproved[0], proved[0], "8.00", unproved[1], proved[1])
     assert found[presence, "PALS", "Friedman 2016"] == expected
     user = "user, towards other users (joint DP)"
-    assert found[user, "DPPS-PNBM‡", "Wang 2017"] == ("–", "below the grid (∞)", "–") * 2
+    assert found[user, "DPPS-PNBM‡", "Wang 2017"] == ("–", "needs no ε (∞)", "–") * 2
 
 
 def test_the_page_becomes_latex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
