@@ -232,7 +232,12 @@ def measure_crossing(
         cell = replace(cell, gap=gap, off=off)
     # Near ε → 0 there is only noise: unless the mean is met there, no resampled curve counts as met there either.
     start = curve.first if drawn.mean[0] > 0 else 0
-    grid, mean, curves = epsilons[start:], drawn.mean[start:], drawn.curves[..., start:]
+    lowest, grid, mean, curves = (
+        float(epsilons[curve.first]),
+        epsilons[start:],
+        drawn.mean[start:],
+        drawn.curves[..., start:],
+    )
     low = high = None
     if drawn.over != "none":
         # Where crossings are refined, the interval covers the range in which each replicate may cross.
@@ -247,9 +252,9 @@ def measure_crossing(
     worse = mean[(mean <= 0).argmax() :] > 0
     cell = replace(
         cell,
-        status=_outside(found, cell, grid) or Status.CROSSED,
-        low=low if low is None else _outside(low, cell, grid) or low,
-        high=high if high is None else _outside(high, cell, grid) or high,
+        status=_outside(found, lowest, grid) or Status.CROSSED,
+        low=low if low is None else _outside(low, lowest, grid) or low,
+        high=high if high is None else _outside(high, lowest, grid) or high,
         over=drawn.over,
         recrosses=found < np.inf and bool(worse.any()),
         coarse=experiment.refines and bool(open_gaps(epsilons, drawn.mean, drawn.curves, curve.first)),
@@ -318,13 +323,13 @@ def curve_stream(experiment: Experiment, curve: Measured) -> np.random.Generator
     return named_generator(experiment.seed, "bootstrap", *of)
 
 
-def _outside(crossing: float, cell: Crossing, grid: Doubles) -> Status | None:
-    """The side of a cell's grid on which a crossing lies, found on a `grid` that may begin at ε → 0; None on it."""
-    if crossing < 0 and grid[0] < cell.grid_low:
+def _outside(crossing: float, lowest: float, grid: Doubles) -> Status | None:
+    """The side on which a crossing lies, found on a `grid` whose `lowest` ε may follow ε → 0; None if on the grid."""
+    if crossing < 0 and grid[0] < lowest:
         return Status.NO_EPSILON
     if np.isposinf(crossing):
         return Status.NOT_REACHED
-    return Status.BELOW_GRID if crossing < cell.grid_low else None
+    return Status.BELOW_GRID if crossing < lowest else None
 
 
 def spent_at(crossing: float, epsilons: Doubles, spent: Doubles) -> float:

@@ -126,6 +126,7 @@ def test_files_are_looked_for_from_the_file_that_names_them(
         split = f"split: {{by: files, path: {named}}}\n"
         deep.write_text(SHOP.replace("a.csv", named) + split + "algorithms: [pge]\n")
         for each in (load_config(path).dataset, load_config(path).split):
+            assert not isinstance(each, str)
             assert (path.parent / each.model_dump()["path"]).resolve() == meant
 
 

@@ -170,7 +170,7 @@ def test_groups_have_columns_and_are_shown_by_their_metric(ranked: Place) -> Non
     table = {row["baseline"]: row for row in ranked.json("baselines", "--metric", "rmse_most_active")}
     assert "Popularity" not in table
     text = ranked.dpmf("crossings", "tiny.yaml", "--metric", "share_who_gain").stdout
-    assert "share of users who gain over IA: more is better" in text
+    assert "share of users who gain over IA with its defaults: more is better" in text
 
 
 @pytest.mark.slow
