@@ -232,12 +232,8 @@ def measure_crossing(
         cell = replace(cell, gap=gap, off=off)
     # Near ε → 0 there is only noise: unless the mean is met there, no resampled curve counts as met there either.
     start = curve.first if drawn.mean[0] > 0 else 0
-    lowest, grid, mean, curves = (
-        float(epsilons[curve.first]),
-        epsilons[start:],
-        drawn.mean[start:],
-        drawn.curves[..., start:],
-    )
+    lowest = float(epsilons[curve.first])
+    grid, mean, curves = epsilons[start:], drawn.mean[start:], drawn.curves[..., start:]
     low = high = None
     if drawn.over != "none":
         # Where crossings are refined, the interval covers the range in which each replicate may cross.

@@ -94,7 +94,7 @@ def test_errors_by_group_by_hand() -> None:
 
 def test_a_group_without_a_held_out_rating_is_named() -> None:
     tested = TEST.select(TEST.items != 3)
-    with pytest.raises(DpmfError, match=r"least popular items: no held-out rating .*; use fewer folds"):
+    with pytest.raises(DpmfError, match=r"least popular items: no held-out rating .*; use fewer `folds`"):
         errors_by_group(np.ones((3, 1)), np.ones(3), TRAIN, tested)
 
 
