@@ -260,10 +260,12 @@ def _matches(records: Records) -> TextTable:
     )
 
 
+_KEYS = {method.title: key for key, method in PRIVATE.items()}
+
+
 def _printed_of(row: combined.Row, baseline: str) -> str:
     """Returns the ε that a paper prints for where a method meets a baseline; only Friedman et al. print any."""
-    keys = {method.title: key for key, method in PRIVATE.items()}
-    key = keys.get(row.method.rstrip("‡§"), "") if row.paper == "Friedman 2016" else ""
+    key = _KEYS.get(row.method.rstrip("‡§"), "") if row.paper == "Friedman 2016" else ""
     printed = printed_crossing(combined.DATA, row.neighbours, key, baseline)
     return "–" if printed is None else significant(printed)
 

@@ -337,10 +337,10 @@ def best() -> str:
     """Returns error over ε of one method of each paper on ML-1M: the one that meets IA at the smallest ε."""
     expected = read_expected(path_of_expected(small=False))[combined.EXPERIMENT]
     rows = combined.best_of_papers(combined.PAGE.read_text(encoding="utf-8"))
-    marks = [_CURVES, *_panel(4, 20, "", *_of_papers(rows, expected), (444.0, 220.0), named=False)]
-    for rank, row in enumerate(rows):
-        method = row.method.rstrip("‡§").removeprefix("MM ")
-        marks.append(text(4, 290 + 17 * rank, f"{row.paper}, {method}: {row.protects}", f"k{rank}"))
+    curves, levels, limits = _of_papers(rows, expected)
+    marks = [_CURVES, *_panel(4, 20, "", curves, levels, limits, (444.0, 220.0), named=False)]
+    for rank, (row, (name, *_)) in enumerate(zip(rows, curves, strict=True)):
+        marks.append(text(4, 290 + 17 * rank, f"{row.paper}, {name}: {row.protects}", f"k{rank}"))
     notes = (
         "RMSE on MovieLens 1M over the claimed ε, as published; dashed: no ε can be",
         f"proved. Measured are ε = {_measured(expected)}, and where a curve meets IA and GE;",
