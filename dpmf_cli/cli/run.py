@@ -180,7 +180,7 @@ def tune(
     say(f"wrote {results / cut.name}/tuned.csv and tuned.md")
     if to:
         write_atomically(to, tuning.tuned_config(config, loaded, rows, to).encode())
-        say(f"wrote {to}: {sum(bool(row.chosen) for row in rows)} tuned entries below those as written")
+        say(f"wrote {to}: {sum(bool(row.changed) for row in rows)} tuned entries below those as written")
     return draw(table, form)
 
 

@@ -1,4 +1,7 @@
-"""Searches parameters with the same number of trials for every method, and chooses by the errors at a few ε.
+"""Searches parameters with the same number of trials for every method, and chooses at each of a few ε.
+
+What suits a small ε seldom suits a large one, so the setting with the lowest error is chosen at each ε by itself. A
+tuned entry has it from the geometric mean of this ε and the one before to that with the next (`by_epsilon`).
 
 A trial is an ordinary entry of an experiment, so its tasks are stored and shared like others, and an interrupted
 search continues. The settings are a scrambled Halton sequence, which depends on nothing but the seed and the entry's
@@ -21,7 +24,7 @@ import yaml
 from pydantic import ValidationError
 from scipy.stats import qmc
 
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.algorithms.shared.base import OF_THE_CURVE, PrivateAlgorithm
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.core.terminal import say
@@ -127,16 +130,36 @@ def tune(
     curves, rows = iter(experiment.curves), []
     for name, (settings, refused) in tried.items():
         rmse = np.array([next(curves).mean() for _ in settings])
-        scores = np.log(rmse).mean(axis=1)
-        failed = np.isnan(scores)
-        best = int(np.where(failed, np.inf, scores).argmin())
-        written, tuned = ([None if np.isnan(each) else float(each) for each in rmse[at]] for at in (0, best))
+        failed = np.isnan(rmse).any(axis=1)
+        best = np.where(failed[:, None], np.inf, rmse).argmin(axis=0)
+        written, tuned = (np.take_along_axis(rmse, at[None], axis=0)[0] for at in (0 * best, best))
+        entries, drawn = zip(*(settings[at] for at in best), strict=True)
+        changed = changes(settings[0][0], entries, base.grid(settings[0][0]))
         counts = len(settings), int(failed.sum()), refused
-        rows.append(Tuned(name, written, tuned, settings[best][1], *counts, seconds[name]))
+        rows.append(Tuned(name, written, tuned, drawn, changed, *counts, seconds[name]))
     grid, sign = (base.epsilons, "ε") if base.thetas is None else (base.thetas, "θ")
     over = f"{experiment.folds} of {experiment.partition} folds, runs: {experiment.runs}"
     title = f"{config.name}: tuned on {experiment.title}, {over}"
     return rows, tuned_table(rows, grid or (), sign, title)
+
+
+def changes(
+    written: PrivateAlgorithm, chosen: Sequence[PrivateAlgorithm], grid: Sequence[float]
+) -> dict[str, Any]:
+    """Returns the keys with which an entry has the chosen setting at each ε of a grid; none if all are as written."""
+    if all(each is written for each in chosen):
+        return {}
+    at_each = [next(entry.pieces([epsilon]))[0] for entry, epsilon in zip(chosen, grid, strict=True)]
+    own, *plain = (with_parameters(entry, {}) for entry in (written, *at_each))
+    keys = [key for key in own.keys() - OF_THE_CURVE if any(each[key] != own[key] for each in plain)]
+    found = [{key: each[key] for key in sorted(keys)} for each in plain]
+    ends = np.sqrt(np.multiply(grid[:-1], grid[1:]))
+    pieces = [
+        {"up_to": float(f"{end:.4g}"), **piece}
+        for end, piece, following in zip(ends, found[:-1], found[1:], strict=True)
+        if piece != following
+    ]
+    return {**found[-1], "by_epsilon": pieces or None}
 
 
 def tuned_config(path: Path, config: ExperimentConfig, rows: Sequence[Tuned], to: Path) -> str:
@@ -145,11 +168,12 @@ def tuned_config(path: Path, config: ExperimentConfig, rows: Sequence[Tuned], to
     found, written = config_file(path), {entry.name: entry for entry in config.algorithms}
     tuned = [
         {
-            **with_parameters(written[row.label], row.chosen, exclude_unset=True),
+            **with_parameters(written[row.label], {}, exclude_unset=True),
+            **row.changed,
             "label": f"{row.label[:72]}, tuned",
         }
         for row in rows
-        if row.chosen
+        if row.changed
     ]
     extends = found.name if found == shipped_file(path) else os.path.relpath(found, to.parent)
     whole = {"extends": extends, "algorithms": [*read_whole(path).data["algorithms"], *tuned]}

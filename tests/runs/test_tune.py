@@ -1,6 +1,7 @@
 """`dpmf tune`: the same settings at any time and in any number of processes; what it writes can be run."""
 
 import csv
+import json
 import os
 import signal
 from pathlib import Path
@@ -19,7 +20,7 @@ SEARCHED = """\
 dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 60, items: 40, ratings: 1200}
 folds: 3
 runs: 2
-epsilons: [0.5, 1, 2, 4, 8]
+epsilons: [0.1, 0.5, 2, 8, 40]
 baselines: [ga, ia, ge]
 crossings: [ge]
 twins: true
@@ -34,7 +35,7 @@ search:
   isgd: {budget.factorization: [0.2, 0.3, 0.4, 0.5], regularization: [0.1, 0.2]}
   mine: {epochs: [2, 4]}
 """
-AXES = ("0.5", "2", "8")
+AXES = ("0.1", "2", "40")
 
 
 @pytest.fixture
@@ -57,12 +58,15 @@ def test_what_is_chosen_is_the_best_and_runs_as_it_was_tried(place: Place) -> No
     assert "effects.beta_m" in rows[0]["chosen"]
     assert "sum_share" not in rows[0]["chosen"]
     assert float(rows[0]["tuned_2"]) < 0.99 * float(rows[0]["written_2"])
+    assert all(float(row[f"tuned_{at}"]) <= float(row[f"written_{at}"]) for row in rows for at in AXES)
+    chosen = [json.loads(row["chosen"]) for row in rows]
+    assert any(first != last for first, _, last in chosen)  # another setting at another ε
     tried = place.tasks
     place.dpmf("run", "tuned.yaml", "-j", "1")
     with place.path("curves.csv", "tuned").open() as file:
         curves = {(row["label"], f"{float(row['epsilon']):g}"): row["rmse"] for row in csv.DictReader(file)}
     for row in rows:
-        best = f"{row['label']}, tuned" if row["chosen"] != "{}" else row["label"]
+        best = f"{row['label']}, tuned" if row["chosen"] != "[{}, {}, {}]" else row["label"]
         for at in AXES:
             assert float(row[f"written_{at}"]) == pytest.approx(float(curves[row["label"], at]), abs=1e-9)
             assert float(row[f"tuned_{at}"]) == pytest.approx(float(curves[best, at]), abs=1e-9)
@@ -124,6 +128,7 @@ def test_a_trial_that_fails_is_said_and_never_chosen(
     row = place.rows("tuned.csv", "tiny.held-out-1.runs-1")[0]
     assert 0 < int(row["failed"]) < 8
     assert '"effects.beta_u": 5}' in row["chosen"]
+    assert '"effects.beta_u": 50' not in row["chosen"]
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import groupby
-from operator import attrgetter, methodcaller
+from operator import attrgetter, itemgetter, methodcaller
 from string import ascii_uppercase
 from typing import Any
 
+import numpy as np
+
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.terminal import signed
 from dpmf_cli.evaluation import ranking
 from dpmf_cli.evaluation.crossings import is_complete
@@ -386,16 +389,18 @@ def differences_table(compared: Compared) -> TextTable:
 class Tuned:
     """What a search of parameters found for an entry.
 
-    written, tuned   (E,) RMSE of the entry as written, and of its best setting; None where there is no result
-    chosen    the parameters of the best setting that were drawn; none if it is the entry as written
+    written, tuned   (E,) RMSE of the entry as written, and of the best setting at each; NaN without a result
+    drawn     (E,) the parameters of these settings that were drawn; none for the entry as written
+    changed   the keys of an entry that has them all
     trials, failed, refused   settings that were fitted, those of them without an RMSE, and draws that were invalid
     seconds   CPU time of the fits that were left to run
     """
 
     label: str
-    written: Sequence[float | None]
-    tuned: Sequence[float | None]
-    chosen: Mapping[str, Any]
+    written: Doubles
+    tuned: Doubles
+    drawn: Sequence[Mapping[str, Any]]
+    changed: Mapping[str, Any]
     trials: int
     failed: int
     refused: int
@@ -407,18 +412,29 @@ def tuned_table(rows: Sequence[Tuned], grid: Sequence[float], sign: str, title: 
 
     def of(part: str, at: int) -> TableColumn[Tuned]:
         value = f"{grid[at]:g}"
-        return number(
-            f"{part}_{value}", value=lambda row: getattr(row, part)[at], head=f"{part}, {sign} = {value}"
-        )
+
+        def error(row: Tuned) -> float | None:
+            found = float(getattr(row, part)[at])
+            return None if np.isnan(found) else found
+
+        return number(f"{part}_{value}", value=error, head=f"{part}, {sign} = {value}")
+
+    def chosen(row: Tuned) -> str:
+        if not row.changed:
+            return "as written"
+        said = [
+            ", ".join(f"{key} {value}" for key, value in each.items()) or "as written" for each in row.drawn
+        ]
+        runs = [
+            (", ".join(f"{value:g}" for value, _ in run), words)
+            for words, run in groupby(zip(grid, said, strict=True), key=itemgetter(1))
+        ]
+        return "; ".join(f"{values}: {words}" for values, words in runs)
 
     columns: list[TableColumn[Tuned]] = [
         *names("label"),
         *(of(part, at) for part in ("written", "tuned") for at in range(len(grid))),
-        TableColumn(
-            "chosen",
-            lambda row: json.dumps(row.chosen),
-            lambda row: ", ".join(f"{key} {value}" for key, value in row.chosen.items()) or "as written",
-        ),
+        TableColumn("chosen", lambda row: json.dumps(row.drawn), chosen),
         *(number(name, "d") for name in ("trials", "failed", "refused")),
         number("seconds", ".1f", head="CPU s"),
     ]
