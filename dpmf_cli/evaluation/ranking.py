@@ -40,7 +40,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.evaluation.crossings import Crossing, Status, band, is_complete, measure_crossing
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.statistics import REPLICATES, Over, replicate_means
+from dpmf_cli.evaluation.statistics import REPLICATES, Over, replicate_means, surely_positive
 from dpmf_cli.privacy.ledger import TOLERANCE
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
 
@@ -198,9 +198,8 @@ class Lead:
 
     order      all methods that have an error at this ε, the lowest error first
     low, high  95 % interval of the leader's mean RMSE; None where there is none
-    tied       other methods that the leader is not certainly better than: the interval of the difference, paired by
-               fold and run, contains 0. A method that shares only one fold and one run with the leader has no such
-               interval, and is not listed
+    tied       other methods that the leader is not certainly better than, on the folds and runs that all have
+               (`statistics.surely_positive`). With one fold and one run nobody can tell, and none is listed
     unpaired   methods that were measured on other folds, so that no difference can be paired
     """
 
@@ -301,7 +300,6 @@ def _lead(members: Sequence[Standing], guarantee: Guarantee, epsilon: float) -> 
     known = math.isfinite(low) and math.isfinite(high)
     folds_of = attrgetter(*(f"experiment.{key}" for key in ("dataset", "seed", "folds", "partition")))
     paired = [each for each in others if folds_of(each) == folds_of(first)]
-    name = (experiment.stream, str(guarantee), f"{guarantee.delta:g}", f"{epsilon:g}", first.curve.label)
     return Lead(
         guarantee,
         epsilon,
@@ -309,22 +307,22 @@ def _lead(members: Sequence[Standing], guarantee: Guarantee, epsilon: float) -> 
         low if known else None,
         high if known else None,
         "none" if not known else "folds" if len(first.curve.rmse) > 1 else "runs",
-        list(_tied(first, paired, named_generator(experiment.seed, "frontier", *name))),
+        _tied(first, paired),
         [each for each in others if folds_of(each) != folds_of(first)],
     )
 
 
-def _tied(first: Best, others: Sequence[Best], rng: np.random.Generator) -> Iterator[Best]:
-    """The members of `others`, in order, that `first` is not certainly better than, on the runs that both have."""
-    errors = {id(each): each.curve.rmse[:, :, each.at] for each in (first, *others)}
-    runs = {id(each): min(errors[id(each)].shape[1], errors[id(first)].shape[1]) for each in others}
-    tied = set[int]()
-    for common in sorted(set(runs.values())):
-        group = [key for key in runs if runs[key] == common]
-        differences = [errors[key][:, :common] - errors[id(first)][:, :common] for key in group]
-        drawn = replicate_means(np.stack(differences, axis=-1), rng=rng, partition=first.experiment.partition)
-        tied |= {key for key, low in zip(group, drawn.interval[0], strict=True) if low <= 0}
-    yield from (each for each in others if id(each) in tied)
+def _tied(first: Best, others: Sequence[Best]) -> list[Best]:
+    """The members of `others`, in order, that `first` is not certainly better than."""
+    errors = [each.curve.rmse[:, :, each.at] for each in (first, *others)]
+    runs = min(each.shape[1] for each in errors)
+    best, *rest = (each[:, :runs] for each in errors)
+    if not rest or best.size == 1:
+        return []
+    sure = surely_positive(
+        np.stack([each - best for each in rest], axis=-1), partition=first.experiment.partition
+    )
+    return [each for each, worse in zip(others, sure, strict=True) if not worse]
 
 
 @dataclass(frozen=True)

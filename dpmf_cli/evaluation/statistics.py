@@ -37,15 +37,24 @@ One fold
     The spread between folds cannot be estimated from one fold. Runs are resampled instead, without the
     correction for overlap, and the interval is marked as over runs: it covers the noise that the algorithm
     draws, not the choice of test ratings. With one fold and one run there is no interval.
+
+Many comparisons
+    Whether each of many methods is worse than the one with the lowest error is asked of all of them together. The
+    p-values are those of the t-test with the same correction for overlap (Nadeau & Bengio 2003), and Holm's step-down
+    bounds the chance of a single wrong "worse" by 5 % (A simple sequentially rejective multiple test procedure,
+    Scandinavian Journal of Statistics 6, 1979). Two or five folds say little about one variance, but the methods say
+    much about variances of that kind. So each is moderated: averaged by degrees of freedom with a prior that is
+    fitted to all of them (Smyth 2004, section 6.2).
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.optimize import brentq
+from scipy.special import digamma, ndtri, polygamma, stdtr, stdtrit
 
-from dpmf_cli.core.arrays import Doubles
+from dpmf_cli.core.arrays import Doubles, Flags
 
 #: Confidence level of every interval.
 LEVEL = 0.95
@@ -103,6 +112,49 @@ def replicate_means(
     mean = units.mean(axis=0)
     factor = expansion(count, partition=partition if over == "folds" else None)
     return Replicates(values.mean(axis=(0, 1)), mean + factor * (drawn - mean), over)
+
+
+def surely_positive(values: Doubles, *, partition: int) -> Flags:
+    """(M,) whether the mean of each of M series `values` (folds, runs, M) is above 0, with a chance of at most
+    1 − `LEVEL` that this is wrong of any. The units are folds, or the runs of one fold; one of each decides nothing.
+    """
+    folds, _, count = values.shape
+    units = values.mean(axis=1) if folds > 1 else values[0]
+    own = len(units) - 1
+    if not own:
+        return np.zeros(count, np.bool_)
+    variances = units.var(axis=0, ddof=1)
+    prior, strength = prior_variance(variances[variances > 0], own)
+    share = own / (strength + own)
+    moderated = (1 - share) * prior + share * variances
+    freedom = min(strength + own, own * count)
+    widening = 1 / len(units) + (1 / (partition - 1) if folds > 1 else 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        chances = np.nan_to_num(
+            2 * stdtr(freedom, -units.mean(axis=0) / np.sqrt(moderated * widening)), nan=1
+        )
+    order = np.argsort(chances, kind="stable")
+    sure = np.empty(count, np.bool_)
+    sure[order] = np.maximum.accumulate(chances[order] * np.arange(count, 0, -1)) <= 1 - LEVEL
+    return sure
+
+
+def prior_variance(variances: Doubles, freedom: int) -> tuple[float, float]:
+    """The prior of variances that were each estimated with so many degrees of freedom, and how many it counts as: 0
+    for fewer than three variances, and at most `MOST_FREEDOM`."""
+    if len(variances) < 3:
+        return 0.0, 0.0
+    logarithms = np.log(variances) - digamma(freedom / 2) + np.log(freedom / 2)
+    spread, half = float(logarithms.var(ddof=1) - polygamma(1, freedom / 2)), 1e6
+    if spread > polygamma(1, half):
+        half = float(brentq(lambda each: polygamma(1, each) - spread, 1e-9, half))
+    prior = float(np.exp(logarithms.mean() + digamma(half) - np.log(half)))
+    return prior, min(2 * half, MOST_FREEDOM)
+
+
+MOST_FREEDOM = 4.0
+"""What a prior may count as. Its own degrees of freedom are uncertain: with two folds of 40 methods, more would be
+wrong of some method in 11 % of the families, and four are in 1 % (`tests/evaluation/test_statistics.py`)."""
 
 
 def percentile_interval(samples: Doubles) -> tuple[Doubles, Doubles]:

@@ -7,9 +7,11 @@ from numpy.typing import NDArray
 from dpmf_cli.evaluation.statistics import (
     expansion,
     percentile_interval,
+    prior_variance,
     replicate_means,
     sd_over_folds,
     sd_over_runs,
+    surely_positive,
 )
 
 FOLDS, RUNS, TRIALS = 10, 5, 1000
@@ -100,3 +102,37 @@ def test_standard_deviations_by_hand() -> None:
     assert sd_over_runs(values) == pytest.approx([np.sqrt(2.0)])
     assert np.isnan(sd_over_folds(values[:1])).all()
     assert np.isnan(sd_over_runs(values[:, :1])).all()
+
+
+def families(folds: int, difference: float, strength: float = 4) -> NDArray[np.bool_]:
+    """(TRIALS, 40) what is sure of 40 methods that are all worse by this, with overlapping training sets. Their
+    variances are of the prior 1, which counts as `strength` degrees of freedom."""
+    rng = np.random.default_rng(5)
+    deviations = np.sqrt(strength / rng.chisquare(strength, (TRIALS, 1, 1, 40)))
+    common, own = (rng.normal(size=(TRIALS, n, 1, 40)) for n in (1, folds))
+    values = difference + deviations * (np.sqrt(1 / 5) * common + np.sqrt(4 / 5) * own)
+    return np.array([surely_positive(each, partition=5) for each in values])
+
+
+@pytest.mark.parametrize("folds", [2, 5])
+def test_the_chance_of_one_wrong_claim_among_forty_is_at_most_five_percent(folds: int) -> None:
+    """Two-sided p-values make it 2.5 % where only worse is asked for."""
+    assert families(folds, 0.0).any(axis=1).mean() < 0.04
+    assert families(folds, -5.0).mean() == 0
+    assert families(folds, 10.0).mean() > 0.9
+
+
+def test_a_prior_that_is_fitted_to_many_variances_is_that_which_they_came_from() -> None:
+    rng = np.random.default_rng(6)
+    true = 3.0 * 2 / rng.chisquare(2, 20_000)
+    assert prior_variance(true * rng.chisquare(2, 20_000) / 2, 2) == pytest.approx((3.0, 2.0), rel=0.1)
+    assert prior_variance(np.full(9, 3.0), 10**6) == pytest.approx((3.0, 4.0))
+    assert prior_variance(true[:2], 2) == (0.0, 0.0)
+
+
+def test_without_differences_or_a_second_fold_and_run_nothing_is_sure() -> None:
+    assert not surely_positive(np.zeros((3, 1, 5)), partition=5).any()
+    assert not surely_positive(np.ones((1, 1, 5)), partition=5).any()
+    assert surely_positive(np.ones((3, 1, 5)), partition=5).all()
+    runs = np.array([1.0, 1.1, 0.9, 1.0])[None, :, None]
+    assert surely_positive(runs, partition=2).all()
