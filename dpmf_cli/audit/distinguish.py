@@ -244,7 +244,7 @@ def one_run(
     if whole_users:
         users = (ratings.n_users + items).astype(np.int32)
         more = ratings.n_users + ratings.n_items
-        ratings = Ratings(ratings.users, ratings.items, ratings.values, more, ratings.n_items, scale)
+        ratings = replace(ratings, n_users=more)
     else:
         first = min(OBSERVERS, ratings.n_users // 2)  # the first users observe
         rated = set(zip(ratings.users.tolist(), ratings.items.tolist(), strict=True))

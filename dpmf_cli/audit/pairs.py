@@ -213,7 +213,8 @@ def _ratings(
 ) -> Ratings:
     """Returns ratings in user-major order."""
     none = np.zeros(0, np.int32)
-    empty = Ratings(none, none, none.astype(np.float32), n_users, n_items, scale)
+    halves = {"odd": np.arange(n_items) % 2.0}
+    empty = Ratings(none, none, none.astype(np.float32), n_users, n_items, scale, item_columns=halves)
     return with_ratings(empty, users.astype(np.int64), items.astype(np.int64), values)
 
 

@@ -1,6 +1,6 @@
 """Ratings: users, items, values and their scale."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -81,6 +81,7 @@ class Ratings(UserMajor):
     items    (n_ratings,) int32, dense indices in [0, n_items)
     values   (n_ratings,) float32, rating scale
     columns  further per-rating columns in the same order (`timestamp`, `epsilon`), where the source has them
+    item_columns  public features of items, (n_items,) each, where the data set asks for them
 
     `n_users` and `n_items` count the whole data set: a training fold keeps them, so that indices mean
     the same in every fold and a user or item may have no rating in it.
@@ -93,12 +94,13 @@ class Ratings(UserMajor):
     n_items: int
     scale: Scale
     columns: dict[str, NDArray[np.generic]] = field(default_factory=dict)
+    item_columns: dict[str, Floats] = field(default_factory=dict)
 
     def select(self, rows: Flags) -> "Ratings":
         """The ratings where the mask `rows` (n_ratings,) holds, in the same order and index space."""
         columns = {name: column[rows] for name, column in self.columns.items()}
-        of_users = self.users[rows], self.items[rows], self.values[rows]
-        return Ratings(*of_users, self.n_users, self.n_items, self.scale, columns)
+        kept = {name: getattr(self, name)[rows] for name in ("users", "items", "values")}
+        return replace(self, **kept, columns=columns)
 
 
 def transposed(ratings: Ratings) -> Ratings:
@@ -118,7 +120,7 @@ def with_ratings(
     order = len(keys) - 1 - last
     both = pairs[0][order].astype(np.int32), pairs[1][order].astype(np.int32)
     whole = np.append(ratings.values, values)[order].astype(np.float32)
-    return Ratings(*both, whole, ratings.n_users, ratings.n_items, ratings.scale)
+    return replace(ratings, users=both[0], items=both[1], values=whole, columns={})
 
 
 def average_of(values: Floats, otherwise: float) -> float:

@@ -164,9 +164,12 @@ def _ratings_in(whole: NDArray[np.uint8]) -> Ratings:
             raise ValueError("cut off, or changed")
     if at != len(whole):
         raise ValueError("of another length")
-    columns = {name.removeprefix("column-"): found[name] for name in found if name.startswith("column-")}
+    of_each, of_items = (
+        {name.removeprefix(kind): array for name, array in found.items() if name.startswith(kind)}
+        for kind in ("column-", "item-")
+    )
     rated = found["users"], found["items"], found["values"]
-    return Ratings(*rated, head["n_users"], head["n_items"], Scale(*head["scale"]), columns)
+    return Ratings(*rated, head["n_users"], head["n_items"], Scale(*head["scale"]), of_each, of_items)
 
 
 def broken(place: Path) -> str | None:

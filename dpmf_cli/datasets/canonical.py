@@ -207,9 +207,10 @@ def checksum(ratings: Ratings) -> str:
 
 
 def arrays(ratings: Ratings) -> dict[str, NDArray[Any]]:
-    """Returns every per-rating array by name, in a fixed order."""
+    """Returns every array by name, in a fixed order."""
     columns = {f"column-{name}": ratings.columns[name] for name in sorted(ratings.columns)}
-    return {"users": ratings.users, "items": ratings.items, "values": ratings.values, **columns}
+    of_items = {f"item-{name}": ratings.item_columns[name] for name in sorted(ratings.item_columns)}
+    return {"users": ratings.users, "items": ratings.items, "values": ratings.values, **columns, **of_items}
 
 
 def dense(ids: NDArray[np.integer], labels: list[str] | None = None) -> tuple[Ints, Ids]:

@@ -108,6 +108,7 @@ class TwinShape:
 class CatalogEntry:
     """A data set of the catalog.
 
+    film_list    the list of films with their genres and years that is beside the ratings
     timestamps   False if the file has no time stamps, or only stand-ins, which are not kept
     stars        whether the ratings are stars, the unit of the papers' parameters; others are mapped onto 1 to 5
     """
@@ -121,6 +122,7 @@ class CatalogEntry:
     citation: str
     homepage: str
     shape: TwinShape = field(default_factory=TwinShape)
+    film_list: Content | None = None
     timestamps: bool = True
     stars: bool = True
 

@@ -50,7 +50,8 @@ def sampled(whole: Canonical, spec: CatalogSpec, sample: SampleSpec) -> Canonica
     items, of_items = dense(np.asarray(ratings.items[rows]))
     columns = {name: np.asarray(column[rows]) for name, column in ratings.columns.items()}
     values = np.asarray(ratings.values[rows])
-    reduced = Ratings(users, items, values, len(of_users), len(of_items), ratings.scale, columns)
+    of_each = {name: np.asarray(column[of_items]) for name, column in ratings.item_columns.items()}
+    reduced = Ratings(users, items, values, len(of_users), len(of_items), ratings.scale, columns, of_each)
     return Canonical(reduced, whole.user_ids[of_users], whole.item_ids[of_items])
 
 
@@ -124,8 +125,10 @@ def _source(spec: AnySpec, folders: Folders, split: Split = "folds") -> tuple[st
     if isinstance(spec, CatalogSpec):
         found = located.locate_spec(spec, folders)
         about |= {"key": spec.name, "content": located.content_digest(found, folders.cache)}
+        if spec.item_features:
+            about["item_features"] = publishers.FEATURES_VERSION
         if spec.sample is None:
-            return kept.source_key(about), lambda: read_catalog(found, folders.cache)
+            return kept.source_key(about), lambda: _whole(spec, found, folders.cache)
         sample, whole = spec.sample, spec.model_copy(update={"sample": None})
         about["sample"] = {**sample.model_dump(), "version": SAMPLE_VERSION}
         return kept.source_key(about), lambda: sampled(cached(whole, folders), spec, sample)
@@ -144,7 +147,7 @@ def parsed(spec: AnySpec, folders: Folders, split: Split = "folds", *, empty: bo
     empty   whether a user's own file without ratings is accepted
     """
     if isinstance(spec, CatalogSpec):
-        whole = read_catalog(located.locate_spec(spec, folders), None)
+        whole = _whole(spec, located.locate_spec(spec, folders), None)
         return whole if spec.sample is None else sampled(whole, spec, spec.sample)
     if isinstance(spec, CsvSpec):
         raw = []
@@ -155,6 +158,19 @@ def parsed(spec: AnySpec, folders: Folders, split: Split = "folds", *, empty: bo
         return canonicalise(joined, spec.scale.scale, duplicates=spec.duplicates, empty=empty)
     target = Counts(*spec.shape, spec.entry.expected.mean, spec.entry.expected.variance)
     return synthetic.generate(spec.key, target, spec.entry.shape, spec.entry.scale, seed=spec.seed)
+
+
+def _whole(spec: CatalogSpec, found: located.Located, cache: Path | None) -> Canonical:
+    """Parses the ratings of a catalog entry, and the public features of its items if the spec asks for them."""
+    canonical = read_catalog(found, cache)
+    if not spec.item_features:
+        return canonical
+    film_list = found.entry.film_list
+    assert film_list is not None, "the spec refuses to ask for what the catalog does not have"
+    ids, columns = publishers.read_features(found.source, film_list)
+    at = np.searchsorted(ids, canonical.item_ids)
+    of_each = {name: column[at] for name, column in columns.items()}
+    return replace(canonical, ratings=replace(canonical.ratings, item_columns=of_each))
 
 
 def read_catalog(found: located.Located, cache: Path | None) -> Canonical:

@@ -13,11 +13,13 @@ A file of Netflix's `training_set/mv_*.txt` holds one movie, one of `combined_da
 test set: `probe.txt` has only customers, and `grand_prize/judging.txt` has the ratings that were held back.
 """
 
+import csv
 import io
 import math
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,10 +27,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.core.arrays import Ints
+from dpmf_cli.core.arrays import Ints, Longs, Singles
 from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.files import sha256
 from dpmf_cli.datasets.archives import Source, Wanted
 from dpmf_cli.datasets.canonical import PLAIN_TABLE, Raw
+from dpmf_cli.datasets.catalog import Content
 
 _BOM = b"\xef\xbb\xbf"
 _TYPES = {"user": np.int64, "item": np.int64, "rating": np.float64, "timestamp": np.int64}
@@ -235,3 +239,60 @@ PARSERS: dict[str, Callable[[Source], Raw]] = {
 }
 VERIFIED = ("jester",)
 """Formats of which no file is opened whose checksum is not the publisher's."""
+
+FEATURES_VERSION = 1
+"""Raise it when `read_features` returns something else for the same file."""
+_GENRES = (
+    *("unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama"),
+    *(
+        "Fantasy",
+        "Film-Noir",
+        "Horror",
+        "Musical",
+        "Mystery",
+        "Romance",
+        "Sci-Fi",
+        "Thriller",
+        "War",
+        "Western",
+    ),
+)
+"""In the order of the flags in `u.item`."""
+
+
+def _of_flags(line: str) -> list[str]:
+    number, title, _, _, _, *flags = line.split("|")
+    genres = (genre for genre, flag in zip(_GENRES, flags, strict=True) if flag == "1")
+    return [number, title, "|".join(genres)]
+
+
+ITEM_LINES: dict[str, Callable[[str], list[str]]] = {
+    "u.item": _of_flags,
+    "movies.dat": lambda line: line.split("::"),
+    "movies.csv": lambda line: next(csv.reader([line])),
+}
+"""Makes of a line of a MovieLens list of films: id, title with the year in brackets, genres with | between them."""
+
+
+def read_features(source: Source, film_list: Content) -> tuple[Longs, dict[str, Singles]]:
+    """Returns ascending ids of items (n,), and what a publisher's list of films says of them, (n,) each: 1 for each
+    genre of a film, and the `year` (that of a film without one is the mean).
+
+    Raises DpmfError if the list is not beside the ratings, or is not the publisher's file.
+    """
+    wanted = replace(source.wanted, patterns=(film_list.pattern,))
+    label, data = replace(source, wanted=wanted).read()
+    if f"sha256:{sha256(data)}" not in film_list.digests:
+        raise DpmfError(f"{label}: it is damaged, or another version; {source.fix}")
+    text = data.decode("utf-8" if film_list.format == "movies.csv" else "latin-1").splitlines()
+    films = [ITEM_LINES[film_list.format](line) for line in text if line[:1].isdigit()]
+    films.sort(key=lambda film: int(film[0]))
+    found = [re.search(r"\((\d{4})\)\s*$", title) for _, title, _ in films]
+    years = np.array([float(year[1]) if year else np.nan for year in found])
+    of_each = [set(genres.split("|")) for _, _, genres in films]
+    columns = {
+        genre: np.array([genre in genres for genres in of_each], np.float32)
+        for genre in sorted(set().union(*of_each) - {"", "(no genres listed)"})
+    }
+    columns["year"] = np.where(np.isnan(years), np.nanmean(years), years).astype(np.float32)
+    return np.array([int(film[0]) for film in films]), columns

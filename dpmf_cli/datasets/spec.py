@@ -89,6 +89,17 @@ class CatalogSpec(StrictModel):
     name: CatalogKey
     path: str | None = None
     sample: SampleSpec | None = None
+    item_features: bool = Field(
+        False,
+        description="also read the public features of items, for methods that use them: genres and years",
+    )
+
+    @model_validator(mode="after")
+    def _has_features(self) -> Self:
+        if self.item_features and catalog.entry(self.name).film_list is None:
+            known = ", ".join(key for key, entry in catalog.ENTRIES.items() if entry.film_list)
+            raise ValueError(f"{self.name} has no `item_features`; these have: {known}")
+        return self
 
     @model_validator(mode="after")
     def _large_enough(self) -> Self:

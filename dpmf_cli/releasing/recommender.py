@@ -93,7 +93,10 @@ def within(
     order = np.lexsort((of_items, of_users))
     columns = {name: column[order] for name, column in ratings.columns.items()}
     pairs, shape = (of_users[order], of_items[order]), (len(all_users), len(all_items))
-    return Ratings(*pairs, ratings.values[order], *shape, ratings.scale, columns), all_users, all_items
+    rows = places(item_ids, all_items)
+    of_each = {name: np.where(rows < 0, 0, column[rows]) for name, column in ratings.item_columns.items()}
+    moved_ratings = Ratings(*pairs, ratings.values[order], *shape, ratings.scale, columns, of_each)
+    return moved_ratings, all_users, all_items
 
 
 KINDS: dict[str, Any] = {

@@ -41,9 +41,8 @@ def make_ratings(
     values = np.clip(
         raw if not scale.step else np.round(raw / scale.step) * scale.step, scale.minimum, scale.maximum
     )
-    return Ratings(
-        users.astype(np.int32), items.astype(np.int32), values.astype(np.float32), n_users, n_items, scale
-    )
+    pairs, halves = (users.astype(np.int32), items.astype(np.int32)), {"odd": np.arange(n_items) % 2.0}
+    return Ratings(*pairs, values.astype(np.float32), n_users, n_items, scale, item_columns=halves)
 
 
 def variants_of(algorithm: type[PrivateAlgorithm], **parameters: Any) -> dict[str, PrivateAlgorithm]:
@@ -157,7 +156,10 @@ class AlgorithmContract:
     ) -> None:
         """A fit that fails without ratings reveals that there are none. The numbers of users and items are public."""
         first = np.zeros(count, np.int32)
-        few = Ratings(first, first, np.full(count, 4, np.float32), n_users, n_items, Scale(1, 5, 1))
+        rated = first, first, np.full(count, 4, np.float32)
+        few = Ratings(
+            *rated, n_users, n_items, Scale(1, 5, 1), item_columns={"odd": np.arange(n_items) % 2.0}
+        )
         assert np.isfinite(predict_all(fit(algorithm, few, [1.0, np.inf])[0], few)).all()
 
     def test_constant_ratings_are_predicted_as_they_are(self, predictor: Algorithm, ratings: Ratings) -> None:

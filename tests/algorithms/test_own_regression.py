@@ -1,6 +1,7 @@
 """Own regression against plain NumPy, and the posteriors that it computes from released sums."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from dpmf_cli.algorithms.beyond.learned_features import (
     popularity_of,
 )
 from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.testing import fit, make_ratings, predict_all
 
@@ -58,19 +60,22 @@ def clipped_sums(
 
 
 def averages(
-    sums: Array, weight: Array, popularity: Array, variance: Array, centre: Array
+    sums: Array, weight: Array, popularity: Array, variance: Array, centre: Array, public: Array
 ) -> tuple[Array, Array]:
-    """Posterior of a + s·popularity + δ by one linear system in all unknowns."""
-    n = len(sums)
-    design = np.concatenate([weight[:, None], (weight * popularity)[:, None], np.diag(weight)], axis=1)
-    prior = np.diag(np.append([1.0, 1 / 0.5**2], np.full(n, 1 / 0.4**2)))
+    """Posterior of a + s·popularity + t·public + δ by one linear system in all unknowns."""
+    n, k = public.shape
+    trend = np.column_stack([np.ones(n), popularity, public])
+    design = np.concatenate([weight[:, None] * trend, np.diag(weight)], axis=1)
+    prior = np.diag(np.concatenate([[1.0, 1 / 0.5**2], np.full(k, 1 / 0.1**2), np.full(n, 1 / 0.4**2)]))
     precise = design.T / variance
     found = np.linalg.solve(precise @ design + prior, precise @ sums)
-    mean = found[0] + found[1] * popularity + found[2:]
+    mean = trend @ found[: 2 + k] + found[2 + k :]
     return np.clip(centre + mean, 1, 5), 1 / (weight**2 / variance + 1 / 0.4**2)
 
 
-def measured_by_numpy(train: Ratings, neighbours: str, clip: float) -> tuple[Array, Array, Array, Array]:
+def measured_by_numpy(
+    train: Ratings, neighbours: str, clip: float, public: Array, ridge: float
+) -> tuple[Array, Array, Array, Array]:
     """base, its variances, weights and popularity, without noise."""
     counts = np.bincount(train.items, minlength=train.n_items).astype(float)
     rated = np.bincount(train.users, minlength=train.n_users)[train.users]
@@ -78,7 +83,7 @@ def measured_by_numpy(train: Ratings, neighbours: str, clip: float) -> tuple[Arr
     if neighbours != "user":
         popularity = np.clip(standardised(np.log(counts + 30), counts), -2, 2)
         sums = np.bincount(train.items, train.values - 3.0, train.n_items)
-        base, spread = averages(sums, counts, popularity, 1.5 * counts, np.full(train.n_items, 3.0))
+        base, spread = averages(sums, counts, popularity, 1.5 * counts, np.full(train.n_items, 3.0), public)
         if neighbours == "unbounded":
             weight = counts * np.sum(np.sqrt(np.bincount(train.users))) / counts.sum()
         return base, spread, weight, popularity
@@ -87,26 +92,29 @@ def measured_by_numpy(train: Ratings, neighbours: str, clip: float) -> tuple[Arr
     off = train.values - guess[train.items]
     means = np.bincount(train.users, off, train.n_users) / np.bincount(train.users)
     guess = guess + np.mean(np.clip(means, -1, 1))
-    constant = np.full((train.n_items, 1), 1 / math.sqrt(10))
+    constant = np.column_stack([np.full(train.n_items, 1 / math.sqrt(10)), public / math.sqrt(ridge)])
     own = regressions(train, guess, constant)
     sums, kept = clipped_sums(train, guess, constant, own, np.ones((train.n_users, 1)), clip)
     seen = weight * kept.mean()
-    base, spread = averages(sums[:, 0], seen, popularity, 0.1 * seen, guess)
+    base, spread = averages(sums[:, 0], seen, popularity, 0.1 * seen, guess, public)
     return base, spread, weight, popularity
 
 
-def fitted_by_numpy(train: Ratings, neighbours: str, clip: float, rounds: int) -> Array:
+def fitted_by_numpy(
+    train: Ratings, neighbours: str, clip: float, rounds: int, public: Array, ridge: float
+) -> Array:
     """(n_users, n_items) predictions, with two learned features, without noise."""
-    base, spread, weight, popularity = measured_by_numpy(train, neighbours, clip)
+    base, spread, weight, popularity = measured_by_numpy(train, neighbours, clip, public, ridge)
     quality = standardised(base, weight)
     quality = standardised(quality - popularity * np.average(quality * popularity, weights=weight), weight)
     fixed = np.stack([np.ones_like(base), popularity, quality], axis=1) / np.sqrt([10.0, 40.0, 60.0])
+    fixed = np.column_stack([fixed, public / math.sqrt(ridge)])
     learned = np.zeros((train.n_items, 2))
     known = 0.75 * weight
     for t in range(rounds):
         features = np.concatenate([fixed, learned], axis=1)
         own = regressions(train, base, features)
-        z = own[:, 3:] if t else own[:, 1:3]
+        z = own[:, fixed.shape[1] :] if t else own[:, 1:3]
         z = z * np.minimum(1, 2 / np.maximum(np.linalg.norm(z, axis=1), 1e-300))[:, None]
         values, vectors = np.linalg.eigh(z.T @ z / train.n_users)
         turn = vectors / np.sqrt(np.maximum(values, 0.02))
@@ -128,14 +136,28 @@ def fitted_by_numpy(train: Ratings, neighbours: str, clip: float, rounds: int) -
 
 
 @pytest.mark.parametrize("neighbours", ["user", "unbounded", "bounded"])
-@pytest.mark.parametrize(("clip", "rounds"), [(0.6, 1), (0.2, 3), (50.0, 2)])
+@pytest.mark.parametrize(
+    ("clip", "rounds", "ridge"), [(0.6, 1, None), (0.2, 3, 30.0), (50.0, 2, None), (50.0, 2, 5.0)]
+)
 def test_without_noise_it_is_what_numpy_makes_of_its_listing(
-    neighbours: str, clip: float, rounds: int
+    neighbours: str, clip: float, rounds: int, ridge: float | None
 ) -> None:
-    train = make_ratings(5, n_users=50, n_items=12, density=0.5)
-    algorithm = entry(neighbours=neighbours, clip=clip, iterations=rounds, factors=2)
+    """The features of the made-up items are 0, 1, 0, …, so that they are ±1 once they are standardised; a rare one
+    has a deviation below 0.3."""
+    made = make_ratings(5, n_users=50, n_items=12, density=0.5)
+    rare = np.arange(12.0) == 3
+    train = replace(made, item_columns={**made.item_columns, "rare": rare.astype(float)})
+    public = np.column_stack([np.tile([-1.0, 1.0], 6), (rare - 1 / 12) / 0.3])[:, : 2 if ridge else 0]
+    algorithm = entry(neighbours=neighbours, clip=clip, iterations=rounds, factors=2, item_features=ridge)
     found = predict_all(fit(algorithm, train, [math.inf])[0], train).reshape(50, 12)
-    assert found == pytest.approx(fitted_by_numpy(train, neighbours, clip, rounds), abs=2e-3)
+    expected = fitted_by_numpy(train, neighbours, clip, rounds, public, ridge or 1)
+    assert found == pytest.approx(expected, abs=2e-3)
+
+
+def test_public_features_that_a_data_set_does_not_have_are_missed_by_name() -> None:
+    without = replace(make_ratings(5, n_users=6, n_items=4), item_columns={})
+    with pytest.raises(DpmfError, match="no public features of its items; write `dataset"):
+        fit(entry(item_features=30), without, [1.0])
 
 
 def test_counts_are_posterior_means() -> None:

@@ -151,9 +151,8 @@ def rated(scale: Scale, steps: int) -> Ratings:
     values = scale.minimum + scale.width * of_steps / steps
     epsilon = rng.choice([0.5, 1.0, 2.0], len(users))
     columns = {"epsilon": epsilon, "timestamp": np.arange(len(users))}
-    return Ratings(
-        users.astype(np.int32), items.astype(np.int32), values.astype(np.float32), 60, 40, scale, columns
-    )
+    pairs, halves = (users.astype(np.int32), items.astype(np.int32)), {"odd": np.arange(40) % 2.0}
+    return Ratings(*pairs, values.astype(np.float32), 60, 40, scale, columns, halves)
 
 
 def errors(entry: Algorithm, ratings: Ratings, *, to_stars: bool = True) -> np.ndarray:

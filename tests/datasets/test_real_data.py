@@ -2,14 +2,17 @@
 
 import shutil
 import time
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders, Sizes, catalog, load, located, sizes, soundness
-from dpmf_cli.datasets.spec import CatalogSpec
+from dpmf_cli.datasets.spec import CatalogSpec, SampleSpec
 from tests.datasets.building import tarred
 
 # users, items, ratings, mean as the data folder's README prints them
@@ -44,6 +47,49 @@ def test_first_lines_of_ml_100k(real_data: Path, session_cache: Path) -> None:
     row = rows[found.item_ids[found.ratings.items[rows]] == 242][0]
     assert found.ratings.values[row] == 3
     assert found.ratings.columns["timestamp"][row] == 881250949
+
+
+@pytest.mark.parametrize("key", ["ml-100k", "ml-1m"])
+def test_genres_and_years_of_films(key: str, real_data: Path, session_cache: Path) -> None:
+    folders = Folders(real_data, session_cache, real_data)
+    plain, found = (load(CatalogSpec(name=key, item_features=asked), folders) for asked in (False, True))
+    columns, toy_story = found.ratings.item_columns, int(np.searchsorted(found.item_ids, 1))
+    has = {name for name, column in columns.items() if column[toy_story] == 1}
+    assert has == {"Animation", "Children's", "Comedy"}
+    assert columns["year"][toy_story] == 1995
+    assert (columns["year"].min(), columns["year"].max()) == (
+        (1922, 1998) if key == "ml-100k" else (1919, 2000)
+    )
+    assert not plain.ratings.item_columns
+    assert plain.checksum != found.checksum  # results with them are others than those without
+    assert (plain.ratings.values == found.ratings.values).all()
+    sample = SampleSpec(users=40)
+    few = load(CatalogSpec(name=key, item_features=True, sample=sample), folders)
+    years = dict(zip(found.item_ids.tolist(), columns["year"].tolist(), strict=True))
+    assert few.ratings.item_columns["year"].tolist() == [years[each] for each in few.item_ids.tolist()]
+
+
+def test_another_list_of_films_is_refused_and_features_that_nobody_has(
+    real_data: Path, tmp_path: Path, session_cache: Path
+) -> None:
+    (tmp_path / "ml-100k").mkdir()
+    with zipfile.ZipFile(real_data / "ml-100k.zip") as whole:
+        for name in ("u.data", "u.item"):
+            (tmp_path / "ml-100k" / name).write_bytes(whole.read(f"ml-100k/{name}"))
+    folders, spec = (
+        Folders(tmp_path, session_cache, tmp_path),
+        CatalogSpec(name="ml-100k", item_features=True),
+    )
+    assert load(spec, folders).ratings.item_columns
+    films = tmp_path / "ml-100k" / "u.item"
+    films.write_bytes(films.read_bytes().replace(b"(1995)", b"(1996)", 1))
+    with pytest.raises(DpmfError, match=r"u\.item: it is damaged, or another version; get it with"):
+        load(spec, replace(folders, cache=tmp_path / "cache"))
+    films.unlink()
+    with pytest.raises(DpmfError, match=r"holds no u\.item; get it with"):
+        load(spec, replace(folders, cache=tmp_path / "other"))
+    with pytest.raises(ValidationError, match=r"jester-1 has no `item_features`; these have: ml-100k, ml-1m"):
+        CatalogSpec(name="jester-1", item_features=True)
 
 
 def test_ml_1m_is_parsed_in_about_a_second(real_data: Path, tmp_path: Path) -> None:

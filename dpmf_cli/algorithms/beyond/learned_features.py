@@ -7,7 +7,7 @@ scale of their noise, each ε by itself, and so cost no ε.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -16,12 +16,13 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared import cost as costs
 from dpmf_cli.algorithms.shared.averages import sums_and_counts
-from dpmf_cli.algorithms.shared.base import Arrays, Paper, PrivateAlgorithm, by_mode
+from dpmf_cli.algorithms.shared.base import Arrays, Choices, Paper, PrivateAlgorithm, by_mode
 from dpmf_cli.algorithms.shared.budget import Delta
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import OwnFactors
 from dpmf_cli.core.arrays import Doubles, Longs
 from dpmf_cli.core.compiled.lane_groups import groups
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import RowProblem, SideRatings, by_user, solve_rows
@@ -39,9 +40,9 @@ from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import clipped_contributions
 
-QUALITY, TREND, CENTRE = 0.4, 0.5, 1.0
-"""Prior deviations, in stars: of items' averages around the trend, of the trend's slope over popularity, and of the
-trend's centre."""
+QUALITY, TREND, CENTRE, PUBLIC = 0.4, 0.5, 1.0, 0.1
+"""Prior deviations, in stars: of items' averages around the trend, of the trend's slope over popularity, of the
+trend's centre, and of its slopes over public features."""
 FARTHEST = 2.0
 """The limit of an item's popularity, in deviations from the mean over ratings."""
 NODES = 96
@@ -125,21 +126,28 @@ def _mean(feature: Lanes, weight: Lanes) -> float:
 
 
 def averages_of(
-    sums: Lanes, weight: Lanes, popularity: Lanes, variance: Lanes, centre: Lanes, scale: Scale
+    sums: Lanes,
+    weight: Lanes,
+    popularity: Lanes,
+    variance: Lanes,
+    centre: Lanes,
+    scale: Scale,
+    public: Lanes,
 ) -> tuple[Lanes, Lanes]:
     """The posterior means of items' averages, within the scale, and their variances, (n_items, E) each.
 
-        sum_i = weight_i·(a + s·popularity_i + δ_i) + N(0, variance_i),   δ_i ~ N(0, QUALITY²)
+        sum_i = weight_i·(a + s·popularity_i + t·public_i + δ_i) + N(0, variance_i),   δ_i ~ N(0, QUALITY²)
 
-    The sums are of ratings minus `centre` (n_items, E). The trend a, s is estimated from all items at once.
+    The sums are of ratings minus `centre` (n_items, E), `public` are the items' public features (n_items, k). The
+    trend a, s, t is estimated from all items at once.
     """
+    prior = np.diag([CENTRE**-2, TREND**-2, *[PUBLIC**-2] * public.shape[1]])
 
     def of_a_lane(sums: Lanes, weight: Lanes, popularity: Lanes, variance: Lanes) -> tuple[Lanes, Lanes]:
         variance = variance + LEAST
-        trend = np.stack([np.ones_like(popularity), popularity], axis=1)
+        trend = np.column_stack([np.ones_like(popularity), popularity, public])
         seen = trend * weight[:, None]
         precise = seen / (weight**2 * QUALITY**2 + variance)[:, None]
-        prior = np.diag([CENTRE**-2, TREND**-2])
         trended = trend @ np.linalg.solve(precise.T @ seen + prior, precise.T @ sums)
         gain, spread = updated(QUALITY**2, weight, variance)
         return trended + gain * (sums - weight * trended), spread
@@ -166,6 +174,8 @@ ROOTS = 0.02
 PUBLIC_CENTRE, PUBLIC_TREND = 0.15, 0.25
 """A public guess of averages: PUBLIC_CENTRE scale widths above the scale's middle, plus PUBLIC_TREND times
 popularity."""
+LEAST_SPREAD = 0.3
+"""Public features are divided by their deviation, or by this if it is smaller."""
 OFFSET, RARE = 1.0, 30.0
 """Added to a count before its logarithm: OFFSET to a sum of weights, RARE to a number of ratings."""
 OF_WEIGHTS, OF_RATINGS = 0.1, 1.5
@@ -200,13 +210,15 @@ def of_users(
     guess = guess + noisy_mean * OFF**2 / (OFF**2 + (of_means.scale / train.n_users) ** 2)
 
     guessed = Items(guess, *(np.zeros_like(guess) for _ in range(3)))
-    means = regressed(fixed_features(guessed, entry.ridges, 0), train.n_users, ratings)
+    means = regressed(fixed_features(guessed, entry, 0, entry.public(train)), train.n_users, ratings)
     sums, left = clipped_item_sums(means, train, clip, directions=everybody, weights=weights)
     kept = noise("users left by clipping", (), USERS_LEFT, once).added_to(_totals(left))
     of_sums = noise("item sums", rows, SUMS, reach)
     noisy_sums, seen = of_sums.added_to(sums[:, 0]), weight * np.clip(kept / train.n_users, 0.1, 1)
     variance = of_sums.scale**2 + OF_WEIGHTS * seen
-    base, spread = averages_of(noisy_sums, seen, popularity, variance, guess, train.scale)
+    base, spread = averages_of(
+        noisy_sums, seen, popularity, variance, guess, train.scale, entry.public(train)
+    )
     return Items(base, spread, weight, popularity)
 
 
@@ -230,7 +242,9 @@ def of_presence(
     popularity = popularity_of(logarithms, counts)
     sums = sums * scale.width / 2
     variance = (deviation * scale.width / 2) ** 2 + OF_RATINGS * counts
-    base, spread = averages_of(sums, counts, popularity, variance, np.full_like(sums, scale.middle), scale)
+    base, spread = averages_of(
+        sums, counts, popularity, variance, np.full_like(sums, scale.middle), scale, entry.public(train)
+    )
     if not learning:
         return Items(base, spread, counts, popularity)
     step, moved, spent = "roots of users' counts", sensitivity.root_counts(), epsilon * of_roots
@@ -256,7 +270,9 @@ def of_values(
     counts, weight = (np.repeat(each[:, None], len(epsilon), axis=1) for each in public)
     popularity = popularity_of(np.log(counts + RARE), counts)
     variance = 2 * release.scale**2 + OF_RATINGS * counts
-    base, spread = averages_of(sums, counts, popularity, variance, np.full_like(sums, scale.middle), scale)
+    base, spread = averages_of(
+        sums, counts, popularity, variance, np.full_like(sums, scale.middle), scale, entry.public(train)
+    )
     return Items(base, spread, weight, popularity)
 
 
@@ -281,18 +297,16 @@ OF_A_USER = RowProblem(1.0, math.inf, per_rating=False)
 """A user's own regression. Features are scaled so that its ridge is 1."""
 
 
-def fixed_features(items: Items, ridges: Sequence[float], learned: int) -> FactorModel:
-    """A model without users: items with their averages and fixed features, and `learned` features that are 0.
-
-    ridges  λ of a user's regression for the coefficient of each fixed feature, then for each learned feature
-    """
+def fixed_features(items: Items, entry: "OwnRegression", learned: int, public: Lanes) -> FactorModel:
+    """A model without users: items with their averages and fixed features, `learned` features that are 0, and the
+    public ones (n_items, k)."""
     n_items, grid = items.base.shape
-    nobody, nothing = np.zeros((0, FIXED + learned)), np.zeros((n_items, FIXED + learned))
-    model = factor_model(nobody, nothing, np.zeros((0, grid)), items.base)
-    features = np.zeros((n_items, FIXED + learned, grid))
+    features = np.zeros((n_items, FIXED + learned + public.shape[1], grid))
+    model = factor_model(features[:0, :, 0], features[..., 0], np.zeros((0, grid)), items.base)
     fixed = np.ones_like(items.base), items.popularity, items.quality
-    for place, (feature, ridge) in enumerate(zip(fixed, ridges[:FIXED], strict=True)):
+    for place, (feature, ridge) in enumerate(zip(fixed, entry.ridges[:FIXED], strict=True)):
         features[:, place] = feature / math.sqrt(ridge)
+    features[:, FIXED + learned :] = public[..., None] / math.sqrt(entry.item_features or 1)
     set_items(model, slice(None), features)
     return model
 
@@ -343,7 +357,7 @@ def learn(
     for_products, growing = theta * math.sqrt(GRAMS / times), GROWTH ** np.arange(times)
     for t in range(times):
         users = regressed(model, train.n_users, ratings)
-        own = _learning(users, ranks, start if t == 0 else None, train)
+        own = _learning(users, learned, ranks, start if t == 0 else None, train)
 
         step = f"products of coefficients {t + 1}"
         grams = gaussian(step, (entries,), sensitivity=of_products, theta=for_products, curator=curator)
@@ -389,14 +403,14 @@ def estimated(sums: Lanes, weight: Lanes, variance: Lanes) -> Lanes:
     return np.asarray(gain * (sums @ directions))
 
 
-def _learning(users: FactorModel, ranks: Longs, start: Lanes | None, train: Ratings) -> Lanes:
+def _learning(users: FactorModel, learned: int, ranks: Longs, start: Lanes | None, train: Ratings) -> Lanes:
     """(n_users, d, E) z: the coefficients of learned features, shortened to z·min(1, Γ/‖z‖); 0 if z is not finite.
 
     Each model has its first `ranks` (E,) of them. With `start`, they are the coefficients of popularity and quality,
     and then `start`. Users without ratings have coefficients 0: they must add nothing to any sum.
     """
     coefficients = users.published["users"][:, :-1].astype(np.float64)
-    learned, z = coefficients.shape[1] - FIXED, coefficients[:, FIXED:]
+    z = coefficients[:, FIXED : FIXED + learned]
     if start is not None:
         present = np.where(train.user_counts[:, None] > 0, start, 0.0)
         begun = [coefficients[:, 1:FIXED], np.repeat(present[..., None], len(ranks), axis=2)]
@@ -463,14 +477,35 @@ class OwnRegression(PrivateAlgorithm):
         (10.0, 40.0, 60.0, 2.0),
         description="λ of a user's regression: for the mean, popularity, quality and learned features",
     )
+    item_features: Ridge | None = Field(
+        None,
+        exclude_if=lambda ridge: ridge is None,
+        description="λ of a user's regression for the public features of items, which the data set must have "
+        "(`item_features: true`); without it they are not used",
+    )
     delta: Delta = Field(1e-6, description="the δ of Gaussian noise")
+
+    def public(self, train: Ratings) -> Lanes:
+        """(n_items, k) the public features of items, each with mean 0 and, but for rare genres, of a similar size."""
+        if self.item_features is None:
+            return np.zeros((train.n_items, 0))
+        if not train.item_columns:
+            fix = "write `dataset: {name: ml-1m, item_features: true}`, or leave out `item_features` of the method"
+            raise DpmfError(f"{self.name}: the data set has no public features of its items; {fix}")
+        columns = np.column_stack(list(train.item_columns.values())).astype(np.float64)
+        centred = columns - columns.mean(axis=0)
+        return np.asarray(centred / np.maximum(centred.std(axis=0), LEAST_SPREAD))
+
+    @classmethod
+    def choices(cls, mode: Mode) -> Choices:
+        return (({}, {"item_features": 50.0}),)
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
         strength = self.strength(train, epsilons)
         share = self.share(strength)
         weights = 1 / np.sqrt(np.maximum(train.user_counts, 1))
         items: Items = self.variant(self, train, weights, epsilons, share, curator)
-        model = fixed_features(items, self.ridges, self.factors)
+        model = fixed_features(items, self, self.factors, self.public(train))
         if self.factors:
             # If neighbours are users, averages have Gaussian noise too, and a share is one of μ² instead of ε.
             hides_users = self.neighbours is Neighbours.USER
@@ -527,7 +562,10 @@ class OwnRegression(PrivateAlgorithm):
         return np.where(strength < STRONG, 0, np.minimum(2 + more, self.factors)).astype(np.int64)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        features, passes = self.factors + 3, (self.iterations + 1) * len(groups(grid))
+        features, passes = (
+            self.factors + 3 + (20 if self.item_features else 0),
+            (self.iterations + 1) * len(groups(grid)),
+        )
         rows_solved = shape.ratings + costs.ROW_IN_RATINGS * shape.users
         solved = rows_solved * costs.gram_entries(features) * costs.SOLVED_ENTRY
         summed = shape.ratings * costs.CLIPPED_VISIT * features / 2
