@@ -123,7 +123,7 @@ def explore(
 
 
 def reproduce(
-    what: Annotated[str, typer.Argument(help="Key of a paper, `combined`, `frontier`, or `all`.")],
+    what: Annotated[str, typer.Argument(help="Key of a paper, `combined`, `frontier`, `large` or `all`.")],
     small: Annotated[
         bool,
         typer.Option(

@@ -173,6 +173,20 @@ class AcrossPapers:
 
 Part = PaperFindings | AcrossPapers
 
+LARGE = (
+    *(
+        "frontier_ml10m",
+        "frontier_netflix",
+        "dpals_ml10m",
+        "ml10m_bounded",
+        "ml10m_unbounded",
+        "netflix_bounded",
+    ),
+    *("netflix_unbounded", "netflix_probe_bounded", "netflix_probe_unbounded", "mcsherry_netflix"),
+    *("zhang_fig2_netflix", "zhang_fig3_netflix", "zhang_fig4_netflix"),
+)
+"""Everything that needs the whole of MovieLens 10M or of the Netflix Prize ratings."""
+
 COMPARISONS = {
     "combined": AcrossPapers(
         ("combined_ml100k", "combined_ml1m"),
@@ -183,6 +197,17 @@ COMPARISONS = {
         ("frontier_ml100k", "frontier_ml1m", "frontier_jester", "frontier_netflix_sample"),
         ("frontier_ml100k",),
         (Output(file="frontier.md", table="frontier", figure="frontier.png"),),
+    ),
+    "large": AcrossPapers(
+        LARGE,
+        (),
+        (
+            Output(file="large.md", table="crossings", configs=LARGE),
+            Output(
+                file="frontier_large.md", table="frontier", configs=LARGE[:2], figure="frontier_large.png"
+            ),
+        ),
+        LARGE,
     ),
 }
 

@@ -51,14 +51,13 @@ class Reproduction:
     @classmethod
     def of(cls, parts: Sequence[Part], folders: Folders, *, small: bool) -> "Reproduction":
         made = cls(parts, small)
-        for part in parts:
-            for name in part.small if small else part.configs:
-                config = load_config(FOLDER / f"{name}.yaml")
-                config = reduced(config, dataset="ml-100k", held_out=1, runs=1) if small else config
-                if lacking := what_is_missing(config.dataset, folders):
-                    made.missing.setdefault(lacking, []).append(name)
-                else:
-                    made.configs[name] = config
+        for name in dict.fromkeys(name for part in parts for name in (part.small if small else part.configs)):
+            config = load_config(FOLDER / f"{name}.yaml")
+            config = reduced(config, dataset="ml-100k", held_out=1, runs=1) if small else config
+            if lacking := what_is_missing(config.dataset, folders):
+                made.missing.setdefault(lacking, []).append(name)
+            else:
+                made.configs[name] = config
         return made
 
     def plans(self, folders: Folders, *, parsing: bool = True) -> Iterator[tuple[str, Plan]]:
