@@ -1,6 +1,7 @@
 """DPALS and DPAM against their steps written out in NumPy, noise included, in both modes."""
 
 import math
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -23,7 +24,9 @@ from tests.released import released
 
 Array = NDArray[np.float64]
 
-RATINGS = make_ratings(9, n_users=14, n_items=9, density=0.6)
+OF_ITEMS = {"even": np.arange(9) % 2.0, "fifth": np.arange(9) / 5.0, "third": np.arange(9) % 3.0}
+FEATURES = np.column_stack([(each - each.mean()) / each.std() for each in OF_ITEMS.values()])
+RATINGS = replace(make_ratings(9, n_users=14, n_items=9, density=0.6), item_columns=OF_ITEMS)
 STREAMS = Streams(4, "d", "dpals", 0, 0)
 D, K, T = 2, 4, 3
 ROW, COLUMN = np.tril_indices(D)
@@ -118,8 +121,13 @@ def written_dpals(entry: PrivateAlternatingLeastSquares, epsilon: float) -> Arra
     gram_scale = math.sqrt(K) * norm**2 * math.sqrt(T) / (model.theta * entry.budget.grams)
     side_scale = math.sqrt(K) * norm * math.sqrt(T) / (model.theta * entry.budget.right_sides)
     side_scale *= clip if entry.mode == "corrected" else 1
+    features, weight = FEATURES, entry.item_features or 0.0
+    if weight:
+        left, values, _ = np.linalg.svd(features, full_matrices=False)
+        model.q = left[:, :D] * values[:D] * 0.5 / np.std(left[:, :D] * values[:D])
     for t in range(1, T + 1):
         p = fitted.within(model.users(), 0.8)
+        w = np.linalg.solve(model.q.T @ model.q + np.eye(D), model.q.T @ features)
         grams = np.einsum("ui,uf,ug->ifg", model.weights, p, p)
         stretch = np.where(ROW == COLUMN, 1, math.sqrt(2))
         packed = noisy(f"grams {t}", grams[:, ROW, COLUMN] * stretch, gram_scale) / stretch
@@ -127,11 +135,12 @@ def written_dpals(entry: PrivateAlternatingLeastSquares, epsilon: float) -> Arra
         for i in range(9):
             gram = np.zeros((D, D))
             gram[ROW, COLUMN] = gram[COLUMN, ROW] = packed[i]
+            gram = gram + weight * w @ w.T
             values, vectors = np.linalg.eigh(gram)
             gram = vectors @ np.diag(np.maximum(values, 0)) @ vectors.T
             ridge = entry.item_ridge * frequency[i]
             ridge += entry.noise_ridge * math.sqrt(D) * gram_scale * (1 + MARGIN)
-            model.q[i] = np.linalg.solve(gram + ridge * np.eye(D), sides[i])
+            model.q[i] = np.linalg.solve(gram + ridge * np.eye(D), sides[i] + weight * w @ features[i])
     return model.predictions()
 
 
@@ -170,6 +179,12 @@ def test_a_fit_is_its_docstring_written_out(selection: str, centring: str, mode:
     descent = dpam(mode, selection=selection, centring=centring)
     found, ledger = predicted(descent, epsilon)
     assert found == pytest.approx(written_dpam(descent, epsilon, ledger), abs=2e-4)
+
+
+@pytest.mark.parametrize("weight", [0.1, 3.0])
+def test_items_also_explain_their_public_features(weight: float) -> None:
+    entry = dpals("corrected", item_features=weight)
+    assert predicted(entry, 30.0)[0] == pytest.approx(written_dpals(entry, 30.0), abs=2e-4)
 
 
 def test_dpam_descends_on_samples_of_users() -> None:

@@ -19,10 +19,9 @@ from dpmf_cli.algorithms.shared.averages import sums_and_counts
 from dpmf_cli.algorithms.shared.base import Arrays, Choices, Paper, PrivateAlgorithm, by_mode
 from dpmf_cli.algorithms.shared.budget import Delta
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
-from dpmf_cli.algorithms.shared.factorization import OwnFactors
+from dpmf_cli.algorithms.shared.factorization import OwnFactors, public_features
 from dpmf_cli.core.arrays import Doubles, Longs
 from dpmf_cli.core.compiled.lane_groups import groups
-from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import RowProblem, SideRatings, by_user, solve_rows
@@ -174,8 +173,6 @@ ROOTS = 0.02
 PUBLIC_CENTRE, PUBLIC_TREND = 0.15, 0.25
 """A public guess of averages: PUBLIC_CENTRE scale widths above the scale's middle, plus PUBLIC_TREND times
 popularity."""
-LEAST_SPREAD = 0.3
-"""Public features are divided by their deviation, or by this if it is smaller."""
 OFFSET, RARE = 1.0, 30.0
 """Added to a count before its logarithm: OFFSET to a sum of weights, RARE to a number of ratings."""
 OF_WEIGHTS, OF_RATINGS = 0.1, 1.5
@@ -210,14 +207,16 @@ def of_users(
     guess = guess + noisy_mean * OFF**2 / (OFF**2 + (of_means.scale / train.n_users) ** 2)
 
     guessed = Items(guess, *(np.zeros_like(guess) for _ in range(3)))
-    means = regressed(fixed_features(guessed, entry, 0, entry.public(train)), train.n_users, ratings)
+    means = regressed(
+        fixed_features(guessed, entry, 0, public_features(entry, train)), train.n_users, ratings
+    )
     sums, left = clipped_item_sums(means, train, clip, directions=everybody, weights=weights)
     kept = noise("users left by clipping", (), USERS_LEFT, once).added_to(_totals(left))
     of_sums = noise("item sums", rows, SUMS, reach)
     noisy_sums, seen = of_sums.added_to(sums[:, 0]), weight * np.clip(kept / train.n_users, 0.1, 1)
     variance = of_sums.scale**2 + OF_WEIGHTS * seen
     base, spread = averages_of(
-        noisy_sums, seen, popularity, variance, guess, train.scale, entry.public(train)
+        noisy_sums, seen, popularity, variance, guess, train.scale, public_features(entry, train)
     )
     return Items(base, spread, weight, popularity)
 
@@ -243,7 +242,13 @@ def of_presence(
     sums = sums * scale.width / 2
     variance = (deviation * scale.width / 2) ** 2 + OF_RATINGS * counts
     base, spread = averages_of(
-        sums, counts, popularity, variance, np.full_like(sums, scale.middle), scale, entry.public(train)
+        sums,
+        counts,
+        popularity,
+        variance,
+        np.full_like(sums, scale.middle),
+        scale,
+        public_features(entry, train),
     )
     if not learning:
         return Items(base, spread, counts, popularity)
@@ -271,7 +276,13 @@ def of_values(
     popularity = popularity_of(np.log(counts + RARE), counts)
     variance = 2 * release.scale**2 + OF_RATINGS * counts
     base, spread = averages_of(
-        sums, counts, popularity, variance, np.full_like(sums, scale.middle), scale, entry.public(train)
+        sums,
+        counts,
+        popularity,
+        variance,
+        np.full_like(sums, scale.middle),
+        scale,
+        public_features(entry, train),
     )
     return Items(base, spread, weight, popularity)
 
@@ -485,17 +496,6 @@ class OwnRegression(PrivateAlgorithm):
     )
     delta: Delta = Field(1e-6, description="the δ of Gaussian noise")
 
-    def public(self, train: Ratings) -> Lanes:
-        """(n_items, k) the public features of items, each with mean 0 and, but for rare genres, of a similar size."""
-        if self.item_features is None:
-            return np.zeros((train.n_items, 0))
-        if not train.item_columns:
-            fix = "write `dataset: {name: ml-1m, item_features: true}`, or leave out `item_features` of the method"
-            raise DpmfError(f"{self.name}: the data set has no public features of its items; {fix}")
-        columns = np.column_stack(list(train.item_columns.values())).astype(np.float64)
-        centred = columns - columns.mean(axis=0)
-        return np.asarray(centred / np.maximum(centred.std(axis=0), LEAST_SPREAD))
-
     @classmethod
     def choices(cls, mode: Mode) -> Choices:
         return (({}, {"item_features": 50.0}),)
@@ -505,7 +505,7 @@ class OwnRegression(PrivateAlgorithm):
         share = self.share(strength)
         weights = 1 / np.sqrt(np.maximum(train.user_counts, 1))
         items: Items = self.variant(self, train, weights, epsilons, share, curator)
-        model = fixed_features(items, self, self.factors, self.public(train))
+        model = fixed_features(items, self, self.factors, public_features(self, train))
         if self.factors:
             # If neighbours are users, averages have Gaussian noise too, and a share is one of μ² instead of ε.
             hides_users = self.neighbours is Neighbours.USER

@@ -18,7 +18,14 @@ from dpmf_cli.algorithms.shared.averages import origin_of_sums
 from dpmf_cli.algorithms.shared.base import Arrays, ByMode, Choices, Paper, PrivateAlgorithm
 from dpmf_cli.algorithms.shared.budget import Delta, EffectsParameters, Fractions, Ridge, Size, stabilised
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
-from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, regress, start_model
+from dpmf_cli.algorithms.shared.factorization import (
+    InitialFactors,
+    OwnFactors,
+    at_most,
+    public_features,
+    regress,
+    start_model,
+)
 from dpmf_cli.algorithms.shared.theta import Accounting, Measurer, NoiseKind, certified_gradients, rates_under
 from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.compiled.lane_groups import groups, padded_grid
@@ -116,13 +123,17 @@ class ItemAlternation(PrivateAlgorithm):
         weights = self.weights(learned, counts)
         parts = equations.UserParts(learned, by_item(learned), weights, self.residuals)
         effects = self.own_means(train, centre), np.tile(centre, (train.n_items, 1))
-        model = start_model(train, self, streams, *effects)
+        model = self.started(train, streams, *effects)
         learn_items = self.learning(train, counts, measurer, streams)
         for t in range(1, self.iterations + 1):
             regress(model, train, self.user_ridge)
             equations.shorten_users(model, self.user_norm)
             learn_items(t, model, parts)
         return OwnFactors(self, model.without_users(), {"overall": centre}, train)
+
+    def started(self, train: Ratings, streams: Streams, *effects: Doubles) -> FactorModel:
+        """The model before the first round, with effects of users and items."""
+        return start_model(train, self, streams, *effects)
 
     @property
     def measurements(self) -> Mapping[str, int]:
@@ -218,6 +229,11 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
     Corrected, x̃ is x clipped to ±Γ_M. As published (the public code), x̃ is x, and the noise is scaled for Γ_M = 1.
     Since a centred rating is within r_max − r_min, the provable ε is finite all the same. κ makes the ridge grow with
     the noise by a public rule. The paper chooses λ anew for each ε instead.
+
+    With `item_features` φ, which are public, Q also has to explain the items' features F: the problem of an item
+    gains φ·‖F_i − W·q_i‖², where W ← argmin Σ_i ‖F_i − W·q_i‖² + ‖W‖², and Q starts from the singular vectors of F.
+    What that adds to A_i is added before the projection. This is collective factorisation (Curmei et al. 2023, by
+    its abstract). F costs no ε, and W follows from F and Q.
     """
 
     title = "DPALS"
@@ -235,6 +251,14 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
         description="ν: items with more ratings have a larger ridge; its mean over ratings is λ",
     )
     noise_ridge: float = Field(1.0, ge=0, le=1e6, description="κ")
+    item_features: float | None = Field(
+        None,
+        gt=0,
+        le=1e6,
+        exclude_if=lambda weight: weight is None,
+        description="φ: the weight of the public features of items, which the data set must have "
+        "(`item_features: true`); without it they are not used",
+    )
     budget: EquationsBudget = EquationsBudget()
 
     @property
@@ -245,8 +269,25 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
     def residuals(self) -> equations.Residuals:
         return equations.Residuals(self.rating_clip) if self.mode is Mode.CORRECTED else equations.Residuals()
 
+    @classmethod
+    def choices(cls, mode: Mode) -> Choices:
+        return (({}, {"item_features": 1.0}),)
+
+    def started(self, train: Ratings, streams: Streams, *effects: Doubles) -> FactorModel:
+        model = super().started(train, streams, *effects)
+        if self.item_features is not None:
+            left, values, _ = np.linalg.svd(public_features(self, train), full_matrices=False)
+            start = model.published["items"][:, :-1].astype(np.float64)
+            known = left[:, : self.factors] * values[: self.factors]
+            start[:, : known.shape[1]] = (known * (self.initial_factors.scale / max(known.std(), 1e-12)))[
+                ..., None
+            ]
+            set_items(model, slice(None), start)
+        return model
+
     def learning(self, train: Ratings, counts: Doubles, measurer: Measurer, streams: Streams) -> Learning:
         k, d, norm = self.most_ratings, self.factors, self.user_norm
+        public, weight = public_features(self, train), self.item_features
         side_moves = sensitivity.item_right_sides(k, norm, self.rating_clip)
         if self.mode is Mode.PUBLISHED:
             true = sensitivity.centred_right_sides(k, norm, train.scale)
@@ -262,13 +303,22 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
             of_grams = noise("grams", f"grams {t}", (train.n_items, entries), sensitivity.item_grams(k, norm))
             of_sides = noise("right_sides", f"right sides {t}", (train.n_items, d), side_moves)
             ridge = by_count + self.noise_ridge * np.sqrt(d) * of_grams.scale
+            if weight is not None:
+                q = np.moveaxis(model.published["items"][:, :-1].astype(np.float64), -1, 0)
+                w = np.linalg.solve(
+                    q.swapaxes(1, 2) @ q + np.eye(d), q.swapaxes(1, 2) @ public
+                )  # (E, d, features)
+                explaining, explained = weight * w @ w.swapaxes(1, 2), weight * public @ w.swapaxes(1, 2)
             for first in range(0, train.n_items, at_once):
                 items = slice(first, min(first + at_once, train.n_items))
                 grams, sides = equations.item_equations(model, parts, items)
                 now_grams, of_grams = of_grams.split(len(grams))
                 now_sides, of_sides = of_sides.split(len(grams))
                 grams, sides = now_grams.added_to(equations.isometric(grams, d)), now_sides.added_to(sides)
-                set_items(model, items, solved(equations.whole(grams, d), sides, ridge[items]))
+                whole = equations.whole(grams, d)
+                if weight is not None:
+                    whole, sides = whole + explaining, sides + np.moveaxis(explained[:, items], 0, -1)
+                set_items(model, items, solved(whole, sides, ridge[items]))
 
         return solve_items
 

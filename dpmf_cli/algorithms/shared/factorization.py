@@ -17,6 +17,7 @@ from dpmf_cli.algorithms.shared.base import Algorithm, Arrays, Model, for_new_us
 from dpmf_cli.algorithms.shared.cost import BATCH_VISIT, LINE, Cost, Shape
 from dpmf_cli.core.arrays import Doubles, Flags, Floats, Ints, Longs, Singles
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH, LaneValues, groups, padded_grid
+from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, Scale, UserMajor, average_of
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.core.strict_model import StrictModel, later
@@ -116,6 +117,25 @@ def start_model(
     return factor_model(
         *start, *(effects or (np.zeros((rows, grid)) for rows in (pairs.n_users, pairs.n_items)))
     )
+
+
+LEAST_SPREAD = 0.3
+"""Public features are divided by their deviation, or by this if it is smaller."""
+
+
+def public_features(entry: Any, train: Ratings) -> Doubles:
+    """(n_items, k) the public features of items, each with mean 0 and, but for rare genres, of a similar size; k = 0
+    if the entry's `item_features` is None. Raises DpmfError if the data set has none."""
+    if entry.item_features is None:
+        return np.zeros((train.n_items, 0))
+    if not train.item_columns:
+        fix = (
+            "write `dataset: {name: ml-1m, item_features: true}`, or leave out `item_features` of the method"
+        )
+        raise DpmfError(f"{entry.name}: the data set has no public features of its items; {fix}")
+    columns = np.column_stack(list(train.item_columns.values())).astype(np.float64)
+    centred = columns - columns.mean(axis=0)
+    return np.asarray(centred / np.maximum(centred.std(axis=0), LEAST_SPREAD))
 
 
 def regress(model: FactorModel, own: Ratings, ridge: float) -> FactorModel:
