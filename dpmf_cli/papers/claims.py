@@ -194,8 +194,12 @@ COMPARISONS = {
         (Output(file="combined.md", table="combined", figure="combined.png"),),
     ),
     "frontier": AcrossPapers(
-        ("frontier_ml100k", "frontier_ml1m", "frontier_jester", "frontier_netflix_sample"),
-        ("frontier_ml100k",),
+        (
+            *("frontier_ml100k", "frontier_ml1m", "frontier_jester", "frontier_netflix_sample"),
+            *("frontier_features_ml100k", "frontier_features_ml1m"),
+            *("frontier_confirmation", "frontier_features_confirmation"),
+        ),
+        ("frontier_ml100k", "frontier_features_ml100k"),
         (Output(file="frontier.md", table="frontier", figure="frontier.png"),),
     ),
     "large": AcrossPapers(
