@@ -48,7 +48,7 @@ from dpmf_cli.report.tables.papers import cells_text, claims_text, verdicts
 _MARKED = re.compile(
     rf"(<!-- (?:(?P<of_all>summary|{'|'.join(KINDS)}) of all|"
     r"(?P<kind>exhibits|experiments|claims|expected|cells|open|errata) of (?P<key>\w+)|"
-    r"output of dpmf (?P<command>.+?)|results/(?P<file>[\w/]+\.md)) -->\n)"
+    r"output of dpmf (?P<command>.+?)|results/(?P<file>[\w./-]+\.md)) -->\n)"
     r"(?P<body>.*?)(?=<!-- end -->)",
     re.DOTALL,
 )

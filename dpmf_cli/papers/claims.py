@@ -111,7 +111,7 @@ class PaperFindings(StrictModel):
     """A paper: its title, its subject, where its page is, the command that reproduces all of it, and its source.
 
     outputs   the tables and figures that are made from its results
-    large     the configs whose data have the size of ML-10M or Netflix
+    large     the configs whose tasks may not fit in memory side by side with others
     small     the configs of the small reproduction, in the order of running
     printed   its figures, for `papers.printed`
     settings, departures   how the paper ran, and where the configs differ, for `docs.makers.departures`
@@ -201,6 +201,7 @@ COMPARISONS = {
         ),
         ("frontier_ml100k", "frontier_features_ml100k"),
         (Output(file="frontier.md", table="frontier", figure="frontier.png"),),
+        ("frontier_confirmation",),  # a covariance of 9,724 items
     ),
     "large": AcrossPapers(
         LARGE,
