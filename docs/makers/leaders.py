@@ -93,30 +93,33 @@ def rankings_of(found: Sequence[Frontier]) -> Iterator[Ranking]:
 
 
 def _ranked(group: Sequence[Frontier], epsilon: float) -> list[RankedMethod]:
-    """Returns the best of the methods that every data set has at that ε, by mean rank.
+    """Returns the best of the methods that every data set has at that ε, by mean rank among them.
 
     Methods of equal mean rank are ordered by how far their errors are above the lowest ones.
     """
-    orders: dict[str, dict[str, float]] = {}
+    every: dict[str, dict[str, float]] = {}
     for frontier in group:
         found = [best for each in frontier.members if (best := best_at(each, epsilon, exactly=True))]
         found.sort(key=lambda best: best.rmse)
-        orders[frontier.title] = {best.curve.label: best.rmse for best in found}
+        every[frontier.title] = {best.curve.label: best.rmse for best in found}
+    shared = set.intersection(*map(set, every.values()))
+    orders = {
+        title: {label: rmse for label, rmse in order.items() if label in shared}
+        for title, order in every.items()
+    }
     ranks = {title: {label: rank for rank, label in enumerate(order, 1)} for title, order in orders.items()}
-    first, *others = orders.values()
 
     def place(label: str) -> tuple[float, float]:
         above = mean(order[label] / min(order.values()) for order in orders.values())
         return mean(each[label] for each in ranks.values()), above
 
-    shared = (label for label in first if all(label in order for order in others))
     return [
         RankedMethod(
             method=label,
             ranks={title: each[label] for title, each in ranks.items()},
             rmse={title: round(order[label], 4) for title, order in orders.items()},
         )
-        for label in sorted(shared, key=place)[:MOST]
+        for label in sorted(next(iter(orders.values())), key=place)[:MOST]
     ]
 
 
