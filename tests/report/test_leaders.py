@@ -43,7 +43,7 @@ def test_every_method_that_ships_is_an_entry_of_that_guarantee() -> None:
 
 
 def test_what_ships_says_of_which_experiments_it_is() -> None:
-    assert {each["name"] for each in shipped().experiments} == set(parts()["frontier"].configs)
+    assert {each["name"] for each in shipped().experiments} <= set(parts()["frontier"].configs)
     for each in shipped().experiments:
         config = load_config(Path(f"{each['name']}.yaml"))
         assert each["config_sha256"] == config.hash, "run `make leaders` again"
@@ -51,7 +51,7 @@ def test_what_ships_says_of_which_experiments_it_is() -> None:
 
 
 def test_methods_are_ranked_over_data_sets_by_their_mean_rank() -> None:
-    """a is first, then last; b is second on both; c and e are missing from one set, so they are nowhere."""
+    """a is first, then last; c and e are missing from one set, so they are nowhere and take no rank."""
     experiment = provable()
     base = experiment.curves[0]
 
@@ -62,8 +62,8 @@ def test_methods_are_ranked_over_data_sets_by_their_mean_rank() -> None:
     found = found_in([on("one", a=0.0, b=0.1, d=0.2, e=0.3), on("two", a=0.3, b=0.1, c=0.0, d=0.2)])
     (ranking,) = rankings_of(found)
     assert [each.method for each in ranking.at[0].methods] == ["b", "a", "d"][:MOST]
-    assert ranking.at[0].methods[0].ranks == {"one": 2, "two": 2}
-    assert ranking.at[0].methods[1].ranks == {"one": 1, "two": 4}
+    assert ranking.at[0].methods[0].ranks == {"one": 2, "two": 1}
+    assert ranking.at[0].methods[1].ranks == {"one": 1, "two": 3}
     assert ranking.at[0].methods[0].rmse["one"] == pytest.approx(base.mean()[0] + 0.1, abs=1e-4)
 
 
