@@ -52,13 +52,7 @@ def audit(
         bool,
         typer.Option("--bits", help=f"Test the low bits of released numbers, {BITS:,} times for each step."),
     ] = False,
-    canaries: Annotated[
-        bool,
-        typer.Option("--canaries", help="Make one run with a canary at every item, for a lower bound on ε."),
-    ] = False,
-    epsilon: Annotated[
-        float, typer.Option(min=1e-6, help="The ε for --trials, --bits and --canaries.")
-    ] = 1.0,
+    epsilon: Annotated[float, typer.Option(min=1e-6, help="The ε for --trials and --bits.")] = 1.0,
     confidence: Annotated[
         float, typer.Option(min=0.5, max=0.9999, help="Confidence of the lower bounds.")
     ] = 0.95,
@@ -104,7 +98,6 @@ def audit(
         numeric=numeric,
         trials=trials or 0,
         draws=BITS if bits else 0,
-        canaries=canaries,
         epsilon=epsilon,
         confidence=confidence,
         seconds=SECONDS if trials is None and not flaws else 0.0,
@@ -170,21 +163,15 @@ def _registered(key: str | None, settings: "Settings") -> list["Job"]:
     from dpmf_cli.audit.entries import of_plugin, registered
     from dpmf_cli.audit.job import Job
     from dpmf_cli.core.errors import did_you_mean
-    from dpmf_cli.datasets import Folders, load
-    from dpmf_cli.datasets.spec import SyntheticSpec
 
-    ratings = None
-    if settings.canaries:  # which are put into made-up ratings
-        spec = SyntheticSpec(kind="synthetic", like="ml-100k", users=300, items=400, ratings=12_000, seed=1)
-        ratings = load(spec, Folders.named(None, base=Path(), results=Path("results"))).ratings
     if key is not None and key not in PRIVATE:
         if key not in plugins.available():
             raise DpmfError(f'there is no private algorithm "{key}"{did_you_mean(key, PRIVATE)}')
         found = plugins.plugin(key)
         if not issubclass(found, PrivateAlgorithm):
             raise DpmfError(f'"{key}" spends no ε: there is nothing to audit')
-        return [Job(each, settings, ratings=ratings) for each in of_plugin(found)]
-    return [Job(each, settings, ratings=ratings) for each in registered(key)]
+        return [Job(each, settings) for each in of_plugin(found)]
+    return [Job(each, settings) for each in registered(key)]
 
 
 def _of_config(loaded: "ExperimentConfig", settings: "Settings", folders: "Folders") -> list["Job"]:
@@ -209,5 +196,5 @@ def _of_config(loaded: "ExperimentConfig", settings: "Settings", folders: "Folde
         for piece, grid in entry.pieces(loaded.grid(entry)):
             some = tuple(dict.fromkeys((grid[0], grid[len(grid) // 2], grid[-1])))
             own = replace(settings, epsilons=some)
-            made.append(Job(piece, own, pairs, ratings if settings.canaries else None))
+            made.append(Job(piece, own, pairs))
     return made
