@@ -56,9 +56,6 @@ def audit(
     confidence: Annotated[
         float, typer.Option(min=0.5, max=0.9999, help="Confidence of the lower bounds.")
     ] = 0.95,
-    pair: Annotated[
-        Path | None, typer.Option(help="Replay only this pair: a CSV file that an audit has written.")
-    ] = None,
     flaws: Annotated[
         bool,
         typer.Option(
@@ -82,8 +79,6 @@ def audit(
     """
     from dpmf_cli.audit.entries import KNOWN, jobs_of
     from dpmf_cli.audit.job import FOLDER, Settings, keep_for_experiment, outcomes_of
-    from dpmf_cli.audit.judge import Flaw, replay
-    from dpmf_cli.audit.pairs import read_pair
     from dpmf_cli.datasets import Folders
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.results.manifest import add_file
@@ -111,26 +106,6 @@ def audit(
     else:
         folders = Folders.named(data, base=config.parent, results=results)
         wanted = _of_config(loaded, settings, folders)
-    if pair is not None:
-        kept_pair = read_pair(pair)
-        fitting = [job.algorithm for job in wanted if job.algorithm.neighbours is kept_pair.neighbours]
-        if not fitting:
-            raise DpmfError(
-                f"{pair}: the pair has {kept_pair.neighbours} neighbours, and no audited algorithm has them; name "
-                "another pair"
-            )
-        refuted = False
-        for fitted in fitting:
-            seen = replay(fitted, kept_pair.pair, kept_pair.epsilon, kept_pair.run)
-            print(f"{fitted.name}, ε = {kept_pair.epsilon:g}: costs {seen.loss:.4g} times the claimed ε")
-            for step in seen.steps.values():
-                print(f"  {step.step}: moves by {step.of_sensitivity:.4g} times its sensitivity")
-            for finding in seen.findings:
-                refuted |= finding.flaw != Flaw.CLAIM
-                print(f"  {finding.flaw}: {finding.step} {finding.size:.4g} {finding.said}".rstrip())
-        if refuted:
-            raise typer.Exit(1)
-        return
     if trials and trials < LEAST_TRIALS:
         raise DpmfError(
             f"--trials {trials}: too few to show anything; give {LEAST_TRIALS} or more fits on each side"
