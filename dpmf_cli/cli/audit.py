@@ -60,8 +60,7 @@ def audit(
         bool,
         typer.Option(
             "--flaws",
-            help="Replay the papers' known mistakes, and show how the audit finds each; then try mechanisms of other "
-            "studies.",
+            help="Replay the papers' known mistakes, and show how the audit finds each.",
         ),
     ] = False,
     results: options.ResultsOption = Path("results"),
@@ -83,8 +82,8 @@ def audit(
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.results.manifest import add_file
     from dpmf_cli.experiment.results.store import write_atomically
-    from dpmf_cli.report.tables.layout import draw, draw_below
-    from dpmf_cli.report.tables.ledgers import audits_table, flaws_table, studies_table
+    from dpmf_cli.report.tables.layout import draw
+    from dpmf_cli.report.tables.ledgers import audits_table, flaws_table
 
     if [config is not None, algorithm is not None, every, flaws].count(True) != 1:
         raise DpmfError("name one thing to audit: a config, or --algorithm KEY, or --all, or --flaws")
@@ -117,7 +116,7 @@ def audit(
     outcomes = list(kept.values())
     if flaws:
         shown = flaws_table([(flaw, flaw.shown_by(outcomes)) for flaw in KNOWN])
-        print(draw_below([shown, studies_table()], form), end="")
+        print(draw(shown, form), end="")
         return
     folder = results if loaded is None else results / title
     if loaded is not None:

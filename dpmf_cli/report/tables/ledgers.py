@@ -246,32 +246,6 @@ def flaws_table(shown: Sequence[tuple[KnownFlaw, Finding | None]]) -> TextTable:
     )
 
 
-def studies_table() -> TextTable:
-    """Returns a row for each mechanism of a benchmark study: its ε, what trials show, and why. It runs the trials."""
-    from dpmf_cli.audit.studies import CEILING, CONFIDENCE, STUDIES, TRIALS  # no report needs them
-
-    columns = [
-        *names("study mechanism protects", of="text"),
-        number("claimed", epsilon_cell, lambda each: each.text.claimed, head="ε, given or implied"),
-        number("least", epsilon_cell, head="measured at least"),
-        number("by_formula", epsilon_cell, lambda each: _known(each.by_formula), head="by formula"),
-        *names("pair why source", of="text"),
-    ]
-    texts = [each.text for each in STUDIES]
-    return tabled(
-        STUDIES,
-        columns,
-        ("study", "mechanism", "protects", "claimed", "least", "by_formula", "why"),
-        title="Mechanisms of other studies",
-        notes=(
-            f"measured at least: with a confidence of {100 * CONFIDENCE:g} %, by {TRIALS:,} releases on each side; "
-            f"so many show {CEILING:.3g} at most",
-            "by formula: of the number that is looked at; ∞: one side gives what the other never gives (one start)",
-            *(f"{text.study}, {text.mechanism}: {text.pair}. {text.source}." for text in texts),
-        ),
-    )
-
-
 def _said(found: Finding) -> str:
     step = f"{found.step}: " if found.step else ""
     size = "" if math.isnan(found.size) else f" ({epsilon_cell(found.size, ' ×')})"
