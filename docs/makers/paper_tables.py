@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from docs.makers import bibliography, combined
+from docs.makers import bibliography, combined, studies
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.core.terminal import signed, significant
 from dpmf_cli.evaluation.crossings import DISTANCE, FACTOR, Agreement, agreement
@@ -21,7 +21,6 @@ from dpmf_cli.papers.space import Setting, Space
 from dpmf_cli.papers.verdicts import Word
 from dpmf_cli.report.leaders import Ranking, shipped
 from dpmf_cli.report.tables.layout import Group, TextTable
-from dpmf_cli.report.tables.ledgers import studies_table
 from dpmf_cli.report.tables.papers import agreeing, most_agreeing, verdicts
 
 Records = Callable[[str], Record]
@@ -378,5 +377,5 @@ KINDS: Mapping[str, Callable[[Records], TextTable]] = {
     "matches": _matches,
     "best": _best,
     "references": _references,
-    "studies": lambda records: studies_table(),
+    "studies": lambda records: studies.studies_table(),
 }

@@ -1,13 +1,11 @@
-"""Plugins: algorithms from outside the package.
+"""Plugins: algorithms from outside the package (docs/design.md says why a config only names them).
 
-A config names the plugins that it needs, `plugins: [item_median]`, and an entry uses one like any other algorithm.
-A config may be somebody else's and must not be able to run code, so it cannot say where a plugin's code is. The name
-is looked up among the files of the command line (`--plugin FILE`), then among the entry points `dpmf.algorithms` of
-installed distributions. Whoever runs dpmf controls both. Only entry points that a config names are imported.
+A name is looked up among the files of the command line (`--plugin FILE`), then among the entry points
+`dpmf.algorithms` of installed distributions. Only entry points that a config names are imported.
 
 A plugin's code is part of the name of its results: the SHA-256 of its file, and for an installed plugin also the
-distribution and its version. A changed plugin therefore computes anew. The checksum does not cover modules that the
-file imports. If a change to one of them changes a result, raise `revision` or the distribution's version.
+distribution and its version. The checksum does not cover modules that the file imports. If a change to one of them
+changes a result, raise `revision` or the distribution's version.
 """
 
 import ast

@@ -45,9 +45,6 @@ MANTISSA = 52
 UNIT_OF_ZERO = 2000
 """Stands for the exponent of the largest power of two that divides 0: larger than that of any other float."""
 
-HALVINGS = 60
-"""Halvings in the search for the ε that guesses refute. After so many, a float cannot tell the ends apart."""
-
 Counted = Longs
 
 
@@ -208,62 +205,6 @@ def _best(
     scores = score(tops, bottoms)
     which, where = np.unravel_index(int(np.argmax(scores)), scores.shape)
     return float(scores[which, where]), Event(float(thresholds[where]), *events[which])
-
-
-def chance_of_guesses(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
-    """Returns an upper bound on the probability of `correct` or more correct guesses if the run is (ε, δ)-DP.
-
-    A fair coin of its own decides for each of m `canaries` whether it is in the data. One run is made, and the
-    auditor guesses the coins of r = `guesses` canaries. V is the number of correct guesses, and v is `correct`.
-    Neighbours differ in whether one canary is there. Then (Steinke, Nasr, Jagielski 2023, "Privacy auditing with one
-    (1) training run", theorem 5.2)
-
-        P[V ≥ v] ≤ P[W ≥ v] + 2·m·δ·α,    W ~ Binomial(r, e^ε/(e^ε + 1)),    α = max over i of P[v > W ≥ v − i]/i
-
-    The paper's appendix D computes this. At δ = 0 randomised response attains it. With δ > 0, and where the result is
-    ½ or less, it is above the probability of any mechanism: linear programs for up to 100 canaries, all of them
-    guessed, show this. Near 1 it is not: at e^ε > 2 the best mechanism makes one correct guess or more of two
-    likelier than this by (e^ε − 2)·δ/(1 + e^ε)². No audit refutes anything there.
-    """
-    # At most guesses − correct wrong ones.
-    tail = float(special.bdtr(guesses - correct, guesses, special.expit(-epsilon)))
-    if delta == 0 or correct == 0:
-        return tail
-    below = np.arange(correct - 1, -1, -1)
-    choices = (  # logarithms of binomial coefficients and powers, which cannot overflow
-        special.gammaln(guesses + 1) - special.gammaln(below + 1) - special.gammaln(guesses - below + 1)
-    )
-    logs = choices + below * special.log_expit(epsilon) + (guesses - below) * special.log_expit(-epsilon)
-    windows = np.cumsum(np.exp(logs)) / np.arange(1, correct + 1)
-    return min(tail + 2 * canaries * delta * float(windows.max()), 1.0)
-
-
-def epsilon_of_guesses(correct: int, guesses: int, canaries: int, delta: float, confidence: float) -> float:
-    """Returns the largest ε that `correct` of `guesses` refute with `confidence`: the run is not (ε, `delta`)-DP.
-
-    An ε is refuted if `chance_of_guesses` is at most 1 − `confidence` there. At δ = 0 the largest such ε is the logit
-    of Clopper and Pearson's lower end. With δ > 0 it is smaller. Halving finds it, and the refuted end of the last
-    interval is returned. The number of guesses must be fixed beforehand. Which canaries are guessed may depend on the
-    run's release, but not on the coins.
-    """
-    if confidence < 0.5:
-        raise ValueError(f"The confidence with which guesses refute must be at least ½, not {confidence}.")
-    pure = float(special.logit(clopper_pearson(correct, guesses, confidence)[0]))
-    if pure <= 0:
-        return 0.0
-    if delta == 0:
-        return pure
-
-    def refuted(epsilon: float) -> bool:
-        return chance_of_guesses(correct, guesses, canaries, epsilon, delta) <= 1 - confidence
-
-    if not refuted(0.0):
-        return 0.0
-    refuted_end, open_end = 0.0, pure
-    for _ in range(HALVINGS):
-        middle = (refuted_end + open_end) / 2
-        refuted_end, open_end = (middle, open_end) if refuted(middle) else (refuted_end, middle)
-    return refuted_end
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,12 +11,6 @@ numbers that move: of two numbers with the noise x and −x, the sum is clean. T
 estimate Σ too. Correlations that so few fits can show by chance are taken to be 0 (Bickel and Levina 2008,
 "Covariance regularization by thresholding").
 
-*One run.* For methods that are too slow to repeat, a single fit with many canaries gives a lower bound. Steinke,
-Nasr and Jagielski 2023, "Privacy auditing with one (1) training run". Every canary is a record that a coin puts in
-or leaves out. Where neighbours differ in a value, the coin chooses between the ends of the scale. The audit sees
-the predictions that privacy covers, and guesses the coins of the canaries of which it is surest. The number of
-right guesses bounds ε (`bounds.epsilon_of_guesses`).
-
 *Low bits.* Do the low bits of released floats tell which numbers were added? For every step, the number that moves
 most between two neighbours is released many times on either side, each time with fresh noise, by the code that
 releases it in a fit. One half of the draws chooses an event, and the other half counts it. The event is a set of
@@ -36,11 +30,9 @@ from dpmf_cli.audit import bounds
 from dpmf_cli.audit.fits import PASSED_ON, Place, Seen, Side, both_sides, covered, fitted, predictions
 from dpmf_cli.audit.pairs import Pair
 from dpmf_cli.core.arrays import Doubles
-from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.ratings import Ratings, with_ratings
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.privacy.accounting import epsilon_of_mu
-from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import Numbers, Release, Witness
 
 PREDICTIONS, AVERAGED = 40, 500
@@ -218,70 +210,6 @@ def distinguish(
         return found
     one, other = (statistics(*side)[:, best] for side in both(trials, 3 * trials))
     return tested(one, other, 2 * trials, bounds.SURE)
-
-
-OBSERVERS = 20
-"""The number of users without canaries whose predictions are used if privacy does not cover a canary's own user."""
-
-GUESSED = 0.2
-"""The fraction of the canaries that is guessed. Half of the guesses are "in", for those that most seem to be in."""
-
-
-def one_run(
-    algorithm: PrivateAlgorithm, ratings: Ratings, epsilon: float, *, confidence: float = 0.95, run: int = 0
-) -> LowerBound:
-    """Returns the lower bound that one fit gives, with one canary at every item. Each `run` has coins of its own.
-
-    A canary's user has no other rating of its item. Where neighbours differ in a user, each canary is a user of its
-    own. Raises DpmfError if the ratings have no room for two canaries.
-    """
-    rng = named_generator("audit", "canaries", run)
-    scale = ratings.scale
-    items = np.arange(ratings.n_items, dtype=np.int32)
-    sums = np.bincount(ratings.items, ratings.values, ratings.n_items)
-    averages = (sums + scale.middle) / (ratings.item_counts + 1)
-    whole_users = algorithm.neighbours is Neighbours.USER
-    if whole_users:
-        users = (ratings.n_users + items).astype(np.int32)
-        more = ratings.n_users + ratings.n_items
-        ratings = replace(ratings, n_users=more)
-    else:
-        first = min(OBSERVERS, ratings.n_users // 2)  # the first users observe
-        rated = set(zip(ratings.users.tolist(), ratings.items.tolist(), strict=True))
-        others = range(first, ratings.n_users)
-        without = [[u for u in others if (u, item) not in rated] for item in items.tolist()]
-        users = np.array([rng.choice(free) for free in without if free], np.int32)
-        items = items[[bool(free) for free in without]]  # an item that all users have rated has no canary
-    n_items, averages = len(items), averages[items]
-    observers = np.setdiff1d(np.arange(ratings.n_users), users)[:OBSERVERS].astype(np.int32)
-    if n_items < 2 or not len(observers):
-        raise DpmfError("canaries need two items or more, and users who have no canary")
-    coins = rng.random(n_items) < 0.5
-    high = averages < scale.middle
-    values = np.where(high, scale.maximum, scale.minimum)
-    if algorithm.neighbours in (Neighbours.BOUNDED, Neighbours.LOCAL):
-        added = np.where(coins, scale.maximum, scale.minimum)
-        data, sign = with_ratings(ratings, users, items, added), np.ones(n_items)
-    else:
-        data = with_ratings(ratings, users[coins], items[coins], values[coins])
-        sign = np.where(high, 1.0, -1.0)
-    model, _ = fitted(algorithm, data, epsilon, run=run)
-    if algorithm.joint or whole_users:
-        seen = np.zeros(n_items)
-        for user in observers:
-            seen += predictions(model, np.full(n_items, user, np.int32), items)
-        seen /= len(observers)
-    else:
-        seen = predictions(model, users, items).astype(np.float64)
-    score = sign * np.nan_to_num(seen - averages)
-    each = min(max(1, round(GUESSED * n_items / 2)), n_items // 2)
-    order = np.argsort(score, kind="stable")
-    correct = int(coins[order[n_items - each :]].sum() + (~coins[order[:each]]).sum())
-    delta = algorithm.spends_delta
-    statistic = f"{correct} of {2 * each} guesses right, of {n_items} canaries in one run"
-    of_all = 2 * each, n_items, delta, confidence
-    lower, ceiling = (bounds.epsilon_of_guesses(right, *of_all) for right in (correct, 2 * each))
-    return LowerBound(statistic, lower, ceiling, 1, confidence)
 
 
 SIZES = 2000

@@ -19,15 +19,13 @@ from pydantic import TypeAdapter
 from scipy.stats import binomtest
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.audit.bounds import SURE
-from dpmf_cli.audit.distinguish import BitTest, LowerBound, distinguish, low_bits, one_run
+from dpmf_cli.audit.distinguish import BitTest, LowerBound, distinguish, low_bits
 from dpmf_cli.audit.fits import PASSED_ON, fitted
 from dpmf_cli.audit.judge import CLOSE, NOISE_OF, Finding, Flaw, StepMoves, replay
 from dpmf_cli.audit.laws import BY_CHANCE, Watch
 from dpmf_cli.audit.pairs import KeptPair, Pair, hovering_pair, larger_pairs, pair_csv, tiny_pairs
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import PACKAGE
-from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import UnaccountedNoiseError
 from dpmf_cli.core.terminal import Progress, say
 from dpmf_cli.experiment.results.manifest import add_file, read_manifest
@@ -62,8 +60,7 @@ class Settings:
     trials    the number of fits on each side, for a lower bound on ε; 0 for as many as `seconds` allow
     seconds   the CPU seconds for trials, if their number is not given; 0 for none
     draws     the number of releases of a number on each side, for a test of low bits; 0 for none
-    canaries  whether one run with a canary at every item is made
-    epsilon   the ε of trials, draws and canaries
+    epsilon   the ε of trials and draws
     """
 
     pairs: int = 84
@@ -71,7 +68,6 @@ class Settings:
     numeric: bool = False
     trials: int = 0
     draws: int = 0
-    canaries: bool = False
     epsilon: float = 1.0
     confidence: float = 0.95
     epsilons: tuple[float, ...] = EPSILONS
@@ -80,12 +76,11 @@ class Settings:
 
 @dataclass(frozen=True)
 class Job:
-    """One algorithm to audit. `own` are pairs of the config's own data; canaries are put into `ratings`."""
+    """One algorithm to audit. `own` are pairs of the config's own data."""
 
     algorithm: PrivateAlgorithm
     settings: Settings
     own: tuple[Pair, ...] = ()
-    ratings: Ratings | None = None
 
     @cached_property
     def name(self) -> str:
@@ -93,10 +88,6 @@ class Job:
         data = hashlib.sha256()
         for pair in self.own:
             data.update(pair_csv(KeptPair(pair, self.algorithm.neighbours, 1.0, 0)).encode())
-        if (ratings := self.ratings) is not None:
-            data.update(str((ratings.n_users, ratings.n_items, ratings.scale)).encode())
-            for column in (ratings.users, ratings.items, ratings.values):
-                data.update(column.tobytes())
         said = [self.algorithm.parameters(), asdict(self.settings), data.hexdigest(), _code()]
         digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
         return f"{self.algorithm.algorithm}-{digest[:16]}"
@@ -125,7 +116,6 @@ class Audited:
     found: tuple[Finding, ...]
     worst_pair: str
     bound: LowerBound | None = None
-    canaries: LowerBound | None = None
     bits: tuple[BitTest, ...] = ()
     settings: Settings = field(default_factory=Settings)
 
@@ -168,23 +158,18 @@ def audit(job: Job) -> Audited:
     of_a_fit = (time.process_time() - used) / max(2 * count, 1)
     at: dict[str, Any] = {"epsilon": settings.epsilon, "confidence": settings.confidence}
     bits: tuple[BitTest, ...] = ()
-    bound = canary = None
+    bound = None
     if worst is not None and settings.draws:
         bits = tuple(low_bits(algorithm, worst, draws=settings.draws, **at))
     trials = settings.trials or next((n for n in TRIALS if 2 * n * of_a_fit <= settings.seconds), 0)
     if worst is not None and trials:
         moves = replay(algorithm, worst, settings.epsilon).directions
         bound = distinguish(algorithm, worst, trials=trials, allowed=settings.epsilon, directions=moves, **at)
-    if settings.canaries and job.ratings is not None:
-        canary = one_run(algorithm, job.ratings, **at)
-        if canary.epsilon > settings.epsilon:  # a finding must show again
-            canary = one_run(algorithm, job.ratings, settings.epsilon, confidence=SURE, run=1)
     told_apart = []
-    for tried, by in ((bound, "trials"), (canary, "canaries in one run")):
-        if tried is not None and tried.epsilon > settings.epsilon:
-            refutes = PROVABLE if tried.epsilon > provable * settings.epsilon else CLAIMED
-            how, size = f"told apart by {by}", tried.epsilon / settings.epsilon
-            told_apart.append(Finding(how, "", size, "", settings.epsilon, tried.statistic, against=refutes))
+    if bound is not None and bound.epsilon > settings.epsilon:
+        refutes = PROVABLE if bound.epsilon > provable * settings.epsilon else CLAIMED
+        how, size = "told apart by trials", bound.epsilon / settings.epsilon
+        told_apart.append(Finding(how, "", size, "", settings.epsilon, bound.statistic, against=refutes))
     for test in bits:
         if test.epsilon > test.allowed:
             how, size = "told apart by low bits", test.epsilon / test.allowed
@@ -214,7 +199,6 @@ def audit(job: Job) -> Audited:
         ),
         worst_pair="" if shown is None else pair_csv(shown),
         bound=bound,
-        canaries=canary,
         bits=bits,
         settings=settings,
     )

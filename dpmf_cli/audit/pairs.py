@@ -1,6 +1,6 @@
 """Pairs of neighbouring data sets: small adversarial ones, parts of real data, and large ones that test rounding.
 
-They are kept as CSV files, for repeating a replay. The end of the first line, and the rows:
+They are kept as CSV files. The end of the first line, and the rows:
 
 # … users 6, items 5, scale 1 5 1, user who differs 3
 user,item,here,there
@@ -8,16 +8,13 @@ user,item,here,there
 3,2,,5.0
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.arrays import Doubles, Floats
-from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, Scale, with_ratings
 from dpmf_cli.core.terminal import csv_text
 from dpmf_cli.privacy.neighbours import Neighbours
@@ -264,12 +261,6 @@ def _shaped(shape: str, rng: np.random.Generator, scale: Scale) -> Ratings:
     return mixed
 
 
-_HEAD = re.compile(
-    r"# (\w+), epsilon (\S+), run (\d+), users (\d+), items (\d+), scale (\S+) (\S+) (\S+), user who differs (\d+)"
-)
-_COLUMNS = ["user", "item", "here", "there"]
-
-
 @dataclass(frozen=True)
 class KeptPair:
     """A pair, and how it was replayed: the kind of neighbours, the ε, and the run of the noise."""
@@ -291,49 +282,7 @@ def pair_csv(kept: KeptPair) -> str:
     how = f"{kept.neighbours}, epsilon {kept.epsilon!r}, run {kept.run}"
     shape = f"users {pair.here.n_users}, items {pair.here.n_items}"
     keys = sorted(here.keys() | there.keys())
-    rows = csv_text([_COLUMNS, *((*key, here.get(key, ""), there.get(key, "")) for key in keys)])
+    rows = csv_text(
+        [("user", "item", "here", "there"), *((*key, here.get(key, ""), there.get(key, "")) for key in keys)]
+    )
     return f"# {how}, {shape}, scale {ends}, user who differs {pair.changed}\n{rows}"
-
-
-def read_pair(path: Path) -> KeptPair:
-    """Reads the pair of a file. Raises DpmfError, with the line, if the file holds no pair."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DpmfError(f"{path}: cannot be read: {error}") from None
-    head = _HEAD.fullmatch(lines[0]) if lines else None
-    if head is None or lines[1:2] != [",".join(_COLUMNS)]:
-        said = "not a pair that `dpmf audit` wrote; give a file of results/audit/pairs/"
-        raise DpmfError(f"{path}: line 1: {said}")
-    n_users, n_items, changed = int(head[4]), int(head[5]), int(head[9])
-    try:
-        neighbours, epsilon = Neighbours(head[1]), float(head[2])
-        scale = Scale(*map(float, head.group(6, 7, 8)))
-    except ValueError as error:
-        raise DpmfError(f"{path}: line 1: {error}") from None
-    if not (changed < n_users and n_items and epsilon > 0):
-        said = "needs one user and one item at least, the user who differs, and a positive ε"
-        raise DpmfError(f"{path}: line 1: {said}")
-    sides: tuple[dict[tuple[int, int], float], ...] = ({}, {})
-    for number, line in enumerate(lines[2:], start=3):
-        try:
-            user, item, *values = line.split(",")
-            place = int(user), int(item)
-            for side, value in zip(sides, values, strict=True):
-                if value:
-                    side[place] = float(value)
-                    if not scale.minimum <= side[place] <= scale.maximum:
-                        raise ValueError
-        except ValueError:
-            said = f"user,item,here,there must be numbers, ratings on the scale, not {line!r}"
-            raise DpmfError(f"{path}: line {number}: {said}") from None
-        if not (0 <= place[0] < n_users and 0 <= place[1] < n_items):
-            said = f"there are only {n_users} users and {n_items} items, counted from 0"
-            raise DpmfError(f"{path}: line {number}: {said}")
-
-    def ratings_of(cells: dict[tuple[int, int], float]) -> Ratings:
-        users, items = np.array(list(cells), np.int64).reshape(-1, 2).T
-        return _ratings(users, items, np.array(list(cells.values())), n_users, n_items, scale)
-
-    here, there = map(ratings_of, sides)
-    return KeptPair(Pair(path.name, here, there, changed), neighbours, epsilon, int(head[3]))

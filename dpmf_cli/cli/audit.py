@@ -52,25 +52,15 @@ def audit(
         bool,
         typer.Option("--bits", help=f"Test the low bits of released numbers, {BITS:,} times for each step."),
     ] = False,
-    canaries: Annotated[
-        bool,
-        typer.Option("--canaries", help="Make one run with a canary at every item, for a lower bound on ε."),
-    ] = False,
-    epsilon: Annotated[
-        float, typer.Option(min=1e-6, help="The ε for --trials, --bits and --canaries.")
-    ] = 1.0,
+    epsilon: Annotated[float, typer.Option(min=1e-6, help="The ε for --trials and --bits.")] = 1.0,
     confidence: Annotated[
         float, typer.Option(min=0.5, max=0.9999, help="Confidence of the lower bounds.")
     ] = 0.95,
-    pair: Annotated[
-        Path | None, typer.Option(help="Replay only this pair: a CSV file that an audit has written.")
-    ] = None,
     flaws: Annotated[
         bool,
         typer.Option(
             "--flaws",
-            help="Replay the papers' known mistakes, and show how the audit finds each; then try mechanisms of other "
-            "studies.",
+            help="Replay the papers' known mistakes, and show how the audit finds each.",
         ),
     ] = False,
     results: options.ResultsOption = Path("results"),
@@ -88,14 +78,12 @@ def audit(
     """
     from dpmf_cli.audit.entries import KNOWN, jobs_of
     from dpmf_cli.audit.job import FOLDER, Settings, keep_for_experiment, outcomes_of
-    from dpmf_cli.audit.judge import Flaw, replay
-    from dpmf_cli.audit.pairs import read_pair
     from dpmf_cli.datasets import Folders
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.results.manifest import add_file
     from dpmf_cli.experiment.results.store import write_atomically
-    from dpmf_cli.report.tables.layout import draw, draw_below
-    from dpmf_cli.report.tables.ledgers import audits_table, flaws_table, studies_table
+    from dpmf_cli.report.tables.layout import draw
+    from dpmf_cli.report.tables.ledgers import audits_table, flaws_table
 
     if [config is not None, algorithm is not None, every, flaws].count(True) != 1:
         raise DpmfError("name one thing to audit: a config, or --algorithm KEY, or --all, or --flaws")
@@ -104,7 +92,6 @@ def audit(
         numeric=numeric,
         trials=trials or 0,
         draws=BITS if bits else 0,
-        canaries=canaries,
         epsilon=epsilon,
         confidence=confidence,
         seconds=SECONDS if trials is None and not flaws else 0.0,
@@ -118,26 +105,6 @@ def audit(
     else:
         folders = Folders.named(data, base=config.parent, results=results)
         wanted = _of_config(loaded, settings, folders)
-    if pair is not None:
-        kept_pair = read_pair(pair)
-        fitting = [job.algorithm for job in wanted if job.algorithm.neighbours is kept_pair.neighbours]
-        if not fitting:
-            raise DpmfError(
-                f"{pair}: the pair has {kept_pair.neighbours} neighbours, and no audited algorithm has them; name "
-                "another pair"
-            )
-        refuted = False
-        for fitted in fitting:
-            seen = replay(fitted, kept_pair.pair, kept_pair.epsilon, kept_pair.run)
-            print(f"{fitted.name}, ε = {kept_pair.epsilon:g}: costs {seen.loss:.4g} times the claimed ε")
-            for step in seen.steps.values():
-                print(f"  {step.step}: moves by {step.of_sensitivity:.4g} times its sensitivity")
-            for finding in seen.findings:
-                refuted |= finding.flaw != Flaw.CLAIM
-                print(f"  {finding.flaw}: {finding.step} {finding.size:.4g} {finding.said}".rstrip())
-        if refuted:
-            raise typer.Exit(1)
-        return
     if trials and trials < LEAST_TRIALS:
         raise DpmfError(
             f"--trials {trials}: too few to show anything; give {LEAST_TRIALS} or more fits on each side"
@@ -149,7 +116,7 @@ def audit(
     outcomes = list(kept.values())
     if flaws:
         shown = flaws_table([(flaw, flaw.shown_by(outcomes)) for flaw in KNOWN])
-        print(draw_below([shown, studies_table()], form), end="")
+        print(draw(shown, form), end="")
         return
     folder = results if loaded is None else results / title
     if loaded is not None:
@@ -170,21 +137,15 @@ def _registered(key: str | None, settings: "Settings") -> list["Job"]:
     from dpmf_cli.audit.entries import of_plugin, registered
     from dpmf_cli.audit.job import Job
     from dpmf_cli.core.errors import did_you_mean
-    from dpmf_cli.datasets import Folders, load
-    from dpmf_cli.datasets.spec import SyntheticSpec
 
-    ratings = None
-    if settings.canaries:  # which are put into made-up ratings
-        spec = SyntheticSpec(kind="synthetic", like="ml-100k", users=300, items=400, ratings=12_000, seed=1)
-        ratings = load(spec, Folders.named(None, base=Path(), results=Path("results"))).ratings
     if key is not None and key not in PRIVATE:
         if key not in plugins.available():
             raise DpmfError(f'there is no private algorithm "{key}"{did_you_mean(key, PRIVATE)}')
         found = plugins.plugin(key)
         if not issubclass(found, PrivateAlgorithm):
             raise DpmfError(f'"{key}" spends no ε: there is nothing to audit')
-        return [Job(each, settings, ratings=ratings) for each in of_plugin(found)]
-    return [Job(each, settings, ratings=ratings) for each in registered(key)]
+        return [Job(each, settings) for each in of_plugin(found)]
+    return [Job(each, settings) for each in registered(key)]
 
 
 def _of_config(loaded: "ExperimentConfig", settings: "Settings", folders: "Folders") -> list["Job"]:
@@ -209,5 +170,5 @@ def _of_config(loaded: "ExperimentConfig", settings: "Settings", folders: "Folde
         for piece, grid in entry.pieces(loaded.grid(entry)):
             some = tuple(dict.fromkeys((grid[0], grid[len(grid) // 2], grid[-1])))
             own = replace(settings, epsilons=some)
-            made.append(Job(piece, own, pairs, ratings if settings.canaries else None))
+            made.append(Job(piece, own, pairs))
     return made

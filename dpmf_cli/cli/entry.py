@@ -1,13 +1,8 @@
 """The console script: Ctrl-C and the signals that end processes lead, at any moment, to one line and an exit code.
 
-It settles that before it imports anything that takes time.
-
-A command works in a child of the process that was started. The parent only waits, for the child or for a signal. On a
-signal it kills the child. Nothing is unwound, because every kept file appears completely or not at all (`files.py`).
-
-Python's own way is an exception in the main thread. It waits for the running kernel, is lost in a callback of LLVM or
-in a destructor, and crashes some of these. A thread that waits for signals is no better: it needs the interpreter's
-lock, which a decomposition by LAPACK holds for seconds.
+It settles that before it imports anything that takes time. A command works in a child of the process that was
+started, which waits for the child or for a signal, and kills the child on a signal. Nothing is unwound, because every
+kept file appears completely or not at all (`files.py`). docs/design.md says why Python's own ways are no better.
 """
 
 import os

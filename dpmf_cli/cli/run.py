@@ -235,7 +235,7 @@ def describe(
     if isinstance(config.dataset, SyntheticSpec):
         source = "made up, as many as the config asks for"
     else:
-        source = "counted" if size.basis == "counted" else f"{size.basis}: the data are not read yet"
+        source = "counted" if size.basis == "counted" else "expected: the data are not read yet"
     title = f"{config.name}: {config.dataset.key}, {size.ratings:,} ratings by {size.users:,} users "
     more = (  # how many cannot be known, since that depends on results
         f"more may come: ε are added where curves cross a baseline (`refine`), in at most {MOST_ROUNDS} rounds, "

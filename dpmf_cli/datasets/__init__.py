@@ -4,7 +4,7 @@ load(spec, folders)            finds, verifies, parses once and opens the rating
 known(spec, folders)           does the same, but only if no parsing is needed
 open_cached(checksum, cache)   opens the ratings in a worker process, without parsing
 look(spec, dataset)            describes the ratings in lines, and warns of what is wrong with them
-sizes(spec, folders)           gives a planner the users, items and ratings, without heavy work
+sizes(spec, folders)           gives a planner the users, items and ratings
 """
 
 from dpmf_cli.core.files import cache_folder

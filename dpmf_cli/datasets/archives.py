@@ -354,13 +354,6 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
         yield next(found).stream
 
 
-def is_packed(path: Path) -> bool:
-    """Whether a file must be unpacked before it is read. Raises OSError."""
-    with open_file(path) as file:
-        start = file.read(BLOCK)
-    return start.startswith((_GZIP, _ZIP, _ZSTANDARD)) or is_tar(start)
-
-
 def _zstandard(file: IO[bytes]) -> Any:
     """Returns a stream that unpacks a Zstandard file."""
     if sys.version_info >= (3, 14):

@@ -1,6 +1,5 @@
 """Turns a spec into canonical ratings: finds, verifies, parses and samples them once, and later opens the cache."""
 
-import io
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -295,22 +294,21 @@ def _csv_paths(spec: CsvSpec, folders: Folders, split: Split) -> list[Path]:
 class Sizes:
     """The size of a data set.
 
-    basis   where the numbers come from: `counted` in the ratings, `expected` from the catalog (or from a synthetic
-            set's spec), or `estimated` from the beginning of a large file
+    basis   where the numbers come from: `counted` in the ratings, or `expected` from the catalog (or from a synthetic
+            set's spec)
     """
 
     users: int
     items: int
     ratings: int
-    basis: Literal["counted", "expected", "estimated"]
-
-
-# So many bytes are parsed in about a second. Of a larger text file, only so many are read.
-_QUICK_BYTES = 32 << 20
+    basis: Literal["counted", "expected"]
 
 
 def sizes(spec: AnySpec, folders: Folders) -> Sizes:
-    """Returns users, items and ratings without heavy parsing; `Sizes.basis` says where the numbers come from."""
+    """Returns users, items and ratings; `Sizes.basis` says where the numbers come from.
+
+    An own file that is read for the first time is parsed, and then kept for the run.
+    """
     if isinstance(spec, SyntheticSpec):
         return expected(spec)
     if isinstance(spec, CatalogSpec) and spec.path is None and located.what_is_missing(spec, folders):
@@ -318,23 +316,6 @@ def sizes(spec: AnySpec, folders: Folders) -> Sizes:
     found = kept.find(_source(spec, folders)[0], folders.cache)
     if found is None and isinstance(spec, CatalogSpec):
         return expected(spec)
-    if found is None and isinstance(spec, CsvSpec):
-        path = folders.beside_config(spec.path)
-        if path.stat().st_size > _QUICK_BYTES and not (archives.is_packed(path) or own_file.is_parquet(path)):
-            # Estimated from the first 32 MiB: ratings and users grow with the file; all items count as seen there.
-            import pandas as pd
-
-            with path.open("rb") as file:
-                head = file.read(_QUICK_BYTES)
-            head = head[: head.rfind(b"\n") + 1]
-            with with_fix(path, spec):
-                _, positions, _ = own_file.layout(path, spec)
-            form: dict[str, Any] = {"header": 0 if spec.header else None, "encoding_errors": "replace"}
-            form |= {"sep": spec.separator, "dtype": "category", "na_filter": False, "on_bad_lines": "skip"}
-            frame = pd.read_csv(io.BytesIO(head), **form)
-            whole = path.stat().st_size / len(head)
-            users, items = (frame[frame.columns[positions[role]]].nunique() for role in ("user", "item"))
-            return Sizes(round(users * whole), items, round(len(frame) * whole), "estimated")
     ratings = (found or cached(spec, folders)).ratings
     return Sizes(ratings.n_users, ratings.n_items, len(ratings), "counted")
 

@@ -1,40 +1,24 @@
 """Crossings: the ε at which a private recommender becomes as good as a baseline.
 
-Friedman et al. (2016, section 5.1) compare methods by their crossings. Their tables 4 and 5 print crossings with two
-baselines, item average (IA) and global effects (GE). Here a crossing is the first ε, from small to large, at which
-the mean curve (over folds and runs) is no longer worse than the baseline's mean. For RMSE, worse means above the
-baseline; for a metric whose larger values are better, it means below. A curve that touches the baseline at a grid
-point crosses there.
+docs/statistics.md says what a crossing, its status and its interval are, and when a grid is refined. What follows is
+what the code adds to that.
 
-A curve may have no crossing on the grid. Then its crossing is a status, not a number: "below the grid" if the curve
-is at or below the baseline at the smallest ε, "not reached in the grid" if it is above the baseline at every ε.
-A grid may begin with ε → 0 (`Measured.first`): what a method knows from public patterns and the user's own ratings
-alone. A curve that meets the baseline there "needs no ε". One that meets it before the next ε is below the grid.
+The bootstrap (`statistics`) resamples the paired differences, each fold against its own baseline. A replicate without
+a crossing on the grid counts as −∞ or +∞, so an end of the interval can lie outside the grid too. The interval
+contains the crossing, with one exception: if a curve wanders around the baseline, the *first* crossing of a shifted
+curve can jump far away. A printed error (`Reference`) is one number, so it adds nothing to the interval.
 
-The interval is the percentile interval of the crossings of bootstrapped curves (`statistics`). The bootstrap
-resamples the paired differences, each fold against its own baseline. A replicate without a crossing on the grid
-counts as −∞ or +∞, so an end of the interval can lie outside the grid too. The interval contains the crossing, with
-one exception: if a curve wanders around the baseline, the *first* crossing of a shifted curve can jump far away.
-Where an experiment refines its crossings (`Experiment.refines`), the interval covers the full range in which
-interpolation lets each replicate cross.
-
-Between two grid points the difference d of RMSE is taken as linear in x = log ε. If d is quadratic there, Newton's
-form gives the quadratic: with x₀ < x₁ the ends of the gap and x₂ another grid point,
+Between two grid points the difference d is taken as linear in x = log ε. If d is quadratic there, Newton's form gives
+the quadratic: with x₀ < x₁ the ends of the gap and x₂ another grid point,
 
     d(x) = chord(x) + d[x₀, x₁, x₂]·(x − x₀)·(x − x₁).
 
 The next grid point on each side of the gap gives one such quadratic. Both are taken with `SAFETY` times their bend.
 They agree with the chord at the ends of the gap, so each has one root in the gap. The curve may cross anywhere from
-the smallest to the largest of the three roots. If the gap is wider than `WIDEST`, or has no neighbouring grid point,
-the grid says too little about the curve inside the gap, and the range is the entire gap.
+the smallest to the largest of the three roots.
 
-A printed error (`Reference`) is crossed in the same way. It is one number, so it adds nothing to the interval.
-
-A printed crossing is a point of a plot: at that ε the curve meets the baseline. On a flat curve a ratio of ε says
-nothing, and on a steep one a difference of RMSE says too much. So the measured curve agrees with the point if it
-passes within `FACTOR` in ε and `DISTANCE` in RMSE of it, and is near if it passes within twice both.
-
-A level is the value of a curve, RMSE or another metric, with its interval: at each ε of a grid, or at any one ε.
+A printed crossing is a point of a plot: at that ε the curve meets the baseline. A measured curve agrees with the
+point if it passes within `FACTOR` in ε and `DISTANCE` in RMSE of it, and is near if it passes within twice both.
 """
 
 import math

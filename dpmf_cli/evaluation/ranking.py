@@ -1,22 +1,11 @@
 """Ranks private recommenders by the ε that they need, among those whose ε protects the same thing, never across.
 
-An ε is a statement about a pair of neighbouring data sets. They may differ in one rating's value, in its presence,
-in all ratings of a user, or in a rating that not even the aggregator sees. An ε of one of these kinds cannot be
-converted into an ε of another kind. An ε that holds against the other users only says nothing about an observer who
-sees everything. So `ranked` orders the curves of one data set and one `Guarantee`, and refuses mixtures. Claimed ε
-are not compared with provable ones: curves with only a claimed ε follow the ranked ones, without a rank.
+`ranked` orders the curves of one data set and one `Guarantee`, and refuses mixtures (docs/privacy.md). Claimed ε are
+not compared with provable ones: curves with only a claimed ε follow the ranked ones, without a rank. Pure ε-DP
+implies (ε, δ)-DP for every δ, and not the other way round, so the pure ε of a group are ranked on their own, too.
 
-Within a group some ε are pure and others come with a δ. Pure ε-DP implies (ε, δ)-DP for every δ; the converse is
-false. So there are two rankings: one of all curves, for readers who accept the δ, and one of the pure ones, for
-readers who accept no δ.
-
-The frontier of a guarantee is, at each ε, the lowest error of any method that provably keeps it. A guarantee says
-what is protected, from whom, and with which δ. A method enters the frontier of each guarantee that its own implies:
-an ε that holds against everybody also holds against the other users, and a pure ε holds at any δ. A method enters at
-its provable ε, whatever ε is claimed. A method without a provable ε does not enter.
-
-Choosing the method with the lowest error on private ratings costs ε that no ledger counts. The frontier is therefore
-a benchmark on public ratings, not a way to choose a method on private ratings.
+The frontier of a guarantee is, at each ε, the lowest error of any method that provably keeps it (docs/frontier.md). A
+method enters, at its provable ε, the frontier of each guarantee that its own implies.
 
 Two experiments on the same folds are compared curve by curve: by the difference of RMSE, paired by fold and run.
 Folds are a function of the dataset, the seed and the number of folds. Unless the seed is secret, an algorithm with

@@ -1,27 +1,11 @@
-"""The rule that turns margins into verdicts.
+"""The rule that turns margins into verdicts. docs/exploring.md says it in words, and why.
 
 A claim is made of atoms, each an inequality between two measured quantities with a margin. In one setting the margin
 on all folds, m, has a noise s over folds. s² joins the setting's own variance with that of the shipped setting on all
 folds, as a prior of `PRIOR` degrees of freedom, and is widened because training sets overlap (Nadeau and Bengio,
 Inference for the generalization error, Machine Learning 52, 2003). With t the quantile of Student's distribution, the
-setting is
-
-+      if m > max(tolerance, t·s)
-−      if m < −max(tolerance, t·s)
-≈      otherwise, too close to call
-open   if the grid leaves the sign open
-
-Over all settings, and all readings of the sentence, the first of these that is true:
-
-no data     nothing was run, no result can decide it, or the grid leaves more than half of the settings open
-too close   ≈ in at least half of the settings that are not open
-holds       + in at least `MOST` of the settings that are + or −
-fails       − in at least `MOST` of them
-depends     otherwise
-
-If a paper chose its parameters for each ε, the verdict is that of the best setting for each ε: chosen on one half of
-the folds and measured on the other, and the other way round; it depends if readings have different verdicts. Of a
-theorem, it holds if it is proved and no replay contradicts it, fails if a replay does, and else is undecided.
+setting is + if m > max(tolerance, t·s), − if m < −max(tolerance, t·s), open if the grid leaves the sign open, and
+otherwise ≈, too close to call. `word_of` gives the verdict of all settings, and of all readings of the sentence.
 """
 
 import math

@@ -3,14 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import yaml
 
 from dpmf_cli.algorithms.neera2020.local_factorization import Devices, PrivateGradientMF
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
-from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.testing import LARGE, AlgorithmContract, PrivateAlgorithmContract, fit, predict_all
+from dpmf_cli.testing import AlgorithmContract, PrivateAlgorithmContract
 from tests.algorithms.fitted import entry
 
 SMALL: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("small.yaml").read_text())
@@ -64,8 +62,3 @@ class TestPrivate(Learning, PrivateAlgorithmContract):
 
     def least_harm(self, algorithm: PrivateAlgorithm) -> float:
         return LEAST_HARM.get(algorithm.algorithm, super().least_harm(algorithm))
-
-
-def test_the_twin_of_private_global_effects_is_the_baseline(ratings: Ratings) -> None:
-    private = predict_all(fit(VARIANTS["pge-bounded-published"], ratings, [LARGE])[0], ratings)
-    assert np.allclose(private, predict_all(fit(CLEAN["ge"], ratings, [])[0], ratings), atol=1e-4)

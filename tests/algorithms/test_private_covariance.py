@@ -5,8 +5,6 @@ import pytest
 from pydantic import ValidationError
 
 from dpmf_cli.algorithms.beyond.comparisons import AveragesAndOwnMean, OwnMeanFixedCovariance
-from dpmf_cli.core.ratings import Ratings, Scale
-from dpmf_cli.kernels.covariance import AT_ONCE
 from tests.algorithms.covariance_entries import KINDS, entry, every_pair, fit, predicted_densely
 from tests.conftest import make_ratings
 
@@ -27,44 +25,6 @@ def test_predictions_are_those_of_the_paper_on_dense_matrices(
     defined = np.isfinite(wanted)
     assert defined.mean() > 0.8
     assert found[defined] == pytest.approx(wanted[defined], abs=2e-3)
-
-
-def test_three_users_and_three_items_by_hand() -> None:
-    """No shrinkage and no stabilisation to speak of: MAvg is the items' mean, r̄_u nearly 0, Wgt's rows are by 1/√c_u.
-
-    Users 0 and 1 rate items 0 and 1 as (4, 4) and (2, 2), user 2 rates item 0 as 4 and item 2 as 3. Item means 10/3,
-    3, 3; with β_p = 10⁹ own means are G = 0, so residuals are (2/3, 1), (−4/3 → −1, −1), (2/3, 0). All w_u are 1/√2.
-    Cov_00 = (4/9 + 1 + 4/9)/√2 over Wgt_00 = 3/√2: 17/27; Cov_01 = (2/3 + 1)/√2 over 2/√2: 5/6. The only neighbour
-    that users 0 and 2 have for item 1 is item 0 (user 2's other item shares no rater with it and has Cov 0): with
-    ridge 10/27 its weight is (5/6)/(17/27 + 10/27) = 5/6. User 2: MAvg_1 + 5/6·2/3 = 3 + 5/9.
-    """
-    users, items = np.array([[0, 0, 1, 1, 2, 2], [0, 1, 0, 1, 0, 2]], np.int32)
-    values = np.array([4, 4, 2, 2, 4, 3], np.float32)
-    ratings = Ratings(users, items, values, 3, 3, Scale(1, 5, 1))
-    algorithm = entry(
-        "knn",
-        cleaning=False,
-        k=1,
-        ridge=10 / 27,
-        shrinkage=1e-6,
-        effects={"beta_m": 0, "beta_u": 1e9, "residual_clamp": 1},
-    )
-    model, _ = fit(algorithm, ratings, np.inf)
-    found = model.predict(np.array([2, 0], np.int32), np.array([1, 2], np.int32))[:, 0]
-    # Item 2's only rater is user 2, so item 0 is the nearest that user 0 has: Cov_02 = 0 there.
-    assert found == pytest.approx([3 + 5 / 9, 3.0], abs=1e-4)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_theta_of_a_grid_predicts_what_it_does_alone_and_always_the_same(kind: str) -> None:
-    """More pairs than are measured together. The noise is drawn for each part, and for each prediction."""
-    thetas = np.geomspace(0.5, 50, AT_ONCE + 3)
-    grid = fit(entry(kind, k=4), RATINGS, *thetas)[0]
-    found = grid.predict(*every_pair(RATINGS))
-    assert found.tobytes() == grid.predict(*every_pair(RATINGS)).tobytes()
-    for lane in (0, AT_ONCE - 1, AT_ONCE, AT_ONCE + 2):
-        alone = fit(entry(kind, k=4), RATINGS, thetas[lane])[0].predict(*every_pair(RATINGS))
-        assert found[:, lane].tobytes() == alone[:, 0].tobytes()
 
 
 def test_alpha_clamps_in_corrected_mode_and_needs_less_noise() -> None:

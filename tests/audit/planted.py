@@ -294,6 +294,12 @@ class Toy(PrivateAlgorithm):
         return self.fits(self, train, epsilons, streams, curator).model()
 
 
+class Joint(Toy):
+    """The toy as a joint method."""
+
+    joint = True
+
+
 def findings(algorithm: PrivateAlgorithm, pairs: int = 60, epsilon: float = 1.0) -> Iterator[Finding]:
     """The findings of a replay of many tiny pairs."""
     for pair in tiny_pairs(algorithm.neighbours, pairs):

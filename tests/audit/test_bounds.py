@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 from scipy.stats import binom, norm
 
 from dpmf_cli.audit.bounds import (
@@ -18,10 +17,8 @@ from dpmf_cli.audit.bounds import (
     best_threshold,
     best_threshold_for_mu,
     bit_event,
-    chance_of_guesses,
     clopper_pearson,
     epsilon_of_event,
-    epsilon_of_guesses,
     gaussian_epsilon_of_event,
     mu_of_event,
 )
@@ -156,86 +153,6 @@ def test_audits_of_noise_with_a_known_law() -> None:
         assert (found <= truth).mean() >= 0.9
         assert found.mean() > power
     assert (audits(lambda rng: rng.laplace(0, 0.5, 500), of_epsilon(0)) > 1).mean() > 0.95
-
-
-# --- one run with canaries ---
-
-
-def test_the_papers_figures() -> None:
-    """Steinke, Nasr, Jagielski 2023: appendix D, and figure 11 (which is cut, not rounded)."""
-    assert epsilon_of_guesses(75, 100, 1000, 1e-4, 0.95) == pytest.approx(0.673, abs=5e-4)
-    assert epsilon_of_guesses(1439, 1510, 100_000, 1e-5, 0.95) == pytest.approx(2.675, abs=1e-3)
-
-
-def likeliest(canaries: int, correct: int, epsilon: float, delta: float) -> float:
-    """The largest probability of that many correct guesses that any (ε, δ)-DP mechanism allows, by linear
-    programming.
-
-    Flipping and permuting canaries changes neither the constraints nor the objective, and both are convex. So
-    there is a best mechanism whose chance of guesses t at coins s depends only on the number k of correct
-    guesses. The variables are the probabilities G_k of k correct guesses, and the excess over e^ε times the
-    neighbour's chance, where the flipped coin was guessed right or wrong while j of the others are right. The
-    excess adds up to at most δ.
-    """
-    m, growth = canaries, math.exp(epsilon)
-    width = m + 1 + 2 * m
-    rows, objective, whole = np.zeros((2 * m + 1, width)), np.zeros(width), np.zeros((1, width))
-    for j in range(m):
-        right, wrong = (
-            (j + 1) / m,
-            (m - j) / m,
-        )  # the shares of G_{j+1} and G_j that have this coin right and wrong
-        rows[j, [j + 1, j, m + 1 + j]] = right, -growth * wrong, -1
-        rows[m + j, [j, j + 1, 2 * m + 1 + j]] = wrong, -growth * right, -1
-    rows[-1, m + 1 :] = 1
-    whole[0, : m + 1] = 1
-    objective[correct : m + 1] = -1
-    found = linprog(objective, rows, np.append(np.zeros(2 * m), delta), whole, [1.0])
-    assert found.success
-    return -float(found.fun)
-
-
-@pytest.mark.parametrize("canaries", [1, 2, 3, 10, 40])
-@pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
-def test_the_chance_of_guesses_is_what_a_mechanism_can_reach(canaries: int, epsilon: float) -> None:
-    """At δ = 0 the formula is exact. With δ it is never more, and it is more than without δ, up to ½. No
-    refutation uses a larger one."""
-    tried = 0
-    for correct in range(1, canaries + 1):
-        pure = chance_of_guesses(correct, canaries, canaries, epsilon, 0)
-        assert likeliest(canaries, correct, epsilon, 0) == pytest.approx(pure, abs=1e-6)
-        for delta in (0.001, 0.02):
-            bound = chance_of_guesses(correct, canaries, canaries, epsilon, delta)
-            if 1e-4 < bound <= 0.5:
-                tried += 1
-                assert pure < likeliest(canaries, correct, epsilon, delta) <= bound + 1e-7
-    assert tried > 0 or canaries < 10
-
-
-def test_where_the_formula_is_not_a_bound() -> None:
-    """At least one right of two, at e^ε > 2: a mechanism does better than the formula says. No audit asks for
-    this case."""
-    reached, said = likeliest(2, 1, 2.0, 0.001), chance_of_guesses(1, 2, 2, 2.0, 0.001)
-    assert reached == pytest.approx(1 - (1 - (2 + math.exp(2)) * 0.001) / (1 + math.exp(2)) ** 2, abs=1e-7)
-    assert 0.98 < said < reached - 1e-5
-    with pytest.raises(ValueError, match="at least ½"):
-        epsilon_of_guesses(1, 2, 2, 0.001, 0.4)
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-3])
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
-def test_coverage_of_guesses(epsilon: float, delta: float) -> None:
-    """Each canary is revealed outright with a chance of δ, and otherwise guessed by randomised response: all
-    200 are guessed."""
-    chance = delta + (1 - delta) / (1 + math.exp(-epsilon))
-    correct = np.arange(201)
-    bounds = np.array([epsilon_of_guesses(v, 200, 200, delta, 0.95) for v in range(201)])
-    likely = binom.pmf(correct, 200, chance)
-    assert likely[bounds <= epsilon].sum() >= 0.95
-    assert likely @ bounds > (
-        epsilon - 2 / math.sqrt(200 * chance * (1 - chance)) if delta == 0 else 0.3 * epsilon
-    )
-    assert likely[np.log(np.maximum(correct, 1) / np.maximum(200 - correct, 0.5)) <= epsilon].sum() < 0.95
 
 
 # --- low bits ---

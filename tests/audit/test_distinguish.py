@@ -1,7 +1,4 @@
-"""The black box: what many fits tell about ε, alone and along the moves that a replay has recorded.
-
-Canaries in one run: leaks are guessed, and private canaries are not guessed better than their ε allows.
-"""
+"""The black box: what many fits tell about ε, alone and along the moves that a replay has recorded."""
 
 from dataclasses import replace
 
@@ -10,12 +7,10 @@ import pytest
 
 from dpmf_cli.algorithms.shared.averages import EffectsModel
 from dpmf_cli.audit import bounds
-from dpmf_cli.audit.distinguish import GUESSED, LowerBound, distinguish, one_run
+from dpmf_cli.audit.distinguish import LowerBound, distinguish
 from dpmf_cli.audit.job import Job, Settings, audit
 from dpmf_cli.audit.judge import replay
 from dpmf_cli.audit.pairs import Pair, tiny_pairs
-from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.ratings import Ratings, Scale, with_ratings
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise, Law, unit_laplace
 from dpmf_cli.report.tables.ledgers import audited_cell
@@ -181,73 +176,3 @@ def test_a_budget_of_seconds_buys_trials(seconds: float, trials: int | None) -> 
         replace(audited, bound=replace(audited.bound, epsilon=0.0)) if audited.bound else audited
     )
     assert cell == ("–" if trials is None else f"[0, nothing above 3.98, {trials}]")
-
-
-ITEMS, USERS = 300, 60
-KINDS = (Neighbours.BOUNDED, Neighbours.UNBOUNDED, Neighbours.USER)
-
-
-def data(items: int = ITEMS) -> Ratings:
-    """A few ratings of every item, as in real data: some like it and some do not."""
-    rng = np.random.default_rng(1)
-    users, rated = np.nonzero(rng.random((USERS, items)) < 0.05)
-    none = np.zeros(0, np.int32)
-    empty = Ratings(none, none, none.astype(np.float32), USERS, items, Scale(1, 5, 1))
-    return with_ratings(empty, users, rated, rng.integers(1, 6, len(users)).astype(np.float64))
-
-
-class CleanAverages(Fit):
-    """The steps are charged nothing, and items' averages are released without noise."""
-
-    def items(self, average: Numbers, counts: Numbers) -> Numbers:
-        sums = np.bincount(self.train.items, self.train.values - self.train.scale.middle, self.train.n_items)
-        return (sums / np.maximum(self.train.item_counts, 1))[:, None]
-
-    def users(self, average: Numbers) -> Numbers:
-        return np.zeros((self.train.n_users, len(self.epsilons)))
-
-
-class Joint(Toy):
-    """The toy as a joint method: the guesser sees predictions for other users."""
-
-    joint = True
-
-
-def of(fit: type[Fit], neighbours: Neighbours, epsilon: float = 1.0, run: int = 0) -> LowerBound:
-    return one_run(Toy(fits=fit, neighbours=neighbours), data(), epsilon, run=run)
-
-
-@pytest.mark.parametrize(("toy", "neighbours"), [*((Toy, each) for each in KINDS), (Joint, KINDS[0])])
-def test_a_leak_is_guessed(toy: type[Toy], neighbours: Neighbours) -> None:
-    found = one_run(toy(fits=CleanAverages, neighbours=neighbours), data(), 1.0)
-    assert 2 < found.epsilon <= found.ceiling
-
-
-@pytest.mark.parametrize("neighbours", KINDS)
-@pytest.mark.parametrize("epsilon", [0.3, 3.0])
-def test_what_is_private_is_not_above_its_epsilon(neighbours: Neighbours, epsilon: float) -> None:
-    """In 20 runs with other coins and other noise, at 95 %: at most once or twice. With little noise canaries are
-    guessed, so this has power."""
-    found = [of(Fit, neighbours, epsilon, run) for run in range(20)]
-    assert sum(each.epsilon > epsilon for each in found) <= 2
-    assert of(Fit, neighbours, epsilon) == pytest.approx(found[0], nan_ok=True)
-    assert len({each.statistic for each in found}) > 1
-    assert neighbours is not Neighbours.BOUNDED or of(Fit, neighbours, 1000.0).epsilon > 1
-
-
-def test_a_part_is_guessed_and_the_ceiling_is_all_of_it() -> None:
-    found = of(Fit, Neighbours.BOUNDED)
-    guesses = round(GUESSED * ITEMS)
-    assert found.statistic.endswith(f"of {guesses} guesses right, of {ITEMS} canaries in one run")
-    assert found.ceiling == bounds.epsilon_of_guesses(guesses, guesses, ITEMS, 0.0, 0.95)
-    gaussian = one_run(Toy(neighbours=Neighbours.BOUNDED, gaussian=True), data(), 1.0)
-    assert gaussian.ceiling == bounds.epsilon_of_guesses(guesses, guesses, ITEMS, DELTA, 0.95)
-
-
-@pytest.mark.parametrize("neighbours", KINDS)
-def test_data_of_hardly_any_items(neighbours: Neighbours) -> None:
-    """So few guesses show nothing. One item leaves nothing to guess."""
-    for items in (2, 3):
-        assert one_run(Toy(neighbours=neighbours), data(items), 1.0).epsilon == 0
-    with pytest.raises(DpmfError, match="canaries need two items or more"):
-        one_run(Toy(neighbours=neighbours), data(1), 1.0)

@@ -33,6 +33,7 @@ from dpmf_cli.privacy.sensitivity import Sensitivity
 from tests.audit.planted import (
     ROUNDS,
     Fit,
+    Joint,
     NotOnAGrid,
     Numbers,
     Toy,
@@ -45,7 +46,6 @@ from tests.audit.planted import (
     on_the_grid,
     own_noise,
 )
-from tests.audit.test_distinguish import Joint
 
 VARIANTS = BOUNDED, UNBOUNDED, USER = Neighbours.BOUNDED, Neighbours.UNBOUNDED, Neighbours.USER
 

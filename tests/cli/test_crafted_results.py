@@ -76,8 +76,6 @@ def put(*place: str | int, value: Any) -> Callable[[Body], object]:
 
 RECORDS = {"threshold": [1, 1], "kept": [1, 1], "least": [1, 1], "median": [1, 1], "largest": [1, 1]}
 CRAFTED: dict[str, Callable[[Body], object]] = {
-    "an RMSE that is text": put("rmse", value=["x"]),
-    "no RMSE": put("rmse", value=[]),
     "an RMSE below 0": put("rmse", 0, value=-1.0),
     "an RMSE in quotes": put("rmse", 0, value="0.9"),
     "an RMSE that is true": put("rmse", 0, value=True),
@@ -86,7 +84,6 @@ CRAFTED: dict[str, Callable[[Body], object]] = {
     "RMSEs of null": put("rmse", value=None),
     "an RMSE below all": put("rmse", 1, value="-inf"),
     "a claim of null": put("claimed", 1, value=None),
-    "a claim too few": put("claimed", value=[0.5]),
     "no proof": put("provable", value=...),
     "a proof that is a list": put("provable", 0, value=[1.0]),
     "a number as ledger": put("ledger", value=5),
@@ -98,7 +95,6 @@ CRAFTED: dict[str, Callable[[Body], object]] = {
     "another key": put("note", value=1),
     "a number as settings": put("settings", value=5),
     "other settings": put("settings", "seed", value=1),
-    "another algorithm": put("settings", "algorithm", value="pge"),
     "a fold that is true": put("fold", value=False),
     "a run of null": put("run", value=None),
     "a format that is text": put("format", value="1"),

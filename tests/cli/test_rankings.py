@@ -115,7 +115,6 @@ def test_incomplete_curves_and_reductions_are_named(folder: Path, tmp_path: Path
             "combined all.yaml --rank across",
             "no ranking across what is protected (rating value, rating presence",
         ),
-        ("combined all.yaml --rank across --format csv", "no ranking across what is protected"),
         (
             "combined joint.yaml --rank across",
             "no ranking across whom an ε protects from (rating value, towards everybody; rating value, towards other users",
@@ -128,9 +127,6 @@ def test_incomplete_curves_and_reductions_are_named(folder: Path, tmp_path: Path
         ("combined all.yaml --figure /dev/full/y.png", "/dev/full/y.png: cannot be written"),
         ("combined none.yaml", "none.yaml: no such file"),
         ("combined --results nowhere", "nowhere: no results here"),
-        ("frontier all.yaml --format xml", 'unknown table format "xml"'),
-        ("frontier all.yaml --figure x.gif", "x.gif: name a .png, .svg or .pdf file"),
-        ("frontier all.yaml --figure all.yaml/x.svg", "all.yaml/x.svg: cannot be written"),
     ],
 )
 def test_refusals_are_one_message_and_exit_code_2(folder: Path, command: str, message: str) -> None:

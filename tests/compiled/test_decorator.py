@@ -262,11 +262,6 @@ def key(dispatcher: Any = None, kinds: Any = KIND, target: tuple[str, ...] = TAR
     return machine_code.as_bytes(machine_code.key_of(dispatcher or made.fresh(), kinds, target))
 
 
-def test_a_key_is_the_same_for_another_dispatcher_of_the_same_function() -> None:
-    assert key() == key()
-    assert b"\n" not in key()
-
-
 @pytest.mark.parametrize(
     ("owner", "name", "other"),
     [

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.datasets import Dataset, Sizes, archives, load, loading, sizes
+from dpmf_cli.datasets import Dataset, Sizes, load, sizes
 from dpmf_cli.datasets.guess import guess_format
 from dpmf_cli.datasets.own_file import scale_of
 from dpmf_cli.datasets.spec import CsvSpec
@@ -84,17 +84,6 @@ def test_options_make_another_source_and_merged_rows_are_counted_and_remembered(
     assert read(shelf, OWN).merged == 0
 
 
-def test_sizes_of_small_and_large_files(shelf: Shelf) -> None:
-    lines = b"".join(b"%d,3,%d,%d\n" % (n, n % 10, n) for n in range(1000))
-    shelf.put("r.csv", b"when,stars,sku,customer\n" + lines)
-    with shelf.patch.context() as quick:
-        quick.setattr(loading, "_QUICK_BYTES", 4000)
-        estimate = sizes(spec(), shelf.folders)
-    assert (estimate.items, estimate.basis) == (10, "estimated")
-    assert (estimate.users, estimate.ratings) == pytest.approx((1000, 1000), rel=0.2)
-    assert sizes(spec(), shelf.folders) == Sizes(1000, 10, 1000, "counted")
-
-
 def test_nothing_but_a_broken_line(shelf: Shelf) -> None:
     for rest in (b"1", b"\r", b'"', b"\r\r\n", b",,,,,,"):
         with pytest.raises(DpmfError, match=r"r\.csv"):
@@ -131,9 +120,7 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("kind", PACKED)
 def test_what_is_packed_is_the_same_and_a_fault_in_it_has_its_line(shelf: Shelf, kind: str) -> None:
     expected = read(shelf, OWN).identity.checksum
-    assert not archives.is_packed(shelf.data / "r.csv")
     assert read(shelf, PACKED[kind](OWN)).identity.checksum == expected
-    assert archives.is_packed(shelf.data / "r.csv")
     assert sizes(spec(), shelf.folders) == Sizes(2, 2, 3, "counted")
     for rating, message in (
         (b"good", r'r\.csv:5: the rating "good" is not a finite number; correct the line'),

@@ -120,6 +120,8 @@ def test_sampled_users_have_all_their_ratings_and_no_others(read: Any) -> None:
     assert (sample.ratings.n_users, sample.identity.key) == (200, "ml-100k-sample-200-seed1")
     assert sample.identity.checksum != whole.identity.checksum
     assert sample.identity.checksum == checksum(sample.ratings)
+    assert sample.identity == read(users=200).identity
+    assert sample.identity.checksum != read(users=200, seed=2).identity.checksum
     assert sample.identity.title == "MovieLens 100K, random sample of 200 users (seed 1)"
     chosen = set(sample.user_ids.tolist())
     assert pairs(sample) == {pair: rest for pair, rest in pairs(whole).items() if pair[0] in chosen}
@@ -128,19 +130,6 @@ def test_sampled_users_have_all_their_ratings_and_no_others(read: Any) -> None:
     # The sampled users are neither the first ones nor those with the most ratings.
     assert 350 < np.mean(sample.user_ids) < 600
     assert 70 < len(sample.ratings) / 200 < 150
-
-
-def test_the_same_seed_is_the_same_sample_and_another_is_not(
-    read: Any, real_data: Path, tmp_path: Path
-) -> None:
-    spec = CatalogSpec(name="ml-100k", sample=SampleSpec(users=200, seed=1))
-    again = load(spec, Folders(real_data, tmp_path, real_data))
-    assert (
-        again.identity.checksum
-        == read(users=200, seed=1).identity.checksum
-        != read(users=200, seed=2).identity.checksum
-    )
-    assert read(users=200, seed=1).identity.checksum == read(users=200).identity.checksum
 
 
 def test_of_the_ratings_of_these_users_so_many(read: Any) -> None:

@@ -298,15 +298,6 @@ def test_the_interval_of_a_falling_curve_contains_the_crossing(
     assert point * (1 - 1e-9) <= order(found.high)
 
 
-def test_a_crossing_does_not_depend_on_the_others_present() -> None:
-    values = noisy(3, (3, 5, 3, 3), [1.0, 0.1, -1.0])
-    curves = [curve([0.1, 1, 10], value, label=label) for value, label in zip(values, "abc", strict=True)]
-    alone = {one.label: find_crossings(experiment(one)) for one in curves}
-    together = find_crossings(experiment(*reversed(curves)))
-    assert [found.label for found in together] == ["c", "b", "a"]
-    assert all([found] == alone[found.label] for found in together)
-
-
 def test_the_interval_covers_the_true_crossing_of_overlapping_folds() -> None:
     """95 % at the correlation 1/k that the correction assumes; three standard errors are 3.3 %."""
     folds, trials, rng = 10, 400, np.random.default_rng(5)

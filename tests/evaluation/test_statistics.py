@@ -64,12 +64,6 @@ def test_one_fold_is_resampled_over_runs_and_covers_95_percent() -> None:
     assert coverage(values, partition=10) == pytest.approx(0.95, abs=0.021)
 
 
-def test_one_fold_and_one_run_have_no_interval() -> None:
-    drawn = replicate_means(np.ones((1, 1, 4)), rng=np.random.default_rng(0), partition=10)
-    assert drawn.over == "none"
-    assert drawn.curves.shape == (0, 4)
-
-
 def test_the_expansion_is_the_product_of_its_three_factors() -> None:
     """By hand for ten folds: t(9, 0.975) = 2.262157, z = 1.959964."""
     alone = np.sqrt(10 / 9) * 2.262157 / 1.959964

@@ -199,13 +199,6 @@ def test_every_number_is_measured_once_at_its_place_in_every_model(use: Use) -> 
     assert (watching.seen == np.isin(np.arange(use.count), use.silent, invert=True)[:, None]).all()
 
 
-def test_a_kernel_takes_noise_from_a_release_alone_and_has_a_twin() -> None:
-    with pytest.raises(TypeError, match="inside"):
-        perturb_side(start())
-    with pytest.raises(TypeError, match="no plain twin"):
-        numbers(1, curator_of(GRID, None)).inside(lambda *_: None, start())  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("epsilon", [0.3, 4.0, 100.0])
 @pytest.mark.parametrize("name", [name for name in RUNS if "survivors" not in name])
 def test_a_kernel_gives_the_same_wherever_in_its_cell_a_number_lies(name: str, epsilon: float) -> None:

@@ -160,15 +160,6 @@ def test_theorem_4_is_exceeded_in_both_norms() -> None:
     assert norm(narrow, 2) > 1.26 > math.sqrt(CLAMP**2 + 4**2 / (4 * BETA_P))  # the paper: √(B² + α²/4β_p)
 
 
-def test_the_weights_bounds_are_attained_the_gaussian_one_by_a_second_rating() -> None:
-    for others in (1, 2, 10, 300):
-        _, weight = moves(algorithm("laplace"), np.zeros(others + 1), 0.0)
-        assert norm(weight, 1) == pytest.approx(sensitivity.weight_triangle(1).value, rel=1e-5)
-    found = [norm(moves(algorithm("gaussian"), np.zeros(c + 1), 0.0)[1], 2) for c in range(40)]
-    assert int(np.argmax(found)) == 1
-    assert found[1] == pytest.approx(sensitivity.weight_triangle(2).value, rel=1e-6)
-
-
 def test_the_papers_bounds_count_every_pair_twice() -> None:
     """Released user averages amount to α = 0: Friedman et al. 2016, section 5.4."""
     released = sensitivity.covariance_triangle(CLAMP, SCALE, Neighbours.UNBOUNDED).value

@@ -47,11 +47,6 @@ def _copies(count: int, **changes: Callable[[int], Any]) -> Experiment:
     return replace(experiment, curves=copies)
 
 
-def _pairs_by_label(count: int) -> Work:
-    entries = [(f"curve {rank}", "pge") for rank in range(count)]
-    return lambda: paired(entries, entries)
-
-
 def _pairs_by_algorithm(count: int) -> Work:
     a, b = ([(f"{name} {rank}", f"method {rank}") for rank in range(count)] for name in "ab")
     return lambda: paired(a, b)
@@ -116,7 +111,6 @@ def _ranking(count: int) -> Work:
 @pytest.mark.parametrize(
     ("work", "count"),
     [
-        (_pairs_by_label, 2000),
         (_pairs_by_algorithm, 2000),
         (_compared, 500),
         (_settings, 500),

@@ -209,15 +209,6 @@ def test_many_damaged_files_are_a_line(store: Store, path: Path, told: list[str]
     assert len([*path.parent.glob("*.damaged")]) == 2000 * set_aside
 
 
-def test_a_result_under_the_name_of_another_is_not_believed(
-    store: Store, path: Path, told: list[str]
-) -> None:
-    other = task(cut=Cut(10, 4))
-    path.rename(store.path(other))
-    assert read(store, other) == {}
-    assert "it belongs to another task" in told[0]
-
-
 @pytest.mark.parametrize("link", ["tasks", "tasks/data", "tasks/data/{algorithm}"])
 def test_a_link_that_leads_out_of_the_results_is_refused(tmp_path: Path, link: str) -> None:
     store = Store(tmp_path / "results")
@@ -257,14 +248,6 @@ def test_a_result_of_another_version_is_refused_with_the_fix(store: Store, path:
     del body["sha256"]
     path.write_bytes(encode(sealed({**body, "format": 99})))
     with pytest.raises(DpmfError, match=r"format 99 by another version.*--results"):
-        read(store, task())
-
-
-def test_what_is_no_file_is_not_waited_for(store: Store, path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-    message = "cannot be read: not a file; make it readable, or delete it and run"
-    with pytest.raises(DpmfError, match=message):
         read(store, task())
 
 

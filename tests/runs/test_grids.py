@@ -5,7 +5,6 @@ Runs that add ε where curves cross: the same ε whichever process computes them
 
 import json
 import os
-import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -142,16 +141,6 @@ def test_growth_runs_everything_on_every_portion(place: Place) -> None:
     assert sum(left for _, left in place.planned("x").values()) == 1
     assert "computed 1 tasks" in place.run(name="x").stderr
     assert place.tasks == files
-
-
-@pytest.mark.slow
-def test_a_growth_of_one_process_is_that_of_two(place: Place) -> None:
-    found = []
-    for jobs in (1, 2):
-        place.run(PLAIN + GROWTH, "x", jobs=jobs)
-        found.append((place.path("growth.csv", "x").read_bytes(), place.tasks))
-        shutil.rmtree(place.folder / "results")
-    assert found[0] == found[1]
 
 
 def test_a_result_of_a_small_portion_that_was_not_kept_is_missed(

@@ -2,10 +2,12 @@
 
 import json
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.datasets import DataIdentity, open_cached
 from dpmf_cli.evaluation.metrics import GROUPED, TopItems
 from dpmf_cli.experiment.config import load_config
@@ -39,13 +41,18 @@ def measured(undisturbed: Place, tmp_path_factory: pytest.TempPathFactory) -> Pl
     return place
 
 
+def cuts(place: Place, baseline: int) -> Iterator[tuple[Ratings, Ratings]]:
+    """(training, test ratings) of each task of a baseline."""
+    config, checksum = load_config(place.folder / "tiny.yaml"), place.manifest["dataset"]["checksum"]
+    ratings, data = open_cached(checksum, place.cache), DataIdentity(config.dataset.key, "", checksum)
+    for task in tasks_of(config, config.baselines[baseline], data):
+        yield cut_ratings(ratings, task.cut, dataset=data.key, seed=task.seed)
+
+
 def test_the_fractions_are_those_of_the_test_ratings(measured: Place) -> None:
     """The global average predicts one number, whose errors are counted here by hand."""
-    checksum = measured.manifest["dataset"]["checksum"]
-    ratings, fractions = open_cached(checksum, measured.cache), []
-    config = load_config(measured.folder / "tiny.yaml")
-    for task in tasks_of(config, config.baselines[0], DataIdentity(config.dataset.key, "", checksum)):
-        train, test = cut_ratings(ratings, task.cut, dataset=task.data.key, seed=task.seed)
+    fractions = []
+    for train, test in cuts(measured, 0):
         errors = np.abs(test.values - train.values.mean(dtype=np.float64))
         fractions.append([(errors <= x).mean() for x in LIMITS])
     found = [row for row in measured.rows("error_cdf.csv") if row["label"] == "GA"]
@@ -77,17 +84,6 @@ def test_sweeps_have_their_own_table_and_figures(measured: Place) -> None:
             assert measured.path(f"{name}.{form}").read_bytes().startswith(magic)
 
 
-@pytest.mark.slow
-def test_without_the_key_results_keep_their_names_and_nothing_is_drawn(measured: Place) -> None:
-    before = measured.tasks
-    measured.run(CONFIG.replace(f"error_cdf: {LIMITS}\n", ""), "plain")
-    assert len(measured.tasks) == 2 * len(before)
-    assert not list(measured.path("", "plain").glob("error_cdf*"))
-    assert measured.rows("curves.csv", "plain") == [
-        {**row, "name": "plain"} if "name" in row else row for row in measured.rows("curves.csv")
-    ]
-
-
 RANKED = (
     TINY.replace("runs: 3", "runs: 2")
     .replace("epochs: 1500", "epochs: 3")
@@ -104,11 +100,8 @@ def ranked(undisturbed: Place, tmp_path_factory: pytest.TempPathFactory) -> Plac
 
 
 def test_the_most_rated_items_come_first(ranked: Place) -> None:
-    config, checksum = load_config(ranked.folder / "tiny.yaml"), ranked.manifest["dataset"]["checksum"]
-    ratings, found = open_cached(checksum, ranked.cache), []
-    asked = TopItems(threshold=4, ndcg=5, recall=8)
-    for task in tasks_of(config, config.baselines[0], DataIdentity(config.dataset.key, "", checksum)):
-        train, test = cut_ratings(ratings, task.cut, dataset=task.data.key, seed=task.seed)
+    asked, found = TopItems(threshold=4, ndcg=5, recall=8), []
+    for train, test in cuts(ranked, 0):
         by_count = np.tile(train.item_counts, (train.n_users, 1))
         found.append(of_scores(by_count, train, test, asked)[1])
     of_folds = [row for row in ranked.rows("folds.csv") if row["label"] == "Popularity"]
@@ -158,11 +151,7 @@ def test_groups_have_columns_and_are_shown_by_their_metric(ranked: Place) -> Non
     found = {(row["label"], float(row["epsilon"])): row for row in rows if row["fold"] == row["run"] == "0"}
     assert {found["Popularity", math.inf][metric.key] for metric in GROUPED} == {""}
     assert found["IA", math.inf]["share_who_gain"] == "0.0"  # nobody gains over oneself
-    config, checksum = load_config(ranked.folder / "tiny.yaml"), ranked.manifest["dataset"]["checksum"]
-    task = next(tasks_of(config, config.baselines[1], DataIdentity(config.dataset.key, "", checksum)))
-    train, test = cut_ratings(
-        open_cached(checksum, ranked.cache), task.cut, dataset=task.data.key, seed=task.seed
-    )
+    train, test = next(cuts(ranked, 1))
     errors = test.values - train.values.mean(dtype=np.float64)
     active = np.isin(test.users, np.argsort(train.user_counts, kind="stable")[-30:])
     of_active = np.sqrt(np.square(errors)[active].mean())
@@ -195,5 +184,6 @@ def test_it_is_a_setting_of_results_that_have_it(ranked: Place, undisturbed: Pla
     assert all(json.loads(body)["settings"]["ranking"] == asked for body in ranked.tasks.values())
     assert all(json.loads(body)["settings"]["groups"] is True for body in ranked.tasks.values())
     for body in map(json.loads, undisturbed.tasks.values()):
-        assert not {"ranking", "groups"} & body["settings"].keys()
+        assert not {"ranking", "groups", "error_cdf"} & body["settings"].keys()
         assert "share_who_gain" not in body
+    assert not list(undisturbed.path("").glob("error_cdf*"))

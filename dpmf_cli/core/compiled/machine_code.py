@@ -1,27 +1,21 @@
 """Machine code of kernels: the one decorator of compiled functions, its checks, and files that keep what it made.
 
-New machine code is compared with its plain twin on a few numbers, before it is used. A twin is the same source,
-run by Python. It calls the twins of the compiled functions that its source calls. In place of an operation that
-emits its own instructions, it calls the plain function that the operation was declared with.
-
-Machine code is kept in files. Each holds a checksum of its content, and a key of everything that the code depends on.
-Kernels with equal keys run the same machine code. While one process compiles an entry, others wait for it.
+New machine code is compared with its plain twin on a few numbers, before it is used. A twin is the same source, run
+by Python: it calls the twins of the compiled functions that its source calls, and in place of an operation that emits
+its own instructions, the plain function that the operation was declared with. While one process compiles an entry,
+others wait for it. A file of machine code holds
 
     magic line                       the format
     SHA-256 of the rest, in hex      compared before anything else is read
-    the key                          JSON, one line
+    the key                          JSON, one line: everything that the code depends on
     the payload                      up to the end of the file
 
 Unpickling a payload may run any code. So dpmf reads a file only if this user wrote it, in a folder that no one else
 can write to. It unpickles the payload only after it has compared the checksum and the key.
 
-The decorator relies on these parts of numba (0.60 or newer):
-
-- A dispatcher's `_cache`. Numba calls its `load_overload` before it compiles a signature, and its `save_overload`
-  with the compile result.
-- `CompileResult._reduce` and `_rebuild`. Numba's own cache uses them to make a compile result picklable and to
-  restore it.
-- `_reset_overloads`, which makes a dispatcher forget what it has compiled.
+The decorator relies on these parts of numba (0.60 or newer): a dispatcher's `_cache`, whose `load_overload` it calls
+before it compiles a signature, and whose `save_overload` with the result; `CompileResult._reduce` and `_rebuild`,
+which make a result picklable and restore it; and `_reset_overloads`, which makes a dispatcher forget all of them.
 """
 
 import contextlib

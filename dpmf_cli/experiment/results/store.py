@@ -2,12 +2,10 @@
 
     results/tasks/<dataset>/<algorithm>-<hash of settings>/fold03-run1-<hash of its ε grid>.json
 
-A file holds the results of one fit. Its name covers everything that its content depends on. So a file is never
-changed, two runs at the same time write the same bytes, and a refined grid adds files beside the old ones.
-
-For a secret seed the name covers the word `secret` and the experiment's name instead of the seed. So a run continues
-with the results of that experiment, and another experiment draws a new seed. Of two runs at the same time, only one
-computes each fit.
+Its name covers everything that its content depends on. So a file is never changed, two runs at the same time write
+the same bytes, and a refined grid adds files beside the old ones. For a secret seed the name covers the word `secret`
+and the experiment's name instead of the seed: a run continues with the results of that experiment, and of two runs at
+the same time, only one computes each fit.
 
 A file ends in a checksum. It is accepted only if its bytes are exactly those that would be written for its content.
 """

@@ -1,13 +1,8 @@
 """The tables of crossings, of RMSE at one ε, of baselines (Friedman et al. 2016, tables 3 to 5), and without noise.
 
 All show RMSE, or another metric if that is shown. If an experiment reproduces the paper's tables, their printed
-values stand beside the reproduced ones.
-
-The same numbers and the pictures of an experiment are LaTeX macros too, so that nobody types them:
-
-    \\input{results/my-shop/figures}
-    ISGD meets the averages at $\\varepsilon$ = \\dpmf{my-shop/ISGD/GE} \\dpmf{my-shop/ISGD/GE/interval}.
-    \\dpmffigure{my-shop/curves}
+values stand beside the reproduced ones. The same numbers and the pictures of an experiment are LaTeX macros too, so
+that nobody types them (docs/report.md).
 """
 
 import re

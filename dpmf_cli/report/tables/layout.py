@@ -94,16 +94,6 @@ def draw(table: TextTable, form: str = "table") -> str:
     raise DpmfError(f'unknown table format "{form}"{did_you_mean(form, FORMATS)}')
 
 
-def draw_below(tables: Sequence[TextTable], form: str) -> str:
-    """Draws tables below each other; for programs as one, with the columns of all and without what a row lacks."""
-    if form in DRAWINGS:
-        return "\n".join(draw(each, form) for each in tables)
-    fields = tuple(dict.fromkeys(name for each in tables for name in each.fields))
-    objects = (dict(zip(each.fields, record, strict=True)) for each in tables for record in each.records)
-    records = tuple(tuple(map(each.get, fields)) for each in objects)
-    return draw(replace(tables[0], fields=fields, records=records), form)
-
-
 def as_objects(table: TextTable) -> list[Mapping[str, Any]]:
     """Returns the table's records for JSON, which has no infinity: ±inf are strings."""
 

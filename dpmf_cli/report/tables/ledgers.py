@@ -134,18 +134,13 @@ def _noise(step: Mapping[str, Any]) -> str:
     return f"{significant(float(step['multiplier'][-1]))} σ/c" if "multiplier" in step else ""
 
 
-def _bound(audited: Audited | None) -> LowerBound | None:
-    return None if audited is None else audited.bound or audited.canaries
-
-
 def audited_cell(audited: Audited | None) -> str:
     """Returns `[0.61, 4.7, 400]`: the lower bound, the ceiling, and the number of fits on each side.
 
     For Gaussian noise it adds the bound that assumes a normal statistic. A bound of 0 says nothing about a larger ε
     than the ceiling, and the cell says so.
     """
-    bound = _bound(audited)
-    if bound is None:
+    if audited is None or (bound := audited.bound) is None:
         return NONE
     normal = "" if math.isnan(bound.gaussian) else f"; {significant(bound.gaussian)} if normal"
     most = "" if bound.epsilon else "nothing above "
@@ -154,20 +149,24 @@ def audited_cell(audited: Audited | None) -> str:
 
 def audited_columns(audit: Callable[[Any], Audited | None]) -> Iterator[TableColumn[Any]]:
     """Yields the columns of an audited lower bound on ε, which `audit` finds for a row."""
+
+    def bound_of(row: Any) -> LowerBound | None:
+        return None if (audited := audit(row)) is None else audited.bound
+
     gaussian: TableColumn[LowerBound] = TableColumn("gaussian", lambda bound: _known(bound.gaussian))
     yield TableColumn(
         "audited",
-        lambda row: (bound := _bound(audit(row))) and bound.epsilon,
+        lambda row: (bound := bound_of(row)) and bound.epsilon,
         lambda row: audited_cell(audit(row)),
         align="r",
     )
     for column in (*names("ceiling trials confidence"), gaussian):
-        yield column.at(lambda row: _bound(audit(row)), f"audited_{column.name}")
+        yield column.at(bound_of, f"audited_{column.name}")
 
 
 def audited_notes(audits: Sequence[Audited], *, whole: bool = False) -> list[str]:
     """Explains the cells of `audited_cell`; with `whole`, all columns of audits."""
-    bounds = [bound for each in audits if (bound := _bound(each)) is not None]
+    bounds = [each.bound for each in audits if each.bound is not None]
     normal = any(not math.isnan(bound.gaussian) for bound in bounds)
     return lines("notes/audits", audits=audits, whole=whole, bounds=bounds, normal=normal)
 
@@ -209,7 +208,9 @@ def audits_table(audits: Sequence[Audited]) -> TextTable:
         TableColumn("pairs", align="r"),
         number("closest step", lambda part: f"{100 * part:.4g} %", lambda each: _known(tightness(each))),
         number("costliest pair", lambda loss: epsilon_cell(loss, " ε"), lambda each: each.loss),
-        TableColumn("audited", text=audited_cell, align="r", seen=lambda audits: any(map(_bound, audits))),
+        TableColumn(
+            "audited", text=audited_cell, align="r", seen=lambda audits: any(each.bound for each in audits)
+        ),
         TableColumn("refuted", text=refuted),
     ]
     notes = audited_notes(audits, whole=True)
@@ -242,32 +243,6 @@ def flaws_table(shown: Sequence[tuple[KnownFlaw, Finding | None]]) -> TextTable:
         ("flaw", "entry", "found", "size", "pair"),
         title=lambda row: row[0].paper.value,
         notes=("size: as a multiple of what the claim allows",) if shown else (),
-    )
-
-
-def studies_table() -> TextTable:
-    """Returns a row for each mechanism of a benchmark study: its ε, what trials show, and why. It runs the trials."""
-    from dpmf_cli.audit.studies import CEILING, CONFIDENCE, STUDIES, TRIALS  # no report needs them
-
-    columns = [
-        *names("study mechanism protects", of="text"),
-        number("claimed", epsilon_cell, lambda each: each.text.claimed, head="ε, given or implied"),
-        number("least", epsilon_cell, head="measured at least"),
-        number("by_formula", epsilon_cell, lambda each: _known(each.by_formula), head="by formula"),
-        *names("pair why source", of="text"),
-    ]
-    texts = [each.text for each in STUDIES]
-    return tabled(
-        STUDIES,
-        columns,
-        ("study", "mechanism", "protects", "claimed", "least", "by_formula", "why"),
-        title="Mechanisms of other studies",
-        notes=(
-            f"measured at least: with a confidence of {100 * CONFIDENCE:g} %, by {TRIALS:,} releases on each side; "
-            f"so many show {CEILING:.3g} at most",
-            "by formula: of the number that is looked at; ∞: one side gives what the other never gives (one start)",
-            *(f"{text.study}, {text.mechanism}: {text.pair}. {text.source}." for text in texts),
-        ),
     )
 
 

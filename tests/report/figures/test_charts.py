@@ -2,8 +2,6 @@
 numbers behind them, tidy, exact, and empty where nothing is known.
 """
 
-import csv
-import io
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +10,6 @@ import pytest
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.report.figures.charts import Level, Line, loss_of, swept_series
 from dpmf_cli.report.figures.style import GREY_LEVEL
-from dpmf_cli.report.outputs import curves_csv
 from tests.evaluation.made_curves import twin_of
 from tests.report.conftest import make, of_theta
 from tests.report.figures.made import values_of
@@ -55,23 +52,6 @@ def test_an_epsilon_that_one_value_alone_has_is_no_line() -> None:
         for each in (curves, (finer, *others))
     ]
     assert names[0] == names[1]
-
-
-def read(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(text)))
-
-
-def test_figures_are_exact_and_right() -> None:
-    experiment = make(1)
-    (curve,) = experiment.curves
-    for index, row in enumerate(read(curves_csv(experiment))[:16]):
-        cells = curve.rmse[:, :, index]
-        assert float(row["rmse"]) == curve.mean()[index]
-        assert float(row["epsilon"]) == float(row["claimed"]) == curve.epsilons[index]
-        assert float(row["sd_folds"]) == pytest.approx(cells.mean(axis=1).std(ddof=1))
-        assert float(row["sd_runs"]) == pytest.approx(np.sqrt(cells.var(axis=1, ddof=1).mean()))
-        assert float(row["low"]) < float(row["rmse"]) < float(row["high"])
-        assert (row["folds"], row["runs"]) == ("10", "5")
 
 
 def test_a_loss_is_paired_by_fold() -> None:

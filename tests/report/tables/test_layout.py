@@ -12,7 +12,6 @@ from matplotlib.ft2font import FT2Font
 from typer.testing import CliRunner
 
 from dpmf_cli.cli.main import app
-from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
@@ -141,11 +140,6 @@ def test_baselines_fit_a_column() -> None:
     assert least_width(draw(baselines_table(baseline_rows(make(1))), "latex")) <= COLUMN
 
 
-def test_an_unknown_form_is_told() -> None:
-    with pytest.raises(DpmfError, match='unknown table format "late"; did you mean "latex"'):
-        draw(TABLE, "late")
-
-
 def test_the_command_adds_printed_cells_by_what_is_in_the_data_folder(
     results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,12 +162,3 @@ def test_the_command_sets_print_beside_what_reproduces_a_table(
     asked = ["crossings", *(str(results / name) for name in ("ml100k_bounded", "mine")), "--format", "json"]
     rows = json.loads(CliRunner().invoke(app, asked, catch_exceptions=False).stdout)
     assert {(row["experiment"], row["printed"]) for row in rows} == {("ml100k_bounded", 0.25), ("mine", None)}
-
-
-def test_latex_has_only_letters_that_it_prints() -> None:
-    crossings = [*find_crossings(of_theta(make(3))), *find_crossings(make(2))]
-    drawn = draw(crossings_table(with_printed_cells(crossings), {}), "latex") + draw(
-        baselines_table(baseline_rows(make())), "latex"
-    )
-    assert " & provable & audited \\\\\n" in drawn
-    assert {letter for letter in drawn if ord(letter) > 127} <= set("–é…")

@@ -17,6 +17,7 @@ from dpmf_cli.audit import bounds
 from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.core.strict_model import StrictModel
+from dpmf_cli.report.tables.layout import TextTable, epsilon_cell, names, number, tabled
 
 EPSILON = 1.0
 """The ε that the mechanisms are given."""
@@ -259,3 +260,31 @@ STUDIES = (
     ),
 )
 """The neighbours are in `studies.yaml` in words."""
+
+
+def studies_table() -> TextTable:
+    """Returns a row for each mechanism of a benchmark study: its ε, what trials show, and why. It runs the trials."""
+
+    def known(each: StudyMechanism) -> float | None:
+        return None if math.isnan(each.by_formula) else each.by_formula
+
+    columns = [
+        *names("study mechanism protects", of="text"),
+        number("claimed", epsilon_cell, lambda each: each.text.claimed, head="ε, given or implied"),
+        number("least", epsilon_cell, head="measured at least"),
+        number("by_formula", epsilon_cell, known, head="by formula"),
+        *names("pair why source", of="text"),
+    ]
+    texts = [each.text for each in STUDIES]
+    return tabled(
+        STUDIES,
+        columns,
+        ("study", "mechanism", "protects", "claimed", "least", "by_formula", "why"),
+        title="Mechanisms of other studies",
+        notes=(
+            f"measured at least: with a confidence of {100 * CONFIDENCE:g} %, by {TRIALS:,} releases on each side; "
+            f"so many show {CEILING:.3g} at most",
+            "by formula: of the number that is looked at; ∞: one side gives what the other never gives (one start)",
+            *(f"{text.study}, {text.mechanism}: {text.pair}. {text.source}." for text in texts),
+        ),
+    )

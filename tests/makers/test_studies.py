@@ -1,6 +1,5 @@
 """Each mechanism of a benchmark study costs more than is claimed, and in its right form no more than that form allows."""
 
-import json
 import math
 from functools import partial
 from pathlib import Path
@@ -8,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from docs.makers import studies
 from docs.makers.pages import with_tables
-from dpmf_cli.audit import studies
-from dpmf_cli.audit.studies import (
+from docs.makers.studies import (
     STUDIES,
     Release,
     Statistic,
@@ -18,8 +17,6 @@ from dpmf_cli.audit.studies import (
     chances_of_stars,
     least_epsilon,
 )
-from dpmf_cli.report.tables.layout import draw, draw_below
-from dpmf_cli.report.tables.ledgers import flaws_table, studies_table
 
 PREDICTED, FACTORS, LIKES, ANSWERS, GRADIENTS, STARS = STUDIES
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "generated" / "benchmark_studies.md"
@@ -68,10 +65,5 @@ def test_factors_solve_the_least_squares_of_the_last_half_step() -> None:
     assert items @ inner == pytest.approx(ratings.swapaxes(1, 2) @ users)
 
 
-def test_the_page_and_the_command_show_the_table() -> None:
+def test_the_page_shows_the_table() -> None:
     assert with_tables(PAGE) == PAGE.read_text(), f"write it anew: python -m docs.makers.pages {PAGE}"
-    table = studies_table()
-    assert draw_below([table, table], "md") == f"{draw(table, 'md')}\n{draw(table, 'md')}"
-    rows = json.loads(draw_below([flaws_table([]), table], "json"))
-    assert [(row["paper"], row["study"]) for row in rows] == [(None, each.text.study) for each in STUDIES]
-    assert all(row["why"] == each.text.why for row, each in zip(rows, STUDIES, strict=True))
