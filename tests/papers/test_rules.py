@@ -111,6 +111,21 @@ def test_printed_cells_are_beside_what_is_measured(key: str) -> None:
     assert cells(key, Evidence({}, "ml-100k")) == {}
 
 
+def test_points_of_a_picture_are_compared_where_somebody_read_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evidence = MadeUp({}, "ml-100k", seed=1)
+    curve = evidence.curve("wang_fig1_ml100k", "dpsgd_pnbm")
+    point, rmse = curve.epsilons[2], curve.mean()[2]
+    rows = [f"ml-100k,wang_fig1_ml100k,dpsgd_pnbm,{epsilon},{rmse + 0.03},0.02" for epsilon in (point, 0.7)]
+    (tmp_path / "wang2017.csv").write_text("\n".join(["dataset,config,label,epsilon,rmse,error", *rows]))
+    assert cells("wang2017", evidence) == {}
+    monkeypatch.setattr("dpmf_cli.papers.rules.cells.CURVES", tmp_path)
+    ((name, cell),) = cells("wang2017", evidence).items()
+    assert name.startswith("wang_fig1_ml100k, dpsgd_pnbm, ε = ")
+    assert cell.off == pytest.approx(1.5)
+
+
 def test_cells_are_those_of_their_tables() -> None:
     evidence = MadeUp({}, "ml-1m", seed=3)
     found = {name: (cell.printed, cell.measured) for name, cell in cells("friedman2016", evidence).items()}

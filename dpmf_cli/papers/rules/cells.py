@@ -1,23 +1,43 @@
 """The cells that papers print, beside what was measured.
 
 They are Friedman et al.'s tables 3 to 5 and section 5.4, and Neera et al.'s improvements. The other papers give words
-or pictures only ("about 70 %").
+or pictures only ("about 70 %"). Points that somebody reads off a picture can be put into `papers/curves/KEY.csv`; its
+columns are dataset, config, label, epsilon, rmse and error, which is how far off the reading may be. None is there.
 """
 
 from collections.abc import Iterator
 from contextlib import suppress
 
+import pandas as pd
+
+from dpmf_cli.core.files import PACKAGE
 from dpmf_cli.evaluation.crossings import DISTANCE
 from dpmf_cli.papers import printed as figures
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
 from dpmf_cli.papers.record import Cell
 from dpmf_cli.papers.rules import scope
+from dpmf_cli.papers.rules.quantities import at
+
+CURVES = PACKAGE / "papers" / "curves"
 
 
 def cells(key: str, evidence: Evidence) -> dict[str, Cell]:
     """Returns by name the printed cells of the evidence's data set that are measured."""
     of_paper = {"friedman2016": _of_friedman, "neera2020": _of_neera}
-    return dict(of_paper[key](evidence) if key in of_paper else ())
+    return {**dict(of_paper[key](evidence) if key in of_paper else ()), **dict(_of_curves(key, evidence))}
+
+
+def _of_curves(key: str, evidence: Evidence) -> Iterator[tuple[str, Cell]]:
+    """Yields the points that were read off a paper's pictures, where their ε is on the grid of the curve."""
+    file = CURVES / f"{key}.csv"
+    points = pd.read_csv(file).to_dict("records") if file.is_file() else []
+    for point in points:
+        config, label, epsilon = (point[name] for name in ("config", "label", "epsilon"))
+        with suppress(MissingEvidence):
+            if point["dataset"] == evidence.data:
+                curve = evidence.curve(config, label)
+                measured = at(curve.epsilons, curve.mean(), epsilon)
+                yield f"{config}, {label}, ε = {epsilon:g}", Cell.of(point["rmse"], measured, point["error"])
 
 
 def _of_friedman(evidence: Evidence) -> Iterator[tuple[str, Cell]]:
