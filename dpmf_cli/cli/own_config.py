@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from dpmf_cli.datasets.guess import Guess
     from dpmf_cli.experiment.config import ExperimentConfig
     from dpmf_cli.experiment.config.suggested import Candidates
-    from dpmf_cli.privacy.neighbours import Neighbours
-
-PROTECTS = {"value": "bounded", "presence": "unbounded", "user": "user", "local": "local"}
-"""The neighbours that each value of --protects stands for."""
 
 GUESSES = ("--separator", "--header", "--decimal", "--user", "--item", "--rating", "--scale")
 """The options that replace guesses."""
@@ -79,7 +75,7 @@ def write_own_config(
     from dpmf_cli.datasets.spec import CsvSpec
     from dpmf_cli.experiment.config import suggested
 
-    neighbours = asked_for(protects, epsilon)
+    neighbours = suggested.asked_for(protects, epsilon)
     stem = ratings.name.lstrip(".-").partition(".")[0] or "ratings"
     config = to or Path(f"{stem}-{protects}.yaml")
     if config.exists() and ratings.exists() and config.samefile(ratings):
@@ -125,20 +121,6 @@ def write_own_config(
     text = suggested.config_text(keys, neighbours, epsilon, methods, command, note=note)
     write_config(config, text, methods, force=force)
     return config, look(spec, whole).report()
-
-
-def asked_for(protects: str, epsilon: float) -> "Neighbours":
-    """Returns the neighbours that a value of --protects stands for.
-
-    Raises `DpmfError` for an unknown value, and for an ε outside of 0.001 to 10000.
-    """
-    from dpmf_cli.privacy.neighbours import Neighbours
-
-    if protects not in PROTECTS:
-        raise DpmfError(f"--protects {protects}: choose one of {', '.join(PROTECTS)}")
-    if not 1e-3 <= epsilon <= 1e4:
-        raise DpmfError(f"--epsilon {epsilon:g}: give one from 0.001 to 10000")
-    return Neighbours(PROTECTS[protects])
 
 
 def write_config(config: Path, text: str, methods: "Candidates", *, force: bool) -> None:
@@ -267,10 +249,9 @@ def print_answer(
 
     If that takes long, there is a first page from two folds of a few methods. Its tasks are a part of the whole.
     """
-    from dpmf_cli.datasets import load
     from dpmf_cli.experiment.config import load_config
-    from dpmf_cli.report.advice import answer
     from dpmf_cli.studies.experiment import run
+    from dpmf_cli.studies.session import page_of
 
     again, loaded = f"dpmf run {config}", load_config(config)
     quick = first_part(loaded, folders, epsilon) if by_errors else None
@@ -280,19 +261,13 @@ def print_answer(
             raise DpmfError(
                 f"{finished.missing} tasks have no result; `{again}` says why and tries them again"
             )
-        experiment = finished.collected.experiment
-        ratings = load(loaded.dataset, folders, loaded.split).ratings
-        warnings = [curve.guarantee.warning(ratings.n_users, len(ratings)) for curve in experiment.curves]
-        for warning in filter(None, dict.fromkeys(warnings)):
-            say(f"warning: {warning}")
-        print(f"{experiment.title}: which private method to take at ε = {epsilon:g}\n")
+        title, page = page_of(finished, loaded, folders, epsilon, str(config), by_errors=by_errors)
+        print(title)
         if part is quick:
             few = f"{len(part.algorithms)} of {len(loaded.algorithms)} methods, on 2 of {loaded.folds} folds"
             print(
                 f"A FIRST ANSWER, from {few}: others may be better. The whole follows; Ctrl-C keeps what is done.\n"
             )
-        guessed = loaded.has_guessed_scale
-        page = answer(experiment, epsilon, str(config), by_errors=by_errors, guessed_scale=guessed)
         print(before + page, end="\n" if part is quick else "", flush=True)
 
 
@@ -391,7 +366,7 @@ def recommend(
     from dpmf_cli.report.leaders import chosen_in_words, options_of, shipped
     from dpmf_cli.report.words import wrapped
 
-    neighbours = asked_for(protects, epsilon)
+    neighbours = suggested.asked_for(protects, epsilon)
     if towards not in TOWARDS:
         raise DpmfError(f"--towards {towards}: choose one of {', '.join(TOWARDS)}")
     if delta and not LEAST_DELTA <= delta <= MOST_DELTA:

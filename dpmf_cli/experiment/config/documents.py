@@ -5,8 +5,10 @@ A name means a shipped config wherever there is no file of that name.
 
 import difflib
 import glob
+import json
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -53,14 +55,14 @@ def is_on_own_data(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Place:
-    """1-based line and column in a file."""
+    """1-based line and column in a file. A config that a program gives has the path `Path()`, and no lines."""
 
     path: Path
     line: int
     column: int
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}:{self.column}"
+        return f"{self.path}:{self.line}:{self.column}" if self.path.name else "config"
 
 
 @dataclass
@@ -102,6 +104,11 @@ def read(path: Path) -> Document:
         raise DpmfError(f"{path}:{line}:{column}: is not UTF-8 text; save the file as UTF-8") from None
     except OSError as error:
         raise DpmfError(f"{path}: cannot be read: {error.strerror or error}; name a config") from None
+    return parsed(text, path)
+
+
+def parsed(text: str, path: Path) -> Document:
+    """Parses the text of a YAML file. Raises as `read`."""
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
@@ -220,6 +227,18 @@ def read_whole(path: Path) -> Document:
     """Reads a config with what it extends. Raises DpmfError, with the place, for what cannot be extended."""
     found = config_file(path)
     return _whole(read(found), (found.resolve(),))
+
+
+def given(data: Mapping[str, Any]) -> Document:
+    """Returns a config that a program gives as plain data, with what it extends. Paths are relative to the working
+    directory. Raises DpmfError for what is no plain data; arrays and NumPy's numbers are."""
+    try:
+        text = json.dumps(
+            data, ensure_ascii=False, default=lambda each: getattr(each, "tolist", each.__str__)()
+        )
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DpmfError(f"config: is not plain data ({error}); give what a YAML file could hold") from None
+    return _whole(parsed(text, Path()), ())
 
 
 def _whole(document: Document, chain: tuple[Path, ...]) -> Document:
