@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpmf_cli.cli import options
-from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
 
 if TYPE_CHECKING:
-    from dpmf_cli.datasets import Folders
     from dpmf_cli.datasets.guess import Guess
-    from dpmf_cli.experiment.config import ExperimentConfig
     from dpmf_cli.experiment.config.suggested import Candidates
 
 GUESSES = ("--separator", "--header", "--decimal", "--user", "--item", "--rating", "--scale")
@@ -230,85 +227,13 @@ def advise(
     Example: dpmf advise ratings.csv --protects value --epsilon 1
     """
     from dpmf_cli.datasets import Folders
+    from dpmf_cli.experiment.config import load_config
+    from dpmf_cli.studies.session import print_answer
 
     said = scale, user, item, rating, None, separator, header, decimal
     config, _ = write_own_config(ratings, said, protects, epsilon, to, force=force)
-    print_answer(config, Folders.named(base=config.parent, results=results), jobs, epsilon)
-
-
-def print_answer(
-    config: Path,
-    folders: "Folders",
-    jobs: int | None,
-    epsilon: float,
-    *,
-    by_errors: bool = True,
-    before: str = "",
-) -> None:
-    """Runs a config and prints the page that says which method to take; `before` follows the page's title.
-
-    If that takes long, there is a first page from two folds of a few methods. Its tasks are a part of the whole.
-    """
-    from dpmf_cli.experiment.config import load_config
-    from dpmf_cli.studies.experiment import run
-    from dpmf_cli.studies.session import page_of
-
-    again, loaded = f"dpmf run {config}", load_config(config)
-    quick = first_part(loaded, folders, epsilon) if by_errors else None
-    for part in filter(None, (quick, loaded)):
-        finished = run(part, folders, jobs or available_cores(), command=again)
-        if finished.failures or finished.missing:
-            raise DpmfError(
-                f"{finished.missing} tasks have no result; `{again}` says why and tries them again"
-            )
-        title, page = page_of(finished, loaded, folders, epsilon, str(config), by_errors=by_errors)
-        print(title)
-        if part is quick:
-            few = f"{len(part.algorithms)} of {len(loaded.algorithms)} methods, on 2 of {loaded.folds} folds"
-            print(
-                f"A FIRST ANSWER, from {few}: others may be better. The whole follows; Ctrl-C keeps what is done.\n"
-            )
-        print(before + page, end="\n" if part is quick else "", flush=True)
-
-
-FIRST_SECONDS, LEADING = 3.0, 2
-"""How long, on one core, fits of a method on a first page may take, which is made if the whole takes five times as
-long; and how many of the methods that lead on public ratings it tries, in each ranking."""
-
-
-def first_part(config: "ExperimentConfig", folders: "Folders", epsilon: float) -> "ExperimentConfig | None":
-    """Returns the config on two folds, in one run, with what leads on public ratings; None if the whole is short."""
-    from dpmf_cli.core.streams import SECRET
-    from dpmf_cli.experiment.config import config_of
-    from dpmf_cli.experiment.running.calibration import REFERENCE
-    from dpmf_cli.experiment.running.plan import plan_without_parsing
-    from dpmf_cli.report.leaders import shipped
-
-    made, _ = plan_without_parsing(config, folders, REFERENCE)
-    seconds = sum(each.seconds_left for each in made.entries)
-    if config.folds_run < 2 or config.seed == SECRET or seconds < 5 * FIRST_SECONDS:
-        return None
-    leaders = shipped()
-    leading = [
-        leaders.methods[each.method]
-        for ranking in leaders.rankings
-        for each in ranking.nearest(epsilon).methods[:LEADING]
-    ]
-    keys = {each["algorithm"] for each in leading if each["neighbours"] == config.algorithms[0].neighbours}
-    share = 2 / (config.folds_run * config.runs)
-    short = {each.entry.name for each in made.entries if share * each.seconds_left < FIRST_SECONDS}
-    data = config.resolved()
-    for kind, entries in (("baselines", config.baselines), ("algorithms", config.algorithms)):
-        wanted = (
-            {*keys, *config.crossings} if kind == "algorithms" else {entry.algorithm for entry in entries}
-        )
-        data[kind] = [
-            each
-            for each, entry in zip(data[kind], entries, strict=True)
-            if entry.algorithm in config.crossings or (entry.name in short and entry.algorithm in wanted)
-        ]
-    cut = {"name": f"{config.name[:70]}.first", "held_out": 2, "runs": 1, "refine": False, "twins": False}
-    return config_of({**data, **cut}) if data["algorithms"] else None
+    folders = Folders.named(base=config.parent, results=results)
+    print_answer(load_config(config), config, folders, jobs, epsilon)
 
 
 TOWARDS = ("everybody", "others")
@@ -358,13 +283,14 @@ def recommend(
     Example: dpmf recommend my.yaml --protects value --epsilon 1
     """
     from dpmf_cli.datasets import Folders, load
-    from dpmf_cli.experiment.config import suggested
+    from dpmf_cli.experiment.config import load_config, suggested
     from dpmf_cli.experiment.config.documents import means_a_config, read_whole, relative_to
     from dpmf_cli.experiment.config.loading import validated
     from dpmf_cli.privacy.accounting import LEAST_DELTA, MOST_DELTA
     from dpmf_cli.privacy.protection import Guarantee, protection_of
     from dpmf_cli.report.leaders import chosen_in_words, options_of, shipped
     from dpmf_cli.report.words import wrapped
+    from dpmf_cli.studies.session import print_answer
 
     neighbours = suggested.asked_for(protects, epsilon)
     if towards not in TOWARDS:
@@ -430,4 +356,4 @@ def recommend(
         (chosen,) = methods.taken
         paragraphs = chosen_in_words(ranking, epsilon, chosen["label"], chosen)
         before = "".join(map(wrapped, [*paragraphs, f"The config to use: {target}."])).lstrip("\n") + "\n"
-    print_answer(target, folders, jobs, epsilon, by_errors=by_errors, before=before)
+    print_answer(load_config(target), target, folders, jobs, epsilon, by_errors=by_errors, before=before)

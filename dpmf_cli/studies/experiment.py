@@ -46,11 +46,10 @@ def run(
     *,
     new_data: bool = False,
     command: str = "",
-    apart: bool = False,
 ) -> Finished:
     """Runs the remaining tasks of a config and writes its results folder. Raises DpmfError for what a user can mend.
 
-    processes  how many execute tasks; 1 for this process, unless they work `apart` from it
+    processes  how many execute tasks; 1 for this process
     new_data   whether to replace the tables if the ratings have changed since; otherwise that is an error
     command    the command as it was typed, for the manifest
     """
@@ -84,7 +83,7 @@ def run(
     with manifests.held(folder):
         if not manifests.has_tables(folder):  # so that the finished tasks of an interrupted run can be shown
             manifests.write_manifest(folder, {**manifest(ran), "files": {}})
-    ran, collected, outcomes = run_rounds(ran, dataset, store, folders.cache, processes, machine, apart=apart)
+    ran, collected, outcomes = run_rounds(ran, dataset, store, folders.cache, processes, machine)
     failures = [outcome for outcome in outcomes if outcome.failure]
     experiment = collected.shown
     missing = sum(each.missing for each in experiment.measured())

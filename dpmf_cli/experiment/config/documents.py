@@ -104,11 +104,6 @@ def read(path: Path) -> Document:
         raise DpmfError(f"{path}:{line}:{column}: is not UTF-8 text; save the file as UTF-8") from None
     except OSError as error:
         raise DpmfError(f"{path}: cannot be read: {error.strerror or error}; name a config") from None
-    return parsed(text, path)
-
-
-def parsed(text: str, path: Path) -> Document:
-    """Parses the text of a YAML file. Raises as `read`."""
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
@@ -232,13 +227,15 @@ def read_whole(path: Path) -> Document:
 def given(data: Mapping[str, Any]) -> Document:
     """Returns a config that a program gives as plain data, with what it extends. Paths are relative to the working
     directory. Raises DpmfError for what is no plain data; arrays and NumPy's numbers are."""
+    document = Document(Path(), None)
     try:
-        text = json.dumps(
-            data, ensure_ascii=False, default=lambda each: getattr(each, "tolist", each.__str__)()
-        )
-    except (TypeError, ValueError, RecursionError) as error:
+        loader = _Loader(json.dumps(data, ensure_ascii=False, default=lambda each: each.tolist()))
+        node = loader.get_single_node()
+        assert node, "JSON is never empty"
+        document.data = _build(loader, node, (), document, None)
+    except (TypeError, ValueError, AttributeError, RecursionError, yaml.YAMLError) as error:
         raise DpmfError(f"config: is not plain data ({error}); give what a YAML file could hold") from None
-    return _whole(parsed(text, Path()), ())
+    return _whole(document, ())
 
 
 def _whole(document: Document, chain: tuple[Path, ...]) -> Document:

@@ -268,9 +268,7 @@ def make_plan(
     return Plan(tuple(entries), size.ratings, machine, made)
 
 
-def run_plan(
-    title: str, plan: Plan, store: Store, cache: Path, processes: int, *, apart: bool = False
-) -> list[Outcome]:
+def run_plan(title: str, plan: Plan, store: Store, cache: Path, processes: int) -> list[Outcome]:
     """Executes the tasks that are left, stores their results, and returns their outcomes without the results.
 
     If a task raises, that is recorded and the other tasks go on. Tasks that another run finishes in the meantime are
@@ -288,9 +286,7 @@ def run_plan(
     with (
         progress,
         Claims(store, batches, finished) as claims,
-        closing(
-            each_of(partial(run_batch, cache=cache), claims, min(processes, len(batches)), apart=apart)
-        ) as found,
+        closing(each_of(partial(run_batch, cache=cache), claims, min(processes, len(batches)))) as found,
     ):
         for outcomes in found:
             for outcome in outcomes:
@@ -304,14 +300,7 @@ def run_plan(
 
 
 def run_rounds(
-    ran: Ran,
-    dataset: Dataset,
-    store: Store,
-    cache: Path,
-    processes: int,
-    machine: Machine,
-    *,
-    apart: bool = False,
+    ran: Ran, dataset: Dataset, store: Store, cache: Path, processes: int, machine: Machine
 ) -> tuple[Ran, Collected, list[Outcome]]:
     """Returns what was run, with the added ε; the collected results; and the outcome of each task without its result.
 
@@ -323,7 +312,7 @@ def run_rounds(
         plan = plan_for(ran.config, dataset, store, machine)
         if plan.left or not number:
             say(f"{name}: {'refining crossings' if number else ran.data.title}, {plan.summary}")
-        outcomes += run_plan(name, plan, store, cache, processes, apart=apart)
+        outcomes += run_plan(name, plan, store, cache, processes)
         collected = collect(ran, store)
         if not ran.config.refines or number == MOST_ROUNDS or any(each.failure for each in outcomes):
             break

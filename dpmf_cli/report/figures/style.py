@@ -123,24 +123,19 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 @contextmanager
-def _styled() -> Iterator[None]:
+def styled() -> Iterator[None]:
+    """Sets the style of all figures."""
     with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # a label may have letters that the font lacks
         yield
 
 
-def drawn(draw: Callable[[], Figure]) -> Figure:
-    """Draws a figure in the style of all figures."""
-    with _styled():
+def file_of(draw: Callable[[], Figure], form: str) -> bytes:
+    """Draws a figure in the style of all figures, and returns the bytes of its file, in one of `FORMATS`."""
+    with styled():
         figure = draw()
         for text in figure.findobj(Text):
             text.set_text(printable(text.get_text(), keep="\n"))
-    return figure
-
-
-def file_of(draw: Callable[[], Figure], form: str) -> bytes:
-    """Draws a figure in the style of all figures, and returns the bytes of its file, in one of `FORMATS`."""
-    buffer = io.BytesIO()
-    with _styled():
-        drawn(draw).savefig(buffer, format=form, dpi=150, metadata=_METADATA[form])
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format=form, dpi=150, metadata=_METADATA[form])
     return buffer.getvalue()
