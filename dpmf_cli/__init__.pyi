@@ -3,3 +3,5 @@ from dpmf_cli.releasing.publishing import fit as fit, load_model as load_model, 
 from dpmf_cli.studies.session import advise as advise, run as run
 
 __version__: str
+
+__all__: list[str]
