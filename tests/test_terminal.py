@@ -92,9 +92,11 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize("terminal", [True, False])
-def test_a_wall_clock_that_is_set_back_does_not_show(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
-    out = Terminal() if terminal else io.StringIO()
+@pytest.mark.parametrize("terminal", ["terminal", "notebook", ""])
+def test_a_wall_clock_that_is_set_back_does_not_show(monkeypatch: pytest.MonkeyPatch, terminal: str) -> None:
+    out = Terminal() if terminal == "terminal" else io.StringIO()
+    if terminal == "notebook":
+        monkeypatch.setitem(sys.modules, "ipykernel", sys)
     monkeypatch.setattr(sys, "stderr", out)
     wall, steady = iter(range(10**6, 0, -3600)), iter(range(0, 10**6, 20))
     monkeypatch.setattr(time, "time", lambda: float(next(wall)))

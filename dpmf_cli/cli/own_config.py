@@ -8,19 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpmf_cli.cli import options
-from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
 
 if TYPE_CHECKING:
-    from dpmf_cli.datasets import Folders
     from dpmf_cli.datasets.guess import Guess
-    from dpmf_cli.experiment.config import ExperimentConfig
     from dpmf_cli.experiment.config.suggested import Candidates
-    from dpmf_cli.privacy.neighbours import Neighbours
-
-PROTECTS = {"value": "bounded", "presence": "unbounded", "user": "user", "local": "local"}
-"""The neighbours that each value of --protects stands for."""
 
 GUESSES = ("--separator", "--header", "--decimal", "--user", "--item", "--rating", "--scale")
 """The options that replace guesses."""
@@ -79,7 +72,7 @@ def write_own_config(
     from dpmf_cli.datasets.spec import CsvSpec
     from dpmf_cli.experiment.config import suggested
 
-    neighbours = asked_for(protects, epsilon)
+    neighbours = suggested.asked_for(protects, epsilon)
     stem = ratings.name.lstrip(".-").partition(".")[0] or "ratings"
     config = to or Path(f"{stem}-{protects}.yaml")
     if config.exists() and ratings.exists() and config.samefile(ratings):
@@ -125,20 +118,6 @@ def write_own_config(
     text = suggested.config_text(keys, neighbours, epsilon, methods, command, note=note)
     write_config(config, text, methods, force=force)
     return config, look(spec, whole).report()
-
-
-def asked_for(protects: str, epsilon: float) -> "Neighbours":
-    """Returns the neighbours that a value of --protects stands for.
-
-    Raises `DpmfError` for an unknown value, and for an ε outside of 0.001 to 10000.
-    """
-    from dpmf_cli.privacy.neighbours import Neighbours
-
-    if protects not in PROTECTS:
-        raise DpmfError(f"--protects {protects}: choose one of {', '.join(PROTECTS)}")
-    if not 1e-3 <= epsilon <= 1e4:
-        raise DpmfError(f"--epsilon {epsilon:g}: give one from 0.001 to 10000")
-    return Neighbours(PROTECTS[protects])
 
 
 def write_config(config: Path, text: str, methods: "Candidates", *, force: bool) -> None:
@@ -248,92 +227,13 @@ def advise(
     Example: dpmf advise ratings.csv --protects value --epsilon 1
     """
     from dpmf_cli.datasets import Folders
+    from dpmf_cli.experiment.config import load_config
+    from dpmf_cli.studies.session import print_answer
 
     said = scale, user, item, rating, None, separator, header, decimal
     config, _ = write_own_config(ratings, said, protects, epsilon, to, force=force)
-    print_answer(config, Folders.named(base=config.parent, results=results), jobs, epsilon)
-
-
-def print_answer(
-    config: Path,
-    folders: "Folders",
-    jobs: int | None,
-    epsilon: float,
-    *,
-    by_errors: bool = True,
-    before: str = "",
-) -> None:
-    """Runs a config and prints the page that says which method to take; `before` follows the page's title.
-
-    If that takes long, there is a first page from two folds of a few methods. Its tasks are a part of the whole.
-    """
-    from dpmf_cli.datasets import load
-    from dpmf_cli.experiment.config import load_config
-    from dpmf_cli.report.advice import answer
-    from dpmf_cli.studies.experiment import run
-
-    again, loaded = f"dpmf run {config}", load_config(config)
-    quick = first_part(loaded, folders, epsilon) if by_errors else None
-    for part in filter(None, (quick, loaded)):
-        finished = run(part, folders, jobs or available_cores(), command=again)
-        if finished.failures or finished.missing:
-            raise DpmfError(
-                f"{finished.missing} tasks have no result; `{again}` says why and tries them again"
-            )
-        experiment = finished.collected.experiment
-        ratings = load(loaded.dataset, folders, loaded.split).ratings
-        warnings = [curve.guarantee.warning(ratings.n_users, len(ratings)) for curve in experiment.curves]
-        for warning in filter(None, dict.fromkeys(warnings)):
-            say(f"warning: {warning}")
-        print(f"{experiment.title}: which private method to take at ε = {epsilon:g}\n")
-        if part is quick:
-            few = f"{len(part.algorithms)} of {len(loaded.algorithms)} methods, on 2 of {loaded.folds} folds"
-            print(
-                f"A FIRST ANSWER, from {few}: others may be better. The whole follows; Ctrl-C keeps what is done.\n"
-            )
-        guessed = loaded.has_guessed_scale
-        page = answer(experiment, epsilon, str(config), by_errors=by_errors, guessed_scale=guessed)
-        print(before + page, end="\n" if part is quick else "", flush=True)
-
-
-FIRST_SECONDS, LEADING = 3.0, 2
-"""How long, on one core, fits of a method on a first page may take, which is made if the whole takes five times as
-long; and how many of the methods that lead on public ratings it tries, in each ranking."""
-
-
-def first_part(config: "ExperimentConfig", folders: "Folders", epsilon: float) -> "ExperimentConfig | None":
-    """Returns the config on two folds, in one run, with what leads on public ratings; None if the whole is short."""
-    from dpmf_cli.core.streams import SECRET
-    from dpmf_cli.experiment.config import config_of
-    from dpmf_cli.experiment.running.calibration import REFERENCE
-    from dpmf_cli.experiment.running.plan import plan_without_parsing
-    from dpmf_cli.report.leaders import shipped
-
-    made, _ = plan_without_parsing(config, folders, REFERENCE)
-    seconds = sum(each.seconds_left for each in made.entries)
-    if config.folds_run < 2 or config.seed == SECRET or seconds < 5 * FIRST_SECONDS:
-        return None
-    leaders = shipped()
-    leading = [
-        leaders.methods[each.method]
-        for ranking in leaders.rankings
-        for each in ranking.nearest(epsilon).methods[:LEADING]
-    ]
-    keys = {each["algorithm"] for each in leading if each["neighbours"] == config.algorithms[0].neighbours}
-    share = 2 / (config.folds_run * config.runs)
-    short = {each.entry.name for each in made.entries if share * each.seconds_left < FIRST_SECONDS}
-    data = config.resolved()
-    for kind, entries in (("baselines", config.baselines), ("algorithms", config.algorithms)):
-        wanted = (
-            {*keys, *config.crossings} if kind == "algorithms" else {entry.algorithm for entry in entries}
-        )
-        data[kind] = [
-            each
-            for each, entry in zip(data[kind], entries, strict=True)
-            if entry.algorithm in config.crossings or (entry.name in short and entry.algorithm in wanted)
-        ]
-    cut = {"name": f"{config.name[:70]}.first", "held_out": 2, "runs": 1, "refine": False, "twins": False}
-    return config_of({**data, **cut}) if data["algorithms"] else None
+    folders = Folders.named(base=config.parent, results=results)
+    print_answer(load_config(config), config, folders, jobs, epsilon)
 
 
 TOWARDS = ("everybody", "others")
@@ -383,15 +283,16 @@ def recommend(
     Example: dpmf recommend my.yaml --protects value --epsilon 1
     """
     from dpmf_cli.datasets import Folders, load
-    from dpmf_cli.experiment.config import suggested
+    from dpmf_cli.experiment.config import load_config, suggested
     from dpmf_cli.experiment.config.documents import means_a_config, read_whole, relative_to
     from dpmf_cli.experiment.config.loading import validated
     from dpmf_cli.privacy.accounting import LEAST_DELTA, MOST_DELTA
     from dpmf_cli.privacy.protection import Guarantee, protection_of
     from dpmf_cli.report.leaders import chosen_in_words, options_of, shipped
     from dpmf_cli.report.words import wrapped
+    from dpmf_cli.studies.session import print_answer
 
-    neighbours = asked_for(protects, epsilon)
+    neighbours = suggested.asked_for(protects, epsilon)
     if towards not in TOWARDS:
         raise DpmfError(f"--towards {towards}: choose one of {', '.join(TOWARDS)}")
     if delta and not LEAST_DELTA <= delta <= MOST_DELTA:
@@ -455,4 +356,4 @@ def recommend(
         (chosen,) = methods.taken
         paragraphs = chosen_in_words(ranking, epsilon, chosen["label"], chosen)
         before = "".join(map(wrapped, [*paragraphs, f"The config to use: {target}."])).lstrip("\n") + "\n"
-    print_answer(target, folders, jobs, epsilon, by_errors=by_errors, before=before)
+    print_answer(load_config(target), target, folders, jobs, epsilon, by_errors=by_errors, before=before)

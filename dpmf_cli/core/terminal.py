@@ -165,7 +165,7 @@ class Progress:
         self._finished, self._cost = 0, 0.0
         self._begin = self._spoken = time.monotonic()
         self._bar = None
-        if tasks and sys.stderr.isatty():
+        if tasks and (sys.stderr.isatty() or "ipykernel" in sys.modules):  # a notebook shows a bar, too
             from tqdm import tqdm
 
             # Without tqdm's own times and pauses: they follow the wall clock, and stop if it is set back.

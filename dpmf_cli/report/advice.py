@@ -232,12 +232,14 @@ def answer(
     *,
     by_errors: bool = True,
     guessed_scale: bool = False,
+    in_python: bool = False,
 ) -> str:
     """Writes the page for an experiment with one kind of neighbours, all of whose ε are provable.
 
-    config      the experiment's file
+    config      the experiment's file, or its results folder
     by_errors   whether the method is chosen by the errors that this page shows
     guessed_scale   whether the config's scale is guessed, so that `dpmf release` refuses it
+    in_python   whether the page is for a program, which releases a model by `dpmf_cli.fit`
     """
     levels = levels_at(experiment, epsilon)
     clean = [level for level in levels if level.curve.is_baseline]
@@ -261,6 +263,7 @@ def answer(
         with_delta=any(level.curve.delta for level in levels),
         odds=odds(epsilon),
         by_errors=by_errors,
+        in_python=in_python,
     )
     return "".join(map(wrapped, page)).lstrip("\n")
 

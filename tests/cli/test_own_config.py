@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import yaml
 
-from dpmf_cli.cli.own_config import print_answer
 from dpmf_cli.datasets import Folders
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.experiment.config import load_config
@@ -22,6 +21,7 @@ from dpmf_cli.experiment.config.suggested import (
 )
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.report.leaders import shipped
+from dpmf_cli.studies.session import print_answer
 from tests.command import dpmf
 from tests.datasets.building import zipped
 
@@ -189,32 +189,31 @@ def test_advise_writes_the_config_of_init_and_a_page(folder: Path, session_cache
 def test_a_first_page_is_of_a_few_leading_methods_whose_tasks_are_not_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("dpmf_cli.cli.own_config.FIRST_SECONDS", 0.05)
-    (tmp_path / "my.yaml").write_text(
+    monkeypatch.setattr("dpmf_cli.studies.session.FIRST_SECONDS", 0.05)
+    (path := tmp_path / "my.yaml").write_text(
         "dataset: {kind: synthetic, like: ml-100k, users: 150, items: 40, ratings: 900}\nfolds: 5\nruns: 2\n"
         "epsilons: [1, 3]\nbaselines: [ga, ia]\nmode: corrected\nalgorithms: [pge, isgd, psgd, public_pattern]\n"
     )
     folders = Folders(tmp_path, tmp_path / "cache", tmp_path, tmp_path / "results")
-    print_answer(tmp_path / "my.yaml", folders, 1, 1.0)
+    print_answer(load_config(path), path, folders, 1, 1.0)
     printed = capsys.readouterr()
     assert printed.out.count("which private method to take") == 2
     assert "A FIRST ANSWER, from 2 of 4 methods, on 2 of 5 folds" in printed.out
     assert "50 tasks, 8 done, 42 left" in printed.err
-    print_answer(tmp_path / "my.yaml", folders, 1, 1.0)
+    print_answer(load_config(path), path, folders, 1, 1.0)
     assert "FIRST" not in capsys.readouterr().out
 
 
 def test_a_delta_that_is_too_large_for_the_ratings_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "my.yaml").write_text(
+    (path := tmp_path / "my.yaml").write_text(
         "dataset: {kind: synthetic, like: ml-100k, users: 150, items: 40, ratings: 900}\nfolds: 2\nruns: 1\n"
         "epsilons: [1]\nbaselines: [ga]\nmode: corrected\ndelta: 0.01\n"
         "algorithms: [{algorithm: mm_averages, neighbours: user}]\n"
     )
-    print_answer(
-        tmp_path / "my.yaml", Folders(tmp_path, tmp_path / "cache", tmp_path, tmp_path / "results"), 1, 1.0
-    )
+    folders = Folders(tmp_path, tmp_path / "cache", tmp_path, tmp_path / "results")
+    print_answer(load_config(path), path, folders, 1, 1.0)
     assert "warning: δ = 0.01 is not below one over the number of users, 150" in capsys.readouterr().err
 
 

@@ -108,7 +108,12 @@ def test_arrays_must_go_together() -> None:
 
 
 def test_the_package_alone_imports_nothing_heavy() -> None:
-    code = "import sys, dpmf_cli; print(sorted({'numpy', 'pydantic', 'dpmf_cli.releasing'} & sys.modules.keys()))"
+    heavy = {"numpy", "pydantic", "pandas", "dpmf_cli.releasing", "dpmf_cli.studies"}
+    code = f"import sys, dpmf_cli; print(sorted({heavy} & sys.modules.keys()))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+    stub = Path(str(dpmf_cli.__file__)).with_suffix(".pyi").read_text()
+    assert {
+        name for name in dpmf_cli.__all__ if f"{name} as {name}" in stub and getattr(dpmf_cli, name)
+    } == set(dpmf_cli.__all__)
     with pytest.raises(AttributeError, match="no attribute 'fitt'"):
         dpmf_cli.fitt  # type: ignore[attr-defined]  # noqa: B018

@@ -5,8 +5,10 @@ A name means a shipped config wherever there is no file of that name.
 
 import difflib
 import glob
+import json
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -53,14 +55,14 @@ def is_on_own_data(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Place:
-    """1-based line and column in a file."""
+    """1-based line and column in a file. A config that a program gives has the path `Path()`, and no lines."""
 
     path: Path
     line: int
     column: int
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}:{self.column}"
+        return f"{self.path}:{self.line}:{self.column}" if self.path.name else "config"
 
 
 @dataclass
@@ -220,6 +222,20 @@ def read_whole(path: Path) -> Document:
     """Reads a config with what it extends. Raises DpmfError, with the place, for what cannot be extended."""
     found = config_file(path)
     return _whole(read(found), (found.resolve(),))
+
+
+def given(data: Mapping[str, Any]) -> Document:
+    """Returns a config that a program gives as plain data, with what it extends. Paths are relative to the working
+    directory. Raises DpmfError for what is no plain data; arrays and NumPy's numbers are."""
+    document = Document(Path(), None)
+    try:
+        loader = _Loader(json.dumps(data, ensure_ascii=False, default=lambda each: each.tolist()))
+        node = loader.get_single_node()
+        assert node, "JSON is never empty"
+        document.data = _build(loader, node, (), document, None)
+    except (TypeError, ValueError, AttributeError, RecursionError, yaml.YAMLError) as error:
+        raise DpmfError(f"config: is not plain data ({error}); give what a YAML file could hold") from None
+    return _whole(document, ())
 
 
 def _whole(document: Document, chain: tuple[Path, ...]) -> Document:

@@ -63,6 +63,22 @@ def fitting(
     return Candidates(tuple(taken), tuple(left_out))
 
 
+PROTECTS = {"value": "bounded", "presence": "unbounded", "user": "user", "local": "local"}
+"""The neighbours that each value of --protects stands for."""
+
+
+def asked_for(protects: str, epsilon: float) -> Neighbours:
+    """Returns the neighbours that a value of --protects stands for.
+
+    Raises `DpmfError` for an unknown value, and for an ε outside of 0.001 to 10000.
+    """
+    if protects not in PROTECTS:
+        raise DpmfError(f"--protects {protects}: choose one of {', '.join(PROTECTS)}")
+    if not 1e-3 <= epsilon <= 1e4:
+        raise DpmfError(f"--epsilon {epsilon:g}: give one from 0.001 to 10000")
+    return Neighbours(PROTECTS[protects])
+
+
 def grid_with(epsilon: float) -> tuple[float, ...]:
     """Returns (E,) the ε of a suggested config, ascending, with at least one below and one above `epsilon`."""
     wanted = {*GRID, epsilon} | ({epsilon / 3} if epsilon <= GRID[0] else set())

@@ -16,6 +16,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from subprocess import DEVNULL, Popen
@@ -99,6 +100,10 @@ _END: Any = object()
 _WORKER = "from dpmf_cli.experiment.running.processes import work; work(int(sys.argv[1]))"
 
 
+APART = ContextVar("APART", default=False)
+"""Whether a single process is another one, too, so that an interrupt of this process need not wait for a kernel."""
+
+
 def each_of(function: Callable[[A], R], items: Iterable[A | None], processes: int) -> Generator[R]:
     """What a module's function returns for each item, as results come: from this process, or from several.
 
@@ -106,7 +111,7 @@ def each_of(function: Callable[[A], R], items: Iterable[A | None], processes: in
 
     items   an item None means that no item is available now, but one may be soon
     """
-    if processes > 1:
+    if processes > 1 or APART.get():
         machine_code.folder()  # reports here, once for all processes, what is wrong with the folder
         yield from _from_workers(function, iter(items), processes)
         return

@@ -38,20 +38,25 @@ _COUNT = FuncFormatter(lambda tick, _: f"{tick / 1e6:g} M" if abs(tick) >= 1e6 e
 
 
 def drawings(experiment: Experiment) -> dict[str, Callable[[str], bytes]]:
-    """Returns what draws every figure, in one of `style.FORMATS`, by its file's name without the suffix.
+    """Returns what makes the file of each of the `figures`, in one of `style.FORMATS`, by their names."""
+    return {name: partial(style.file_of, make) for name, make in figures(experiment).items()}
+
+
+def figures(experiment: Experiment) -> dict[str, Callable[[], Figure]]:
+    """Returns what draws every figure, in whatever style is set, by its file's name without the suffix.
 
     There is none if no curve is complete. If the experiment has several guarantees, each has figures of its own:
     `curves_value`, `curves_value_joint`, `curves_user`, …
     """
     return {
-        f"{name}_{guarantee.key}" if guarantee else name: partial(_file, shown, name, make)
+        f"{name}_{guarantee.key}" if guarantee else name: partial(_figure, shown, name, make)
         for guarantee, part in charts.parts_of(experiment).items()
         for shown in [charts.legible(part)]
         for name, make in charts.figures_of(shown).items()
     }
 
 
-def _file(experiment: Experiment, name: str, make: Callable[[], Sequence[charts.Chart]], form: str) -> bytes:
+def _figure(experiment: Experiment, name: str, make: Callable[[], Sequence[charts.Chart]]) -> Figure:
     kinds: dict[str, Callable[..., Figure]] = {
         "curves": curves_figure,
         "error_cdf": error_figure,
@@ -60,7 +65,7 @@ def _file(experiment: Experiment, name: str, make: Callable[[], Sequence[charts.
     title = charts.title_of(
         experiment, [each for each in experiment.curves if bool(each.swept) == (name not in kinds)]
     )
-    return style.file_of(lambda: kinds.get(name, sweep_figure)(title, *make()), form)
+    return kinds.get(name, sweep_figure)(title, *make())
 
 
 class End(NamedTuple):

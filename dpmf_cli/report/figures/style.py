@@ -7,7 +7,8 @@ results give equal bytes.
 import io
 import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
 from itertools import product
 from pathlib import Path
@@ -107,17 +108,31 @@ def write_figure(path: Path, draw: Callable[[str], bytes]) -> None:
         write_whole(path, drawn)
 
 
+class ShownFigure(Figure):
+    """A figure that notebooks show, also where nothing has imported pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        return file_of(lambda: self, "png")
+
+
 def new_figure(width: float, height: float) -> Figure:
     """Returns an empty figure, its size in inches."""
-    figure = Figure(figsize=(width, height))
+    figure = ShownFigure(figsize=(width, height))
     FigureCanvasAgg(figure)
     return figure
 
 
-def file_of(draw: Callable[[], Figure], form: str) -> bytes:
-    """Draws a figure in the style of all figures, and returns the bytes of its file, in one of `FORMATS`."""
+@contextmanager
+def styled() -> Iterator[None]:
+    """Sets the style of all figures."""
     with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # a label may have letters that the font lacks
+        yield
+
+
+def file_of(draw: Callable[[], Figure], form: str) -> bytes:
+    """Draws a figure in the style of all figures, and returns the bytes of its file, in one of `FORMATS`."""
+    with styled():
         figure = draw()
         for text in figure.findobj(Text):
             text.set_text(printable(text.get_text(), keep="\n"))

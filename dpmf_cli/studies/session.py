@@ -1,0 +1,270 @@
+"""The interface for programs and notebooks: experiments are run by a call, and tables come as data frames.
+
+Tasks are executed in other processes, even if it is one at a time. So Ctrl-C, or the interrupt of a notebook, need
+not wait for a kernel (docs/design.md), and a fit that takes too much memory does not end the program.
+"""
+
+import io
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from matplotlib.figure import Figure
+
+from dpmf_cli.core.children import available_cores
+from dpmf_cli.core.errors import DpmfError, did_you_mean
+from dpmf_cli.core.files import sha256
+from dpmf_cli.core.streams import SECRET
+from dpmf_cli.core.terminal import say
+from dpmf_cli.datasets import Folders, cache, load
+from dpmf_cli.experiment.config import ExperimentConfig, config_of, load_config, suggested
+from dpmf_cli.experiment.config.documents import EXTENDS, config_file, given
+from dpmf_cli.experiment.config.loading import validated
+from dpmf_cli.experiment.running.calibration import REFERENCE
+from dpmf_cli.experiment.running.plan import plan_without_parsing, refuse_failures
+from dpmf_cli.experiment.running.processes import APART
+from dpmf_cli.report.advice import answer
+from dpmf_cli.report.figures.drawings import figures
+from dpmf_cli.report.figures.style import styled
+from dpmf_cli.report.leaders import shipped
+from dpmf_cli.report.outputs import curves_csv
+from dpmf_cli.report.tables.crossings import crossings_table
+from dpmf_cli.report.tables.layout import draw
+from dpmf_cli.report.tables.ranked import frontier_table
+from dpmf_cli.studies import experiment
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Config = Path | str | Mapping[str, Any]
+Limits = tuple[float, float] | tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Results:
+    """A finished experiment: its tables as data frames, with the columns of the commands' CSV, and its figures.
+
+    folder   its results folder
+    """
+
+    folder: Path
+    finished: experiment.Finished = field(repr=False)
+
+    def crossings(self) -> "DataFrame":
+        """Returns a row for each method and baseline, as `dpmf crossings --format csv`."""
+        return _frame(draw(crossings_table(self.finished.crossings), "csv"))
+
+    def curves(self) -> "DataFrame":
+        """Returns a row for each method and ε, and for each baseline, as `curves.csv`."""
+        return _frame(curves_csv(self.finished.collected.shown))
+
+    def frontier(self) -> "DataFrame":
+        """Returns a row for each guarantee and ε, with the method that leads, as `dpmf frontier --format csv`."""
+        return _frame(draw(frontier_table([self.finished.collected.experiment]), "csv"))
+
+    def plot(self, name: str = "") -> Figure:
+        """Returns a figure by the name that `dpmf plot` gives its file; by default the first one."""
+        found = figures(self.finished.collected.shown)
+        if not found or name not in ("", *found):
+            raise DpmfError(f'{self.folder}: no figure "{name}"{did_you_mean(name, found)}')
+        with styled():
+            return found[name or next(iter(found))]()
+
+
+@contextmanager
+def _for_programs() -> Iterator[None]:
+    """Says that an interrupt loses nothing. Errors name the data frame, not its file, and arguments, not options."""
+    before = APART.set(True)
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("interrupted: what was finished is kept; make the same call again to go on")
+        raise
+    except DpmfError as error:
+        text, times = re.subn(r"/[^\n:]*/frames/\w+\.csv", "ratings", str(error).removeprefix("--"))
+        raise DpmfError(text.replace("the file", "the data frame") if times else text) from None
+    finally:
+        APART.reset(before)
+
+
+@_for_programs()
+def run(
+    config: Config,
+    *,
+    ratings: "DataFrame | None" = None,
+    scale: Limits | None = None,
+    results: Path | str = "results",
+    jobs: int | None = None,
+    data: Path | str | None = None,
+) -> Results:
+    """Runs an experiment like `dpmf run`: finished tasks are not run again, also not those of an interrupted call.
+
+    config    a YAML file, the name of a shipped config, or a dictionary of what such a file holds
+    ratings   a data frame with the columns user, item, rating, and timestamp for a split by time; it takes the place
+              of the config's `dataset`, except for `name`, `scale` and `duplicates` there
+    scale     the scale of these ratings, as the site allows them: minimum, maximum, and the step if there is one
+    results   the folder of results
+    jobs      how many processes execute tasks; by default one for each core
+    data      the folder of the catalog's files; by default $DPMF_DATA, else `datasets`
+
+    Raises DpmfError for what a user can mend, and if a task failed.
+    """
+    base = Path() if isinstance(config, Mapping) else Path(config).parent
+    folders = Folders.named(Path(data) if data else None, base=base, results=Path(results))
+    checked = _config(config, ratings, scale, folders)
+    found = experiment.run(checked, folders, max(1, jobs or available_cores()), command="dpmf_cli.run")
+    refuse_failures(found.failures)
+    return Results(found.folder, found)
+
+
+@_for_programs()
+def advise(
+    ratings: "DataFrame",
+    *,
+    scale: Limits,
+    protects: str = "value",
+    epsilon: float = 1.0,
+    name: str = "ratings",
+    results: Path | str = "results",
+    jobs: int | None = None,
+) -> Results:
+    """Runs every provable method on a data frame of ratings, like `dpmf advise`, and prints which one to take.
+
+    protects   what ε hides: value, presence, user or local
+    epsilon    the ε that you would accept
+    name       a name for the ratings; if a pair of user and item stands there twice, its last rating is kept
+
+    The others are as in `run`. Raises DpmfError as `run` does.
+    """
+    folders, neighbours = Folders.named(results=Path(results)), suggested.asked_for(protects, epsilon)
+    keys = {"folds": suggested.FOLDS, "runs": suggested.RUNS, "dataset": {"name": name, "duplicates": "last"}}
+    every = suggested.Candidates(tuple(key for key, _ in suggested.provable(neighbours)), ())
+    text = suggested.config_text(keys, neighbours, epsilon, every, "")
+    whole = _config({"name": f"{name}-{protects}", **yaml.safe_load(text)}, ratings, scale, folders)
+    entries = zip(whole.resolved()["algorithms"], whole.algorithms, strict=True)
+    fit = suggested.fitting(entries, load(whole.dataset, folders).ratings, epsilon, name)
+    for each in fit.left_out:
+        say(f"left out: {each}")
+    config = config_of({**whole.resolved(), "algorithms": list(fit.taken)})
+    found = print_answer(config, None, folders, jobs, epsilon)
+    return Results(found.folder, found)
+
+
+def print_answer(
+    config: ExperimentConfig,
+    file: Path | None,
+    folders: Folders,
+    jobs: int | None,
+    epsilon: float,
+    *,
+    by_errors: bool = True,
+    before: str = "",
+) -> experiment.Finished:
+    """Runs a config and prints the page that says which method to take; `before` follows the page's title.
+
+    If that takes long, there is a first page from two folds of a few methods. Its tasks are a part of the whole.
+
+    file   the file of the config; None if it is a program's
+    """
+    again = f"dpmf run {file}" if file else "dpmf_cli.advise"
+    quick = first_part(config, folders, epsilon) if by_errors else None
+    for part in filter(None, (quick, config)):
+        finished = experiment.run(part, folders, max(1, jobs or available_cores()), command=again)
+        refuse_failures(finished.failures)
+        found = finished.collected.experiment
+        ratings = load(config.dataset, folders, config.split).ratings
+        warnings = [curve.guarantee.warning(ratings.n_users, len(ratings)) for curve in found.curves]
+        for warning in filter(None, dict.fromkeys(warnings)):
+            say(f"warning: {warning}")
+        print(f"{found.title}: which private method to take at ε = {epsilon:g}\n")
+        if part is quick:
+            few = f"{len(part.algorithms)} of {len(config.algorithms)} methods, on 2 of {config.folds} folds"
+            print(
+                f"A FIRST ANSWER, from {few}: others may be better. The whole follows; Ctrl-C keeps what is done.\n"
+            )
+        page = answer(
+            found,
+            epsilon,
+            str(file or finished.folder),
+            by_errors=by_errors,
+            guessed_scale=config.has_guessed_scale,
+            in_python=file is None,
+        )
+        print(before + page, end="\n" if part is quick else "", flush=True)
+    return finished
+
+
+FIRST_SECONDS, LEADING = 3.0, 2
+"""How long, on one core, fits of a method on a first page may take, which is made if the whole takes five times as
+long; and how many of the methods that lead on public ratings it tries, in each ranking."""
+
+
+def first_part(config: ExperimentConfig, folders: Folders, epsilon: float) -> ExperimentConfig | None:
+    """Returns the config on two folds, in one run, with what leads on public ratings; None if the whole is short."""
+    made, _ = plan_without_parsing(config, folders, REFERENCE)
+    seconds = sum(each.seconds_left for each in made.entries)
+    if config.folds_run < 2 or config.seed == SECRET or seconds < 5 * FIRST_SECONDS:
+        return None
+    leaders = shipped()
+    leading = [
+        leaders.methods[each.method]
+        for ranking in leaders.rankings
+        for each in ranking.nearest(epsilon).methods[:LEADING]
+    ]
+    keys = {each["algorithm"] for each in leading if each["neighbours"] == config.algorithms[0].neighbours}
+    share = 2 / (config.folds_run * config.runs)
+    short = {each.entry.name for each in made.entries if share * each.seconds_left < FIRST_SECONDS}
+    data = config.resolved()
+    for kind, entries in (("baselines", config.baselines), ("algorithms", config.algorithms)):
+        wanted = (
+            {*keys, *config.crossings} if kind == "algorithms" else {entry.algorithm for entry in entries}
+        )
+        data[kind] = [
+            each
+            for each, entry in zip(data[kind], entries, strict=True)
+            if entry.algorithm in config.crossings or (entry.name in short and entry.algorithm in wanted)
+        ]
+    cut = {"name": f"{config.name[:70]}.first", "held_out": 2, "runs": 1, "refine": False, "twins": False}
+    return config_of({**data, **cut}) if data["algorithms"] else None
+
+
+def _config(
+    config: Config, ratings: "DataFrame | None", scale: Limits | None, folders: Folders
+) -> ExperimentConfig:
+    """Returns the checked config. The ratings of a data frame take the place of its `dataset`.
+
+    They become a file of the cache, named by its content, so that worker processes and `dpmf verify` find them.
+    """
+    if not isinstance(config, Mapping):
+        if ratings is None:
+            return load_config(Path(config))
+        found = config_file(Path(config))
+        config = {EXTENDS: str(found.absolute()), "name": suggested.name_of(found.stem)}
+    document = given(config)
+    if ratings is not None:
+        roles = ["user", "item", "rating", *(each for each in ("timestamp", "epsilon") if each in ratings)]
+        if absent := [each for each in roles if each not in ratings]:
+            raise DpmfError(f'ratings: no column "{absent[0]}"; name the columns user, item, rating')
+        text = ratings[roles].to_csv(header=False, index=False, lineterminator="\n").encode()
+        path = folders.cache.absolute() / "frames" / f"{sha256(text)}.csv"
+        cache.write(path, [text])
+        about = document.data.get("dataset")
+        about = about if isinstance(about, dict) and about.get("kind", "csv") == "csv" else {}
+        if scale is not None:
+            about["scale"] = dict(zip(("minimum", "maximum", "step"), scale, strict=False))
+        if "scale" not in about:
+            raise DpmfError("ratings: give their scale, as the site allows it, like scale=(1, 5, 1)")
+        about |= {"kind": "csv", "path": str(path), "columns": {each: at for at, each in enumerate(roles)}}
+        about |= {"header": False, "separator": ",", "decimal": "."}
+        document.data["dataset"] = {"name": "ratings", **about}
+    return validated(document)
+
+
+def _frame(text: str) -> "DataFrame":
+    import pandas as pd
+
+    return pd.read_csv(io.StringIO(text), keep_default_na=False, na_values=[""])
