@@ -254,9 +254,9 @@ def _config(
         cache.write(path, [text])
         about = document.data.get("dataset")
         about = about if isinstance(about, dict) and about.get("kind", "csv") == "csv" else {}
-        if scale is not None:
+        if scale is not None and len(scale) in (2, 3):
             about["scale"] = dict(zip(("minimum", "maximum", "step"), scale, strict=False))
-        if "scale" not in about:
+        elif scale is not None or "scale" not in about:
             raise DpmfError("ratings: give their scale, as the site allows it, like scale=(1, 5, 1)")
         about |= {"kind": "csv", "path": str(path), "columns": {each: at for at, each in enumerate(roles)}}
         about |= {"header": False, "separator": ",", "decimal": "."}
