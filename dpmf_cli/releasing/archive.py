@@ -33,7 +33,7 @@ from dpmf_cli.core import __version__
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import make_folder, read_file, remove, rename, sha256, sweep, write_whole, writing
 from dpmf_cli.core.ratings import Scale
-from dpmf_cli.core.strict_model import SealedModel, StrictModel
+from dpmf_cli.core.strict_model import SealedModel, StrictModel, later
 from dpmf_cli.datasets.canonical import Stars
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import HIDE_IDS, Mode, Neighbours
@@ -94,6 +94,7 @@ class PrivacyStatement(StrictModel):
 class Statement(SealedModel):
     """All that a release says about itself.
 
+    formula  how the kind of model predicts; older releases have none
     release  a random name, drawn before the fit and independent of it, under which the account counts the release
     sha256   that of the arrays
     """
@@ -104,6 +105,7 @@ class Statement(SealedModel):
     algorithm: dict[str, Any]
     plugin: dict[str, str]
     kind: str
+    formula: str = later("")
     dataset: DataStatement
     privacy: PrivacyStatement
     unknown: str
@@ -129,6 +131,35 @@ class Statement(SealedModel):
         return entry
 
 
+_ALIKE = "items[i] + e_u + c·Σ_j x_j/(v + ridge + (m − 1)·c) over"
+FORMULAS = {
+    "averages": "items[i] + users[u]",
+    "own means": "items[i] + e_u",
+    "factors": "items[i, d] + users[u, d] + Σ_k items[i, k]·users[u, k]",
+    "own factors": "factors[i, d] + e_u + Σ_k factors[i, k]·p_u[k], p_u the user's ridge regression of x_j on factors[j]",
+    "covariance": "items[i] + e_u + the regression of x_i on all x_j by covariance and weight",
+    "nearest alike": f"{_ALIKE} the m ≤ k items j with the largest weight[i, j]",
+    "all alike": f"{_ALIKE} all m items j",
+    "neighbourhood": "averages[i] + Σ_j s_ij·(r_uj − averages[j])/Σ_j |s_ij| over the neighbours j of i",
+}
+"""How each kind of model predicts, in the names of arrays and parameters."""
+
+OF_OWN = (
+    "items j ≠ i are those that u has rated, e_u is users[u] or else a mean of r_uj − items[j] that the method "
+    "shrinks, and x_j = r_uj − items[j] − e_u"
+)
+
+UNIT = "unit "
+"""How the kind of a model begins if the model predicts on [0, 1]."""
+
+
+def formula_of(kind: str) -> str:
+    """Returns the formula of a kind in words, for `model.json`."""
+    formula = FORMULAS[kind.removeprefix(UNIT)]
+    whole = f"minimum + width·({formula}), or fallback in place of (…)" if kind.startswith(UNIT) else formula
+    return f"{whole}; {OF_OWN}" if "_j" in formula else whole
+
+
 def statement_of(
     entry: PrivateAlgorithm, kind: str, ledger: Ledger, dataset: DataStatement, release: str = ""
 ) -> Statement:
@@ -143,6 +174,7 @@ def statement_of(
         algorithm=entry.model_dump(mode="json"),
         plugin=entry.plugin,
         kind=kind,
+        formula=formula_of(kind),
         dataset=dataset,
         privacy=PrivacyStatement(
             epsilon=float(ledger.limit[0]),

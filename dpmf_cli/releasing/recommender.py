@@ -4,14 +4,16 @@ import csv
 import io
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
 
 from dpmf_cli.algorithms.beyond.comparisons import AllAlike, NearestAlike
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel
@@ -19,15 +21,15 @@ from dpmf_cli.algorithms.shared.base import Arrays, Model, PrivateAlgorithm, Rel
 from dpmf_cli.algorithms.shared.factorization import KnownModel, OwnFactors, UnitModel
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel
 from dpmf_cli.algorithms.shared.sample_fits import ModelColumns, SideBySide
-from dpmf_cli.core.arrays import Doubles, Ints, Longs
+from dpmf_cli.core.arrays import Doubles, Floats, Ints, Longs
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import read_file
-from dpmf_cli.core.ratings import Ratings, with_ratings
+from dpmf_cli.core.ratings import Ratings, of_users, with_ratings
 from dpmf_cli.datasets.canonical import Ids
 from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.similarities import NeighbourhoodModel
-from dpmf_cli.releasing.archive import Statement
+from dpmf_cli.releasing.archive import UNIT, Statement
 
 
 def as_ids(ids: ArrayLike, what: str) -> Ids:
@@ -106,10 +108,7 @@ KINDS: dict[str, Any] = {
     "all alike": AllAlike,
     "neighbourhood": NeighbourhoodModel,
 }
-"""Each is a `ReleasableModel`."""
-
-UNIT = "unit "
-"""How the kind of a model begins if the model predicts on [0, 1]."""
+"""Each is a `ReleasableModel`, and predicts by its formula in `archive.FORMULAS`."""
 
 
 def published(model: Model) -> tuple[str, Arrays]:
@@ -239,8 +238,10 @@ class Recommender:
         delta = f", δ = {privacy.delta:g}" if privacy.delta else ""
         return f"<{statement.name} of {statement.dataset.name}, {privacy.neighbours}, {proved}{delta}>"
 
-    def predict(self, users: ArrayLike, items: ArrayLike, own: OwnRatings | None = None) -> Doubles:
-        """Returns (n,) predicted ratings of n pairs, on the rating scale.
+    def predict(
+        self, users: ArrayLike, items: ArrayLike, own: OwnRatings | None = None, *, clip: bool = True
+    ) -> Doubles:
+        """Returns (n,) predicted ratings of n pairs, clipped to the rating scale unless `clip` is False.
 
         `own` are the ratings of these users, for a joint model: a user without own ratings counts as one who has
         rated nothing. Raises DpmfError for values that are not ids, and for own ratings off the scale.
@@ -253,50 +254,154 @@ class Recommender:
         model = self.for_users(asked, own or self.own)
         out = np.empty(len(at))
         known = at >= 0
-        out[known] = self._predicted(model, place[known], at[known])
+        out[known] = self._predicted(model, place[known], at[known], clip)
         everything = np.arange(len(self.item_ids))
         for user in np.unique(place[~known]):
-            mean = self._predicted(model, np.full(len(everything), user), everything).mean()
+            mean = self._predicted(model, np.full(len(everything), user), everything, clip).mean()
             out[~known & (place == user)] = mean
         return out
 
     def top(self, user: Any, count: int, own: OwnRatings | None = None) -> tuple[Ids, Doubles]:
-        """Returns the `count` items with the largest predictions for a user, and these predictions.
+        """Returns the items that `recommend` has for one user, and their predictions."""
+        found = self.recommend([user], count, own)
+        return as_ids(found.iloc[:, 1], "items"), found["prediction"].to_numpy()
 
-        Leaves out items in the user's own ratings.
+    def recommend(
+        self,
+        users: ArrayLike | None = None,
+        n: int = 10,
+        own: OwnRatings | None = None,
+        *,
+        seen: tuple[ArrayLike, ArrayLike] | None = None,
+        exclude_seen: bool = True,
+        clip: bool = True,
+    ) -> pd.DataFrame:
+        """Returns the n items with the largest predictions for each user, as rows in the order of users and ranks.
+
+        The columns are the ids of user and item, named as in the data set, then `prediction` and `rank`, from 1.
+        Items are ordered before predictions are clipped, and equal predictions by the items' places in `item_ids`.
+
+        users  by default those of `own` for a joint model, or else all that the model knows
+        own    these users' own ratings, for a joint model
+        seen   (n,) users and (n,) items that they have seen: a release holds no ratings. These items are left out,
+               and those in `own`, unless `exclude_seen` is False
+
+        Raises DpmfError as `predict` does, and if no users are known.
         """
-        (name,) = as_ids([user], "user")
-        predicted = self.predict(np.full(len(self.item_ids), name), self.item_ids, own)
-        brought = own or self.own
-        if brought is not None:
-            rated = places(self.item_ids, brought.items[places(np.array([name]), brought.users) >= 0])
-            predicted[rated[rated >= 0]] = -np.inf
-        best = np.argsort(-predicted, kind="stable")[:count]
-        best = best[np.isfinite(predicted[best])]
-        return self.item_ids[best], predicted[best]
+        blocks = self.recommendations(users, n, own, seen=seen, exclude_seen=exclude_seen, clip=clip)
+        return pd.concat(blocks, ignore_index=True)
+
+    def recommendations(
+        self,
+        users: ArrayLike | None = None,
+        n: int = 10,
+        own: OwnRatings | None = None,
+        *,
+        seen: tuple[ArrayLike, ArrayLike] | None = None,
+        exclude_seen: bool = True,
+        clip: bool = True,
+    ) -> Iterator[pd.DataFrame]:
+        """Yields what `recommend` returns in blocks of users, so that memory does not grow with their number."""
+        own = own or self.own
+        asked = self.everybody(own) if users is None else _distinct(as_ids(users, "users"))
+        rows, theirs = self._rows(asked), self._theirs(asked, own)
+        excluded = [(own.users, own.items)] if own else []
+        excluded += [] if seen is None else [(as_ids(seen[0], "users"), as_ids(seen[1], "items"))]
+        seen_by, seen_items = self._places(asked, excluded if exclude_seen else [])
+        columns, scale = self.statement.dataset.columns, self.statement.dataset.scale
+        names = columns["user"], columns["item"], "prediction", "rank"
+        step = self.users_at_once
+        for first in range(0, max(len(asked), 1), step):
+            block = asked[first : first + step]
+            of_block = None if rows is None else rows[first : first + step]
+            model = self._restored(of_block, of_users(theirs, first, first + len(block)))
+            at = slice(*np.searchsorted(seen_by, [first, first + len(block)]))
+            with threadpool_limits(
+                limits=1
+            ):  # for so small products, a second thread waits more than it works
+                user, item, values = self._best(model, len(block), n, (seen_by[at] - first, seen_items[at]))
+            values = np.clip(values, scale.minimum, scale.maximum) if clip else values
+            ranks = np.arange(len(user)) - np.searchsorted(user, user) + 1
+            cells = block[user], self.item_ids[item], values, ranks.astype(np.int32)
+            yield pd.DataFrame(dict(zip(names, cells, strict=True)))
+
+    def everybody(self, own: OwnRatings | None = None) -> Ids:
+        """Returns the users of `own` for a joint model, else all that the model knows. Raises DpmfError for none."""
+        if own is not None and self.statement.privacy.joint:
+            return _distinct(own.users)
+        if self.user_ids is None:
+            raise DpmfError(
+                f"{self.statement.name} has no users in its model; say for whom to predict, or give --own"
+            )
+        return self.user_ids
+
+    @property
+    def users_at_once(self) -> int:
+        """How many users are in a block of `recommendations`."""
+        return max(1, PAIRS_AT_ONCE // max(1, len(self.item_ids)))
+
+    def _places(self, asked: Ids, pairs: list[tuple[Ids, Ids]]) -> tuple[Longs, Longs]:
+        """Returns the positions of users and items that are known, sorted by user."""
+        none = np.empty(0, np.int64)
+        users = np.concatenate([none, *(places(asked, each) for each, _ in pairs)])
+        items = np.concatenate([none, *(places(self.item_ids, each) for _, each in pairs)])
+        if len(users) != len(items):
+            raise DpmfError(
+                "`seen` has different numbers of users and items; give one of each for every pair"
+            )
+        here = np.flatnonzero((users >= 0) & (items >= 0))
+        here = here[np.argsort(users[here], kind="stable")]
+        return users[here], items[here]
+
+    def _best(
+        self, model: Model, n_users: int, n: int, seen: tuple[Longs, Longs]
+    ) -> tuple[Longs, Longs, Doubles]:
+        """Returns users, items, and unclipped predictions of each user's n best items that the user has not seen.
+
+        A matrix product rounds otherwise than `predict`, and each block may do so in its own way. So it only
+        chooses candidates, with a margin for the rounding.
+        """
+        n_items, product = len(self.item_ids), every_pair(model)
+        if product is None:
+            users, items = np.divmod(np.arange(n_users * n_items), n_items)
+            losses, margin = -self._predicted(model, users, items, False).reshape(n_users, n_items), 0.0
+        else:
+            losses, margin = np.negative(product[0], out=product[0]), product[1]
+        losses[seen] = np.inf
+        largest = np.finfo(losses.dtype).max  # leaves out what is infinite, or no number
+        if n < n_items:
+            largest = np.fmin(np.partition(losses, n - 1, axis=1)[:, n - 1 : n] + 2 * margin, largest)
+        users, items = np.divmod(np.flatnonzero(losses <= largest), n_items)
+        values = -losses[users, items] if product is None else self._predicted(model, users, items, False)
+        order = np.lexsort((-values, users))  # equal ones stay in the order of items
+        order = order[np.arange(len(order)) - np.searchsorted(users, users) < n]
+        return users[order], items[order], values[order]
 
     @cached_property
     def entry(self) -> PrivateAlgorithm:
         """The algorithm with its parameters."""
         return self.statement.entry()
 
-    def _predicted(self, model: Model, users: Longs, items: Longs) -> Doubles:
+    def _predicted(self, model: Model, users: Longs, items: Longs, clip: bool) -> Doubles:
         """Predicts (n,) on the scale of the data set. Predictions leave a model only here."""
         found = np.asarray(model.predict(users.astype(np.int32), items.astype(np.int32))[:, 0], np.float64)
         scale, stars = self.statement.dataset.scale, self.statement.dataset.stars
         found = stars.back(found) if stars else found
-        return np.clip(found, scale.minimum, scale.maximum) if self.entry.clip_predictions else found
+        return np.clip(found, scale.minimum, scale.maximum) if clip else found
 
     def for_users(self, asked: Ids, own: OwnRatings | None = None) -> Model:
         """Returns the model with only these users, none of them twice; it predicts for their positions.
 
         Ratings enter a model only here: of `own`, those of these users, for items that the model knows.
         """
-        arrays = dict(self.arrays)
-        if self.user_ids is not None:
-            rows = places(self.user_ids, asked)
-            users = {name: array for name, array in self.arrays.items() if name.startswith("users")}
-            arrays |= {name: _rows(array, rows) for name, array in users.items()}
+        return self._restored(self._rows(asked), self._theirs(asked, own))
+
+    def _rows(self, asked: Ids) -> Longs | None:
+        """Returns the position of each user in the model; None if it has no parts for users."""
+        return None if self.user_ids is None else places(self.user_ids, asked)
+
+    def _theirs(self, asked: Ids, own: OwnRatings | None) -> Ratings:
+        """Returns the own ratings that a joint model sees: on its scale, with the users numbered as `asked`."""
         scale, stars = self.statement.dataset.scale, self.statement.dataset.stars
         none = np.empty(0, np.int32)
         theirs = Ratings(none, none, np.empty(0, np.float32), len(asked), len(self.item_ids), scale)
@@ -307,8 +412,41 @@ class Recommender:
             rated, items = places(asked, own.users), places(self.item_ids, own.items)
             here = (rated >= 0) & (items >= 0)
             theirs = with_ratings(theirs, rated[here], items[here], own.values[here])
-        ratings = stars.of(theirs) if stars else theirs
-        return restored(self.statement.kind, arrays, self.entry, ratings)
+        return stars.of(theirs) if stars else theirs
+
+    def _restored(self, rows: Longs | None, theirs: Ratings) -> Model:
+        """Returns the model with the users of these rows only, and with their own ratings."""
+        arrays = dict(self.arrays)
+        if rows is not None:
+            users = {name: array for name, array in self.arrays.items() if name.startswith("users")}
+            arrays |= {name: _rows(array, rows) for name, array in users.items()}
+        return restored(self.statement.kind, arrays, self.entry, theirs)
+
+
+PAIRS_AT_ONCE = 1 << 21
+"""For how many pairs `recommendations` predicts at a time, unless one user has more."""
+
+
+def every_pair(model: Model) -> tuple[Floats, Floats | float] | None:
+    """Returns (n_users, n_items) predictions, up to an increasing map, and (n_users, 1) how far each may be from that
+    of `predict`. None if the model has no matrix product for them."""
+    match model:
+        case UnitModel():
+            known = model.known_users[:, None] & model.known_items
+            unit = every_pair(model.unit)
+            return unit and (np.where(known, unit[0], model.fallback.astype(unit[0].dtype)), unit[1])
+        case OwnFactors():
+            return model.solved.every_pair()
+        case FactorModel():
+            return model.every_pair()
+        case EffectsModel():
+            return model.users + model.items.T, 0.0
+    return None
+
+
+def _distinct(ids: Ids) -> Ids:
+    """Returns each id once, in the order in which they first appear."""
+    return ids[np.sort(np.unique(ids, return_index=True)[1])]
 
 
 def _rows(array: NDArray[Any], rows: Longs) -> NDArray[Any]:
