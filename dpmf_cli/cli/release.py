@@ -109,25 +109,14 @@ def predict(
     user: Annotated[
         str | None, typer.Option(help="The id of one user, to predict that user's best items.")
     ] = None,
-    everybody: Annotated[
-        bool,
-        typer.Option("--all", help="The best items of all users that the model, or the file --own, knows."),
-    ] = False,
+    everybody: Annotated[bool, typer.Option("--all", help="Predict the best items of all users.")] = False,
     top: Annotated[int, typer.Option(min=1, help="How many items to predict for each user.")] = 10,
     own: Annotated[
         Path | None, typer.Option(help="A CSV file with these users' own ratings, for a joint model.")
     ] = None,
-    seen: Annotated[
-        Path | None,
-        typer.Option(
-            help="A CSV file of pairs to leave out: items that users have seen, besides those in --own."
-        ),
-    ] = None,
+    seen: Annotated[Path | None, typer.Option(help="A CSV file with pairs to leave out, as seen.")] = None,
     clip: Annotated[bool, typer.Option(help="Whether predictions are clipped to the scale.")] = True,
-    to: Annotated[
-        Path | None,
-        typer.Option(help="The file to write, Parquet if it ends in .parquet; default: CSV to stdout."),
-    ] = None,
+    to: Annotated[Path | None, typer.Option(help="A .csv or .parquet file; default: stdout.")] = None,
     plugin: options.PluginOption = None,
 ) -> None:
     """Predict ratings with a released model.
@@ -136,15 +125,16 @@ def predict(
 
     Example: dpmf predict released/my-shop-pge-bounded-epsilon-1 --user c7 --top 5
     """
+    import numpy as np
     import pandas as pd
 
     from dpmf_cli.releasing.publishing import load_model
     from dpmf_cli.releasing.recommender import places, read_own, read_pairs
 
-    if [pairs is None, user is None, not everybody].count(False) != 1:
-        raise DpmfError("say what to predict: --pairs FILE, --user ID, or --all")
-    if pairs is not None and seen is not None:
-        raise DpmfError("--seen goes with --user or --all; leave it out")
+    if [pairs is None, user is None, not everybody].count(False) != 1 or (pairs and seen):
+        raise DpmfError(
+            "say what to predict: --pairs FILE; or --user ID or --all, either perhaps with --seen"
+        )
     loaded = load_model(model)
     names: Any = loaded.statement.dataset.columns
     brought = None if own is None else read_own(own, names)
@@ -163,29 +153,30 @@ def predict(
             say(f"{unknown} of {len(items)} pairs have an item that the model does not know")
         _write(iter([pd.DataFrame({names["user"]: users, names["item"]: items, "prediction": values})]), to)
         return
-    asked: Any = [user] if user is not None else loaded.everybody(brought)
+    known = loaded.user_ids if brought is None else np.unique(brought.users)
+    asked: Any = known if user is None else [user]
+    if asked is None:
+        raise DpmfError(f"{name} has no users in its model; give --user, or --own with users' own ratings")
+    left_out = True if seen is None else read_pairs(seen, names)
+    frames = loaded.recommendations(asked, top, brought, exclude_seen=left_out, clip=clip)
     blocks = -(-len(asked) // loaded.users_at_once)
-    left_out = None if seen is None else read_pairs(seen, names)
-    frames = loaded.recommendations(asked, top, brought, seen=left_out, clip=clip)
-    _write(_followed(frames, name, blocks) if blocks > 1 else frames, to)
+    _write(_followed(frames, blocks) if blocks > 1 else frames, to)
 
 
-def _followed(frames: Iterator["pd.DataFrame"], name: str, blocks: int) -> Iterator["pd.DataFrame"]:
-    """Shows the progress of so many blocks."""
+def _followed(frames: Iterator["pd.DataFrame"], blocks: int) -> Iterator["pd.DataFrame"]:
+    """Shows the progress of at most so many blocks."""
     with Progress("best items", blocks, float(blocks)) as progress:
         for frame in frames:
             yield frame
-            progress.finished(name, 1.0)
+            progress.finished("block of users", 1.0)
 
 
 def _write(frames: Iterator["pd.DataFrame"], to: Path | None) -> None:
-    """Writes the rows of all frames, none of which is kept in memory: CSV, or Parquet by the file's ending."""
+    """Writes frames in turn: as CSV, or as Parquet if the file's name ends so."""
     from dpmf_cli.core.files import write_whole, writing
 
-    texts = (
-        csv_text([*([] if number else [frame.columns]), *zip(*map(list, map(frame.get, frame)), strict=True)])
-        for number, frame in enumerate(frames)
-    )
+    rows = ([*([] if at else [each]), *each.itertuples(False, None)] for at, each in enumerate(frames))
+    texts = (csv_text(each) for each in rows)
     if to is None:
         for text in texts:
             print(text, end="")
@@ -197,33 +188,24 @@ def _write(frames: Iterator["pd.DataFrame"], to: Path | None) -> None:
             write_whole(to, (text.encode() for text in texts))
 
 
-ROWS_AT_ONCE = 1 << 20
-"""How many rows of a Parquet file are written together, as a row group."""
-
-
 def _write_parquet(frames: Iterator["pd.DataFrame"], to: Path) -> None:
     from dpmf_cli.core.files import flush, make_folder, rename, temporary_folder
 
     try:
         import pyarrow as pa
-        from pyarrow.parquet import ParquetWriter
+        from pyarrow import dataset
     except ImportError:
         fix = "install it with: pip install 'dpmf[parquet]', or name a file that ends in .csv"
-        raise DpmfError(f"{to}: is to be Parquet, which needs pyarrow; {fix}") from None
+        raise DpmfError(f"{to}: Parquet needs pyarrow; {fix}") from None
     make_folder(to.parent)
-    first, tables = next(frames), []
-    kinds = {"i": pa.int64(), "f": pa.float64()}
+    first, kinds = next(frames), {"i": pa.int64(), "f": pa.float64()}
     schema = pa.schema([(name, kinds.get(dtype.kind, pa.string())) for name, dtype in first.dtypes.items()])
+    batches = (pa.RecordBatch.from_pandas(each, schema, False) for each in chain([first], frames))
     with temporary_folder(to.parent) as folder:
-        with ParquetWriter(folder / to.name, schema) as writer:
-            for frame in chain([first], frames):
-                tables.append(pa.Table.from_pandas(frame, schema, preserve_index=False))
-                if sum(map(len, tables)) >= ROWS_AT_ONCE:
-                    writer.write_table(pa.concat_tables(tables))
-                    tables.clear()
-            writer.write_table(pa.concat_tables([*tables, schema.empty_table()]))
-        flush(folder / to.name)
-        rename(folder / to.name, to)
+        dataset.write_dataset(batches, folder, format="parquet", schema=schema, min_rows_per_group=1 << 20)
+        (written,) = folder.iterdir()
+        flush(written)
+        rename(written, to)
 
 
 def _entry(config: "ExperimentConfig", method: str) -> Any:

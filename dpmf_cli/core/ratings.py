@@ -101,13 +101,6 @@ class Ratings(UserMajor):
         return Ratings(*of_users, self.n_users, self.n_items, self.scale, columns)
 
 
-def of_users(ratings: Ratings, first: int, last: int) -> Ratings:
-    """Returns the ratings of the users in [first, last), who are numbered from 0, without columns."""
-    at = slice(*ratings.user_starts[[first, last]])
-    theirs = ratings.users[at] - np.int32(first), ratings.items[at], ratings.values[at]
-    return Ratings(*theirs, last - first, ratings.n_items, ratings.scale)
-
-
 def transposed(ratings: Ratings) -> Ratings:
     """Returns the ratings with users and items exchanged, in the order of the new users, without columns."""
     order = np.argsort(ratings.items, kind="stable")

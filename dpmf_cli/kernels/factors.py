@@ -15,7 +15,6 @@ from dpmf_cli.kernels.lane_math import cast, fma
 from dpmf_cli.kernels.lanes import doubles, load, store, zeros
 
 Side = Literal["users", "items"]
-_SIDES: tuple[Side, ...] = ("users", "items")
 
 PART = 8
 """How many lanes are solved at a time."""
@@ -100,20 +99,6 @@ class FactorModel:
             return self.groups[0].predict(users, items)
         return on_each_group(FactorLanes.predict)(self, users, items)
 
-    def every_pair(self) -> tuple[Singles, Singles]:
-        """(n_users, n_items) predictions of a model for one ε, by a matrix product, and (n_users, 1) how far each may
-        be from that of `predict`.
-
-        Sums of n products of single precision are within n·u/(1 − n·u)·Σ|x_k·y_k| of the exact sum, u = 2⁻²⁴, in any
-        order (Higham 2002, section 3.1). Two of them differ by twice that, and Σ|x_k·y_k| ≤ ‖x‖·‖y‖.
-        """
-        users, items = (self.groups[0].table(side)[..., 0] for side in _SIDES)
-        of_users = np.column_stack([users, np.ones(len(users), np.float32)])
-        of_items = np.column_stack([items[:, :-1], np.ones(len(items), np.float32), items[:, -1]])
-        lengths = [np.linalg.norm(side, axis=1, keepdims=True) for side in (of_users, of_items)]
-        error = 2.0**-22 * of_users.shape[1] * lengths[0] * lengths[1].max(initial=0)
-        return of_users @ of_items.T, error.astype(np.float32)
-
     def without_users(self) -> "FactorModel":
         """Returns the items alone, in the same memory. An aggregator has this model if users keep their factors."""
         return FactorModel([replace(group, users=np.empty(0, np.float32)) for group in self.groups])
@@ -129,7 +114,8 @@ class FactorModel:
     @property
     def published(self) -> dict[str, Singles]:
         """users (n_users, d + 1, E) and items (n_items, d + 1, E): the last element of a row is its effect."""
-        return {side: on_each_group(FactorLanes.table)(self, side) for side in _SIDES}
+        sides: tuple[Side, ...] = ("users", "items")
+        return {side: on_each_group(FactorLanes.table)(self, side) for side in sides}
 
     @classmethod
     def restored(

@@ -136,28 +136,16 @@ FORMULAS = {
     "averages": "items[i] + users[u]",
     "own means": "items[i] + e_u",
     "factors": "items[i, d] + users[u, d] + Σ_k items[i, k]·users[u, k]",
-    "own factors": "factors[i, d] + e_u + Σ_k factors[i, k]·p_u[k], p_u the user's ridge regression of x_j on factors[j]",
+    "own factors": "factors[i, d] + e_u + Σ_k factors[i, k]·p_u[k], p_u from a regression of all x_j",
     "covariance": "items[i] + e_u + the regression of x_i on all x_j by covariance and weight",
     "nearest alike": f"{_ALIKE} the m ≤ k items j with the largest weight[i, j]",
     "all alike": f"{_ALIKE} all m items j",
     "neighbourhood": "averages[i] + Σ_j s_ij·(r_uj − averages[j])/Σ_j |s_ij| over the neighbours j of i",
 }
-"""How each kind of model predicts, in the names of arrays and parameters."""
-
-OF_OWN = (
-    "items j ≠ i are those that u has rated, e_u is users[u] or else a mean of r_uj − items[j] that the method "
-    "shrinks, and x_j = r_uj − items[j] − e_u"
-)
+"""How each kind of model predicts; docs/guides/releasing.md explains the letters."""
 
 UNIT = "unit "
 """How the kind of a model begins if the model predicts on [0, 1]."""
-
-
-def formula_of(kind: str) -> str:
-    """Returns the formula of a kind in words, for `model.json`."""
-    formula = FORMULAS[kind.removeprefix(UNIT)]
-    whole = f"minimum + width·({formula}), or fallback in place of (…)" if kind.startswith(UNIT) else formula
-    return f"{whole}; {OF_OWN}" if "_j" in formula else whole
 
 
 def statement_of(
@@ -174,7 +162,7 @@ def statement_of(
         algorithm=entry.model_dump(mode="json"),
         plugin=entry.plugin,
         kind=kind,
-        formula=formula_of(kind),
+        formula=FORMULAS[kind.removeprefix(UNIT)],
         dataset=dataset,
         privacy=PrivacyStatement(
             epsilon=float(ledger.limit[0]),

@@ -21,10 +21,10 @@ from dpmf_cli.algorithms.shared.base import Arrays, Model, PrivateAlgorithm, Rel
 from dpmf_cli.algorithms.shared.factorization import KnownModel, OwnFactors, UnitModel
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel
 from dpmf_cli.algorithms.shared.sample_fits import ModelColumns, SideBySide
-from dpmf_cli.core.arrays import Doubles, Floats, Ints, Longs
+from dpmf_cli.core.arrays import Doubles, Ints, Longs, Singles
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import read_file
-from dpmf_cli.core.ratings import Ratings, of_users, with_ratings
+from dpmf_cli.core.ratings import Ratings, with_ratings
 from dpmf_cli.datasets.canonical import Ids
 from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.kernels.factors import FactorModel
@@ -266,111 +266,77 @@ class Recommender:
         found = self.recommend([user], count, own)
         return as_ids(found.iloc[:, 1], "items"), found["prediction"].to_numpy()
 
-    def recommend(
+    def recommend(self, users: ArrayLike, n: int, own: OwnRatings | None = None, **more: Any) -> pd.DataFrame:
+        """Returns all `recommendations` in one frame. They have the parameters."""
+        return pd.concat(self.recommendations(users, n, own, **more), ignore_index=True)
+
+    def recommendations(
         self,
-        users: ArrayLike | None = None,
-        n: int = 10,
+        users: ArrayLike,
+        n: int,
         own: OwnRatings | None = None,
         *,
-        seen: tuple[ArrayLike, ArrayLike] | None = None,
-        exclude_seen: bool = True,
+        exclude_seen: bool | tuple[ArrayLike, ArrayLike] = True,
         clip: bool = True,
-    ) -> pd.DataFrame:
-        """Returns the n items with the largest predictions for each user, as rows in the order of users and ranks.
+    ) -> Iterator[pd.DataFrame]:
+        """Yields the n items with the largest predictions for each user, best first, for blocks of users.
 
         The columns are the ids of user and item, named as in the data set, then `prediction` and `rank`, from 1.
         Items are ordered before predictions are clipped, and equal predictions by the items' places in `item_ids`.
 
-        users  by default those of `own` for a joint model, or else all that the model knows
-        own    these users' own ratings, for a joint model
-        seen   (n,) users and (n,) items that they have seen: a release holds no ratings. These items are left out,
-               and those in `own`, unless `exclude_seen` is False
+        own           these users' own ratings, for a joint model
+        exclude_seen  users and items of pairs to leave out besides `own`: a release does not hold what users have
+                      seen. False leaves out nothing
 
-        Raises DpmfError as `predict` does, and if no users are known.
+        Raises DpmfError as `predict` does.
         """
-        blocks = self.recommendations(users, n, own, seen=seen, exclude_seen=exclude_seen, clip=clip)
-        return pd.concat(blocks, ignore_index=True)
-
-    def recommendations(
-        self,
-        users: ArrayLike | None = None,
-        n: int = 10,
-        own: OwnRatings | None = None,
-        *,
-        seen: tuple[ArrayLike, ArrayLike] | None = None,
-        exclude_seen: bool = True,
-        clip: bool = True,
-    ) -> Iterator[pd.DataFrame]:
-        """Yields what `recommend` returns in blocks of users, so that memory does not grow with their number."""
-        own = own or self.own
-        asked = self.everybody(own) if users is None else _distinct(as_ids(users, "users"))
-        rows, theirs = self._rows(asked), self._theirs(asked, own)
-        excluded = [(own.users, own.items)] if own else []
-        excluded += [] if seen is None else [(as_ids(seen[0], "users"), as_ids(seen[1], "items"))]
-        seen_by, seen_items = self._places(asked, excluded if exclude_seen else [])
-        columns, scale = self.statement.dataset.columns, self.statement.dataset.scale
-        names = columns["user"], columns["item"], "prediction", "rank"
-        step = self.users_at_once
-        for first in range(0, max(len(asked), 1), step):
-            block = asked[first : first + step]
-            of_block = None if rows is None else rows[first : first + step]
-            model = self._restored(of_block, of_users(theirs, first, first + len(block)))
-            at = slice(*np.searchsorted(seen_by, [first, first + len(block)]))
-            with threadpool_limits(
-                limits=1
-            ):  # for so small products, a second thread waits more than it works
-                user, item, values = self._best(model, len(block), n, (seen_by[at] - first, seen_items[at]))
-            values = np.clip(values, scale.minimum, scale.maximum) if clip else values
+        own, asked = own or self.own or OwnRatings.of([], [], []), as_ids(users, "users")
+        asked = asked[np.sort(np.unique(asked, return_index=True)[1])]
+        pairs: Any = (own.users, own.items)
+        if not isinstance(exclude_seen, bool):
+            also = OwnRatings.of(*exclude_seen, np.zeros(np.shape(exclude_seen[0])))
+            pairs = np.append(own.users, also.users), np.append(own.items, also.items)
+        by, items = places(asked, pairs[0]), places(self.item_ids, pairs[1])
+        by[(items < 0) | (exclude_seen is False)] = -1
+        rows = by[:0] if self.user_ids is None else places(self.user_ids, asked)
+        starts, data = range(0, max(len(asked), 1), self.users_at_once), self.statement.dataset
+        names = data.columns["user"], data.columns["item"], "prediction", "rank"
+        cuts = _cut(places(asked, own.users), starts), _cut(by, starts)
+        for first, rated, seen in zip(starts, *cuts, strict=True):
+            block = slice(first, first + self.users_at_once)
+            theirs = OwnRatings(own.users[rated], own.items[rated], own.values[rated])
+            with threadpool_limits(limits=1):  # a second thread waits more than it works
+                model = self.for_users(asked[block], theirs, rows[block])
+                user, item, values = self._best(model, len(asked[block]), n, (by[seen] - first, items[seen]))
+            values = np.clip(values, data.minimum, data.maximum) if clip else values
             ranks = np.arange(len(user)) - np.searchsorted(user, user) + 1
-            cells = block[user], self.item_ids[item], values, ranks.astype(np.int32)
+            cells = asked[block][user], self.item_ids[item], values, ranks
             yield pd.DataFrame(dict(zip(names, cells, strict=True)))
-
-    def everybody(self, own: OwnRatings | None = None) -> Ids:
-        """Returns the users of `own` for a joint model, else all that the model knows. Raises DpmfError for none."""
-        if own is not None and self.statement.privacy.joint:
-            return _distinct(own.users)
-        if self.user_ids is None:
-            raise DpmfError(
-                f"{self.statement.name} has no users in its model; say for whom to predict, or give --own"
-            )
-        return self.user_ids
 
     @property
     def users_at_once(self) -> int:
         """How many users are in a block of `recommendations`."""
         return max(1, PAIRS_AT_ONCE // max(1, len(self.item_ids)))
 
-    def _places(self, asked: Ids, pairs: list[tuple[Ids, Ids]]) -> tuple[Longs, Longs]:
-        """Returns the positions of users and items that are known, sorted by user."""
-        none = np.empty(0, np.int64)
-        users = np.concatenate([none, *(places(asked, each) for each, _ in pairs)])
-        items = np.concatenate([none, *(places(self.item_ids, each) for _, each in pairs)])
-        if len(users) != len(items):
-            raise DpmfError(
-                "`seen` has different numbers of users and items; give one of each for every pair"
-            )
-        here = np.flatnonzero((users >= 0) & (items >= 0))
-        here = here[np.argsort(users[here], kind="stable")]
-        return users[here], items[here]
-
     def _best(
         self, model: Model, n_users: int, n: int, seen: tuple[Longs, Longs]
     ) -> tuple[Longs, Longs, Doubles]:
-        """Returns users, items, and unclipped predictions of each user's n best items that the user has not seen.
+        """Returns users, items, and unclipped predictions of each user's n best items, without those in `seen`.
 
-        A matrix product rounds otherwise than `predict`, and each block may do so in its own way. So it only
-        chooses candidates, with a margin for the rounding.
+        A matrix product rounds otherwise than `predict`, and otherwise in each block. So it only chooses candidates,
+        with a margin, and `predict` orders them.
         """
-        n_items, product = len(self.item_ids), every_pair(model)
+        n_items, product, margin = len(self.item_ids), _product(model), np.zeros(1, np.float32)
+        losses: NDArray[np.floating]
         if product is None:
             users, items = np.divmod(np.arange(n_users * n_items), n_items)
-            losses, margin = -self._predicted(model, users, items, False).reshape(n_users, n_items), 0.0
+            losses = -self._predicted(model, users, items, False).reshape(n_users, n_items)
         else:
-            losses, margin = np.negative(product[0], out=product[0]), product[1]
+            losses, margin = product
         losses[seen] = np.inf
-        largest = np.finfo(losses.dtype).max  # leaves out what is infinite, or no number
+        largest: Any = np.finfo(losses.dtype).max  # leaves out what is infinite, or no number
         if n < n_items:
-            largest = np.fmin(np.partition(losses, n - 1, axis=1)[:, n - 1 : n] + 2 * margin, largest)
+            largest = np.fmin(np.partition(losses, n - 1, axis=1)[:, n - 1 : n] + margin, largest)
         users, items = np.divmod(np.flatnonzero(losses <= largest), n_items)
         values = -losses[users, items] if product is None else self._predicted(model, users, items, False)
         order = np.lexsort((-values, users))  # equal ones stay in the order of items
@@ -389,19 +355,18 @@ class Recommender:
         found = stars.back(found) if stars else found
         return np.clip(found, scale.minimum, scale.maximum) if clip else found
 
-    def for_users(self, asked: Ids, own: OwnRatings | None = None) -> Model:
+    def for_users(self, asked: Ids, own: OwnRatings | None = None, rows: Longs | None = None) -> Model:
         """Returns the model with only these users, none of them twice; it predicts for their positions.
+
+        `rows` are their `places` in `user_ids`, which are found here unless they are given.
 
         Ratings enter a model only here: of `own`, those of these users, for items that the model knows.
         """
-        return self._restored(self._rows(asked), self._theirs(asked, own))
-
-    def _rows(self, asked: Ids) -> Longs | None:
-        """Returns the position of each user in the model; None if it has no parts for users."""
-        return None if self.user_ids is None else places(self.user_ids, asked)
-
-    def _theirs(self, asked: Ids, own: OwnRatings | None) -> Ratings:
-        """Returns the own ratings that a joint model sees: on its scale, with the users numbered as `asked`."""
+        arrays = dict(self.arrays)
+        if self.user_ids is not None:
+            rows = places(self.user_ids, asked) if rows is None else rows
+            users = {name: array for name, array in self.arrays.items() if name.startswith("users")}
+            arrays |= {name: _rows(array, rows) for name, array in users.items()}
         scale, stars = self.statement.dataset.scale, self.statement.dataset.stars
         none = np.empty(0, np.int32)
         theirs = Ratings(none, none, np.empty(0, np.float32), len(asked), len(self.item_ids), scale)
@@ -412,41 +377,34 @@ class Recommender:
             rated, items = places(asked, own.users), places(self.item_ids, own.items)
             here = (rated >= 0) & (items >= 0)
             theirs = with_ratings(theirs, rated[here], items[here], own.values[here])
-        return stars.of(theirs) if stars else theirs
-
-    def _restored(self, rows: Longs | None, theirs: Ratings) -> Model:
-        """Returns the model with the users of these rows only, and with their own ratings."""
-        arrays = dict(self.arrays)
-        if rows is not None:
-            users = {name: array for name, array in self.arrays.items() if name.startswith("users")}
-            arrays |= {name: _rows(array, rows) for name, array in users.items()}
-        return restored(self.statement.kind, arrays, self.entry, theirs)
+        ratings = stars.of(theirs) if stars else theirs
+        return restored(self.statement.kind, arrays, self.entry, ratings)
 
 
 PAIRS_AT_ONCE = 1 << 21
 """For how many pairs `recommendations` predicts at a time, unless one user has more."""
 
 
-def every_pair(model: Model) -> tuple[Floats, Floats | float] | None:
-    """Returns (n_users, n_items) predictions, up to an increasing map, and (n_users, 1) how far each may be from that
-    of `predict`. None if the model has no matrix product for them."""
-    match model:
-        case UnitModel():
-            known = model.known_users[:, None] & model.known_items
-            unit = every_pair(model.unit)
-            return unit and (np.where(known, unit[0], model.fallback.astype(unit[0].dtype)), unit[1])
-        case OwnFactors():
-            return model.solved.every_pair()
-        case FactorModel():
-            return model.every_pair()
-        case EffectsModel():
-            return model.users + model.items.T, 0.0
-    return None
+def _cut(users: Longs, starts: range) -> list[Longs]:
+    """Returns the places in `users` of those of each block, in their order; −1 is in no block."""
+    order = np.argsort(users, kind="stable")
+    return np.split(order, np.searchsorted(users[order], starts))[1:]
 
 
-def _distinct(ids: Ids) -> Ids:
-    """Returns each id once, in the order in which they first appear."""
-    return ids[np.sort(np.unique(ids, return_index=True)[1])]
+def _product(model: Model) -> tuple[Singles, Singles] | None:
+    """Returns −r̂ of all pairs, (n_users, n_items), by a matrix product if the model has factors, and (n_users, 1) a
+    bound on twice its difference from `predict`.
+
+    A sum of n products of single precision is within n·u/(1 − n·u)·Σ|x_k·y_k| of the exact one, u = 2⁻²⁴, in any
+    order (Higham 2002, section 3.1), and Σ|x_k·y_k| ≤ ‖x‖·‖y‖.
+    """
+    model = model.solved if isinstance(model, OwnFactors) else model
+    if not isinstance(model, FactorModel):
+        return None
+    users, items = (model.published[side][..., 0] for side in ("users", "items"))
+    lengths = [np.sqrt(1 + (each**2).sum(axis=1, keepdims=True)) for each in (users, items)]
+    products = -users[:, :-1] @ items[:, :-1].T - users[:, -1:] - items[:, -1]
+    return products, 2.0**-21 * (items.shape[1] + 1) * lengths[0] * lengths[1].max(initial=1)
 
 
 def _rows(array: NDArray[Any], rows: Longs) -> NDArray[Any]:
