@@ -131,16 +131,16 @@ class Statement(SealedModel):
         return entry
 
 
-_ALIKE = "items[i] + e_u + c·Σ_j x_j/(v + ridge + (m − 1)·c) over"
+_ALIKE = "items[i]+e_u+c·Σ_j(x_j)/(v+ridge+(m−1)·c)"
 FORMULAS = {
-    "averages": "items[i] + users[u]",
-    "own means": "items[i] + e_u",
-    "factors": "items[i, d] + users[u, d] + Σ_k items[i, k]·users[u, k]",
-    "own factors": "factors[i, d] + e_u + Σ_k factors[i, k]·p_u[k], p_u from a regression of all x_j",
-    "covariance": "items[i] + e_u + the regression of x_i on all x_j by covariance and weight",
-    "nearest alike": f"{_ALIKE} the m ≤ k items j with the largest weight[i, j]",
-    "all alike": f"{_ALIKE} all m items j",
-    "neighbourhood": "averages[i] + Σ_j s_ij·(r_uj − averages[j])/Σ_j |s_ij| over the neighbours j of i",
+    "averages": "items[i]+users[u]",
+    "own means": "items[i]+e_u",
+    "factors": "items[i,d]+users[u,d]+Σ_k(items[i,k]·users[u,k])",
+    "own factors": "factors[i,d]+e_u+Σ_k(factors[i,k]·p_u[k])",
+    "covariance": "items[i]+e_u+Σ_j(w_ij·x_j)",
+    "nearest alike": _ALIKE,
+    "all alike": _ALIKE,
+    "neighbourhood": "averages[i]+Σ_j(s_ij·(r_uj−averages[j]))/Σ_j|s_ij|",
 }
 """How each kind of model predicts; docs/guides/releasing.md explains the letters."""
 
