@@ -175,7 +175,7 @@ def _write(frames: Iterator["pd.DataFrame"], to: Path | None) -> None:
     """Writes frames in turn: as CSV, or as Parquet if the file's name ends so."""
     from dpmf_cli.core.files import write_whole, writing
 
-    rows = ([*([] if at else [each]), *each.itertuples(False, None)] for at, each in enumerate(frames))
+    rows: Any = ([*([] if at else [each]), *each.itertuples(False, None)] for at, each in enumerate(frames))
     texts = (csv_text(each) for each in rows)
     if to is None:
         for text in texts:

@@ -326,8 +326,9 @@ class Recommender:
         A matrix product rounds otherwise than `predict`, and otherwise in each block. So it only chooses candidates,
         with a margin, and `predict` orders them.
         """
-        n_items, product, margin = len(self.item_ids), _product(model), np.zeros(1, np.float32)
-        losses: NDArray[np.floating]
+        n_items, product = len(self.item_ids), _product(model)
+        losses: Any
+        margin: Any = 0.0
         if product is None:
             users, items = np.divmod(np.arange(n_users * n_items), n_items)
             losses = -self._predicted(model, users, items, False).reshape(n_users, n_items)
