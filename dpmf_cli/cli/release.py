@@ -1,5 +1,7 @@
 """`dpmf release` and `dpmf predict`: write a model of a config, and predict with it."""
 
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,9 +9,11 @@ import typer
 
 from dpmf_cli.cli import options
 from dpmf_cli.core.errors import DpmfError, did_you_mean
-from dpmf_cli.core.terminal import csv_text, duration, say
+from dpmf_cli.core.terminal import Progress, csv_text, duration, say
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from dpmf_cli.experiment.config import ExperimentConfig
     from dpmf_cli.releasing.publishing import FittedRatings
 
@@ -105,25 +109,32 @@ def predict(
     user: Annotated[
         str | None, typer.Option(help="The id of one user, to predict that user's best items.")
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many items to predict with --user.")] = 10,
+    everybody: Annotated[bool, typer.Option("--all", help="Predict the best items of all users.")] = False,
+    top: Annotated[int, typer.Option(min=1, help="How many items to predict for each user.")] = 10,
     own: Annotated[
         Path | None, typer.Option(help="A CSV file with these users' own ratings, for a joint model.")
     ] = None,
-    to: Annotated[Path | None, typer.Option(help="The CSV file to write; default: stdout.")] = None,
+    seen: Annotated[Path | None, typer.Option(help="A CSV file with pairs to leave out, as seen.")] = None,
+    clip: Annotated[bool, typer.Option(help="Whether predictions are clipped to the scale.")] = True,
+    to: Annotated[Path | None, typer.Option(help="A .csv or .parquet file; default: stdout.")] = None,
     plugin: options.PluginOption = None,
 ) -> None:
     """Predict ratings with a released model.
 
-    Prints CSV: predictions for the pairs in a file, or a user's best items.
+    Writes predictions for the pairs in a file, or the best items of one user or of all.
 
     Example: dpmf predict released/my-shop-pge-bounded-epsilon-1 --user c7 --top 5
     """
-    from dpmf_cli.core.files import write_whole, writing
+    import numpy as np
+    import pandas as pd
+
     from dpmf_cli.releasing.publishing import load_model
     from dpmf_cli.releasing.recommender import places, read_own, read_pairs
 
-    if (pairs is None) == (user is None):
-        raise DpmfError("say what to predict: --pairs FILE, or --user ID")
+    if [pairs is None, user is None, not everybody].count(False) != 1 or (pairs and seen):
+        raise DpmfError(
+            "say what to predict: --pairs FILE; or --user ID or --all, either perhaps with --seen"
+        )
     loaded = load_model(model)
     names: Any = loaded.statement.dataset.columns
     brought = None if own is None else read_own(own, names)
@@ -136,21 +147,65 @@ def predict(
         )
     if pairs is not None:
         users, items = read_pairs(pairs, names)
-        values = loaded.predict(users, items, brought)
-        rows = [users.tolist(), items.tolist(), values.tolist()]
+        values = loaded.predict(users, items, brought, clip=clip)
         unknown = int((places(loaded.item_ids, items) < 0).sum())
         if unknown:
             say(f"{unknown} of {len(items)} pairs have an item that the model does not know")
-    else:
-        best, predicted = loaded.top(user, top, brought)
-        rows = [[user] * len(best), best.tolist(), predicted.tolist()]
-    header = [names["user"], names["item"], "prediction"]
-    text = csv_text([header, *zip(*rows, strict=True)])
+        _write(iter([pd.DataFrame({names["user"]: users, names["item"]: items, "prediction": values})]), to)
+        return
+    known = loaded.user_ids if brought is None else np.unique(brought.users)
+    asked: Any = known if user is None else [user]
+    if asked is None:
+        raise DpmfError(f"{name} has no users in its model; give --user, or --own with users' own ratings")
+    left_out = True if seen is None else read_pairs(seen, names)
+    frames = loaded.recommendations(asked, top, brought, exclude_seen=left_out, clip=clip)
+    blocks = -(-len(asked) // loaded.users_at_once)
+    _write(_followed(frames, blocks) if blocks > 1 else frames, to)
+
+
+def _followed(frames: Iterator["pd.DataFrame"], blocks: int) -> Iterator["pd.DataFrame"]:
+    """Shows the progress of at most so many blocks."""
+    with Progress("best items", blocks, float(blocks)) as progress:
+        for frame in frames:
+            yield frame
+            progress.finished("block of users", 1.0)
+
+
+def _write(frames: Iterator["pd.DataFrame"], to: Path | None) -> None:
+    """Writes frames in turn: as CSV, or as Parquet if the file's name ends so."""
+    from dpmf_cli.core.files import write_whole, writing
+
+    rows: Any = ([*([] if at else [each]), *each.itertuples(False, None)] for at, each in enumerate(frames))
+    texts = (csv_text(each) for each in rows)
     if to is None:
-        print(text, end="")
+        for text in texts:
+            print(text, end="")
         return
     with writing(to, "name another file"):
-        write_whole(to, text.encode())
+        if to.suffix == ".parquet":
+            _write_parquet(frames, to)
+        else:
+            write_whole(to, (text.encode() for text in texts))
+
+
+def _write_parquet(frames: Iterator["pd.DataFrame"], to: Path) -> None:
+    from dpmf_cli.core.files import flush, make_folder, rename, temporary_folder
+
+    try:
+        import pyarrow as pa
+        from pyarrow import dataset
+    except ImportError:
+        fix = "install it with: pip install 'dpmf[parquet]', or name a file that ends in .csv"
+        raise DpmfError(f"{to}: Parquet needs pyarrow; {fix}") from None
+    make_folder(to.parent)
+    first, kinds = next(frames), {"i": pa.int64(), "f": pa.float64()}
+    schema = pa.schema([(name, kinds.get(dtype.kind, pa.string())) for name, dtype in first.dtypes.items()])
+    batches = (pa.RecordBatch.from_pandas(each, schema, False) for each in chain([first], frames))
+    with temporary_folder(to.parent) as folder:
+        dataset.write_dataset(batches, folder, format="parquet", schema=schema, min_rows_per_group=1 << 20)
+        (written,) = folder.iterdir()
+        flush(written)
+        rename(written, to)
 
 
 def _entry(config: "ExperimentConfig", method: str) -> Any:

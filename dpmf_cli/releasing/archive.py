@@ -33,7 +33,7 @@ from dpmf_cli.core import __version__
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import make_folder, read_file, remove, rename, sha256, sweep, write_whole, writing
 from dpmf_cli.core.ratings import Scale
-from dpmf_cli.core.strict_model import SealedModel, StrictModel
+from dpmf_cli.core.strict_model import SealedModel, StrictModel, later
 from dpmf_cli.datasets.canonical import Stars
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import HIDE_IDS, Mode, Neighbours
@@ -94,6 +94,7 @@ class PrivacyStatement(StrictModel):
 class Statement(SealedModel):
     """All that a release says about itself.
 
+    formula  how the kind of model predicts; older releases have none
     release  a random name, drawn before the fit and independent of it, under which the account counts the release
     sha256   that of the arrays
     """
@@ -104,6 +105,7 @@ class Statement(SealedModel):
     algorithm: dict[str, Any]
     plugin: dict[str, str]
     kind: str
+    formula: str = later("")
     dataset: DataStatement
     privacy: PrivacyStatement
     unknown: str
@@ -129,6 +131,23 @@ class Statement(SealedModel):
         return entry
 
 
+_ALIKE = "items[i]+e_u+c·Σ_j(x_j)/(v+ridge+(m−1)·c)"
+FORMULAS = {
+    "averages": "items[i]+users[u]",
+    "own means": "items[i]+e_u",
+    "factors": "items[i,d]+users[u,d]+Σ_k(items[i,k]·users[u,k])",
+    "own factors": "factors[i,d]+e_u+Σ_k(factors[i,k]·p_u[k])",
+    "covariance": "items[i]+e_u+Σ_j(w_ij·x_j)",
+    "nearest alike": _ALIKE,
+    "all alike": _ALIKE,
+    "neighbourhood": "averages[i]+Σ_j(s_ij·(r_uj−averages[j]))/Σ_j|s_ij|",
+}
+"""How each kind of model predicts; docs/guides/releasing.md explains the letters."""
+
+UNIT = "unit "
+"""How the kind of a model begins if the model predicts on [0, 1]."""
+
+
 def statement_of(
     entry: PrivateAlgorithm, kind: str, ledger: Ledger, dataset: DataStatement, release: str = ""
 ) -> Statement:
@@ -143,6 +162,7 @@ def statement_of(
         algorithm=entry.model_dump(mode="json"),
         plugin=entry.plugin,
         kind=kind,
+        formula=FORMULAS[kind.removeprefix(UNIT)],
         dataset=dataset,
         privacy=PrivacyStatement(
             epsilon=float(ledger.limit[0]),

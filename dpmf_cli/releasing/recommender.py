@@ -4,14 +4,16 @@ import csv
 import io
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
 
 from dpmf_cli.algorithms.beyond.comparisons import AllAlike, NearestAlike
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel
@@ -19,7 +21,7 @@ from dpmf_cli.algorithms.shared.base import Arrays, Model, PrivateAlgorithm, Rel
 from dpmf_cli.algorithms.shared.factorization import KnownModel, OwnFactors, UnitModel
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel
 from dpmf_cli.algorithms.shared.sample_fits import ModelColumns, SideBySide
-from dpmf_cli.core.arrays import Doubles, Ints, Longs
+from dpmf_cli.core.arrays import Doubles, Ints, Longs, Singles
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import read_file
 from dpmf_cli.core.ratings import Ratings, with_ratings
@@ -27,7 +29,7 @@ from dpmf_cli.datasets.canonical import Ids
 from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.similarities import NeighbourhoodModel
-from dpmf_cli.releasing.archive import Statement
+from dpmf_cli.releasing.archive import UNIT, Statement
 
 
 def as_ids(ids: ArrayLike, what: str) -> Ids:
@@ -109,10 +111,7 @@ KINDS: dict[str, Any] = {
     "all alike": AllAlike,
     "neighbourhood": NeighbourhoodModel,
 }
-"""Each is a `ReleasableModel`."""
-
-UNIT = "unit "
-"""How the kind of a model begins if the model predicts on [0, 1]."""
+"""Each is a `ReleasableModel`, and predicts by its formula in `archive.FORMULAS`."""
 
 
 def published(model: Model) -> tuple[str, Arrays]:
@@ -242,8 +241,10 @@ class Recommender:
         delta = f", δ = {privacy.delta:g}" if privacy.delta else ""
         return f"<{statement.name} of {statement.dataset.name}, {privacy.neighbours}, {proved}{delta}>"
 
-    def predict(self, users: ArrayLike, items: ArrayLike, own: OwnRatings | None = None) -> Doubles:
-        """Returns (n,) predicted ratings of n pairs, on the rating scale.
+    def predict(
+        self, users: ArrayLike, items: ArrayLike, own: OwnRatings | None = None, *, clip: bool = True
+    ) -> Doubles:
+        """Returns (n,) predicted ratings of n pairs, clipped to the rating scale unless `clip` is False.
 
         `own` are the ratings of these users, for a joint model: a user without own ratings counts as one who has
         rated nothing. Raises DpmfError for values that are not ids, and for own ratings off the scale.
@@ -256,48 +257,118 @@ class Recommender:
         model = self.for_users(asked, own or self.own)
         out = np.empty(len(at))
         known = at >= 0
-        out[known] = self._predicted(model, place[known], at[known])
+        out[known] = self._predicted(model, place[known], at[known], clip)
         everything = np.arange(len(self.item_ids))
         for user in np.unique(place[~known]):
-            mean = self._predicted(model, np.full(len(everything), user), everything).mean()
+            mean = self._predicted(model, np.full(len(everything), user), everything, clip).mean()
             out[~known & (place == user)] = mean
         return out
 
     def top(self, user: Any, count: int, own: OwnRatings | None = None) -> tuple[Ids, Doubles]:
-        """Returns the `count` items with the largest predictions for a user, and these predictions.
+        """Returns the items that `recommend` has for one user, and their predictions."""
+        found = self.recommend([user], count, own)
+        return as_ids(found.iloc[:, 1], "items"), found["prediction"].to_numpy()
 
-        Leaves out items in the user's own ratings.
+    def recommend(self, users: ArrayLike, n: int, own: OwnRatings | None = None, **more: Any) -> pd.DataFrame:
+        """Returns all `recommendations` in one frame. They have the parameters."""
+        return pd.concat(self.recommendations(users, n, own, **more), ignore_index=True)
+
+    def recommendations(
+        self,
+        users: ArrayLike,
+        n: int,
+        own: OwnRatings | None = None,
+        *,
+        exclude_seen: bool | tuple[ArrayLike, ArrayLike] = True,
+        clip: bool = True,
+    ) -> Iterator[pd.DataFrame]:
+        """Yields the n items with the largest predictions for each user, best first, for blocks of users.
+
+        The columns are the ids of user and item, named as in the data set, then `prediction` and `rank`, from 1.
+        Items are ordered before predictions are clipped, and equal predictions by the items' places in `item_ids`.
+
+        own           these users' own ratings, for a joint model
+        exclude_seen  users and items of pairs to leave out besides `own`: a release does not hold what users have
+                      seen. False leaves out nothing
+
+        Raises DpmfError as `predict` does.
         """
-        (name,) = as_ids([user], "user")
-        predicted = self.predict(np.full(len(self.item_ids), name), self.item_ids, own)
-        brought = own or self.own
-        if brought is not None:
-            rated = places(self.item_ids, brought.items[places(np.array([name]), brought.users) >= 0])
-            predicted[rated[rated >= 0]] = -np.inf
-        best = np.argsort(-predicted, kind="stable")[:count]
-        best = best[np.isfinite(predicted[best])]
-        return self.item_ids[best], predicted[best]
+        own, asked = own or self.own or OwnRatings.of([], [], []), as_ids(users, "users")
+        asked = asked[np.sort(np.unique(asked, return_index=True)[1])]
+        pairs: Any = (own.users, own.items)
+        if not isinstance(exclude_seen, bool):
+            also = OwnRatings.of(*exclude_seen, np.zeros(np.shape(exclude_seen[0])))
+            pairs = np.append(own.users, also.users), np.append(own.items, also.items)
+        by, items = places(asked, pairs[0]), places(self.item_ids, pairs[1])
+        by[(items < 0) | (exclude_seen is False)] = -1
+        rows = by[:0] if self.user_ids is None else places(self.user_ids, asked)
+        starts, data = range(0, max(len(asked), 1), self.users_at_once), self.statement.dataset
+        names = data.columns["user"], data.columns["item"], "prediction", "rank"
+        cuts = _cut(places(asked, own.users), starts), _cut(by, starts)
+        for first, rated, seen in zip(starts, *cuts, strict=True):
+            block = slice(first, first + self.users_at_once)
+            theirs = OwnRatings(own.users[rated], own.items[rated], own.values[rated])
+            with threadpool_limits(limits=1):  # a second thread waits more than it works
+                model = self.for_users(asked[block], theirs, rows[block])
+                user, item, values = self._best(model, len(asked[block]), n, (by[seen] - first, items[seen]))
+            values = np.clip(values, data.minimum, data.maximum) if clip else values
+            ranks = np.arange(len(user)) - np.searchsorted(user, user) + 1
+            cells = asked[block][user], self.item_ids[item], values, ranks
+            yield pd.DataFrame(dict(zip(names, cells, strict=True)))
+
+    @property
+    def users_at_once(self) -> int:
+        """How many users are in a block of `recommendations`."""
+        return max(1, PAIRS_AT_ONCE // max(1, len(self.item_ids)))
+
+    def _best(
+        self, model: Model, n_users: int, n: int, seen: tuple[Longs, Longs]
+    ) -> tuple[Longs, Longs, Doubles]:
+        """Returns users, items, and unclipped predictions of each user's n best items, without those in `seen`.
+
+        A matrix product rounds otherwise than `predict`, and otherwise in each block. So it only chooses candidates,
+        with a margin, and `predict` orders them.
+        """
+        n_items, product = len(self.item_ids), _product(model)
+        losses: Any
+        margin: Any = 0.0
+        if product is None:
+            users, items = np.divmod(np.arange(n_users * n_items), n_items)
+            losses = -self._predicted(model, users, items, False).reshape(n_users, n_items)
+        else:
+            losses, margin = product
+        losses[seen] = np.inf
+        largest: Any = np.finfo(losses.dtype).max  # leaves out what is infinite, or no number
+        if n < n_items:
+            largest = np.fmin(np.partition(losses, n - 1, axis=1)[:, n - 1 : n] + margin, largest)
+        users, items = np.divmod(np.flatnonzero(losses <= largest), n_items)
+        values = -losses[users, items] if product is None else self._predicted(model, users, items, False)
+        order = np.lexsort((-values, users))  # equal ones stay in the order of items
+        order = order[np.arange(len(order)) - np.searchsorted(users, users) < n]
+        return users[order], items[order], values[order]
 
     @cached_property
     def entry(self) -> PrivateAlgorithm:
         """The algorithm with its parameters."""
         return self.statement.entry()
 
-    def _predicted(self, model: Model, users: Longs, items: Longs) -> Doubles:
+    def _predicted(self, model: Model, users: Longs, items: Longs, clip: bool) -> Doubles:
         """Predicts (n,) on the scale of the data set. Predictions leave a model only here."""
         found = np.asarray(model.predict(users.astype(np.int32), items.astype(np.int32))[:, 0], np.float64)
         scale, stars = self.statement.dataset.scale, self.statement.dataset.stars
         found = stars.back(found) if stars else found
-        return np.clip(found, scale.minimum, scale.maximum) if self.entry.clip_predictions else found
+        return np.clip(found, scale.minimum, scale.maximum) if clip else found
 
-    def for_users(self, asked: Ids, own: OwnRatings | None = None) -> Model:
+    def for_users(self, asked: Ids, own: OwnRatings | None = None, rows: Longs | None = None) -> Model:
         """Returns the model with only these users, none of them twice; it predicts for their positions.
+
+        `rows` are their `places` in `user_ids`, which are found here unless they are given.
 
         Ratings enter a model only here: of `own`, those of these users, for items that the model knows.
         """
         arrays = dict(self.arrays)
         if self.user_ids is not None:
-            rows = places(self.user_ids, asked)
+            rows = places(self.user_ids, asked) if rows is None else rows
             users = {name: array for name, array in self.arrays.items() if name.startswith("users")}
             arrays |= {name: _rows(array, rows) for name, array in users.items()}
         scale, stars = self.statement.dataset.scale, self.statement.dataset.stars
@@ -312,6 +383,32 @@ class Recommender:
             theirs = with_ratings(theirs, rated[here], items[here], own.values[here])
         ratings = stars.of(theirs) if stars else theirs
         return restored(self.statement.kind, arrays, self.entry, ratings)
+
+
+PAIRS_AT_ONCE = 1 << 21
+"""For how many pairs `recommendations` predicts at a time, unless one user has more."""
+
+
+def _cut(users: Longs, starts: range) -> list[Longs]:
+    """Returns the places in `users` of those of each block, in their order; −1 is in no block."""
+    order = np.argsort(users, kind="stable")
+    return np.split(order, np.searchsorted(users[order], starts))[1:]
+
+
+def _product(model: Model) -> tuple[Singles, Singles] | None:
+    """Returns −r̂ of all pairs, (n_users, n_items), by a matrix product if the model has factors, and (n_users, 1) a
+    bound on twice its difference from `predict`.
+
+    A sum of n products of single precision is within n·u/(1 − n·u)·Σ|x_k·y_k| of the exact one, u = 2⁻²⁴, in any
+    order (Higham 2002, section 3.1), and Σ|x_k·y_k| ≤ ‖x‖·‖y‖.
+    """
+    model = model.solved if isinstance(model, OwnFactors) else model
+    if not isinstance(model, FactorModel):
+        return None
+    users, items = (model.published[side][..., 0] for side in ("users", "items"))
+    lengths = [np.sqrt(1 + (each**2).sum(axis=1, keepdims=True)) for each in (users, items)]
+    products = -users[:, :-1] @ items[:, :-1].T - users[:, -1:] - items[:, -1]
+    return products, 2.0**-21 * (items.shape[1] + 1) * lengths[0] * lengths[1].max(initial=1)
 
 
 def _rows(array: NDArray[Any], rows: Longs) -> NDArray[Any]:

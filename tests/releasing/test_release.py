@@ -169,7 +169,7 @@ def test_predictions_of_a_file_are_those_of_the_model_and_unknown_ids_have_means
     model = load_model(shop.folder / "out")
     assert model.user_ids is not None
     everything = model.predict(np.full(len(model.item_ids), "c1"), model.item_ids)
-    everybody = model.predict(model.user_ids, np.full(len(model.user_ids), "a1"))
+    everybody = model.predict(model.user_ids, np.full(len(model.user_ids), "a1"), clip=False)
     wanted = [model.predict(["c1"], ["a1"])[0], everything.mean(), everybody.mean()]
     assert [float(row["prediction"]) for row in found] == pytest.approx(wanted, abs=1e-12)
 
@@ -223,7 +223,8 @@ def test_a_scale_that_was_guessed_is_not_released(shop: Shop) -> None:
 
 MISTAKES = (
     ("nowhere --user c1", "name a folder that `dpmf release` has written"),
-    ("out", "--pairs FILE, or --user ID"),
+    ("out", "--pairs FILE; or --user ID or --all"),
+    ("out --pairs users.csv --seen users.csv", "say what to predict"),
     ("out --pairs no.csv", "no.csv: cannot be read"),
     ("out --pairs users.csv", 'users.csv:1: no column "sku" (item)'),
     ("out --pairs short.csv", "short.csv:3: 1 field(s)"),

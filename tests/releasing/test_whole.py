@@ -350,6 +350,15 @@ def test_what_a_hostile_author_packs_is_one_line(here: Path) -> None:
         assert done.stderr.startswith("dpmf: out"), (name, done.stderr)
 
 
+def test_a_release_from_before_there_were_formulas_is_read(here: Path) -> None:
+    model().save("out")
+    statement = load_model("out").statement
+    older = statement.model_copy(update={"formula": ""}).text(indent=2)
+    assert (statement.formula, b"formula" in older) == ("items[i]+users[u]", False)
+    (here / "out/model.json").write_bytes(older)
+    assert load_model("out").predict([3], ["a1"]).shape == (1,)
+
+
 def test_what_was_asked_for_is_named() -> None:
     model().save("rel")
     for path in ("rel/nope", "nope", "rel/nope/model.json"):
