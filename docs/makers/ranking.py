@@ -34,8 +34,9 @@ def ranking_text(names: list[str], results: Path) -> str | None:
 
 def beside(experiment: Experiment) -> Beside:
     """Compares every method with the best private popularity at each ε."""
-    ours = [each for each in experiment.curves if each.algorithm == POPULARITY]
-    others = [each for each in experiment.curves if each.algorithm != POPULARITY]
+    measured = [each for each in experiment.curves if not each.missing]
+    ours = [each for each in measured if each.algorithm == POPULARITY]
+    others = [each for each in measured if each.algorithm != POPULARITY]
     found: Beside = {}
     for at, epsilon in enumerate(ours[0].epsilons):
         best = ours[int(np.argmax([each.mean()[at] for each in ours]))]
@@ -52,18 +53,19 @@ def beaten(found: Beside) -> str:
     """Says at which ε nothing beats private popularity, and which method does, or may do, at others."""
     best = {at: max(each.values(), key=lambda one: (beats(one), one.b)) for at, each in found.items()}
     unbeaten = [cell(at) for at, each in best.items() if not beats(each)]
-    said = [f"nothing beats private popularity at ε = {', '.join(unbeaten)}"] if unbeaten else []
+    where = "any ε" if len(unbeaten) == len(best) else ", ".join(unbeaten)
+    said = [f"nothing beats private popularity at {where}"] if unbeaten else []
     for at, each in best.items():
         if each.b > each.a:
             by = f"{signed(each.b - each.a, 4)} [{signed(each.low or 0, 4)}, {signed(each.high or 0, 4)}]"
             does = "does" if beats(each) else "has a larger mean, but not surely"
-            said.append(f"at ε = {cell(at)} {each.label_b} {does}: {by}")
+            said.append(f"at {cell(at)} {each.label_b} {does}: {by}")
     return "; ".join(said)
 
 
 def cell(epsilon: float) -> str:
     """Writes an ε."""
-    return "→ 0" if epsilon <= LEAST_EPSILON else f"{epsilon:g}"
+    return "ε → 0" if epsilon <= LEAST_EPSILON else f"ε = {epsilon:g}"
 
 
 def table(experiment: Experiment, found: Beside) -> TextTable:
@@ -75,10 +77,14 @@ def table(experiment: Experiment, found: Beside) -> TextTable:
         return marked(curve), *(f"{mean:.4f}{star}" for mean, star in zip(means, stars, strict=True))
 
     order = sorted(experiment.curves, key=lambda each: each.algorithm != POPULARITY)
-    rows = tuple(map(row, (*order, *experiment.baselines)))
+    every = (*order, *experiment.baselines)
+    rows = tuple(row(each) for each in every if not each.missing)
     title = (
         f"{experiment.title}, {experiment.metric.title}, {experiment.folds} of {experiment.partition} folds"
     )
-    header = ("method", *(f"ε = {cell(at)}" if at > LEAST_EPSILON else "ε → 0" for at in found))
-    notes = ("*: surely above private popularity; ‡: joint DP; §: (ε, δ)-DP; the last rows have no privacy",)
-    return TextTable(header, "l" + "r" * len(found), (Group(title, rows),), notes)
+    notes = ["*: surely above private popularity; ‡: joint DP; §: (ε, δ)-DP; the last rows have no privacy"]
+    if missing := [each.label for each in every if each.missing]:
+        notes.append(f"not measured yet: {'; '.join(missing)}")
+    return TextTable(
+        ("method", *map(cell, found)), "l" + "r" * len(found), (Group(title, rows),), tuple(notes)
+    )

@@ -88,6 +88,8 @@ def for_trials(config: ExperimentConfig, at: Sequence[float]) -> ExperimentConfi
         "groups": shown in GROUPED,
         "algorithms": [entry for of, entry in entries if not (of.scores_only and "ranking" in unused)],
     }
+    if not changes["algorithms"]:
+        raise DpmfError(f"{config.name}: no entry has an {RMSE.title}; set `metric: {config.metrics[1].key}`")
     try:
         return config_of({**resolved, **changes})
     except ValidationError as error:

@@ -33,13 +33,13 @@ def test_it_says_first_where_nothing_beats_private_popularity() -> None:
     """The best entry of popularity counts at each ε, and only a difference whose interval is above 0 beats it."""
     said = beaten(beside(replace(WHOLE, curves=(GOOD, FIRST, PURE))))
     first, *others = said.split("; ")
-    assert first == "nothing beats private popularity at ε = → 0, 1, 3"
+    assert first == "nothing beats private popularity at ε → 0, ε = 1, ε = 3"
     assert others[-1].startswith("at ε = 8 good does: +0.05")
     said = beaten(beside(replace(WHOLE, curves=(BETTER, FIRST, PURE))))
-    assert said.startswith("nothing beats private popularity at ε = → 0, 1, 3, 8; at ε = ")
+    assert said.startswith("nothing beats private popularity at any ε; at ε")
     assert "at ε = 8 better has a larger mean, but not surely" in said
     never = replace(WHOLE, curves=(method("bad", 0, 0, 0, 0, sd=0), FIRST))
-    assert beaten(beside(never)) == "nothing beats private popularity at ε = → 0, 1, 3, 8"
+    assert beaten(beside(never)) == "nothing beats private popularity at any ε"
 
 
 def test_the_table_has_popularity_first_and_marks_what_beats_it() -> None:
@@ -49,6 +49,10 @@ def test_the_table_has_popularity_first_and_marks_what_beats_it() -> None:
     assert [cell.endswith("*") for cell in group.rows[2]] == [False, False, False, False, True]
     assert not any("*" in cell for row in (*group.rows[:2], *group.rows[3:]) for cell in row)
     assert group.rows[0][2] == f"{FIRST.mean()[1]:.4f}"
+    partly = replace(WHOLE, curves=(FIRST, replace(GOOD, missing=1), BETTER))
+    drawn = table(partly, beside(partly))
+    assert [row[0] for row in drawn.groups[0].rows] == ["popular", "better", "ia"]
+    assert drawn.notes[1] == "not measured yet: good"
 
 
 def test_the_block_stays_where_there_are_no_results(tmp_path: Path) -> None:

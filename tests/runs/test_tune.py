@@ -93,6 +93,9 @@ def test_a_config_that_shows_an_order_of_items_is_tuned_for_it(place: Place) -> 
     assert float(rows[0]["written_8"]) == pytest.approx(float(curves["Private popularity"]), abs=1e-9)
     place.write(ORDERED)  # what has no RMSE cannot be tuned by it
     assert [row["label"] for row in tuned(place, trials=2)] == ["PGE", "isgd, factors 2", "mine"]
+    place.write(ORDERED.partition("  - pge\n")[0] + "ranking: {threshold: 4, ndcg: 5}\n")
+    said = place.dpmf("tune", "tiny.yaml", expect=2).stderr
+    assert "no entry has an RMSE; set `metric: ndcg@5`" in said
 
 
 def test_an_interrupted_search_continues_to_the_same_table(
