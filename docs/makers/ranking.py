@@ -28,8 +28,14 @@ def ranking_text(names: list[str], results: Path) -> str | None:
         return None
     every = [each.experiment for _, each in results_of(folders, results)]
     shown = [(one := each.showing(metric.key), beside(one)) for each in every for metric in each.metrics[1:]]
-    said = (f"- **{each.title}, {each.metric.title}**: {beaten(of)}.\n" for each, of in shown)
+    said = (f"- **{each.title}, {each.metric.title}**{unknown(each)}: {beaten(of)}.\n" for each, of in shown)
     return "".join(said) + "\n" + "\n".join(markdown(table(each, of)) for each, of in shown)
+
+
+def unknown(experiment: Experiment) -> str:
+    """Names the methods that have no result on some fold, so that nothing is said of them."""
+    missing = [each.label for each in experiment.curves if each.missing]
+    return f" (not measured yet: {'; '.join(missing)})" if missing else ""
 
 
 def beside(experiment: Experiment) -> Beside:
@@ -82,9 +88,5 @@ def table(experiment: Experiment, found: Beside) -> TextTable:
     title = (
         f"{experiment.title}, {experiment.metric.title}, {experiment.folds} of {experiment.partition} folds"
     )
-    notes = ["*: surely above private popularity; ‡: joint DP; §: (ε, δ)-DP; the last rows have no privacy"]
-    if missing := [each.label for each in every if each.missing]:
-        notes.append(f"not measured yet: {'; '.join(missing)}")
-    return TextTable(
-        ("method", *map(cell, found)), "l" + "r" * len(found), (Group(title, rows),), tuple(notes)
-    )
+    notes = ("*: surely above private popularity; ‡: joint DP; §: (ε, δ)-DP; the last rows have no privacy",)
+    return TextTable(("method", *map(cell, found)), "l" + "r" * len(found), (Group(title, rows),), notes)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from docs.makers.pages import with_tables
-from docs.makers.ranking import beaten, beside, table
+from docs.makers.ranking import beaten, beside, table, unknown
 from dpmf_cli.evaluation.curves import Measured
 from dpmf_cli.evaluation.metrics import RMSE, Metric
 from tests.evaluation.made_curves import curve, experiment
@@ -52,7 +52,7 @@ def test_the_table_has_popularity_first_and_marks_what_beats_it() -> None:
     partly = replace(WHOLE, curves=(FIRST, replace(GOOD, missing=1), BETTER))
     drawn = table(partly, beside(partly))
     assert [row[0] for row in drawn.groups[0].rows] == ["popular", "better", "ia"]
-    assert drawn.notes[1] == "not measured yet: good"
+    assert (unknown(partly), unknown(WHOLE)) == (" (not measured yet: good)", "")
 
 
 def test_the_block_stays_where_there_are_no_results(tmp_path: Path) -> None:
