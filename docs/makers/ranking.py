@@ -28,7 +28,7 @@ def ranking_text(names: list[str], results: Path) -> str | None:
         return None
     every = [each.experiment for _, each in results_of(folders, results)]
     shown = [(one := each.showing(metric.key), beside(one)) for each in every for metric in each.metrics[1:]]
-    said = (f"- **{each.title}, {each.metric.title}**{unknown(each)}: {beaten(of)}.\n" for each, of in shown)
+    said = (f"- **{each.title}, {each.metric.title}**: {beaten(of)}{unknown(each)}.\n" for each, of in shown)
     return "".join(said) + "\n" + "\n".join(markdown(table(each, of)) for each, of in shown)
 
 
