@@ -11,8 +11,9 @@ open       what the paper leaves open
 errata     the paper's mistakes
 output     `<!-- output of dpmf … -->`: the output of that command
 
-`<!-- results/NAME.md -->` is that file of the results folder, which a command wrote. Without `--results`, such blocks
-and the outputs of commands stay as they are.
+`<!-- popularity of NAME … -->` compares methods with private popularity in the results of these names
+(`docs.makers.ranking`). `<!-- results/NAME.md -->` is that file of the results folder, which a command wrote. Without
+`--results`, such blocks and the outputs of commands stay as they are.
 `<!-- KIND of all -->` is a table of all papers: `docs.makers.paper_tables` has the kinds.
 `<!-- summary of all -->` is the README's table.
 """
@@ -32,6 +33,7 @@ from typing import Any, get_args
 import typer
 
 from docs.makers.paper_tables import KINDS, Records, expected_text, open_text
+from docs.makers.ranking import ranking_text
 from docs.makers.reference import markdown_table
 from dpmf_cli.cli.main import app
 from dpmf_cli.core import terminal
@@ -48,6 +50,7 @@ from dpmf_cli.report.tables.papers import cells_text, claims_text, verdicts
 _MARKED = re.compile(
     rf"(<!-- (?:(?P<of_all>summary|{'|'.join(KINDS)}) of all|"
     r"(?P<kind>exhibits|experiments|claims|expected|cells|open|errata) of (?P<key>\w+)|"
+    r"popularity of (?P<names>\w+(?: \w+)*)|"
     r"output of dpmf (?P<command>.+?)|results/(?P<file>[\w./-]+\.md)) -->\n)"
     r"(?P<body>.*?)(?=<!-- end -->)",
     re.DOTALL,
@@ -77,7 +80,9 @@ def with_tables(page: Path, run: Run | None = None, results: Path | None = None)
             said = run(shlex.split(found["command"]))
         if found["file"] and results and (file := results / found["file"]).is_file():
             said = file.read_text(encoding="utf-8")
-        if found["command"] or found["file"]:
+        if found["names"] and results:
+            said = ranking_text(found["names"].split(), results)
+        if found["command"] or found["file"] or found["names"]:
             return found[1] + (found["body"] if said is None else f"\n{said}\n")
         if found["of_all"] == "summary":
             return found[1] + summary_table(recorded)

@@ -57,6 +57,7 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
     descent_and_sampling.PrivatePNBM,
     descent_and_sampling.PosteriorPNBM,
     comparisons.PrivateConstantNeighbourhood,
+    comparisons.PrivatePopularity,
     descent_and_sampling.PosteriorSamplingMF,
     learned_features.OwnRegression,
     chien2021.PrivateAlternatingLeastSquares,

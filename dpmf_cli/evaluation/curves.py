@@ -155,14 +155,14 @@ class Measured:
         """The twin as a curve with the single point ε = ∞; None where there is no twin."""
         if self.twin is None:
             return None
-        infinite, rmse = np.array([np.inf]), self.twin["rmse"]
+        infinite, rmse, shown = np.array([np.inf]), self.twin["rmse"], self.twin[self.metric.key]
         return replace(
             self,
             epsilons=infinite,
             rmse=rmse,
             claimed=infinite,
             provable=infinite,
-            missing=int(np.isnan(rmse).sum()),
+            missing=int(np.isnan(shown).sum()),
             thetas=None if self.thetas is None else infinite,
             twin=None,
             others={key: cube for key, cube in self.twin.items() if key != "rmse"},
@@ -247,7 +247,7 @@ class Experiment:
     intervals of crossings include what interpolation leaves open. `partial` names the finished folds of an
     interrupted run, "3 of 10 folds", if all results are from these folds only.
 
-    Curves and baselines show `metric`, one of the `metrics` that were measured. Baselines without that metric are in
+    Curves and baselines show `metric`, one of the `metrics` that were measured. Those without that metric are in
     `aside`. `own` says that the data set is a user's own.
     """
 
@@ -290,12 +290,13 @@ class Experiment:
             )
         if metric == self.metric:
             return self
-        every = (*self.baselines, *self.aside)
-        baselines = [replace(each, metric=metric) for each in every if each.has(metric)]
+        every = (*self.curves, *self.baselines, *self.aside)
+        found = [replace(each, metric=metric) for each in every if each.has(metric)]
+        baselines = [each for each in found if each.is_baseline]
         ordering = [each.algorithm for each in baselines if each.scores_only]
         return replace(
             self,
-            curves=tuple(replace(curve, metric=metric) for curve in self.curves),
+            curves=tuple(each for each in found if not each.is_baseline),
             baselines=tuple(baselines),
             aside=tuple(each for each in every if not each.has(metric)),
             references=self.references if metric == RMSE else (),

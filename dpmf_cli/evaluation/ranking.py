@@ -421,8 +421,8 @@ def differences(
 ) -> Iterator[Difference]:
     """Yields the difference of two curves of one dataset, seed and cut into folds at each ε that both have."""
     common, in_a, in_b = np.intersect1d(a.epsilons, b.epsilons, return_indices=True)
-    folds, runs = (min(a.rmse.shape[axis], b.rmse.shape[axis]) for axis in (0, 1))
-    ours, theirs = a.rmse[:folds, :runs, in_a], b.rmse[:folds, :runs, in_b]
+    folds, runs = (min(a.values.shape[axis], b.values.shape[axis]) for axis in (0, 1))
+    ours, theirs = a.values[:folds, :runs, in_a], b.values[:folds, :runs, in_b]
     finite = np.asarray((np.isfinite(ours) & np.isfinite(theirs)).all(axis=(0, 1)))
     difference: Doubles = np.subtract(theirs, ours, where=finite, out=np.zeros_like(ours))
     rng = named_generator(experiment.seed, "comparison", experiment.stream, a.neighbours, a.label, b.label)

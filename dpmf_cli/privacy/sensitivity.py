@@ -314,9 +314,11 @@ PAPER = "Chien et al. 2021"
 CODE = "the public code of Chien et al. 2021"
 
 
-def sampled_counts(most: int) -> Sensitivity:
-    """Numbers of ratings by item, with at most k = `most` ratings of each user: k numbers move by 1, by √k in L2."""
-    return Sensitivity(math.sqrt(most), 2, Neighbours.USER, f"{PAPER}: √k, k items of a user")
+def sampled_counts(most: int, norm: int = 2) -> Sensitivity:
+    """Numbers of ratings by item, with at most k = `most` ratings of each user. A user moves k numbers by 1: by √k in
+    L2, which is in the paper, and by k in L1."""
+    value, words = (most, "k") if norm == 1 else (math.sqrt(most), "√k")
+    return Sensitivity(value, norm, Neighbours.USER, f"{PAPER}: {words}, k items of a user")
 
 
 def sampled_total(most: int, largest: float) -> Sensitivity:

@@ -1,7 +1,7 @@
-"""Searches parameters with the same number of trials for every method, and chooses at each of a few ε.
+"""Searches parameters with the same number of trials for every method, and chooses by the metric at each of a few ε.
 
-What suits a small ε seldom suits a large one, so the setting with the lowest error is chosen at each ε by itself. A
-tuned entry has it from the geometric mean of this ε and the one before to that with the next (`by_epsilon`).
+What suits a small ε seldom suits a large one, so the best setting is chosen at each ε by itself. A tuned entry has it
+from the geometric mean of this ε and the one before to that with the next (`by_epsilon`).
 
 A trial is an ordinary entry of an experiment, so its tasks are stored and shared like others, and an interrupted
 search continues. The settings are a scrambled Halton sequence, which depends on nothing but the seed and the entry's
@@ -25,11 +25,12 @@ from pydantic import ValidationError
 from scipy.stats import qmc
 
 from dpmf_cli.algorithms.shared.base import OF_THE_CURVE, PrivateAlgorithm
+from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import Folders, load
-from dpmf_cli.evaluation.metrics import RMSE
+from dpmf_cli.evaluation.metrics import GROUPED, RMSE
 from dpmf_cli.experiment.config import ExperimentConfig, config_of
 from dpmf_cli.experiment.config.documents import config_file, read_whole, shipped_file
 from dpmf_cli.experiment.config.entries import with_parameters
@@ -72,21 +73,28 @@ def settings_of(
 
 def for_trials(config: ExperimentConfig, at: Sequence[float]) -> ExperimentConfig:
     """Returns a config with these ε (or θ), or the lowest but ε → 0, middle and highest of its own, which measures
-    nothing but RMSE of private entries. Raises DpmfError for ε that no grid can have."""
+    nothing but the metric that is shown, of private entries that have it. Raises DpmfError for ε that no grid can
+    have."""
     axis = "epsilons" if config.thetas is None else "thetas"
     given = getattr(config, axis)
     own = given[1:] if axis == "epsilons" and len(given) > 1 and given[0] == LEAST_EPSILON else given
+    shown = next(metric for metric in config.metrics if metric.key == config.metric)
+    unused = ["growth", "error_cdf", "refine", *(["ranking"] if shown in (RMSE, *GROUPED) else [])]
+    resolved = config.resolved()
+    entries = zip(config.algorithms, resolved["algorithms"], strict=True)
     changes = {
         axis: sorted({*at} or {own[0], own[len(own) // 2], own[-1]}),
         "baselines": [],
         "crossings": ["ia"],
-        "metric": RMSE.key,
         "twins": False,
-        **dict.fromkeys(("growth", "ranking", "error_cdf", "refine")),
-        "groups": False,
+        **dict.fromkeys(unused),
+        "groups": shown in GROUPED,
+        "algorithms": [entry for of, entry in entries if not (of.scores_only and "ranking" in unused)],
     }
+    if not changes["algorithms"]:
+        raise DpmfError(f"{config.name}: no entry has an {RMSE.title}; set `metric: {config.metrics[1].key}`")
     try:
-        return config_of({**config.resolved(), **changes})
+        return config_of({**resolved, **changes})
     except ValidationError as error:
         raise DpmfError(f"--at: {error.errors(include_url=False)[0]['msg']}") from None
 
@@ -126,13 +134,16 @@ def tune(
         if outcome.failure:
             say(f"a trial of {outcome.task.algorithm.name} failed: {outcome.failure.splitlines()[-1]}")
     ran = Ran(every, dataset.identity)
-    experiment = collect(ran, Store(folders.results, warn=say)).experiment
-    curves, rows = iter(experiment.curves), []
+    experiment = collect(ran, Store(folders.results, warn=say)).experiment.showing(base.metric)
+    metric, means, rows = experiment.metric, defaultdict[str, list[Doubles]](list), []
+    for curve in experiment.curves:
+        means[curve.label].append(curve.mean())
     for name, (settings, refused) in tried.items():
-        rmse = np.array([next(curves).mean() for _ in settings])
-        failed = np.isnan(rmse).any(axis=1)
-        best = np.where(failed[:, None], np.inf, rmse).argmin(axis=0)
-        written, tuned = (np.take_along_axis(rmse, at[None], axis=0)[0] for at in (0 * best, best))
+        found = np.array(means[name])
+        failed = np.isnan(found).any(axis=1)
+        scores = -found if metric.larger_is_better else found
+        best = np.where(failed[:, None], np.inf, scores).argmin(axis=0)
+        written, tuned = (np.take_along_axis(found, at[None], axis=0)[0] for at in (0 * best, best))
         entries, drawn = zip(*(settings[at] for at in best), strict=True)
         changed = changes(settings[0][0], entries, base.grid(settings[0][0]))
         counts = len(settings), int(failed.sum()), refused
@@ -140,7 +151,7 @@ def tune(
     grid, sign = (base.epsilons, "ε") if base.thetas is None else (base.thetas, "θ")
     over = f"{experiment.folds} of {experiment.partition} folds, runs: {experiment.runs}"
     title = f"{config.name}: tuned on {experiment.title}, {over}"
-    return rows, tuned_table(rows, grid or (), sign, title)
+    return rows, tuned_table(rows, grid or (), sign, title, metric)
 
 
 def changes(

@@ -157,10 +157,12 @@ def test_one_kind_alone_may_be_ranked_as_one_list(folder: Path) -> None:
     assert "rating value" in across
 
 
-def test_the_shipped_configs_have_every_private_algorithm() -> None:
+def test_the_shipped_configs_have_every_private_algorithm_with_errors() -> None:
     combined = [path for path in SHIPPED if path.stem.startswith("combined_")]
     assert [path.stem for path in combined] == ["combined_ml100k", "combined_ml1m"]
     for path in combined:
         config = load_config(path)
-        assert {entry.algorithm for entry in config.algorithms} == set(PRIVATE)
+        assert {entry.algorithm for entry in config.algorithms} == {
+            key for key, of in PRIVATE.items() if not of.scores_only
+        }
         assert {entry.protects.value for entry in config.algorithms} == set(GROUPS)

@@ -16,10 +16,10 @@ from tests.configs import SHIPPED
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIGS = {path.stem for path in SHIPPED}
-CHOICES = {"quickstart", "combined_ml100k", "combined_ml1m", "ranking_ml100k", "who_pays_ml100k"}
-OTHERS = ("explore_", "scale_", "frontier_", "dpals_")
-"""Configs of no exhibit: the first command, all papers in one, the order of items, who pays for privacy, and by how
-they begin: what serves explorations alone, time and memory at scale, what leads at which ε, and DPALS alone."""
+CHOICES = {"quickstart", "combined_ml100k", "combined_ml1m", "who_pays_ml100k"}
+OTHERS = ("explore_", "scale_", "frontier_", "ranking_", "dpals_")
+"""Configs of no exhibit: the first command, all papers in one, who pays for privacy, and by how they begin: what
+serves explorations alone, time and memory at scale, what leads at which ε, the order of items, and DPALS alone."""
 
 
 @pytest.mark.parametrize("key", papers())

@@ -87,6 +87,7 @@ OTHERWISE: dict[str, list[dict[str, Any]]] = {
         {"selection": "tail", "centring": "overall", "clip": 0.1},
         {"weight_exponent": 1, "user_norm": 7},
     ],
+    "private_popularity": [{"most_ratings": 2, "at_least": 3}],
     "frank_wolfe": [{"effects": {"residual_clamp": 0.1}}, {"effects": {"residual_clamp": 3}, "nuclear": 5}],
 }
 """Other parameters than the defaults, by method."""

@@ -88,6 +88,7 @@ RANKED = (
     TINY.replace("runs: 3", "runs: 2")
     .replace("epochs: 1500", "epochs: 3")
     .replace("baselines: [ga", "twins: true\nbaselines: [popularity, ga")
+    .replace("algorithms:\n", "algorithms:\n  - {algorithm: private_popularity, most_ratings: 80}\n")
     + "ranking: {threshold: 4, ndcg: 5, recall: 8}\ngroups: true\n"
 )
 
@@ -106,14 +107,18 @@ def test_the_most_rated_items_come_first(ranked: Place) -> None:
         found.append(of_scores(by_count, train, test, asked)[1])
     of_folds = [row for row in ranked.rows("folds.csv") if row["label"] == "Popularity"]
     assert [float(row["recall@8"]) for row in of_folds] == pytest.approx(found)
-    assert {(row["rmse"], row["status"]) for row in of_folds} == {("", "measured")}
+    private = [row for row in ranked.rows("folds.csv") if row["label"] == "Private popularity"]
+    twin = [float(row["recall@8"]) for row in private if row["epsilon"] == "inf"]
+    assert twin == pytest.approx(found)  # no user has more ratings than are counted
+    assert np.mean([float(row["recall@8"]) for row in private if row["epsilon"] == "0.5"]) < np.mean(found)
+    assert {(row["rmse"], row["status"]) for row in of_folds + private} == {("", "measured")}
 
 
 def test_curves_show_rmse_unless_asked_and_have_the_others_beside(ranked: Place) -> None:
     curves = ranked.rows("curves.csv")
     groups = [metric.key for metric in GROUPED]
     assert list(curves[0])[-8:] == ["mae", "ndcg@5", "recall@8", *groups]
-    assert "Popularity" not in {row["label"] for row in curves}
+    assert not {"Popularity", "Private popularity"} & {row["label"] for row in curves}
     assert {row["epsilon"] for row in curves if row["label"] == "PGE"} == {"0.5", "2.0", "8.0", "inf"}
     pge, ia = (
         [float(row["ndcg@5"]) for row in curves if row["label"] == label][-1] for label in ("PGE", "IA")
@@ -134,12 +139,15 @@ def test_crossings_levels_and_figures_by_metric(ranked: Place) -> None:
     assert "Popularity" not in ranked.dpmf("crossings", "tiny.yaml").stdout
     levels = ranked.json("levels", "--at", "2", "--metric", "recall@8")
     assert all(0 < level["recall@8"] < 1 for level in levels)
-    assert [level["label"] for level in levels if level["mae"] is None] == ["Popularity"]
+    assert [level["label"] for level in levels if level["mae"] is None] == [
+        "Private popularity",
+        "Popularity",
+    ]
     refused = ranked.dpmf("crossings", "tiny.yaml", "--metric", "ndcg@10", expect=2).stderr
     assert '"ndcg@10" is not measured; did you mean "ndcg@5"?' in refused
     assert "tiny" in ranked.dpmf("combined").stdout
     ranked.dpmf("plot", "tiny.yaml", "--metric", "ndcg@5", "--format", "svg")
-    drawn = ranked.path("curves-ndcg@5.svg").read_text()
+    drawn = ranked.path("curves_value-ndcg@5.svg").read_text()
     assert "<!-- nDCG@5 -->" in drawn
     assert "<!-- Popularity 0" in drawn
     assert "<!-- RMSE -->" in ranked.path("curves.svg").read_text()

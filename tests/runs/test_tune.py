@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.beyond.comparisons import PrivateBatchGradientDescent
@@ -72,6 +73,33 @@ def test_what_is_chosen_is_the_best_and_runs_as_it_was_tried(place: Place) -> No
             assert float(row[f"tuned_{at}"]) == pytest.approx(float(curves[best, at]), abs=1e-9)
     assert tried.items() <= place.tasks.items()  # no trial was computed again
     assert "exists already" in place.dpmf("tune", "tiny.yaml", "--to", "tuned.yaml", expect=2).stderr
+
+
+ORDERED = (
+    SEARCHED.replace("  - pge\n", "  - {algorithm: private_popularity, most_ratings: 1}\n  - pge\n")
+    + "  private_popularity: {most_ratings: [2, 5, 20], noise: [laplace, gaussian]}\n"
+    + "ranking: {threshold: 4, ndcg: 5, recall: 8}\n"
+)
+
+
+def test_a_config_that_shows_an_order_of_items_is_tuned_for_it(place: Place) -> None:
+    place.write(ORDERED + "metric: ndcg@5\n")
+    rows = tuned(place, "-j", "1", "--at", "8,20", "--to", "tuned.yaml")
+    assert [row["label"] for row in rows] == ["Private popularity", "PGE", "isgd, factors 2", "mine"]
+    means = [[float(row[f"{part}_{at}"]) for at in (8, 20)] for row in rows for part in ("written", "tuned")]
+    gains = np.diff(np.reshape(means, (4, 2, 2)).mean(axis=2))
+    assert (gains >= 0).all()
+    assert (gains > 0).any()
+    assert "setting of the highest mean nDCG@5" in place.path("tuned.md").read_text()
+    place.dpmf("run", "tuned.yaml", "-j", "1")
+    with place.path("curves.csv", "tuned").open() as file:
+        curves = {row["label"]: row["ndcg@5"] for row in csv.DictReader(file) if row["epsilon"] == "8.0"}
+    assert float(rows[0]["written_8"]) == pytest.approx(float(curves["Private popularity"]), abs=1e-9)
+    place.write(ORDERED)  # what has no RMSE cannot be tuned by it
+    assert [row["label"] for row in tuned(place, trials=2)] == ["PGE", "isgd, factors 2", "mine"]
+    place.write(ORDERED.partition("  - pge\n")[0] + "ranking: {threshold: 4, ndcg: 5}\n")
+    said = place.dpmf("tune", "tiny.yaml", expect=2).stderr
+    assert "no entry has an RMSE; set `metric: ndcg@5`" in said
 
 
 def test_an_interrupted_search_continues_to_the_same_table(

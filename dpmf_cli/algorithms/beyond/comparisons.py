@@ -1,13 +1,13 @@
 """Variants of papers' methods: what these have to beat, and what Friedman et al. 2016, section 7, name.
 
 Predictors with public numbers for a covariance are what private ones have to beat. Averages and factors of the
-ratings that an aggregator received are what a local method has to beat.
+ratings that an aggregator received are what a local method has to beat, and noisy counts any private order of items.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
@@ -15,10 +15,12 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared import cost as costs, item_covariance, private_factorization as shared
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel, OwnMeansAlgorithm, averages_of
 from dpmf_cli.algorithms.shared.base import Arrays, Choices, Paper, PrivateAlgorithm, by_mode, in_both_modes
-from dpmf_cli.algorithms.shared.budget import AveragesBudget, ItemAveragesBudget, Size
+from dpmf_cli.algorithms.shared.budget import AveragesBudget, Delta, ItemAveragesBudget, Size
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
+from dpmf_cli.algorithms.shared.factorization import at_most
 from dpmf_cli.algorithms.shared.local_model import LocalAlgorithm, LocalFactorization
 from dpmf_cli.algorithms.shared.neighbourhood import CERTIFIED, PrivateNeighbourhood
+from dpmf_cli.algorithms.shared.theta import Accounting, Measurer, NoiseKind
 from dpmf_cli.core.arrays import Doubles, Ints, Longs, Singles
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings, Scale
@@ -231,6 +233,62 @@ class PrivateConstantNeighbourhood(PrivateNeighbourhood):
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> NeighbourhoodModel:
         return self.start(train, epsilons, curator, 1.0)[0]
+
+
+class PrivatePopularity(PrivateAlgorithm):
+    """score_ui = c_i + noise, where c_i is the number of ratings of item i. Every user gets the same order.
+
+    At most k ratings of each user are counted, chosen at random. As in `Popularity`, scores have no errors.
+    """
+
+    title = "Private popularity"
+    about = "The most rated items first, by noisy counts: what a private order of items has to beat."
+    paper = Paper.DPMF
+    variants = by_mode(Neighbours.USER, corrected=None)
+    scores_only = True
+    averaged = False
+    small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4}
+
+    algorithm: Literal["private_popularity"]
+    neighbours: Neighbours = Neighbours.USER
+    mode: Mode = Mode.CORRECTED
+    noise: NoiseKind = Field(NoiseKind.GAUSSIAN, description="laplace: pure ε; gaussian: (ε, δ)")
+    delta: Delta = Field(1e-6, description="the δ of Gaussian noise")
+    most_ratings: int = Field(20, ge=1, le=10_000, description="k")
+    at_least: float | None = Field(
+        None, description="count only ratings at or above it, in stars; null counts all"
+    )
+
+    @classmethod
+    def choices(cls, mode: Mode) -> Choices:
+        return (tuple({"noise": kind.value} for kind in NoiseKind),)
+
+    @property
+    def spends_delta(self) -> float:
+        return self.delta if self.noise is NoiseKind.GAUSSIAN else 0.0
+
+    @property
+    def accounting(self) -> Accounting:
+        """The accounting of θ, all of which the counts get."""
+        return Accounting(self.noise, self.mode, {"counts": 1.0}, self.delta)
+
+    def epsilon_of(self, theta: float) -> float:
+        return self.accounting.epsilon_of(theta)
+
+    def theta_of(self, epsilon: float) -> float:
+        return self.accounting.theta_of(epsilon)
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
+        counted = train.values >= (-np.inf if self.at_least is None else self.at_least)
+        draws = streams.of_ratings("ratings kept", train)
+        kept = at_most(train.select(counted), self.most_ratings, draws[counted])
+        moves = sensitivity.sampled_counts(self.most_ratings, self.noise.norm)
+        measurer = Measurer(self.accounting, {"counts": 1}, epsilons, curator)
+        noise = measurer.noise("counts", "item counts", (train.n_items,), moves)
+        return EffectsModel(noise.added_to(kept.item_counts), np.zeros((train.n_users, len(epsilons))))
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        return costs.effects_cost(shape, grid)
 
 
 class LocalMean(LocalAlgorithm):

@@ -509,12 +509,12 @@ def _of_what_is_shown(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]
     if config.metric not in known:
         fix = did_you_mean(config.metric, known) if known[1:] else "; ask for it by `ranking` or `groups`"
         yield ("metric",), f'"{config.metric}" is not measured{fix}'
-    for index, entry in enumerate(config.baselines):
+    for key, index, entry in _entries(config):
         if entry.scores_only and (config.ranking is None or config.growth is not None):
             grows = "remove `growth`, which measures RMSE"
             fix = grows if config.growth else "ask for `ranking: {threshold: 4}`"
             why = f"{entry.name} orders items and predicts no ratings"
-            yield ("baselines", index), f"{why}; {fix}, or remove the entry"
+            yield (key, index), f"{why}; {fix}, or remove the entry"
     for index, reference in enumerate(config.references):
         of, where = REFERENCES[reference], ("references", index)
         if not (isinstance(config.dataset, CatalogSpec) and config.dataset.name.startswith(of.dataset)):

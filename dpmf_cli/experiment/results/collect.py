@@ -49,7 +49,7 @@ def collect(ran: Ran, store: Store) -> Collected:
         partition=config.folds,
         runs=config.runs,
         seed=config.seed,
-        curves=curves,
+        curves=tuple(each for each in curves if each.has(RMSE)),
         baselines=tuple(each for each in baselines if each.has(RMSE)),
         axis="epsilon" if config.thetas is None else "theta",
         references=tuple(
@@ -61,7 +61,7 @@ def collect(ran: Ran, store: Store) -> Collected:
         targets=tuple(config.crossings),
         refines=config.refines,
         metrics=config.metrics,
-        aside=tuple(each for each in baselines if not each.has(RMSE)),
+        aside=tuple(each for each in (*curves, *baselines) if not each.has(RMSE)),
     )
     unchanged = not (config.plugins or store.damaged) and made_from == state(made_from)
     return Collected(experiment, ledgers, config.metric, made_from if unchanged else {})

@@ -25,6 +25,7 @@ from dpmf_cli.core.terminal import signed
 from dpmf_cli.evaluation import ranking
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.metrics import Metric
 from dpmf_cli.experiment.config.documents import is_reduction
 from dpmf_cli.experiment.results.collect import Compared
 from dpmf_cli.privacy.accounting import LEAST_EPSILON
@@ -389,10 +390,10 @@ def differences_table(compared: Compared) -> TextTable:
 class Tuned:
     """What a search of parameters found for an entry.
 
-    written, tuned   (E,) RMSE of the entry as written, and of the best setting at each; NaN without a result
+    written, tuned   (E,) the metric of the entry as written, and of the best setting at each; NaN without a result
     drawn     (E,) the parameters of these settings that were drawn; none for the entry as written
     changed   the keys of an entry that has them all
-    trials, failed, refused   settings that were fitted, those of them without an RMSE, and draws that were invalid
+    trials, failed, refused   settings that were fitted, those of them without a result, and draws that were invalid
     seconds   CPU time of the fits that were left to run
     """
 
@@ -407,8 +408,10 @@ class Tuned:
     seconds: float
 
 
-def tuned_table(rows: Sequence[Tuned], grid: Sequence[float], sign: str, title: str) -> TextTable:
-    """Returns the RMSE of entries as written and tuned, at each ε (or θ: `sign`) of a grid, and what was chosen."""
+def tuned_table(
+    rows: Sequence[Tuned], grid: Sequence[float], sign: str, title: str, metric: Metric
+) -> TextTable:
+    """Returns a metric of entries as written and tuned, at each ε (or θ: `sign`) of a grid, and what was chosen."""
 
     def of(part: str, at: int) -> TableColumn[Tuned]:
         value = f"{grid[at]:g}"
@@ -438,4 +441,5 @@ def tuned_table(rows: Sequence[Tuned], grid: Sequence[float], sign: str, title: 
         *(number(name, "d") for name in ("trials", "failed", "refused")),
         number("seconds", ".1f", head="CPU s"),
     ]
-    return tabled(rows, columns, [column.name for column in columns], title=title, notes=lines("notes/tuned"))
+    notes = lines("notes/tuned", metric=metric)
+    return tabled(rows, columns, [column.name for column in columns], title=title, notes=notes)
