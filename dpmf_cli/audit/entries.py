@@ -56,7 +56,11 @@ def _made(
     entry: type[PrivateAlgorithm], neighbours: Neighbours, mode: Mode, parameters: dict[str, Any]
 ) -> PrivateAlgorithm:
     said = [f"of {parameters['base']['algorithm']}"] if "base" in parameters else []
-    said += [parameters[field] for field in ("noise", "tuning", "mechanism", "matrix") if field in parameters]
+    said += [
+        parameters[field]
+        for field in ("noise", "tuning", "mechanism", "matrix", "users")
+        if field in parameters
+    ]
     said += [f"samples of {parameters['sampling_rate']:g}"] if "sampling_rate" in parameters else []
     label = ", ".join((entry.key(), *said, neighbours.value, mode.value))
     given = {"algorithm": entry.key(), "neighbours": neighbours, "mode": mode, "label": label}

@@ -133,6 +133,12 @@ def set_items(group: FactorLanes, items: slice, factors: Floats) -> None:
 
 
 @on_each_group
+def set_users(group: FactorLanes, factors: Floats) -> None:
+    """p_u ← factors[u] for all users, in place; factors (n_users, d, E)."""
+    group.padded("users")[:, :-1] = group.of_grid(factors)
+
+
+@on_each_group
 def move_factors(group: FactorLanes, side: Side, columns: slice, moves: Floats) -> None:
     """Adds `moves` (rows, k, E) to k `columns` of the factors of one side, in place."""
     group.padded(side)[:, :-1][:, columns] += group.of_grid(moves)

@@ -193,20 +193,22 @@ def _composed_epsilon(
     """Returns the ε of `composed_epsilons` for one lane; each step is (multiplier, rate, repetitions).
 
     Any interval gives a bound, but K steps round K times. So the interval is made finer until rounding no longer
-    shows. The first interval suits the ε without sampling, which may be a thousand times the result.
+    shows. The first interval suits the ε without sampling, which may be a thousand times the result. That ε is a
+    bound as well, and the smaller one where rounding outweighs what sampling gains.
     """
     times = moves(neighbours)
     if math.isinf(mu) or delta < LEAST_CERTIFIED_DELTA or any(multiplier == 0 for multiplier, _, _ in steps):
         return math.inf
     unsampled = math.sqrt(mu**2 + sum(count * (times / multiplier) ** 2 for multiplier, _, count in steps))
-    interval = max(COARSE, FINER * epsilon_of_mu(unsampled, delta) / CELLS)
+    largest = epsilon_of_mu(unsampled, delta)
+    interval = max(COARSE, FINER * largest / CELLS)
     epsilon = _by_loss_distributions(steps, mu, delta, neighbours, interval)
     settled = epsilon == 0
     while not settled and (finer := max(interval / FINER, epsilon / CELLS, FINEST)) < interval / 2:
         interval, found = finer, _by_loss_distributions(steps, mu, delta, neighbours, finer)
         settled = found > (1 - SETTLED) * epsilon
         epsilon = min(epsilon, found)
-    return epsilon
+    return min(epsilon, largest)
 
 
 def _by_loss_distributions(
@@ -275,7 +277,7 @@ def _noise_multiplier(
         return math.log(max(spent / epsilon, 1e-9))
 
     enough, floor = unsampled, min(LEAST_MULTIPLIER, unsampled / 10)
-    while excess(enough) > 0:  # where sampling gains next to nothing, because of the accountant's rounding
+    while excess(enough) > 0:  # by the rounding of the closed form
         enough *= 1 + EXCESS
     scant = enough / 3
     while excess(scant) <= 0:

@@ -388,6 +388,14 @@ def clipped_contributions(contribution: float, norm: int, neighbours: Neighbours
     return Sensitivity(times * contribution, norm, neighbours, f"{'2' if times == 2 else ''}c, ‖g_u‖ ≤ c")
 
 
+def user_rows(longest: float) -> Sensitivity:
+    """A table with a row v_u for each user, ‖v_u‖ ≤ Γ = `longest`; the row of somebody who took no part is 0.
+
+    v_u is a function of user u's ratings and of released numbers. So one user more or less moves one row, by Γ.
+    """
+    return Sensitivity(longest, 2, Neighbours.USER, "Γ, one row, ‖v_u‖ ≤ Γ")
+
+
 def pooled_products(longest: float, neighbours: Neighbours) -> Sensitivity:
     """Σ_u p_u·p_uᵀ over users, where ‖p_u‖ ≤ Γ = `longest` whatever the user's ratings.
 

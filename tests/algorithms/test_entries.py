@@ -77,11 +77,12 @@ def test_an_audit_of_all_tries_every_choice() -> None:
         "dpsgd_pnbm, samples of 0.3, bounded, published",
         "dpsgd_pnbm, laplace, samples of 0.3, user, corrected",
         "local_mf, blp, local, corrected",
+        "dp_sgd, averaged, samples of 1, user, corrected",
         "personalized, of dp_pmf, bounded, published",
         "personalized, of pals, unbounded, corrected",
     } <= {*found}
     assert not any(name.startswith("dpsgd_pnbm, laplace") and name.endswith("published") for name in found)
-    assert len(found) == 183
+    assert len(found) == 186
 
 
 def test_how_many_parameters_only_one_mode_uses() -> None:

@@ -88,6 +88,7 @@ OTHERWISE: dict[str, list[dict[str, Any]]] = {
         {"weight_exponent": 1, "user_norm": 7},
     ],
     "private_popularity": [{"most_ratings": 2, "at_least": 3}],
+    "dp_sgd": [{"clip": 0.05, "user_norm": 9}, {"clip": 20, "user_norm": 0.01, "user_ridge": 0.01}],
     "frank_wolfe": [{"effects": {"residual_clamp": 0.1}}, {"effects": {"residual_clamp": 3}, "nuclear": 5}],
 }
 """Other parameters than the defaults, by method."""

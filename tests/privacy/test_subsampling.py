@@ -91,6 +91,14 @@ def test_a_calibrated_multiplier_spends_the_budget_and_its_noise_has_that_deviat
     assert not draws[0][:, 2].any()
 
 
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3])
+def test_sampled_steps_cost_no_more_than_steps_on_all_users(epsilon: float) -> None:
+    """Where ε is small, the accountant's rounding would outweigh what sampling gains."""
+    enough = noise_multipliers(np.array([epsilon]), DELTA, rate=1.0, steps=16, neighbours=Neighbours.USER)
+    spent = SampledSteps(enough, 0.5, 16).epsilons(DELTA, Neighbours.USER)
+    assert 0 < spent[0] <= epsilon * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("neighbours", KINDS)
 def test_too_little_noise_overspends_and_enters_nothing(neighbours: Neighbours) -> None:
     ledger = Ledger([1.0], Mode.CORRECTED, DELTA)

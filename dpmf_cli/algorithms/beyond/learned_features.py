@@ -195,16 +195,9 @@ def of_users(
     rows, everybody, ratings = (train.n_items,), np.ones((train.n_users, 1, len(theta))), by_user(train)
     reach, once, far = (clipped_contributions(each, 2, Neighbours.USER) for each in (clip, 1.0, FURTHEST))
     counts = noise("item counts", rows, COUNTS, user_rating_sums(1.0, 2))
-    noisy = counts.added_to(sums_by(train.items, weights[train.users], train.n_items))
-    weight, logarithms = counts_of(noisy, counts.scale, OFFSET)
-    popularity = popularity_of(logarithms, weight)
-    guess = train.scale.middle + PUBLIC_CENTRE * train.scale.width + PUBLIC_TREND * popularity
-
-    of_means = noise("users' means", (), USER_MEANS, far)
-    own = residual_sums_by_user(train.users, train.items, train.values, guess, train.n_users)[:-1]
-    users = np.clip(own / np.maximum(train.user_counts, 1)[:, None], -FURTHEST, FURTHEST)
-    noisy_mean = of_means.added_to(_totals(users)) / train.n_users
-    guess = guess + noisy_mean * OFF**2 / (OFF**2 + (of_means.scale / train.n_users) ** 2)
+    weight, popularity, guess = expected_items(
+        train, weights, counts, noise("users' means", (), USER_MEANS, far)
+    )
 
     guessed = Items(guess, *(np.zeros_like(guess) for _ in range(3)))
     means = regressed(
@@ -219,6 +212,24 @@ def of_users(
         noisy_sums, seen, popularity, variance, guess, train.scale, public_features(entry, train)
     )
     return Items(base, spread, weight, popularity)
+
+
+def expected_items(
+    train: Ratings, weights: Lanes, of_counts: Release, of_means: Release
+) -> tuple[Lanes, Lanes, Lanes]:
+    """W_i = Σ_u w_u, popularity, and a guess of averages, (n_items, E) each, from two measurements of users:
+
+    Σ_u w_u by item;   Σ_u mean_i(r_ui − guess_i), clipped to ±FURTHEST, for the guess that popularity leaves open
+    """
+    noisy = of_counts.added_to(sums_by(train.items, weights[train.users], train.n_items))
+    weight, logarithms = counts_of(noisy, of_counts.scale, OFFSET)
+    popularity = popularity_of(logarithms, weight)
+    guess = train.scale.middle + PUBLIC_CENTRE * train.scale.width + PUBLIC_TREND * popularity
+    own = residual_sums_by_user(train.users, train.items, train.values, guess, train.n_users)[:-1]
+    users = np.clip(own / np.maximum(train.user_counts, 1)[:, None], -FURTHEST, FURTHEST)
+    noisy_mean = of_means.added_to(_totals(users)) / train.n_users
+    guess = guess + noisy_mean * OFF**2 / (OFF**2 + (of_means.scale / train.n_users) ** 2)
+    return weight, popularity, guess
 
 
 def of_presence(

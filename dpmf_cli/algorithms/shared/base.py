@@ -102,6 +102,7 @@ class Paper(StrEnum):
     HUA = "Hua 2015"
     MUGDHO = "Mugdho 2023"
     LIU = "Liu 2015"
+    ABADI = "Abadi 2016"
     DPMF = "dpmf"
     PLUGIN = "plugin"
 

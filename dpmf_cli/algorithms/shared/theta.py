@@ -125,14 +125,14 @@ def certified_gradients(
     shape: tuple[int, ...],
     clip: float,
     steps: int,
-    beside: float,
+    beside: float | Doubles,
     epsilons: Epsilons,
     curator: Curator,
 ) -> tuple[Iterator[Release], Epsilons]:
     """The Gaussian noise of so many sums of gradients clipped to `clip`, and (E,) its deviation in units of that.
 
-    An accountant certifies all steps together, composed with measurements that take the part `beside` of θ. `entry`
-    has the rate of the samples, the neighbours, δ and θ.
+    An accountant certifies all steps together, composed with measurements that take the part `beside` of θ, one
+    number or (E,). `entry` has the rate of the samples, the neighbours, δ and θ.
     """
     multiplier = noise_multipliers(
         epsilons,
