@@ -65,7 +65,6 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
     dp_sgd.DPSGD,
     frank_wolfe.FrankWolfe,
     factorizations.HuaMF,
-    factorizations.MugdhoMF,
     factorizations.LiuMF,
     patterns.PublicPattern,
     patterns.OwnPattern,

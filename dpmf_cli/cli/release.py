@@ -1,7 +1,6 @@
 """`dpmf release` and `dpmf predict`: write a model of a config, and predict with it."""
 
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -182,30 +181,18 @@ def _write(frames: Iterator["pd.DataFrame"], to: Path | None) -> None:
             print(text, end="")
         return
     with writing(to, "name another file"):
-        if to.suffix == ".parquet":
-            _write_parquet(frames, to)
-        else:
-            write_whole(to, (text.encode() for text in texts))
+        parquet = to.suffix == ".parquet"
+        write_whole(to, [_parquet(frames, to)] if parquet else (text.encode() for text in texts))
 
 
-def _write_parquet(frames: Iterator["pd.DataFrame"], to: Path) -> None:
-    from dpmf_cli.core.files import flush, make_folder, rename, temporary_folder
+def _parquet(frames: Iterator["pd.DataFrame"], to: Path) -> bytes:
+    import pandas as pd
 
     try:
-        import pyarrow as pa
-        from pyarrow import dataset
+        return pd.concat(frames).to_parquet(index=False)
     except ImportError:
         fix = "install it with: pip install 'dpmf[parquet]', or name a file that ends in .csv"
         raise DpmfError(f"{to}: Parquet needs pyarrow; {fix}") from None
-    make_folder(to.parent)
-    first, kinds = next(frames), {"i": pa.int64(), "f": pa.float64()}
-    schema = pa.schema([(name, kinds.get(dtype.kind, pa.string())) for name, dtype in first.dtypes.items()])
-    batches = (pa.RecordBatch.from_pandas(each, schema, False) for each in chain([first], frames))
-    with temporary_folder(to.parent) as folder:
-        dataset.write_dataset(batches, folder, format="parquet", schema=schema, min_rows_per_group=1 << 20)
-        (written,) = folder.iterdir()
-        flush(written)
-        rename(written, to)
 
 
 def _entry(config: "ExperimentConfig", method: str) -> Any:

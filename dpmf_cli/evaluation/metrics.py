@@ -1,8 +1,7 @@
 """Defines metrics, and computes them: errors of predictions, and nDCG and recall of the first k items for each user.
 
-Errors are also those of groups: the quarters of users by activity and of items by popularity, in training ratings.
-That privacy costs groups unequally is a finding of Müllner et al. 2024 ("The impact of differential privacy on
-recommendation accuracy and popularity bias"), for users of unpopular items. The cut into quarters is dpmf's own.
+Errors are also those of groups: quarters of users by activity and of items by popularity, in training ratings. That
+privacy costs groups unequally is a finding of Müllner et al. 2024, for users of unpopular items.
 
 A user's candidates are all items of the catalogue except those that the user rated in training. They are ordered by
 the model's unclipped predictions. An item is relevant if the user's held-out rating of it is at or above a threshold.
@@ -12,9 +11,8 @@ the model's unclipped predictions. An item is relevant if the user's held-out ra
     Recall@k  number of relevant items among the first k, divided by min(k, number of relevant items)
               (Liang et al. 2018, section 4.2, whose protocol Chien et al. 2021 follow)
 
-ranx and LensKit (`LogRankWeight(offset=1)`) define nDCG in this way. LensKit also defines recall in this way; ranx
-divides by the number of relevant items. Both metrics are means over the users with a relevant held-out item. For
-other users every order is equally good, so they are left out.
+Both are means over the users with a relevant held-out item, because for others every order is equally good. ranx and
+LensKit define nDCG in this way, and LensKit also recall.
 
 Candidates with equal scores have no order. The metric is the expectation over all their orders, each equally likely
 (McSherry and Najork 2008): a relevant item counts the mean of the places that its score shares. So the item numbers

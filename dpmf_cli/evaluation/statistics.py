@@ -10,11 +10,9 @@ What is resampled
     ignore the noise of the folds.
 
 How far the replicates are spread
-    Percentiles of a resampled mean of n values are too narrow for small n: the bootstrap's variance is
-    (n − 1)/n times the unbiased one, and its tails are normal where they should be those of Student's t with
-    n − 1 degrees of freedom. Deviations are multiplied by sqrt(n/(n − 1))·t/z, in the manner of the expanded
-    percentile interval (Hesterberg, What teachers should know about the bootstrap, The American
-    Statistician 69, 2015).
+    Percentiles of a resampled mean of n values are too narrow for small n. Deviations are multiplied by
+    sqrt(n/(n − 1))·t/z, in the manner of the expanded percentile interval (Hesterberg, What teachers should know
+    about the bootstrap, The American Statistician 69, 2015).
 
     The folds of a cross-validation are dependent, since their training sets overlap. If fold means have
     variance σ² and correlation ρ, then Var(x̄) = σ²·(ρ + (1 − ρ)/k), while their sample variance S² has
@@ -30,13 +28,12 @@ How far the replicates are spread
 
     Where only n of the k folds are held out, S²/n stands for S²/k and the factor is sqrt(1 + n/(k − 1)).
 
-    This correction is a convention, not a theorem: no unbiased estimate of the variance exists for a single
-    cross-validation (Bengio & Grandvalet, JMLR 5, 2004). The correction errs towards wide intervals.
+    This correction is a convention that errs towards wide intervals: no unbiased estimate of the variance exists for
+    a single cross-validation (Bengio & Grandvalet, JMLR 5, 2004).
 
 One fold
-    The spread between folds cannot be estimated from one fold. Runs are resampled instead, without the
-    correction for overlap, and the interval is marked as over runs: it covers the noise that the algorithm
-    draws, not the choice of test ratings. With one fold and one run there is no interval.
+    Runs are resampled instead, without the correction for overlap. The interval is marked as over runs: it covers the
+    noise that the algorithm draws, not the choice of test ratings. With one fold and one run there is no interval.
 
 Many comparisons
     Whether each of many methods is worse than the one with the lowest error is asked of all of them together. The

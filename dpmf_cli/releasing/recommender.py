@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from dpmf_cli.algorithms.beyond.comparisons import AllAlike, NearestAlike
 from dpmf_cli.algorithms.shared.averages import Effects, EffectsModel
@@ -21,7 +20,7 @@ from dpmf_cli.algorithms.shared.base import Arrays, Model, PrivateAlgorithm, Rel
 from dpmf_cli.algorithms.shared.factorization import KnownModel, OwnFactors, UnitModel
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel
 from dpmf_cli.algorithms.shared.sample_fits import ModelColumns, SideBySide
-from dpmf_cli.core.arrays import Doubles, Ints, Longs, Singles
+from dpmf_cli.core.arrays import Doubles, Ints, Longs
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import read_file
 from dpmf_cli.core.ratings import Ratings, with_ratings
@@ -308,9 +307,8 @@ class Recommender:
         for first, rated, seen in zip(starts, *cuts, strict=True):
             block = slice(first, first + self.users_at_once)
             theirs = OwnRatings(own.users[rated], own.items[rated], own.values[rated])
-            with threadpool_limits(limits=1):  # a second thread waits more than it works
-                model = self.for_users(asked[block], theirs, rows[block])
-                user, item, values = self._best(model, len(asked[block]), n, (by[seen] - first, items[seen]))
+            model = self.for_users(asked[block], theirs, rows[block])
+            user, item, values = self._best(model, len(asked[block]), n, (by[seen] - first, items[seen]))
             values = np.clip(values, data.minimum, data.maximum) if clip else values
             ranks = np.arange(len(user)) - np.searchsorted(user, user) + 1
             cells = asked[block][user], self.item_ids[item], values, ranks
@@ -324,25 +322,16 @@ class Recommender:
     def _best(
         self, model: Model, n_users: int, n: int, seen: tuple[Longs, Longs]
     ) -> tuple[Longs, Longs, Doubles]:
-        """Returns users, items, and unclipped predictions of each user's n best items, without those in `seen`.
-
-        A matrix product rounds otherwise than `predict`, and otherwise in each block. So it only chooses candidates,
-        with a margin, and `predict` orders them.
-        """
-        n_items, product = len(self.item_ids), _product(model)
-        losses: Any
-        margin: Any = 0.0
-        if product is None:
-            users, items = np.divmod(np.arange(n_users * n_items), n_items)
-            losses = -self._predicted(model, users, items, False).reshape(n_users, n_items)
-        else:
-            losses, margin = product
+        """Returns users, items, and unclipped predictions of each user's n best items, without those in `seen`."""
+        n_items = len(self.item_ids)
+        users, items = np.divmod(np.arange(n_users * n_items), n_items)
+        losses = -self._predicted(model, users, items, False).reshape(n_users, n_items)
         losses[seen] = np.inf
         largest: Any = np.finfo(losses.dtype).max  # leaves out what is infinite, or no number
         if n < n_items:
-            largest = np.fmin(np.partition(losses, n - 1, axis=1)[:, n - 1 : n] + margin, largest)
+            largest = np.fmin(np.partition(losses, n - 1, axis=1)[:, n - 1 : n], largest)
         users, items = np.divmod(np.flatnonzero(losses <= largest), n_items)
-        values = -losses[users, items] if product is None else self._predicted(model, users, items, False)
+        values = -losses[users, items]
         order = np.lexsort((-values, users))  # equal ones stay in the order of items
         order = order[np.arange(len(order)) - np.searchsorted(users, users) < n]
         return users[order], items[order], values[order]
@@ -393,22 +382,6 @@ def _cut(users: Longs, starts: range) -> list[Longs]:
     """Returns the places in `users` of those of each block, in their order; −1 is in no block."""
     order = np.argsort(users, kind="stable")
     return np.split(order, np.searchsorted(users[order], starts))[1:]
-
-
-def _product(model: Model) -> tuple[Singles, Singles] | None:
-    """Returns −r̂ of all pairs, (n_users, n_items), by a matrix product if the model has factors, and (n_users, 1) a
-    bound on twice its difference from `predict`.
-
-    A sum of n products of single precision is within n·u/(1 − n·u)·Σ|x_k·y_k| of the exact one, u = 2⁻²⁴, in any
-    order (Higham 2002, section 3.1), and Σ|x_k·y_k| ≤ ‖x‖·‖y‖.
-    """
-    model = model.solved if isinstance(model, OwnFactors) else model
-    if not isinstance(model, FactorModel):
-        return None
-    users, items = (model.published[side][..., 0] for side in ("users", "items"))
-    lengths = [np.sqrt(1 + (each**2).sum(axis=1, keepdims=True)) for each in (users, items)]
-    products = -users[:, :-1] @ items[:, :-1].T - users[:, -1:] - items[:, -1]
-    return products, 2.0**-21 * (items.shape[1] + 1) * lengths[0] * lengths[1].max(initial=1)
 
 
 def _rows(array: NDArray[Any], rows: Longs) -> NDArray[Any]:

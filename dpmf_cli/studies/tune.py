@@ -140,7 +140,7 @@ def tune(
         means[curve.label].append(curve.mean())
     for name, (settings, refused) in tried.items():
         found = np.array(means[name])
-        failed = np.isnan(found).any(axis=1)
+        failed = np.asarray(np.isnan(found).any(axis=1))
         scores = -found if metric.larger_is_better else found
         best = np.where(failed[:, None], np.inf, scores).argmin(axis=0)
         written, tuned = (np.take_along_axis(found, at[None], axis=0)[0] for at in (0 * best, best))

@@ -79,18 +79,6 @@ def test_blocks_of_users_have_the_best_items_of_each_alone(
     assert [*zip(first["item"], first["prediction"], strict=True)] == [*zip(best, values, strict=True)]
 
 
-def test_items_that_a_product_cannot_tell_apart_are_ordered_by_predict() -> None:
-    """Four groups of items, within which predictions are equal or differ in their last bits."""
-    model, rng = released("isgd-bounded"), np.random.default_rng(0)
-    items = rng.normal(size=(4, 60, 1)).astype("f4")[np.arange(40) % 4]
-    items *= (1 + rng.integers(-1, 2, (40, 60, 1)) * 6e-8).astype("f4")
-    items[20:] = items[:20]
-    users = rng.normal(size=(60, 60, 1)).astype("f4")
-    alike = replace(model, arrays={"users": users, "items": items})
-    for n in (1, 3, 12):
-        assert_equal(alike.recommend(USERS, n), one_by_one(alike, USERS, n, None, ()))
-
-
 def test_what_is_no_number_is_not_recommended_and_pairs_are_whole() -> None:
     model = released("isgd-bounded")
     items = model.arrays["items"].copy()

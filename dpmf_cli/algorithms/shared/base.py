@@ -100,7 +100,6 @@ class Paper(StrEnum):
     CHIEN = "Chien 2021"
     JAIN = "Jain 2018"
     HUA = "Hua 2015"
-    MUGDHO = "Mugdho 2023"
     LIU = "Liu 2015"
     ABADI = "Abadi 2016"
     DPMF = "dpmf"

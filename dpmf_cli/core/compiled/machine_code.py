@@ -13,9 +13,8 @@ others wait for it. A file of machine code holds
 Unpickling a payload may run any code. So dpmf reads a file only if this user wrote it, in a folder that no one else
 can write to. It unpickles the payload only after it has compared the checksum and the key.
 
-The decorator relies on these parts of numba (0.60 or newer): a dispatcher's `_cache`, whose `load_overload` it calls
-before it compiles a signature, and whose `save_overload` with the result; `CompileResult._reduce` and `_rebuild`,
-which make a result picklable and restore it; and `_reset_overloads`, which makes a dispatcher forget all of them.
+The decorator relies on parts of numba (0.60 or newer) that it does not document: a dispatcher's `_cache` and
+`_reset_overloads`, and `CompileResult._reduce` and `_rebuild`, which make a result picklable and restore it.
 """
 
 import contextlib
