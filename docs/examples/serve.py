@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 RIDGES = dict.fromkeys(["dpals", "dpam", "dpps_mf", "hua_mf"], "user_ridge")  # these have users' means, too
-RIDGES |= {"own_pattern": "own_ridge", "own_regression": "", "pg_mf": "regularization"}
+RIDGES |= {"own_pattern": "own_ridge", "own_regression": "", "dp_sgd": "", "pg_mf": "regularization"}
 
 
 class Served:

@@ -51,7 +51,7 @@ def beside(experiment: Experiment) -> Beside:
 
 
 def beats(of: Difference) -> bool:
-    """Whether a method is surely better than private popularity."""
+    """Whether a method is better than private popularity, by the 95 % interval of this one difference."""
     return of.low is not None and of.low > 0
 
 
@@ -64,7 +64,7 @@ def beaten(found: Beside) -> str:
     for at, each in best.items():
         if each.b > each.a:
             by = f"{signed(each.b - each.a, 4)} [{signed(each.low or 0, 4)}, {signed(each.high or 0, 4)}]"
-            does = "does" if beats(each) else "has a larger mean, but not surely"
+            does = "does" if beats(each) else "has a larger mean, but its interval holds 0"
             said.append(f"at {cell(at)} {each.label_b} {does}: {by}")
     return "; ".join(said)
 
@@ -88,5 +88,7 @@ def table(experiment: Experiment, found: Beside) -> TextTable:
     title = (
         f"{experiment.title}, {experiment.metric.title}, {experiment.folds} of {experiment.partition} folds"
     )
-    notes = ("*: surely above private popularity; ‡: joint DP; §: (ε, δ)-DP; the last rows have no privacy",)
+    notes = (
+        "*: above private popularity, by the 95 % interval of this one difference; ‡: joint DP; §: (ε, δ)-DP; the last rows have no privacy",
+    )
     return TextTable(("method", *map(cell, found)), "l" + "r" * len(found), (Group(title, rows),), notes)

@@ -1,6 +1,7 @@
 """`dpmf release` and `dpmf predict`: write a model of a config, and predict with it."""
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -134,6 +135,9 @@ def predict(
         raise DpmfError(
             "say what to predict: --pairs FILE; or --user ID or --all, either perhaps with --seen"
         )
+    if to and to.suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
+        fix = "install it with: pip install 'dpmf[parquet]', or name a file that ends in .csv"
+        raise DpmfError(f"--to {to}: Parquet needs pyarrow; {fix}")
     loaded = load_model(model)
     names: Any = loaded.statement.dataset.columns
     brought = None if own is None else read_own(own, names)
@@ -172,6 +176,8 @@ def _followed(frames: Iterator["pd.DataFrame"], blocks: int) -> Iterator["pd.Dat
 
 def _write(frames: Iterator["pd.DataFrame"], to: Path | None) -> None:
     """Writes frames in turn: as CSV, or as Parquet if the file's name ends so."""
+    import pandas as pd
+
     from dpmf_cli.core.files import write_whole, writing
 
     rows: Any = ([*([] if at else [each]), *each.itertuples(False, None)] for at, each in enumerate(frames))
@@ -181,18 +187,10 @@ def _write(frames: Iterator["pd.DataFrame"], to: Path | None) -> None:
             print(text, end="")
         return
     with writing(to, "name another file"):
-        parquet = to.suffix == ".parquet"
-        write_whole(to, [_parquet(frames, to)] if parquet else (text.encode() for text in texts))
-
-
-def _parquet(frames: Iterator["pd.DataFrame"], to: Path) -> bytes:
-    import pandas as pd
-
-    try:
-        return pd.concat(frames).to_parquet(index=False)
-    except ImportError:
-        fix = "install it with: pip install 'dpmf[parquet]', or name a file that ends in .csv"
-        raise DpmfError(f"{to}: Parquet needs pyarrow; {fix}") from None
+        parquet = to.suffix.lower() == ".parquet"
+        write_whole(
+            to, [pd.concat(frames).to_parquet(index=False)] if parquet else (text.encode() for text in texts)
+        )
 
 
 def _entry(config: "ExperimentConfig", method: str) -> Any:

@@ -167,7 +167,11 @@ def _whole(spec: CatalogSpec, found: located.Located, cache: Path | None) -> Can
     film_list = found.entry.film_list
     assert film_list is not None, "the spec refuses to ask for what the catalog does not have"
     ids, columns = publishers.read_features(found.source, film_list)
-    at = np.searchsorted(ids, canonical.item_ids)
+    at = np.minimum(np.searchsorted(ids, canonical.item_ids), len(ids) - 1)
+    if (ids[at] != canonical.item_ids).any():
+        raise DpmfError(
+            f"{found.source.paths[0]}: its list of films lacks one that has ratings; {found.source.fix}"
+        )
     of_each = {name: column[at] for name, column in columns.items()}
     return replace(canonical, ratings=replace(canonical.ratings, item_columns=of_each))
 

@@ -189,7 +189,7 @@ class Lead:
     low, high  95 % interval of the leader's mean RMSE; None where there is none
     tied       other methods that the leader is not certainly better than, on the folds and runs that all have
                (`statistics.surely_positive`). With one fold and one run nobody can tell, and none is listed
-    unpaired   methods that were measured on other folds, so that no difference can be paired
+    unpaired   methods that were measured on other folds, or in fewer runs, so that differences cannot be paired
     """
 
     guarantee: Guarantee
@@ -288,7 +288,11 @@ def _lead(members: Sequence[Standing], guarantee: Guarantee, epsilon: float) -> 
     low, high = (float(ends[first.at]) for ends in band(experiment, first.curve))
     known = math.isfinite(low) and math.isfinite(high)
     folds_of = attrgetter(*(f"experiment.{key}" for key in ("dataset", "seed", "folds", "partition")))
-    paired = [each for each in others if folds_of(each) == folds_of(first)]
+    runs = first.curve.rmse.shape[1]
+
+    def alike(each: Best) -> bool:
+        return folds_of(each) == folds_of(first) and each.curve.rmse.shape[1] >= runs
+
     return Lead(
         guarantee,
         epsilon,
@@ -296,16 +300,15 @@ def _lead(members: Sequence[Standing], guarantee: Guarantee, epsilon: float) -> 
         low if known else None,
         high if known else None,
         "none" if not known else "folds" if len(first.curve.rmse) > 1 else "runs",
-        _tied(first, paired),
-        [each for each in others if folds_of(each) != folds_of(first)],
+        _tied(first, [each for each in others if alike(each)]),
+        [each for each in others if not alike(each)],
     )
 
 
 def _tied(first: Best, others: Sequence[Best]) -> list[Best]:
     """The members of `others`, in order, that `first` is not certainly better than."""
-    errors = [each.curve.rmse[:, :, each.at] for each in (first, *others)]
-    runs = min(each.shape[1] for each in errors)
-    best, *rest = (each[:, :runs] for each in errors)
+    runs = first.curve.rmse.shape[1]
+    best, *rest = (each.curve.rmse[:, :runs, each.at] for each in (first, *others))
     if not rest or best.size == 1:
         return []
     sure = surely_positive(

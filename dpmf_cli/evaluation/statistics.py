@@ -3,11 +3,9 @@
 What is resampled
     A value x[f, r] of fold f and run r is mean + fold effect (sd σ_F) + run effect (sd σ_R), so the mean
     over k folds of R runs has variance (σ_F² + σ_R²/R)/k. The fold means x̄_f have exactly the variance
-    σ_F² + σ_R²/R: the runs' noise is already in them. Folds are therefore resampled with replacement, as
-    clusters, each with all its runs as they are. Resampling the runs again inside each drawn fold would count
-    their noise twice (Davison & Hinkley, Bootstrap Methods and their Application, 1997, section 3.8; Field &
-    Welsh, Bootstrapping clustered data, JRSS B 69, 2007). Treating the k·R values as independent would nearly
-    ignore the noise of the folds.
+    σ_F² + σ_R²/R. Folds are therefore resampled with replacement, as clusters, each with all its runs as they are.
+    Resampling the runs again would count their noise twice (Davison & Hinkley, Bootstrap Methods and their Application,
+    1997, section 3.8), and treating the k·R values as independent would nearly ignore the noise of the folds.
 
 How far the replicates are spread
     Percentiles of a resampled mean of n values are too narrow for small n. Deviations are multiplied by
@@ -37,11 +35,12 @@ One fold
 
 Many comparisons
     Whether each of many methods is worse than the one with the lowest error is asked of all of them together. The
-    p-values are those of the t-test with the same correction for overlap (Nadeau & Bengio 2003), and Holm's step-down
-    bounds the chance of a single wrong "worse" by 5 % (A simple sequentially rejective multiple test procedure,
-    Scandinavian Journal of Statistics 6, 1979). Two or five folds say little about one variance, but the methods say
-    much about variances of that kind. So each is moderated: averaged by degrees of freedom with a prior that is
-    fitted to all of them (Smyth 2004, section 6.2).
+    p-values are those of the t-test with the same correction for overlap (Nadeau & Bengio 2003), times the number of
+    methods. So the method that is best in truth is called worse with a chance of 5 % at most, whichever leads by
+    chance, by the union of what may be said of it and each other one. Holm's step-down calls more methods worse, but
+    keeps its level only against a reference that was named beforehand, which the leader is not. Two or five folds say
+    little about one variance, but the methods say much about variances of that kind. So each is moderated: averaged
+    by degrees of freedom with a prior that is fitted to all of them (Smyth 2004, section 6.2).
 """
 
 from dataclasses import dataclass
@@ -130,10 +129,7 @@ def surely_positive(values: Doubles, *, partition: int) -> Flags:
         chances = np.nan_to_num(
             2 * stdtr(freedom, -units.mean(axis=0) / np.sqrt(moderated * widening)), nan=1
         )
-    order = np.argsort(chances, kind="stable")
-    sure = np.empty(count, np.bool_)
-    sure[order] = np.maximum.accumulate(chances[order] * np.arange(count, 0, -1)) <= 1 - LEVEL
-    return sure
+    return np.asarray(chances * count <= 1 - LEVEL)
 
 
 def prior_variance(variances: Doubles, freedom: int) -> tuple[float, float]:

@@ -81,6 +81,12 @@ def within(
     if users is None and items is None:
         return ratings, user_ids, item_ids
 
+    if items is not None and ratings.item_columns:
+        fault = (
+            "public features are known of items with ratings only, so that they show which items have some"
+        )
+        raise DpmfError(f"{fault}; leave out the list of items, or `item_features`")
+
     def moved(what: str, own: Ids, listed: Ids, rows: Ints) -> Ints:
         found = places(listed, own)
         if (found < 0).any():
@@ -94,10 +100,7 @@ def within(
     order = np.lexsort((of_items, of_users))
     columns = {name: column[order] for name, column in ratings.columns.items()}
     pairs, shape = (of_users[order], of_items[order]), (len(all_users), len(all_items))
-    rows = places(item_ids, all_items)
-    of_each = {name: np.where(rows < 0, 0, column[rows]) for name, column in ratings.item_columns.items()}
-    moved_ratings = Ratings(*pairs, ratings.values[order], *shape, ratings.scale, columns, of_each)
-    return moved_ratings, all_users, all_items
+    return Ratings(*pairs, ratings.values[order], *shape, ratings.scale, columns), all_users, all_items
 
 
 KINDS: dict[str, Any] = {
@@ -292,6 +295,8 @@ class Recommender:
 
         Raises DpmfError as `predict` does.
         """
+        if n < 1:
+            raise DpmfError(f"n is {n}; give the number of items, 1 or more")
         own, asked = own or self.own or OwnRatings.of([], [], []), as_ids(users, "users")
         asked = asked[np.sort(np.unique(asked, return_index=True)[1])]
         pairs: Any = (own.users, own.items)
@@ -309,7 +314,8 @@ class Recommender:
             theirs = OwnRatings(own.users[rated], own.items[rated], own.values[rated])
             model = self.for_users(asked[block], theirs, rows[block])
             user, item, values = self._best(model, len(asked[block]), n, (by[seen] - first, items[seen]))
-            values = np.clip(values, data.minimum, data.maximum) if clip else values
+            if clip and not self.entry.scores_only:
+                values = np.clip(values, data.minimum, data.maximum)
             ranks = np.arange(len(user)) - np.searchsorted(user, user) + 1
             cells = asked[block][user], self.item_ids[item], values, ranks
             yield pd.DataFrame(dict(zip(names, cells, strict=True)))
@@ -345,6 +351,8 @@ class Recommender:
         """Predicts (n,) on the scale of the data set. Predictions leave a model only here."""
         found = np.asarray(model.predict(users.astype(np.int32), items.astype(np.int32))[:, 0], np.float64)
         scale, stars = self.statement.dataset.scale, self.statement.dataset.stars
+        if self.entry.scores_only:  # they order items, and are no ratings
+            return found
         found = stars.back(found) if stars else found
         return np.clip(found, scale.minimum, scale.maximum) if clip else found
 

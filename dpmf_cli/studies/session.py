@@ -253,7 +253,8 @@ def _config(
         path = folders.cache.absolute() / "frames" / f"{sha256(text)}.csv"
         cache.write(path, [text])
         about = document.data.get("dataset")
-        about = about if isinstance(about, dict) and about.get("kind", "csv") == "csv" else {}
+        kept = ("name", "scale", "duplicates")
+        about = {key: about[key] for key in kept if key in about} if isinstance(about, dict) else {}
         if scale is not None and len(scale) in (2, 3):
             about["scale"] = dict(zip(("minimum", "maximum", "step"), scale, strict=False))
         elif scale is not None or "scale" not in about:

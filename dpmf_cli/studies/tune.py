@@ -162,8 +162,9 @@ def changes(
         return {}
     at_each = [next(entry.pieces([epsilon]))[0] for entry, epsilon in zip(chosen, grid, strict=True)]
     own, *plain = (with_parameters(entry, {}) for entry in (written, *at_each))
-    keys = [key for key in own.keys() - OF_THE_CURVE if any(each[key] != own[key] for each in plain)]
-    found = [{key: each[key] for key in sorted(keys)} for each in plain]
+    every = set().union(own, *plain) - OF_THE_CURVE  # a dump leaves out what is None
+    keys = sorted(key for key in every if any(each.get(key) != own.get(key) for each in plain))
+    found = [{key: each.get(key) for key in keys} for each in plain]
     ends = np.sqrt(np.multiply(grid[:-1], grid[1:]))
     pieces = [
         {"up_to": float(f"{end:.4g}"), **piece}

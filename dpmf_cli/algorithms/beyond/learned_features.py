@@ -185,7 +185,7 @@ def of_users(
     """Neighbours differ in one user, with all ratings. All noise is Gaussian. The measurements are:
 
     Σ_u w_u by item, for popularity;   Σ_u mean_i(r_ui − guess_i), for the guess
-    Σ_u clip_C((w_u·(r_ui − guess_i − own mean_u))_i), for averages;   Σ_u of the fraction that clipping leaves
+    Σ_u clip_C((w_u·(r_ui − guess_i − own regression))_i), for averages;   Σ_u of the fraction that clipping leaves
     """
     theta, clip = entry.mu(epsilons) * np.sqrt(1 - share), entry.clip
 

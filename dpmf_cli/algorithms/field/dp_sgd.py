@@ -53,14 +53,15 @@ class DPSGD(PrivateAlgorithm):
         T times, on a sample of the users, each drawn with probability γ:
             v_u ← κ·(user u's own ridge regression of r_ui − b_i on φ, shortened to Γ)
             g_u = (w_u·e_ui·(1, p_u))_i over all items, where e_ui is the error and p_u what v_u has for q
-            (b_i, q_i) ← (b_i, q_i) + η_i·(Σ_u g_u·min(1, C/‖g_u‖) + N(0, (C·σ)²))/γ
+            (b_i, q_i) ← (b_i, q_i) + η_i·(Σ_u g_u·min(1, C/‖g_u‖) + N(0, (C·σ)²))/γ, with η_i·W_i ≤ ½
+            b_i ← b_i + what the same noisy sums say of a common mean and slope over popularity (`common_move`)
         η_i = ln(1 + W_i/λ_i)/(T·W_i),   λ_i = λ_Q + s²/(τ²·W_i),   s = C·σ/(γ·√T)
 
     T steps at η_i shrink the error of b_i as ridge regression with λ_i would. s²/(τ²·W_i) is the best ridge for
     averages of deviation τ, seen through the noise of all steps. Predictions are made with the `users`:
 
         released   v_u = κ·(the shortened vector + N(0, (Γ·σ_U)²)), κ = 1/(1 + 2·σ_U²). The noise is drawn once. Its
-                   part of the μ² of ε is μ²/(μ² + 4): where ε is small there are next to no vectors
+                   part of the μ² of ε is μ²/(μ² + 4), and at most 0.9: where ε is small there are next to no vectors
         averaged   v_u = 0: everybody is predicted the averages of items
         own        each user's own vector, neither shortened nor shrunk, which only that user sees (‡)
 

@@ -130,7 +130,7 @@ def public_features(entry: Any, train: Ratings) -> Doubles:
         return np.zeros((train.n_items, 0))
     if not train.item_columns:
         fix = (
-            "write `dataset: {name: ml-1m, item_features: true}`, or leave out `item_features` of the method"
+            "write `dataset: {kind: catalog, name: ml-1m, item_features: true}`, or drop `item_features` here"
         )
         raise DpmfError(f"{entry.name}: the data set has no public features of its items; {fix}")
     columns = np.column_stack(list(train.item_columns.values())).astype(np.float64)

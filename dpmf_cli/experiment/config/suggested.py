@@ -141,5 +141,5 @@ def provable(neighbours: Neighbours) -> Iterator[tuple[str, PrivateAlgorithm]]:
             )
         except ValidationError:
             continue  # a parameter has no default
-        if not entry.needs_epsilons:
+        if not (entry.needs_epsilons or entry.scores_only):
             yield key, entry

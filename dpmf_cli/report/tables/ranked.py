@@ -192,7 +192,9 @@ def _beside(lead: ranking.Lead) -> str:
         return short_marked(best) + f", {best.curve.mode}" * (short_label(best) == short_label(first))
 
     names = [name(each) for each in lead.tied[:MOST_NAMED]]
-    names += [f"{more} more"] * (more > 0) + [f"{unpaired} on other folds: nobody can tell"] * (unpaired > 0)
+    names += [f"{more} more"] * (more > 0) + [f"{unpaired} on other folds or runs: nobody can tell"] * (
+        unpaired > 0
+    )
     return "; ".join(names) or NONE
 
 
