@@ -89,6 +89,6 @@ def table(experiment: Experiment, found: Beside) -> TextTable:
         f"{experiment.title}, {experiment.metric.title}, {experiment.folds} of {experiment.partition} folds"
     )
     notes = (
-        "*: above private popularity, by the 95 % interval of this one difference; ‡: joint DP; §: (ε, δ)-DP; the last rows have no privacy",
+        "*: above private popularity, by a 95 % interval; ‡: joint DP; §: (ε, δ)-DP; the last rows have no privacy",
     )
     return TextTable(("method", *map(cell, found)), "l" + "r" * len(found), (Group(title, rows),), notes)

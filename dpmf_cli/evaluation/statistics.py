@@ -4,8 +4,8 @@ What is resampled
     A value x[f, r] of fold f and run r is mean + fold effect (sd σ_F) + run effect (sd σ_R), so the mean
     over k folds of R runs has variance (σ_F² + σ_R²/R)/k. The fold means x̄_f have exactly the variance
     σ_F² + σ_R²/R. Folds are therefore resampled with replacement, as clusters, each with all its runs as they are.
-    Resampling the runs again would count their noise twice (Davison & Hinkley, Bootstrap Methods and their Application,
-    1997, section 3.8), and treating the k·R values as independent would nearly ignore the noise of the folds.
+    Resampling the runs again would count their noise twice (Davison & Hinkley 1997, section 3.8), and treating the
+    k·R values as independent would nearly ignore the noise of the folds.
 
 How far the replicates are spread
     Percentiles of a resampled mean of n values are too narrow for small n. Deviations are multiplied by
