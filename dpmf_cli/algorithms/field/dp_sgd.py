@@ -136,7 +136,8 @@ class DPSGD(PrivateAlgorithm):
         weight, popularity, base = expected_items(kept, weights, of_counts, of_means)
         model, shape = self.start(kept, base, streams), (kept.n_items, 1 + self.factors)
 
-        shrunk = self.shrunk(theta * np.sqrt(of_vectors))
+        for_vectors = np.sqrt(of_vectors) * np.where(of_vectors > 0, theta, 0)  # ∞ of nothing is nothing
+        shrunk = self.shrunk(for_vectors)
         beside, times = np.sqrt(1 - parts["gradients"]), self.iterations
         steps, multiplier = certified_gradients(self, shape, self.clip, times, beside, epsilons, curator)
         variance = (self.clip * multiplier / self.sampling_rate) ** 2 / times
@@ -158,12 +159,8 @@ class DPSGD(PrivateAlgorithm):
             return OwnFactors(self, model.without_users(), {}, train)
         users = self.vectors(model, kept)
         if self.users == "released":
-            release = noise(
-                "user vectors",
-                users.shape[:2],
-                sensitivity=user_rows(self.user_norm),
-                theta=theta * np.sqrt(of_vectors),
-            )
+            moved = user_rows(self.user_norm)
+            release = noise("user vectors", users.shape[:2], sensitivity=moved, theta=for_vectors)
             users = release.added_to(users)
         set_users(model, shrunk * users)
         return model
