@@ -284,7 +284,10 @@ def _noise_multiplier(
         enough, scant = scant, scant / 3
         if scant < floor:
             return enough
-    root = brentq(lambda x: excess(math.exp(x)), math.log(scant), math.log(enough), xtol=EXCESS / 2)
+    high = math.log(enough)
+    if excess(math.exp(high)) > 0:  # by the rounding of the logarithm
+        high += EXCESS / 2
+    root = brentq(lambda x: excess(math.exp(x)), math.log(scant), high, xtol=EXCESS / 2)
     multiplier = math.exp(root)
     while excess(multiplier) > 0:
         multiplier *= 1 + EXCESS / 2

@@ -285,3 +285,14 @@ def test_no_exchange_within_the_ball_costs_more_than_amplification_says() -> Non
         new = old + np.clip(new - old, -1, 1)
         worst = max(worst, exchanged(old, new, epsilon, rate) / float(amplified(epsilon, rate)))
     assert 0.9 < worst <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("epsilon", [1.1485512424239392e-06, 1.2742749857031348e-06])
+def test_a_logarithm_that_rounds_down_leaves_a_multiplier_to_find(epsilon: float) -> None:
+    """Here the ε of steps on samples is that without sampling, which meets the budget exactly."""
+    mu = mu_of_epsilon(epsilon, 1e-6)
+    beside = np.sqrt(1 - 0.36 / 0.445) * np.array([mu])
+    (found,) = noise_multipliers(
+        np.array([epsilon]), 1e-6, rate=0.25, steps=4, neighbours=Neighbours.USER, beside=beside
+    )
+    assert found == pytest.approx(2 / math.sqrt(mu**2 - beside[0] ** 2), rel=2e-3)
