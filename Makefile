@@ -125,7 +125,7 @@ reproduce-small: $(STAMP) ## reproduce on MovieLens 100K with one fold and run, 
 
 reproduce-frontier: $(STAMP) ## find the best of all methods at each ε; writes docs/generated/frontier_*.md
 	$(BIN)/dpmf reproduce frontier -j $(JOBS)
-	@for page in $(wildcard docs/generated/frontier_*.md); do \
+	@for page in $(wildcard docs/generated/frontier_*.md) docs/generated/tuned_elsewhere.md; do \
 		$(BIN)/python -m docs.makers.pages $$page --results results $(call into,$$page); done
 
 leaders: $(STAMP) ## take the methods that lead in the frontier's results as those that `dpmf recommend` chooses from

