@@ -12,12 +12,13 @@ from docs.makers.leaders import MOST, leaders_text, rankings_of
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.evaluation.ranking import standings
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.config.entries import PrivateEntry
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
 from dpmf_cli.report.leaders import Leaders, chosen_in_words, shipped
-from dpmf_cli.report.tables.ranked import found_in
+from dpmf_cli.report.tables.ranked import found_in, short_label
 from dpmf_cli.studies.experiment import run
 from tests.report.ranked import provable
 
@@ -134,3 +135,10 @@ def test_a_table_of_what_was_run_has_entries_that_stand_alone(tmp_path: Path, se
     assert "at ε = 0.5" in said
     with pytest.raises(DpmfError, match="no method with a provable ε"):
         leaders_text({results / "x": replace(experiment, curves=())})
+
+
+def test_a_short_label_says_whether_it_is_tuned() -> None:
+    made = provable()
+    label = f"ISGD, {made.curves[0].neighbours}, {made.curves[0].mode}"
+    curves = tuple(replace(made.curves[0], label=each) for each in (label, f"{label}, tuned"))
+    assert [*map(short_label, standings(replace(made, curves=curves)))] == ["ISGD", "ISGD, tuned"]

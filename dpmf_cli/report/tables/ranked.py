@@ -128,10 +128,10 @@ def _of_bar(bar: ranking.Bar) -> Iterator[TableColumn[Any]]:
 
 def short_label(standing: ranking.Standing) -> str:
     """Returns the label without what other columns and the heading say: `ISGD` for `ISGD, bounded, published`."""
-    curve, label = standing.curve, standing.curve.label
+    curve, label = standing.curve, standing.curve.label.removesuffix(", tuned")
     for word in (curve.mode, curve.neighbours, "personalised"):
         label = label.removesuffix(f", {word}") or label
-    return label
+    return label + ", tuned" * curve.label.endswith(", tuned")
 
 
 def short_marked(standing: ranking.Standing) -> str:
