@@ -349,3 +349,8 @@ def test_what_nobody_knows_the_seed_of_is_said_and_not_counted(verify: Verify, h
     code, printed, said = verify("secret.yaml", "--recompute", "9", "--json")
     assert (code, counts(printed)["computed anew"]) == (0, 0)
     assert "4 tasks have a secret seed, which nobody knows: they cannot be computed anew" in said
+
+
+def test_a_refined_grid_is_computed_by_its_parts(verify: Verify, here: Path) -> None:
+    run_config(here, "tiny", CONFIG.replace("[0.5, 8]", "[0.5, 2, 8]"))
+    assert counts(verify("--recompute", "9", "--json")[1])["computed anew"] == 6
