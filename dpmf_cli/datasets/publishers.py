@@ -276,9 +276,8 @@ ITEM_LINES: dict[str, Callable[[str], list[str]]] = {
 
 def read_features(source: Source, film_list: Content) -> tuple[Longs, dict[str, Singles]]:
     """Returns ascending ids of items (n,), and what a publisher's list of films says of them, (n,) each: 1 for each
-    genre of a film, and the `year` (that of a film without one is the mean).
-
-    Raises DpmfError if the list is not beside the ratings, or is not the publisher's file.
+    genre of a film, and the `year` (that of a film without one is the mean). Raises DpmfError if
+    the list is not beside the ratings, or is not the publisher's.
     """
     wanted = replace(source.wanted, patterns=(film_list.pattern,))
     label, data = replace(source, wanted=wanted).read()

@@ -11,8 +11,7 @@ the model's unclipped predictions. An item is relevant if the user's held-out ra
     Recall@k  number of relevant items among the first k, divided by min(k, number of relevant items)
               (Liang et al. 2018, section 4.2, whose protocol Chien et al. 2021 follow)
 
-Both are means over the users with a relevant held-out item, because for others every order is equally good. ranx and
-LensKit define nDCG in this way, and LensKit also recall.
+Both are means over the users with a relevant held-out item, because for others every order is equally good.
 
 Candidates with equal scores have no order. The metric is the expectation over all their orders, each equally likely
 (McSherry and Najork 2008): a relevant item counts the mean of the places that its score shares. So the item numbers

@@ -30,17 +30,16 @@ How far the replicates are spread
     a single cross-validation (Bengio & Grandvalet, JMLR 5, 2004).
 
 One fold
-    Runs are resampled instead, without the correction for overlap. The interval is marked as over runs: it covers the
-    noise that the algorithm draws, not the choice of test ratings. With one fold and one run there is no interval.
+    Runs are resampled instead, without the correction for overlap, and the interval is marked as over runs. With one
+    fold and one run there is none.
 
 Many comparisons
     Whether each of many methods is worse than the one with the lowest error is asked of all of them together. The
     p-values are those of the t-test with the same correction for overlap (Nadeau & Bengio 2003), times the number of
     methods. So the method that is best in truth is called worse with a chance of 5 % at most, whichever leads by
-    chance, by the union of what may be said of it and each other one. Holm's step-down calls more methods worse, but
-    keeps its level only against a reference that was named beforehand, which the leader is not. Two or five folds say
-    little about one variance, but the methods say much about variances of that kind. So each is moderated: averaged
-    by degrees of freedom with a prior that is fitted to all of them (Smyth 2004, section 6.2).
+    chance, by the union of what may be said of it and each other one; Holm's step-down keeps its level only against a
+    reference that was named beforehand. Two or five folds say little about one variance, but the methods say much, so
+    each is moderated: averaged with a prior that is fitted to all of them (Smyth 2004, section 6.2).
 """
 
 from dataclasses import dataclass
@@ -146,8 +145,7 @@ def prior_variance(variances: Doubles, freedom: int) -> tuple[float, float]:
 
 
 MOST_FREEDOM = 4.0
-"""What a prior may count as. Its own degrees of freedom are uncertain: with two folds of 40 methods, more would be
-wrong of some method in 11 % of the families, and four are in 1 % (`tests/evaluation/test_statistics.py`)."""
+"""What a prior may count as, because its own degrees of freedom are uncertain (see the tests)."""
 
 
 def percentile_interval(samples: Doubles) -> tuple[Doubles, Doubles]:

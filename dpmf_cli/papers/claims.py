@@ -185,7 +185,7 @@ LARGE = (
     *("netflix_unbounded", "netflix_probe_bounded", "netflix_probe_unbounded", "mcsherry_netflix"),
     *("zhang_fig2_netflix", "zhang_fig3_netflix", "zhang_fig4_netflix"),
 )
-"""Everything that needs the whole of MovieLens 10M or of the Netflix Prize ratings."""
+"""All that needs the whole of MovieLens 10M or of the Netflix Prize ratings."""
 
 COMPARISONS = {
     "combined": AcrossPapers(

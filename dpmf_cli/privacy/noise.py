@@ -16,9 +16,8 @@ The exact noise of one cell shows 54 of its 64 bits, which leaves 1,024 keys, an
 release does not show exact noise: noisy numbers are rounded to their grid, and a factorisation follows. A cipher
 in place of SplitMix64 would end this, and would change every result of unbounded input perturbation.
 
-*Drawn noise* is drawn once per fit in its *unit* form, and scaled for every ε of the grid, so that each ε has exactly
-its own distribution (docs/design.md, "Lanes"). Only one of a grid's models may ever be released: two of them give the
-clean sums by one subtraction. Numbers are rounded to the model's own `grid` after scaling.
+*Drawn noise* is drawn once per fit in its *unit* form, scaled for every ε of the grid (docs/design.md, "Lanes"), and
+then rounded to the model's own `grid`. Only one of a grid's models may ever be released.
 """
 
 from collections.abc import Callable

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from dpmf_cli.algorithms.beyond.comparisons import AllAlike, NearestAlike
@@ -29,6 +28,9 @@ from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.similarities import NeighbourhoodModel
 from dpmf_cli.releasing.archive import UNIT, Statement
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def as_ids(ids: ArrayLike, what: str) -> Ids:
@@ -265,8 +267,12 @@ class Recommender:
         found = self.recommend([user], count, own)
         return as_ids(found.iloc[:, 1], "items"), found["prediction"].to_numpy()
 
-    def recommend(self, users: ArrayLike, n: int, own: OwnRatings | None = None, **more: Any) -> pd.DataFrame:
+    def recommend(
+        self, users: ArrayLike, n: int, own: OwnRatings | None = None, **more: Any
+    ) -> "pd.DataFrame":
         """Returns all `recommendations` in one frame. They have the parameters."""
+        import pandas as pd
+
         return pd.concat(self.recommendations(users, n, own, **more), ignore_index=True)
 
     def recommendations(
@@ -277,7 +283,7 @@ class Recommender:
         *,
         exclude_seen: bool | tuple[ArrayLike, ArrayLike] = True,
         clip: bool = True,
-    ) -> Iterator[pd.DataFrame]:
+    ) -> Iterator["pd.DataFrame"]:
         """Yields the n items with the largest predictions for each user, best first, for blocks of users.
 
         The columns are the ids of user and item, named as in the data set, then `prediction` and `rank`, from 1.
@@ -289,6 +295,8 @@ class Recommender:
 
         Raises DpmfError as `predict` does.
         """
+        import pandas as pd
+
         if n < 1:
             raise DpmfError(f"n is {n}; give the number of items, 1 or more")
         own, asked = own or self.own or OwnRatings.of([], [], []), as_ids(users, "users")

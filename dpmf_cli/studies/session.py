@@ -1,7 +1,6 @@
 """The interface for programs and notebooks: experiments are run by a call, and tables come as data frames.
 
-Tasks are executed in other processes, even if it is one at a time. So Ctrl-C, or the interrupt of a notebook, need
-not wait for a kernel (docs/design.md), and a fit that takes too much memory does not end the program.
+Tasks run in other processes, even one at a time, so that an interrupt need not wait for a kernel (docs/design.md).
 """
 
 import io
@@ -77,7 +76,7 @@ class Results:
 
 @contextmanager
 def _for_programs() -> Iterator[None]:
-    """Says that an interrupt loses nothing. Errors name the data frame, not its file, and arguments, not options."""
+    """Says that an interrupt loses nothing; errors name the data frame and arguments, not its file and options."""
     before = APART.set(True)
     try:
         yield

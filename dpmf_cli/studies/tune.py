@@ -4,10 +4,9 @@ What suits a small ε seldom suits a large one, so the best setting is chosen at
 from the geometric mean of this ε and the one before to that with the next (`by_epsilon`).
 
 A trial is an ordinary entry of an experiment, so its tasks are stored and shared like others, and an interrupted
-search continues. The settings are a scrambled Halton sequence, which depends on nothing but the seed and the entry's
-name: the first 8 of 32 trials are those of 8 trials. Such points cover a space more evenly than random ones, which
-themselves do better than a grid (Bergstra and Bengio 2012). A sequential search, such as Optuna's TPE, would draw
-each trial after looking at the errors before it, so its result would depend on the order in which trials end.
+search continues. The settings are a scrambled Halton sequence, which covers a space evenly and depends on nothing but
+the seed and the entry's name: the first 8 of 32 trials are those of 8 trials. A sequential search, such as Optuna's
+TPE, would depend on the order in which trials end.
 
 A choice by errors on the ratings that are reported leaks more than the stated ε (Papernot and Steinke 2022). So tune
 on other ratings.

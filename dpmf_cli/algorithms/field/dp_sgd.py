@@ -66,10 +66,9 @@ class DPSGD(PrivateAlgorithm):
         own        each user's own vector, neither shortened nor shrunk, which only that user sees (‡)
 
     *Privacy.* Of norm Γ at most, user u adds one row to the table of vectors; to the counts, the mean and the sum of
-    a step, user u adds a vector of norm 1, 1 and C at most. It follows from that user's ratings and from released
+    a step, user u adds a vector of norm 1, 1 and C at most, which follows from that user's ratings and from released
     numbers. An accountant composes T Gaussian steps on Poisson samples with the other Gaussian steps by privacy loss
-    distributions. What it certifies needs samples that are drawn user by user, afresh in each step, and kept secret.
-    Batches of a shuffled list are no such samples.
+    distributions. Samples are drawn user by user, afresh in each step, and kept secret.
     """
 
     title = "DP-SGD"
