@@ -43,10 +43,15 @@ def beside(experiment: Experiment) -> Beside:
     measured = [each for each in experiment.curves if not each.missing]
     ours = [each for each in measured if each.algorithm == POPULARITY]
     others = [each for each in measured if each.algorithm != POPULARITY]
+    between = {
+        (own.label, each.label): {one.epsilon: one for one in differences(own, each, experiment)}
+        for own in ours
+        for each in others
+    }
     found: Beside = {}
     for at, epsilon in enumerate(ours[0].epsilons):
-        best = ours[int(np.argmax([each.mean()[at] for each in ours]))]
-        found[epsilon] = {each.label: list(differences(best, each, experiment))[at] for each in others}
+        best = ours[int(np.argmax([each.mean()[at] for each in ours]))].label
+        found[epsilon] = {each.label: between[best, each.label][epsilon] for each in others}
     return found
 
 

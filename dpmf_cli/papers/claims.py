@@ -174,16 +174,19 @@ class AcrossPapers:
 Part = PaperFindings | AcrossPapers
 
 LARGE = (
-    *(
-        "frontier_ml10m",
-        "frontier_netflix",
-        "dpals_ml10m",
-        "ml10m_bounded",
-        "ml10m_unbounded",
-        "netflix_bounded",
-    ),
-    *("netflix_unbounded", "netflix_probe_bounded", "netflix_probe_unbounded", "mcsherry_netflix"),
-    *("zhang_fig2_netflix", "zhang_fig3_netflix", "zhang_fig4_netflix"),
+    "frontier_ml10m",
+    "frontier_netflix",
+    "dpals_ml10m",
+    "ml10m_bounded",
+    "ml10m_unbounded",
+    "netflix_bounded",
+    "netflix_unbounded",
+    "netflix_probe_bounded",
+    "netflix_probe_unbounded",
+    "mcsherry_netflix",
+    "zhang_fig2_netflix",
+    "zhang_fig3_netflix",
+    "zhang_fig4_netflix",
 )
 """All that needs the whole of MovieLens 10M or of the Netflix Prize ratings."""
 

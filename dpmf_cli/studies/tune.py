@@ -142,7 +142,7 @@ def tune(
         failed = np.asarray(np.isnan(found).any(axis=1))
         scores = -found if metric.larger_is_better else found
         best = np.where(failed[:, None], np.inf, scores).argmin(axis=0)
-        written, tuned = (np.take_along_axis(found, at[None], axis=0)[0] for at in (0 * best, best))
+        written, tuned = found[0], found[best, np.arange(len(best))]
         entries, drawn = zip(*(settings[at] for at in best), strict=True)
         changed = changes(settings[0][0], entries, base.grid(settings[0][0]))
         counts = len(settings), int(failed.sum()), refused

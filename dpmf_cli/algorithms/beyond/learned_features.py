@@ -129,7 +129,7 @@ def averages_of(
     weight: Lanes,
     popularity: Lanes,
     variance: Lanes,
-    centre: Lanes,
+    centre: Lanes | float,
     scale: Scale,
     public: Lanes,
 ) -> tuple[Lanes, Lanes]:
@@ -137,7 +137,7 @@ def averages_of(
 
         sum_i = weight_i·(a + s·popularity_i + t·public_i + δ_i) + N(0, variance_i),   δ_i ~ N(0, QUALITY²)
 
-    The sums are of ratings minus `centre` (n_items, E), `public` are the items' public features (n_items, k). The
+    The sums are of ratings minus `centre`, one number or (n_items, E). `public` (n_items, k) are public features. The
     trend a, s, t is estimated from all items at once.
     """
     prior = np.diag([CENTRE**-2, TREND**-2, *[PUBLIC**-2] * public.shape[1]])
@@ -180,7 +180,13 @@ OF_WEIGHTS, OF_RATINGS = 0.1, 1.5
 
 
 def of_users(
-    entry: "OwnRegression", train: Ratings, weights: Lanes, epsilons: Lanes, share: Lanes, curator: Curator
+    entry: "OwnRegression",
+    train: Ratings,
+    weights: Lanes,
+    public: Lanes,
+    epsilons: Lanes,
+    share: Lanes,
+    curator: Curator,
 ) -> Items:
     """Neighbours differ in one user, with all ratings. All noise is Gaussian. The measurements are:
 
@@ -200,17 +206,13 @@ def of_users(
     )
 
     guessed = Items(guess, *(np.zeros_like(guess) for _ in range(3)))
-    means = regressed(
-        fixed_features(guessed, entry, 0, public_features(entry, train)), train.n_users, ratings
-    )
+    means = regressed(fixed_features(guessed, entry, 0, public), train.n_users, ratings)
     sums, left = clipped_item_sums(means, train, clip, directions=everybody, weights=weights)
     kept = noise("users left by clipping", (), USERS_LEFT, once).added_to(_totals(left))
     of_sums = noise("item sums", rows, SUMS, reach)
     noisy_sums, seen = of_sums.added_to(sums[:, 0]), weight * np.clip(kept / train.n_users, 0.1, 1)
     variance = of_sums.scale**2 + OF_WEIGHTS * seen
-    base, spread = averages_of(
-        noisy_sums, seen, popularity, variance, guess, train.scale, public_features(entry, train)
-    )
+    base, spread = averages_of(noisy_sums, seen, popularity, variance, guess, train.scale, public)
     return Items(base, spread, weight, popularity)
 
 
@@ -233,7 +235,13 @@ def expected_items(
 
 
 def of_presence(
-    entry: "OwnRegression", train: Ratings, weights: Lanes, epsilons: Lanes, share: Lanes, curator: Curator
+    entry: "OwnRegression",
+    train: Ratings,
+    weights: Lanes,
+    public: Lanes,
+    epsilons: Lanes,
+    share: Lanes,
+    curator: Curator,
 ) -> Items:
     """Neighbours differ in the presence of one rating. Averages have Laplace noise.
 
@@ -252,15 +260,7 @@ def of_presence(
     popularity = popularity_of(logarithms, counts)
     sums = sums * scale.width / 2
     variance = (deviation * scale.width / 2) ** 2 + OF_RATINGS * counts
-    base, spread = averages_of(
-        sums,
-        counts,
-        popularity,
-        variance,
-        np.full_like(sums, scale.middle),
-        scale,
-        public_features(entry, train),
-    )
+    base, spread = averages_of(sums, counts, popularity, variance, scale.middle, scale, public)
     if not learning:
         return Items(base, spread, counts, popularity)
     step, moved, spent = "roots of users' counts", sensitivity.root_counts(), epsilon * of_roots
@@ -270,7 +270,13 @@ def of_presence(
 
 
 def of_values(
-    entry: "OwnRegression", train: Ratings, weights: Lanes, epsilons: Lanes, share: Lanes, curator: Curator
+    entry: "OwnRegression",
+    train: Ratings,
+    weights: Lanes,
+    public: Lanes,
+    epsilons: Lanes,
+    share: Lanes,
+    curator: Curator,
 ) -> Items:
     """Neighbours differ in the value of one rating. Averages have Laplace noise.
 
@@ -282,19 +288,11 @@ def of_values(
     release = laplace("item sums", (train.n_items,), sensitivity=moved, epsilon=epsilon, curator=curator)
     values = train.values.astype(np.float64) - scale.middle
     sums = release.added_to(sums_by(train.items, values, train.n_items))
-    public = train.item_counts.astype(np.float64), sums_by(train.items, weights[train.users], train.n_items)
-    counts, weight = (np.repeat(each[:, None], len(epsilon), axis=1) for each in public)
+    known = train.item_counts.astype(np.float64), sums_by(train.items, weights[train.users], train.n_items)
+    counts, weight = (np.repeat(each[:, None], len(epsilon), axis=1) for each in known)
     popularity = popularity_of(np.log(counts + RARE), counts)
     variance = 2 * release.scale**2 + OF_RATINGS * counts
-    base, spread = averages_of(
-        sums,
-        counts,
-        popularity,
-        variance,
-        np.full_like(sums, scale.middle),
-        scale,
-        public_features(entry, train),
-    )
+    base, spread = averages_of(sums, counts, popularity, variance, scale.middle, scale, public)
     return Items(base, spread, weight, popularity)
 
 
@@ -515,8 +513,9 @@ class OwnRegression(PrivateAlgorithm):
         strength = self.strength(train, epsilons)
         share = self.share(strength)
         weights = 1 / np.sqrt(np.maximum(train.user_counts, 1))
-        items: Items = self.variant(self, train, weights, epsilons, share, curator)
-        model = fixed_features(items, self, self.factors, public_features(self, train))
+        public = public_features(self, train)
+        items: Items = self.variant(self, train, weights, public, epsilons, share, curator)
+        model = fixed_features(items, self, self.factors, public)
         if self.factors:
             # If neighbours are users, averages have Gaussian noise too, and a share is one of μ² instead of ε.
             hides_users = self.neighbours is Neighbours.USER
@@ -573,10 +572,8 @@ class OwnRegression(PrivateAlgorithm):
         return np.where(strength < STRONG, 0, np.minimum(2 + more, self.factors)).astype(np.int64)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        features, passes = (
-            self.factors + 3 + (20 if self.item_features else 0),
-            (self.iterations + 1) * len(groups(grid)),
-        )
+        features = self.factors + FIXED + (20 if self.item_features else 0)
+        passes = (self.iterations + 1) * len(groups(grid))
         rows_solved = shape.ratings + costs.ROW_IN_RATINGS * shape.users
         solved = rows_solved * costs.gram_entries(features) * costs.SOLVED_ENTRY
         summed = shape.ratings * costs.CLIPPED_VISIT * features / 2
