@@ -294,19 +294,12 @@ def combined(
     bar: Annotated[
         str, typer.Option("--by", help="Rank by the crossing with this baseline: ia, ge, ia_tuned, ge_tuned.")
     ] = "ia",
-    rank: Annotated[
-        str,
-        typer.Option(
-            help="within: rank inside each group, in which every ε hides the same from the same people; across: "
-            "rank all together, which is refused unless they form one group on the same data."
-        ),
-    ] = "within",
     figure: FigureOption = None,
     plugin: options.PluginOption = None,
 ) -> str:
     """Print one crossing table for several experiments.
 
-    Groups all algorithms by what their ε hides and from whom. By default, ranks them only within each group.
+    Groups all algorithms by what their ε hides and from whom, and ranks them only within each group.
 
     Example: dpmf combined configs/combined_ml100k.yaml configs/combined_ml1m.yaml
     """
@@ -314,14 +307,11 @@ def combined(
     from dpmf_cli.report.tables.layout import draw
     from dpmf_cli.report.tables.ranked import combined_table
 
-    ways = ("within", "across")
-    if rank not in ways:
-        raise DpmfError(f'--rank: unknown "{rank}"{did_you_mean(rank, ways)}')
     chosen = next((each for each in BARS if each == bar.lower()), None)
     if chosen is None:
         raise DpmfError(f'--by: unknown baseline "{bar}"{did_you_mean(bar, BARS)}')
     experiments, notes = gathered(of or [], results)
-    table = draw(combined_table(experiments, bar=chosen, across=rank == "across", notes=notes), form)
+    table = draw(combined_table(experiments, bar=chosen, notes=notes), form)
     _say_notes(form, notes)
     if figure is not None:
         from dpmf_cli.report.figures.drawings import combined_figure

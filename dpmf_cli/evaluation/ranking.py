@@ -25,7 +25,6 @@ from typing import Literal
 import numpy as np
 
 from dpmf_cli.core.arrays import Doubles
-from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.evaluation.crossings import Crossing, Status, band, is_complete, measure_crossing
 from dpmf_cli.evaluation.curves import Experiment, Measured
@@ -126,28 +125,12 @@ def ranked(found: Sequence[Standing], bar: Bar = "ia") -> list[Standing]:
     """Ranks curves by the provable ε that they need to meet `bar`; those without one are last, by their claimed ε.
 
     Equal ε share a rank. Curves that need no ε to meet `bar` come first. These and curves that do not meet it have no
-    rank, and are ordered by `Standing.best`. Raises `DpmfError` for curves that differ in what they protect, in from
+    rank, and are ordered by `Standing.best`. Raises `ValueError` for curves that differ in what they protect, in from
     whom, or in their data: their ε have no order.
     """
-    groups = by_guarantee(found)
-    titles = list(dict.fromkeys(title for title, _ in groups))
-    guarantees = list(dict.fromkeys(guarantee for _, guarantee in groups))
-    protections = list(dict.fromkeys(guarantee.protects for guarantee in guarantees))
-    if len(protections) > 1:
-        raise DpmfError(
-            f"no ranking across what is protected ({', '.join(protections)}): an ε of one kind says nothing about "
-            "the others, so a smaller ε is not better; rank within each kind (docs/privacy.md)"
-        )
-    if len(guarantees) > 1:
-        raise DpmfError(
-            f"no ranking across whom an ε protects from ({'; '.join(map(str, guarantees))}): joint DP does not limit "
-            "what the predictions for a user reveal about that user, so a smaller ε is not better; rank within each "
-            "(docs/privacy.md)"
-        )
-    if len(titles) > 1:
-        raise DpmfError(
-            f"no ranking across data sets ({', '.join(titles)}): the ε that a method needs depends on the data; rank "
-            "within each"
+    if len(groups := by_guarantee(found)) > 1:
+        raise ValueError(
+            f"no ranking across data sets and guarantees: {', '.join(f'{t}: {g}' for t, g in groups)}"
         )
     provable = [(each.needs(bar), each) for each in found if each.provable]
     provable.sort(key=lambda pair: (pair[0], math.inf if pair[1].best is None else pair[1].best))

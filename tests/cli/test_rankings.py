@@ -38,9 +38,8 @@ GROUPS = ["rating value", "rating presence", "rating presence, personalised", "u
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("combined")
     one = CONFIG[: CONFIG.index("  - {algorithm: pge, neighbours: unb")]
-    joint = f"{one}  - {{algorithm: public_knn, neighbours: bounded}}\n"
     (folder / "other.yaml").write_text(CONFIG)
-    for name, text in {"all": CONFIG, "one": one, "joint": joint}.items():
+    for name, text in {"all": CONFIG, "one": one}.items():
         run_config(folder, name, text)
     return folder
 
@@ -111,15 +110,6 @@ def test_incomplete_curves_and_reductions_are_named(folder: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (
-            "combined all.yaml --rank across",
-            "no ranking across what is protected (rating value, rating presence",
-        ),
-        (
-            "combined joint.yaml --rank across",
-            "no ranking across whom an ε protects from (rating value, towards everybody; rating value, towards other users",
-        ),
-        ("combined all.yaml --rank accross", 'did you mean "across"'),
         ("combined all.yaml --by ga", '--by: unknown baseline "ga"'),
         ("combined all.yaml --format xml", 'unknown table format "xml"'),
         ("combined all.yaml --figure x.gif", "x.gif: name a .png, .svg or .pdf file"),
@@ -149,12 +139,6 @@ def test_figures_are_files_beside_the_table_and_leaders_are_of_the_guarantees_to
     assert "personalised" not in text
     assert "epsilon: 0.5" in text
     assert "epsilon: 1.0e-06" not in text
-
-
-def test_one_kind_alone_may_be_ranked_as_one_list(folder: Path) -> None:
-    across = dpmf(folder, folder, "combined", "one.yaml", "--rank", "across").stdout
-    assert across == dpmf(folder, folder, "combined", "one.yaml").stdout
-    assert "rating value" in across
 
 
 def test_the_shipped_configs_have_every_private_algorithm_with_errors() -> None:

@@ -1,14 +1,12 @@
 """Ranking of private recommenders by the ε that they need: only where ε protects the same, refused elsewhere."""
 
 import math
-import re
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.ranking import by_guarantee, ranked, standings
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
@@ -40,31 +38,25 @@ def test_the_best_error_at_a_modest_epsilon_is_one_that_can_be_proved_for_it() -
     assert unproved.best is None
 
 
-@pytest.mark.parametrize("other", [kind for kind in Protection if kind is not Protection.VALUE])
-def test_no_ranking_across_what_is_protected(other: Protection) -> None:
-    mixed = standings(experiment(curve("a", 2.0), curve("b", 3.0, protects=other)))
-    with pytest.raises(
-        DpmfError, match=f"no ranking across what is protected \\(rating value, {other.value}\\)"
-    ):
-        ranked(mixed)
-    for members in by_guarantee(mixed).values():
-        assert [row.rank for row in ranked(members)] == [1]
-
-
-@pytest.mark.parametrize("kind", Protection)
-def test_no_ranking_of_what_protects_from_everybody_among_what_protects_from_the_others_alone(
-    kind: Protection,
-) -> None:
-    curves = curve("a", 3.0, protects=kind), curve("b", 2.0, protects=kind, joint=True)
-    mixed = standings(experiment(*curves))
-    both = f"{Guarantee(kind)}; {Guarantee(kind, joint=True)}"
-    with pytest.raises(DpmfError, match=re.escape(f"no ranking across whom an ε protects from ({both})")):
-        ranked(mixed)
-    groups = by_guarantee(mixed)
-    assert [(row.rank, row.curve.label) for group in groups.values() for row in ranked(group)] == [
-        (1, "a"),
-        (1, "b"),
+@pytest.mark.parametrize(
+    "other",
+    [
+        *({"protects": kind} for kind in Protection if kind is not Protection.VALUE),
+        {"joint": True},
+        {"title": "MovieLens 1M"},
+    ],
+    ids=str,
+)
+def test_no_ranking_across_what_is_protected_from_whom_and_data_sets(other: dict[str, Any]) -> None:
+    title = other.pop("title", "MovieLens 100K")
+    mixed = [
+        *standings(experiment(curve("a", 3.0))),
+        *standings(experiment(curve("b", 2.0, **other), title=title)),
     ]
+    with pytest.raises(ValueError, match="no ranking across data sets and guarantees"):
+        ranked(mixed)
+    groups = by_guarantee(mixed).values()
+    assert {(row.rank, row.curve.label) for group in groups for row in ranked(group)} == {(1, "a"), (1, "b")}
 
 
 def test_pure_rows_have_a_ranking_of_their_own() -> None:
@@ -87,15 +79,6 @@ def test_pure_rows_have_a_ranking_of_their_own() -> None:
         (None, None, "never"),
         (None, None, "unproved"),
     ]
-
-
-def test_no_ranking_across_data_sets() -> None:
-    mixed = [
-        *standings(experiment(curve("a", 2.0))),
-        *standings(experiment(curve("b", 3.0), title="MovieLens 1M")),
-    ]
-    with pytest.raises(DpmfError, match="no ranking across data sets"):
-        ranked(mixed)
 
 
 def test_groups_are_in_the_order_of_data_sets_and_of_kinds() -> None:

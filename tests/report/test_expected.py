@@ -19,7 +19,6 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings, levels_at
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.metrics import Metric
@@ -217,8 +216,6 @@ def combined() -> Texts:
     incomplete = replace(half, curves=curves, baselines=(gap, *others))
     yield "incomplete", draw(combined_table([incomplete], notes=["run it"]))
     yield "ε → 0", draw(combined_table([with_zero(provable(), 0.9, 0.96, 1.5, 0.9)], bar="ge"))
-    same = replace(half, curves=curves[:1])
-    yield "across", draw(combined_table([same], across=True))
 
 
 def frontier() -> Texts:
@@ -726,8 +723,3 @@ def test_it_is_as_expected(case: Callable[[], Texts]) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(found, encoding="utf-8")
     assert found == path.read_text(encoding="utf-8")
-
-
-def test_one_ranking_across_groups_is_refused() -> None:
-    with pytest.raises(DpmfError, match="no ranking across what is protected"):
-        combined_table([mixed()], across=True)

@@ -59,23 +59,14 @@ NOT_PROVABLE = "No ε can be proved for what was run; ordered by the ε that is 
 
 
 def combined_table(
-    experiments: Sequence[Experiment],
-    *,
-    bar: ranking.Bar = "ia",
-    across: bool = False,
-    notes: Sequence[str] = (),
+    experiments: Sequence[Experiment], *, bar: ranking.Bar = "ia", notes: Sequence[str] = ()
 ) -> TextTable:
     """Returns all curves of the experiments, ranked within groups by the provable ε at which they meet `bar`.
 
-    across  one ranking of all curves; all of them must then protect the same on the same data
-    notes   the caller's lines below the table, for people
-
-    Raises `DpmfError` for `across` over several data sets or guarantees.
+    `notes` are the caller's lines below the table, for people.
     """
-    found = ranking.standings(*experiments)
-    if across:
-        ranking.ranked(found, bar)
-    rows = [row for members in ranking.by_guarantee(found).values() for row in ranking.ranked(members, bar)]
+    found = ranking.by_guarantee(ranking.standings(*experiments))
+    rows = [row for members in found.values() for row in ranking.ranked(members, bar)]
     bars = [each for each in ranking.BARS if each in PRINTED or any(each in row.crossings for row in rows)]
     several = len({each.title for each in experiments}) < len(experiments)
     approximate = any(row.curve.delta for row in rows)
