@@ -1,4 +1,4 @@
-"""`dpmf datasets`: lists, describes, fetches and verifies data sets."""
+"""`dpmf datasets`: lists, describes and fetches data sets."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ from dpmf_cli.core.terminal import printable
 if TYPE_CHECKING:
     from dpmf_cli.datasets.catalog import CatalogEntry
 
-app = typer.Typer(help="List, describe, fetch and verify data sets.", no_args_is_help=True)
+app = typer.Typer(help="List, describe and fetch data sets.", no_args_is_help=True)
 
 _Key = Annotated[str, typer.Argument(help="Key of the data set, as `dpmf datasets list` shows it.")]
 
@@ -86,8 +86,8 @@ def info(
 ) -> str:
     """Show a data set's counts, licence and citation.
 
-    The counts stand beside those that Friedman et al. (2016) print. With --json, one key gives an object, and several
-    keys give a list.
+    Checks the files, and counts their ratings beside what Friedman et al. (2016) print. With --json, one key gives an
+    object, and several keys give a list.
 
     Example: dpmf datasets info ml-100k
     """
@@ -190,52 +190,3 @@ def fetch(
         places = fetching.fetch(entry, folder, cache_folder(), confirm=confirm)
     for place in places:
         print(place)
-
-
-@app.command()
-def verify(
-    keys: Annotated[
-        list[str] | None, typer.Argument(help="Keys of data sets; default: all that are present.")
-    ] = None,
-    data: options.DataOption = None,
-    as_json: options.JsonOption = False,
-) -> None:
-    """Check files and cache by checksum, and recount the ratings.
-
-    Example: dpmf datasets verify ml-100k ml-1m
-    """
-    from dpmf_cli.datasets import cache_folder, catalog, located, soundness as verifying
-
-    folder = _folder(data)
-    entries = [catalog.entry(key) for key in keys or catalog.ENTRIES]
-    if not keys:
-        entries = [entry for entry in entries if located.present(entry, folder) is not None]
-        if not entries:
-            raise DpmfError(
-                f"{folder}: holds no data set of the catalog; `dpmf datasets list` shows what there is"
-            )
-    results = {entry.key: verifying.verify(entry.key, folder, cache_folder()) for entry in entries}
-    if as_json:
-        print(
-            json.dumps(
-                {key: [asdict(check) for check in checks] for key, checks in results.items()}, indent=2
-            )
-        )
-    else:
-        rows: list[tuple[str, ...]] = [("data set", "check", "", "expected", "found")]
-        rows += [
-            (key, check.what, "ok" if check.holds else "WRONG", check.expected, check.found)
-            for key, checks in results.items()
-            for check in checks
-        ]
-        print(_in_columns(rows))
-    wrong = {
-        key: [
-            f"{check.what}: expected {check.expected}, found {check.found}"
-            for check in checks
-            if not check.holds
-        ]
-        for key, checks in results.items()
-    }
-    if any(wrong.values()):
-        raise DpmfError("\n".join(f"{key}: {'; '.join(found)}" for key, found in wrong.items() if found))

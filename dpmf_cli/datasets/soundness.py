@@ -173,40 +173,6 @@ def _of_averages(ratings: Ratings) -> tuple[int, float, float, float]:
 
 
 @dataclass(frozen=True)
-class Check:
-    """One check: what was checked, whether it holds, what was expected and what was found."""
-
-    what: str
-    holds: bool
-    expected: str
-    found: str
-
-
-def verify(key: str, data: Path, cache: Path) -> list[Check]:
-    """Checks the files of a catalog entry, their counts, mean and variance, and their parsed ratings in the cache.
-
-    Raises `DpmfError` if a file is missing or cannot be parsed.
-    """
-    entry = catalog.entry(key)
-    found = located.locate(entry, data)
-    wrong, by_digest = located.fault(found, cache)
-    known = "a known checksum" if by_digest else "no checksum is published; counted instead"
-    origins = dict.fromkeys(filter(None, (located.origin(path) for path in found.source.paths)))
-    checks = [Check("files", wrong is None, known, wrong or "; from ".join(("as expected", *origins)))]
-    if wrong:
-        return checks
-    kept = loading.cached(CatalogSpec(name=key), located.Folders(data, cache), verify=False)
-    counted = figures(kept.ratings)
-    for name, expected in vars(entry.expected).items():
-        form, slack = ("{:,}", 0.0) if isinstance(expected, int) else ("{:.5f}", TOLERANCE)
-        holds = abs(expected - counted[name]) <= slack
-        checks.append(Check(name, holds, form.format(expected), form.format(counted[name])))
-    again = canonical.checksum(kept.ratings)
-    checks.append(Check("cache", again == kept.checksum, kept.checksum[:16], again[:16]))
-    return checks
-
-
-@dataclass(frozen=True)
 class Damage:
     """One thing that is damaged: where it is, what is wrong, and the fix."""
 

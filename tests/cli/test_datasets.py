@@ -12,7 +12,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import catalog
 from dpmf_cli.datasets.catalog import Content
 from dpmf_cli.papers.printed import printed_statistics
-from tests.datasets.building import U_DATA, Shelf, with_another_value, zipped
+from tests.datasets.building import U_DATA, Shelf, zipped
 
 TINY = zipped({"u.data": U_DATA})
 
@@ -65,6 +65,9 @@ def test_info_without_data() -> None:
 
 def test_info_with_data(shelf: Shelf) -> None:
     shelf.put("tiny.zip", TINY)
+    shelf.entry(Content("u.data", "u.data", frozenset({"sha256:0"})))
+    assert "its checksum is" in error_of("info", "tiny")
+    shelf.entry()
     content = parsed("info", "tiny", "--json")
     assert content["printed"] is None
     counts = {"users": 2, "items": 2, "ratings": 3, "per_user": 1.5, "per_item": 1.5}
@@ -82,7 +85,6 @@ def test_the_mirror_of_a_file_is_told(shelf: Shelf) -> None:
     shown = r"https://example.org/a\u000ab"
     assert f"{place} from {shown}" in run("list").stdout
     assert f"File: {place} from {shown}" in run("info", "tiny").stdout
-    assert f"as expected; from {shown}" in run("verify", "tiny").stdout
 
 
 @pytest.mark.parametrize("key", ["ml-100k", "ml-1m", "ml-10m", "netflix"])
@@ -107,28 +109,6 @@ def test_fetch_asks_nobody_in_a_script() -> None:
     )
 
 
-def test_verify(shelf: Shelf) -> None:
-    shelf.put("tiny.zip", TINY)
-    checks = parsed("verify", "--json")["tiny"]
-    assert [check["what"] for check in checks] == [
-        "files", "users", "items", "ratings", "mean", "variance", "cache",
-    ]  # fmt: skip
-    assert all(check["holds"] for check in checks)
-    assert "no checksum is published" in checks[0]["expected"]
-    shelf.entry(mean=4.001)
-    assert error_of("verify", "tiny") == "tiny: mean: expected 4.00100, found 4.00000"
-    shelf.entry(Content("u.data", "u.data", frozenset({"sha256:0"})))
-    assert "its checksum is" in error_of("verify", "tiny")
-    shelf.entry()
-    (kept,) = shelf.cache.glob("ratings/*")
-    kept.write_bytes(with_another_value(kept.read_bytes()))
-    assert "cache: expected" in error_of("verify", "tiny")
-
-
-def test_nothing_to_verify(data: Path) -> None:
-    assert f"{data}: holds no data set of the catalog" in error_of("verify")
-
-
 def test_unknown_key() -> None:
-    for command in ("info", "fetch", "verify"):
+    for command in ("info", "fetch"):
         assert 'did you mean "ml-100k"?' in error_of(command, "ml-10k0")
