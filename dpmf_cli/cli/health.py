@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -48,8 +47,7 @@ def doctor(
         f"cache     {cache['folder']}",
         *(f"          {name}: {size / 2**20:.1f} MiB" for name, size in cache["sizes"].items()),
         f"kernels   {kernels['folder']}",
-        f"          {kernels['size'] / 2**20:.1f} MiB; {kernels['sound']} sound, "
-        f"{kernels['older']} of other versions, {len(kernels['damaged'])} damaged",
+        f"          {kernels['size'] / 2**20:.1f} MiB; {kernels['sound']} sound, {len(kernels['damaged'])} damaged",
         *[f"          not used: {machine_code.NOT_PRIVATE}"] * (not kernels["private"]),
         *(f"          damaged: {path}; it is compiled anew when it is needed" for path in kernels["damaged"]),
         *[f"removed {removed} compiled kernels"] * bool(removed),
@@ -70,7 +68,7 @@ def _found() -> dict[str, Any]:
     from dpmf_cli.experiment.running.batches import memory
 
     cache, kernels = cache_folder(), list(machine_code.inspected())
-    counts = Counter(each.condition for each in kernels)
+    damaged = [str(path) for path, _, sound in kernels if not sound]
     return {
         "machine": {"processor": cpu(), "cores": available_cores(), "memory": memory()},
         "versions": versions(),
@@ -86,10 +84,9 @@ def _found() -> dict[str, Any]:
         "kernels": {
             "folder": str(machine_code.place()),
             "private": machine_code.is_private(),
-            "size": sum(each.size for each in kernels),
-            "sound": counts["sound"],
-            "older": counts["older"],
-            "damaged": [str(each.path) for each in kernels if each.condition == "damaged"],
+            "size": sum(size for _, size, _ in kernels),
+            "sound": len(kernels) - len(damaged),
+            "damaged": damaged,
         },
     }
 

@@ -40,7 +40,7 @@ def asked(*arguments: str, code: int = 0) -> dict[str, Any]:
 
 def kernels(**others: Any) -> dict[str, Any]:
     place = {"folder": str(machine_code.place()), "private": True, "size": 0}
-    return {**place, "sound": 0, "older": 0, "damaged": [], **others}
+    return {**place, "sound": 0, "damaged": [], **others}
 
 
 def test_a_sound_cache(entry: Path, tmp_path: Path) -> None:
@@ -70,24 +70,9 @@ def test_a_damaged_entry_is_named_and_left(entry: Path) -> None:
     assert asked(code=1)["kernels"] == kernels(size=1000, damaged=[str(entry)])
     said = RUNNER.invoke(app, ["doctor"])
     assert said.exit_code == 1
-    assert "0 sound, 0 of other versions, 1 damaged" in said.output
+    assert "0 sound, 1 damaged" in said.output
     assert f"damaged: {entry}; it is compiled anew" in said.output
     assert entry.stat().st_size == 1000
-
-
-def test_an_entry_of_another_version(entry: Path) -> None:
-    key, payload = machine_code.content(entry)
-    older = key.replace(b'"numba": "0.', b'"numba": "9.')
-    path = entry.with_name(machine_code.file_of("dpmf_cli.kernels.sums.sums_by", "?", older))
-    machine_code.write(path, older, payload)
-    for name, old, new in (
-        ("gone", b"sums_by", b"no_more"),
-        ("moved", b"kernels.sums.", b"kernels.no_more."),
-        ("other", b"kernels.sums.sums_by", b"errors.Any"),
-    ):
-        machine_code.write(entry.with_name(f"{name}{machine_code.SUFFIX}"), key.replace(old, new), payload)
-    found = asked()["kernels"]
-    assert (found["sound"], found["older"], found["damaged"]) == (1, 4, [])
 
 
 def test_a_folder_that_others_may_write_to(entry: Path) -> None:

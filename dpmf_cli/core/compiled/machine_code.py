@@ -21,7 +21,6 @@ import contextlib
 import fcntl
 import functools
 import hashlib
-import importlib
 import json
 import os
 import pickle
@@ -33,7 +32,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import llvmlite
 import numba
@@ -412,28 +411,17 @@ def _say(text: str) -> None:
         say(text)
 
 
-class Inspected(NamedTuple):
-    """An entry, its size in bytes, and its condition.
-
-    An older entry was made from other sources, packages or settings, or for another processor.
-    """
-
-    path: Path
-    size: int
-    condition: Literal["sound", "older", "damaged"]
-
-
-def inspected() -> Iterator[Inspected]:
-    """Yields every entry, verified as it would be before its use."""
+def inspected() -> Iterator[tuple[Path, int, bool]]:
+    """Yields the path and the size in bytes of every entry, and whether it is sound, verified as before its use."""
     for path in entries():
         try:
             size = path.stat().st_size
-            key, _ = content(path)
-            yield Inspected(path, size, "sound" if _is_current(json.loads(key), path) else "older")
+            content(path)
+            yield path, size, True
         except FileNotFoundError:
             continue  # another process has just removed it
-        except (Damaged, OSError, ValueError):
-            yield Inspected(path, size, "damaged")
+        except (Damaged, OSError):
+            yield path, size, False
 
 
 def clear() -> int:
@@ -442,18 +430,3 @@ def clear() -> int:
     for path in found:
         remove(path)
     return len(found)
-
-
-def _is_current(key: dict[str, Any], path: Path) -> bool:
-    """Whether this dpmf on this machine would use the entry."""
-    module, _, name = key["kernel"].rpartition(".")
-    dispatcher = None
-    if module.startswith("dpmf_cli."):
-        with contextlib.suppress(ImportError):
-            dispatcher = getattr(importlib.import_module(module), name, None)
-    if not isinstance(dispatcher, Dispatcher):
-        return False
-    target: Any = dispatcher.targetctx
-    now = key_of(dispatcher, (), target.codegen().magic_tuple())
-    line = as_bytes({**now, "signature": key["signature"]})
-    return path.name == file_of(key["kernel"], key["signature"], line)
