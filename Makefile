@@ -102,10 +102,10 @@ audit-small: $(STAMP) ## audit on one small pair of each kind, in minutes; write
 	$(BIN)/dpmf audit --all --pairs 7 --results results/small -j $(JOBS) > /dev/null
 
 explore: $(STAMP) ## try what the papers leave open on ML-100K and judge their claims (docs/exploring.md); takes under an hour
-	$(BIN)/dpmf explore --all --record docs/papers/explored -j $(JOBS)
+	$(BIN)/dpmf explore all --record docs/papers/explored -j $(JOBS)
 
 explore-ml1m: $(STAMP) ## explore on ML-1M, with fewer settings
-	$(BIN)/dpmf explore --all --dataset ml-1m --record docs/papers/explored -j $(JOBS)
+	$(BIN)/dpmf explore all --dataset ml-1m --record docs/papers/explored -j $(JOBS)
 
 SCALE := ml100k ml1m ml10m netflix
 

@@ -66,8 +66,7 @@ def _rows(of: dict[str, str], data: Path | None) -> Iterator[tuple[str, ...]]:
 
 
 def explore(
-    paper: Annotated[str | None, typer.Argument(help="Key of the paper, e.g. friedman2016.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Explore all papers, one after the other.")] = False,
+    paper: Annotated[str, typer.Argument(help="Key of the paper, e.g. friedman2016, or `all`.")],
     dataset: Annotated[str, typer.Option(help="Key of the data set to explore on.")] = "ml-100k",
     settings: Annotated[
         int | None,
@@ -96,10 +95,8 @@ def explore(
     from dpmf_cli.report.tables.papers import cells_text, claims_text
     from dpmf_cli.studies.explore import exploration, plan_of, recorded
 
-    if (paper is None) != every:
-        raise DpmfError(f"name one paper, or --all of them: {', '.join(explored())}")
     folders = Folders.named(data, base=SHIPPED, results=results)
-    keys = [key for key in explored() if dataset in space(key).data] if every else [paper or ""]
+    keys = [key for key in explored() if dataset in space(key).data] if paper == "all" else [paper]
     if not keys:
         known = dict.fromkeys(data for key in explored() for data in space(key).data)
         raise DpmfError(f'no paper is explored on "{dataset}"{did_you_mean(dataset, known)}')
