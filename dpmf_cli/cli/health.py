@@ -17,25 +17,16 @@ EXTRAS = {"parquet": "pyarrow"}
 """The module that each optional part of dpmf brings, by the part's name in `pip install dpmf[NAME]`."""
 
 
-def doctor(
-    clear_kernels: Annotated[
-        bool,
-        typer.Option(
-            "--clear-kernels", help="Remove the compiled kernels; each is compiled again when it is needed."
-        ),
-    ] = False,
-    as_json: options.JsonOption = False,
-) -> None:
+def doctor(as_json: options.JsonOption = False) -> None:
     """Show machine, versions, data and caches; verify kernels.
 
-    Add the output to a bug report. Only --clear-kernels changes anything. The exit code is 1 if a kernel is damaged,
-    or if the folder of kernels is not private.
+    Add the output to a bug report. Changes nothing. The exit code is 1 if a kernel is damaged, or if the folder of
+    kernels is not private.
 
     Example: dpmf doctor
     """
     from dpmf_cli.core.compiled import machine_code
 
-    removed = machine_code.clear() if clear_kernels else 0
     found = _found()
     machine, cache, kernels, data = (found[part] for part in ("machine", "cache", "kernels", "data"))
     extras = [f"{extra} {'is here' if here else 'is not here'}" for extra, here in found["extras"].items()]
@@ -50,7 +41,6 @@ def doctor(
         f"          {kernels['size'] / 2**20:.1f} MiB; {kernels['sound']} sound, {len(kernels['damaged'])} damaged",
         *[f"          not used: {machine_code.NOT_PRIVATE}"] * (not kernels["private"]),
         *(f"          damaged: {path}; it is compiled anew when it is needed" for path in kernels["damaged"]),
-        *[f"removed {removed} compiled kernels"] * bool(removed),
     ]
     print(json.dumps(found, indent=2) if as_json else "\n".join(lines))
     if kernels["damaged"] or not kernels["private"]:

@@ -81,18 +81,6 @@ def test_a_folder_that_others_may_write_to(entry: Path) -> None:
     assert "not used: it is a link, belongs to another user" in RUNNER.invoke(app, ["doctor"]).output
 
 
-def test_clearing_removes_all(entry: Path) -> None:
-    os.truncate(entry, 1000)
-    other = entry.with_name("notes.txt")
-    other.write_text("not ours")
-    said = RUNNER.invoke(app, ["doctor", "--clear-kernels"])
-    assert said.exit_code == 0
-    assert "removed 1 compiled kernels" in said.output
-    assert not entry.exists()
-    assert other.exists()
-    assert asked()["kernels"] == kernels()
-
-
 def test_looking_makes_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DPMF_CACHE", str(tmp_path / "none"))
     monkeypatch.delenv("DPMF_KERNELS")

@@ -422,11 +422,3 @@ def inspected() -> Iterator[tuple[Path, int, bool]]:
             continue  # another process has just removed it
         except (Damaged, OSError):
             yield path, size, False
-
-
-def clear() -> int:
-    """Removes all entries, and no other files of the folder; returns how many entries there were."""
-    found = list(entries())
-    for path in found:
-        remove(path)
-    return len(found)
