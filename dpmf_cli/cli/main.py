@@ -32,17 +32,9 @@ LIBRARIES, OF_A_THREAD = 512 << 20, 80 << 20
 REFERENCE = Path(dpmf_cli.__file__).with_name("reference.txt")
 """The reference. In the repository it is a link to docs/reference.md, so that a built package has it, too."""
 
-FILES = 64
-"""Open files that a command may need, with some to spare: a small run needed more than 10, and at most 16."""
-
 
 def check_limits() -> None:
-    """Raises DpmfError if this process may open fewer files than commands need, or use less address space."""
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if resource.RLIM_INFINITY != files < FILES:
-        raise DpmfError(
-            f"open files are limited to {files} (ulimit -n), but dpmf needs {FILES}; raise the limit"
-        )
+    """Raises DpmfError if this process may use less address space than the libraries need."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     asked = os.environ.get("OPENBLAS_NUM_THREADS", "")
     threads = int(asked) if asked.isdecimal() else available_cores()
