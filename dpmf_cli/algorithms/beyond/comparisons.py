@@ -264,19 +264,9 @@ class PrivatePopularity(PrivateAlgorithm):
         return (tuple({"noise": kind.value} for kind in NoiseKind),)
 
     @property
-    def spends_delta(self) -> float:
-        return self.delta if self.noise is NoiseKind.GAUSSIAN else 0.0
-
-    @property
     def accounting(self) -> Accounting:
         """The accounting of θ, all of which the counts get."""
         return Accounting(self.noise, self.mode, {"counts": 1.0}, self.delta)
-
-    def epsilon_of(self, theta: float) -> float:
-        return self.accounting.epsilon_of(theta)
-
-    def theta_of(self, epsilon: float) -> float:
-        return self.accounting.theta_of(epsilon)
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
         counted = train.values >= (-np.inf if self.at_least is None else self.at_least)

@@ -20,6 +20,7 @@ from dpmf_cli.algorithms.shared.base import Arrays, Choices, Paper, PrivateAlgor
 from dpmf_cli.algorithms.shared.budget import Delta
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import OwnFactors, public_features
+from dpmf_cli.algorithms.shared.theta import Accounting, where_theta_is_mu
 from dpmf_cli.core.arrays import Doubles, Longs
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings, Scale
@@ -30,7 +31,7 @@ from dpmf_cli.kernels.gradients import clipped_item_sums
 from dpmf_cli.kernels.normal_equations import isometric, whole
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
 from dpmf_cli.privacy import sensitivity
-from dpmf_cli.privacy.accounting import epsilon_of_mu, moves, mu_of_epsilon
+from dpmf_cli.privacy.accounting import moves, mu_of_epsilon
 from dpmf_cli.privacy.covariance_sensitivity import user_rating_sums
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -539,15 +540,9 @@ class OwnRegression(PrivateAlgorithm):
     """
 
     @property
-    def spends_delta(self) -> float:
-        return self.delta if self.factors or self.neighbours is Neighbours.USER else 0.0
-
-    def epsilon_of(self, theta: float) -> float:
-        """θ is the μ of Gaussian noise with that ε if a δ is spent; otherwise θ is ε."""
-        return epsilon_of_mu(theta, self.delta) if self.spends_delta else theta
-
-    def theta_of(self, epsilon: float) -> float:
-        return mu_of_epsilon(epsilon, self.delta) if self.spends_delta else epsilon
+    def accounting(self) -> Accounting:
+        gaussian = self.factors or self.neighbours is Neighbours.USER
+        return where_theta_is_mu(self.delta) if gaussian else super().accounting
 
     def mu(self, epsilons: Epsilons) -> Lanes:
         """(E,) μ of Gaussian noise at each ε."""

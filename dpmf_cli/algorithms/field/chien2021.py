@@ -98,19 +98,9 @@ class ItemAlternation(PrivateAlgorithm):
     budget: Fractions
 
     @property
-    def spends_delta(self) -> float:
-        return self.delta
-
-    @property
     def accounting(self) -> Accounting:
         """The accounting of θ, exact in both modes."""
         return Accounting(NoiseKind.GAUSSIAN, Mode.CORRECTED, self.budget.fractions, self.delta)
-
-    def epsilon_of(self, theta: float) -> float:
-        return self.accounting.epsilon_of(theta)
-
-    def theta_of(self, epsilon: float) -> float:
-        return self.accounting.theta_of(epsilon)
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
         measurer = Measurer(self.accounting, self.measurements, epsilons, curator)

@@ -18,7 +18,7 @@ from dpmf_cli.algorithms.shared.base import Arrays, Choices, Paper, PrivateAlgor
 from dpmf_cli.algorithms.shared.budget import Delta, Size
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, OwnFactors, at_most, regress
-from dpmf_cli.algorithms.shared.theta import certified_gradients
+from dpmf_cli.algorithms.shared.theta import Accounting, certified_gradients, where_theta_is_mu
 from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.compiled.lane_groups import groups
 from dpmf_cli.core.ratings import Ratings
@@ -26,7 +26,6 @@ from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors, set_effects, set_users
 from dpmf_cli.kernels.gradients import clipped_item_sums
 from dpmf_cli.kernels.normal_equations import shorten_users
-from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
 from dpmf_cli.privacy.covariance_sensitivity import user_rating_sums
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -108,15 +107,8 @@ class DPSGD(PrivateAlgorithm):
         return self
 
     @property
-    def spends_delta(self) -> float:
-        return self.delta
-
-    def epsilon_of(self, theta: float) -> float:
-        """θ is the μ of Gaussian noise with that ε."""
-        return epsilon_of_mu(theta, self.delta)
-
-    def theta_of(self, epsilon: float) -> float:
-        return mu_of_epsilon(epsilon, self.delta)
+    def accounting(self) -> Accounting:
+        return where_theta_is_mu(self.delta)
 
     def corrected(
         self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator

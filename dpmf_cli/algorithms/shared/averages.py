@@ -325,10 +325,6 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         }
 
     @property
-    def spends_delta(self) -> float:
-        return self.delta if self.noise is NoiseKind.GAUSSIAN and self.charges_averages else 0.0
-
-    @property
     def charges_averages(self) -> bool:
         """Whether item averages have noise and are paid for. Otherwise the method claims ε with δ = 0."""
         return True
@@ -349,18 +345,14 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
     @property
     def accounting(self) -> Accounting:
         """The accounting of θ under this entry's noise and mode."""
+        if not self.charges_averages:
+            return super().accounting
         return Accounting(self.noise, self.mode, self.budget.fractions, self.delta, self.reserved)
 
     def rating_weights(self, counts: NDArray[Any]) -> Doubles:
         """(n,) 1/‖e_u‖ in the norm of the noise, from numbers of ratings (n,); 1 for a user without ratings."""
         counts = np.maximum(counts, 1).astype(np.float64)
         return 1 / (counts if self.noise.norm == 1 else np.sqrt(counts))
-
-    def epsilon_of(self, theta: float) -> float:
-        return self.accounting.epsilon_of(theta) if self.charges_averages else theta
-
-    def theta_of(self, epsilon: float) -> float:
-        return self.accounting.theta_of(epsilon) if self.charges_averages else epsilon
 
     def measurer(self, epsilons: Epsilons, curator: Curator, **pieces: int) -> Measurer:
         """The source of noise. Both global averages have a sum and a count each, and item averages have sums and

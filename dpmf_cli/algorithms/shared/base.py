@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.budget import EffectsParameters
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, pairs_cost
+from dpmf_cli.algorithms.shared.theta import Accounting, NoiseKind
 from dpmf_cli.core.arrays import Flags, Floats, Ints
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
@@ -488,18 +489,23 @@ class PrivateAlgorithm(Algorithm):
         return protection_of(self.neighbours)
 
     @property
+    def accounting(self) -> Accounting:
+        """The accounting of θ. McSherry and Mironov 2009, section 5, scale the noise of measurement i to Δ_i/θ_i with
+        Σθ_i = θ. By default every step is pure ε-DP, and θ is ε itself."""
+        return Accounting(NoiseKind.LAPLACE, self.mode, {}, 0.0)
+
+    @property
     def spends_delta(self) -> float:
         """The δ of the ledger's (ε, δ); 0 if every step is pure ε-DP."""
-        return 0.0
+        return self.accounting.spends_delta
 
     def epsilon_of(self, theta: float) -> float:
-        """The total ε that θ stands for. McSherry and Mironov 2009, section 5, scale the noise of measurement i to
-        Δ_i/θ_i with Σθ_i = θ. For Laplace noise θ is ε itself."""
-        return theta
+        """The total ε that θ stands for."""
+        return self.accounting.epsilon_of(theta)
 
     def theta_of(self, epsilon: float) -> float:
         """The inverse of `epsilon_of`."""
-        return epsilon
+        return self.accounting.theta_of(epsilon)
 
 
 def _of_piece(index: int, message: str) -> PydanticCustomError:

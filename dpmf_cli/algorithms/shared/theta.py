@@ -54,6 +54,11 @@ class Accounting:
     reserved: float = 0.0
 
     @property
+    def spends_delta(self) -> float:
+        """The δ of a fit's (ε, δ); 0 for pure ε."""
+        return self.delta if self.noise is NoiseKind.GAUSSIAN else 0.0
+
+    @property
     def by_mu(self) -> bool:
         """Whether steps compose by μ."""
         return self.noise is NoiseKind.GAUSSIAN and self.mode is Mode.CORRECTED
@@ -76,6 +81,11 @@ class Accounting:
         """The θ of a fit with a total ε."""
         left = epsilon * (1 - self.reserved)
         return (mu_of_epsilon(left, self.delta) if self.by_mu else left) / self.factor
+
+
+def where_theta_is_mu(delta: float) -> Accounting:
+    """The accounting of a method that splits μ by itself: its θ is the μ of Gaussian noise."""
+    return Accounting(NoiseKind.GAUSSIAN, Mode.CORRECTED, {"all": 1.0}, delta)
 
 
 @dataclass(frozen=True)
