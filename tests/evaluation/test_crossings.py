@@ -251,13 +251,6 @@ def test_a_grid_point_added_on_the_line_changes_nothing(
     assert refined == pytest.approx(first_crossing(epsilons, values), rel=1e-6)
 
 
-@given(differences(), st.floats(0.01, 100))
-def test_scaling_epsilon_scales_the_crossing(made: tuple[np.ndarray, np.ndarray], factor: float) -> None:
-    epsilons, values = made
-    expected = first_crossing(epsilons, values) * factor
-    assert first_crossing(epsilons * factor, values) == pytest.approx(expected, rel=1e-9)
-
-
 @given(differences())
 def test_the_status_says_where_the_curve_is(made: tuple[np.ndarray, np.ndarray]) -> None:
     epsilons, values = made
@@ -296,23 +289,6 @@ def test_the_interval_of_a_falling_curve_contains_the_crossing(
     point = found.reproduced if found.reproduced is not None else order(found.status)
     assert order(found.low) <= point * (1 + 1e-9)
     assert point * (1 - 1e-9) <= order(found.high)
-
-
-def test_the_interval_covers_the_true_crossing_of_overlapping_folds() -> None:
-    """95 % at the correlation 1/k that the correction assumes; three standard errors are 3.3 %."""
-    folds, trials, rng = 10, 400, np.random.default_rng(5)
-    grid = np.array([0.1, 1.0, 10.0])
-    covered = 0
-    for trial in range(trials):
-        common, own = (
-            rng.normal() * math.sqrt(1 / folds),
-            rng.normal(size=(folds, 1, 1)) * math.sqrt(1 - 1 / folds),
-        )
-        values = 0.1 * (common + own) + 0.02 * rng.normal(size=(folds, 2, 1)) + np.array([1.0, 0.0, -1.0])
-        made = curve(grid, values)
-        found = measure_crossing(experiment(made, seed=trial), made, baseline(folds=folds), replicates=400)
-        covered += order(found.low) <= 1.0 <= order(found.high)
-    assert covered / trials == pytest.approx(0.95, abs=0.034)
 
 
 GRID = 1.4 ** np.arange(4.0)

@@ -17,7 +17,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import temporary_folder
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.evaluation.metrics import TopItems
-from dpmf_cli.experiment.results.store import Store, content, encode, sealed, unsealed, write_atomically
+from dpmf_cli.experiment.results.store import Store, content, encode, sealed, unsealed
 from dpmf_cli.experiment.results.task import Cut, Task, TaskResult
 
 DATA = DataIdentity("data", "Data", "c" * 64)
@@ -267,19 +267,6 @@ def test_a_folder_that_cannot_be_made_is_said_before_any_work(tmp_path: Path) ->
     (tmp_path / "results").write_text("a file")
     with pytest.raises(DpmfError, match=r"cannot be written.*--results"):
         Store(tmp_path / "results").prepare()
-
-
-def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "file"
-    write_atomically(path, b"old")
-
-    def interrupted(*names: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "replace", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        write_atomically(path, b"new")
-    assert [(each, each.read_bytes()) for each in tmp_path.iterdir()] == [(path, b"old")]
 
 
 def test_encoding_is_canonical_and_strict() -> None:

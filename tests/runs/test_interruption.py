@@ -11,7 +11,7 @@ import signal
 import pytest
 
 from dpmf_cli.cli.entry import INTERRUPTED
-from tests.command import ended, fork, start, wait_for_tasks, workers
+from tests.command import ended, fork, start, wait_for_tasks
 from tests.runs.tiny import TASKS, Place
 
 
@@ -33,15 +33,6 @@ def test_ctrl_c_keeps_finished_tasks_and_says_how_to_go_on(
     assert 3 <= len(place.tasks) <= TASKS
     place.run(jobs=int(jobs))
     assert place.outputs == undisturbed.outputs
-
-
-@pytest.mark.slow
-def test_a_killed_worker_is_said_and_what_was_finished_is_kept(place: Place) -> None:
-    process = fork(place.folder, place.cache, "run", "tiny.yaml", "-j", "2")
-    wait_for_tasks(place.folder, process, 3)
-    os.kill(workers(process.pid)[-1], signal.SIGKILL)
-    assert "a worker process was killed" in ended(process, 2)[1]
-    assert len(place.tasks) >= 3
 
 
 @pytest.mark.slow
