@@ -223,7 +223,7 @@ def guess_format(
         if numeric >= len(names) - 1:
             seems = "look like a matrix, with a row for each user and a column for each item"
             fix = (
-                "write a line user,item,rating for each rating, as pandas.DataFrame.melt does, but not for cells "
+                "write a line for each rating, user,item,rating, as pandas.DataFrame.melt does, but not for cells "
                 "that mean no rating (Jester's 99); or, if this is no matrix, "
             )
         raise DpmfError(

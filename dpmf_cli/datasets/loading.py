@@ -104,7 +104,7 @@ def _source(spec: AnySpec, folders: Folders, split: Split = "folds") -> tuple[st
         about["sample"] = {**sample.model_dump(), "version": SAMPLE_VERSION}
         return kept.source_key(about), lambda: sampled(cached(whole, folders), spec, sample)
     if isinstance(spec, CsvSpec):
-        about |= spec.model_dump(exclude={"name", "path"})
+        about |= {"own": own_file.VERSION, **spec.model_dump(exclude={"name", "path"})}
         paths = zip(("content", "test"), _csv_paths(spec, folders, split), strict=False)
         about |= {key: located.file_digest(path, folders.cache) for key, path in paths}
     else:

@@ -64,8 +64,8 @@ def parse(path: Path, spec: CsvSpec) -> Raw:
             f"{where(row)}: epsilon is {epsilon[row]}, not a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}; "
             "correct the file"
         )
-    users, user_labels = _used(*columns["user"], kept)
-    items, item_labels = _used(*columns["item"], kept)
+    users, user_labels = _used(columns["user"], kept)
+    items, item_labels = _used(columns["item"], kept)
     no_rating = "" if rated.all() else ", or `zero_is_missing: true` if 0 means that there is no rating"
     return Raw(
         users,
@@ -102,6 +102,8 @@ def joined(train: Raw, test: Raw) -> Raw:
     )
 
 
+VERSION = 2
+"""Raise it when the same file may give other ratings."""
 _IDS = ("user", "item")
 MISSING = ("", "NaN", "nan", "NA", "N/A", "NULL", "null", "None", "\\N")
 """What programs write for a number that is missing."""
@@ -143,9 +145,9 @@ def _labelled(ids: NDArray[np.object_]) -> tuple[Ints, list[str]]:
     return np.where(blank[codes], -1, codes).astype(np.int32), labels
 
 
-def _used(codes: Ints, labels: list[str], kept: Longs) -> tuple[Ints, list[str]]:
-    """Returns positions and labels of the rows that are kept, without the labels of no other row."""
-    codes = codes[kept]
+def _used(ids: tuple[Ints, list[str]], kept: Longs) -> tuple[Ints, list[str]]:
+    """Returns the positions in their labels of the rows that are kept, and these labels without any that none has."""
+    codes, labels = ids[0][kept], ids[1]
     used = np.bincount(codes, minlength=len(labels)) > 0
     return (np.cumsum(used) - 1)[codes].astype(np.int32), list(compress(labels, used))
 
@@ -262,18 +264,7 @@ def _columns(
         frame = pd.DataFrame({at: [] for at in types}).astype(types)
     except (ValueError, OverflowError, IndexError, pd.errors.ParserWarning):
         return None  # pandas raises IndexError if only broken lines are left
-    # Pandas does not check that every line has as many fields as the first. It is enough to count separators, as long
-    # as no quoted field can hold one.
-    separator, separators, quoted = spec.separator.encode(), 0, False
-    with as_text(path) as file:
-        for _ in range(header_line):
-            file.readline()
-        while block := file.read(1 << 24):
-            separators += block.count(separator)
-            quoted = quoted or b'"' in block
-    if quoted and form_of(path) == "text" and any(len(fields) != width for _, fields in _rows(path, spec)):
-        return None
-    if not quoted and separators != len(frame) * (width - 1):
+    if form_of(path) == "text" and _is_ragged(path, spec, width, header_line, len(frame)):
         return None
     found: dict[str, Any] = {}
     for role, at in positions.items():
@@ -290,6 +281,22 @@ def _columns(
             if role == "timestamp" and np.isinf(found[role]).any():
                 return None
     return found
+
+
+def _is_ragged(path: Path, spec: CsvSpec, width: int, header_line: int, rows: int) -> bool:
+    """Whether a line has not as many fields as the first, which pandas does not check.
+
+    It is enough to count separators, as long as no quoted field can hold one.
+    """
+    separator, separators = spec.separator.encode(), 0
+    with as_text(path) as file:
+        for _ in range(header_line):
+            file.readline()
+        while block := file.read(1 << 24):
+            separators += block.count(separator)
+            if b'"' in block:
+                return any(len(fields) != width for _, fields in _rows(path, spec))
+    return separators != rows * (width - 1)
 
 
 def _times(codes: Ints, labels: list[str]) -> Doubles:

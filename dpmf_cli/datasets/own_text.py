@@ -112,19 +112,14 @@ def _as_csv(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
     objects, rows = chain(first, objects), [keys]
     while rows:
         yield _lines_of(rows)
-        rows = [[_cell(each.get(key)) for key in keys] for each in islice(objects, _ROWS)]
+        rows = [list(map(each.get, keys)) for each in islice(objects, _ROWS)]
 
 
-def _lines_of(rows: list[list[str]]) -> bytes:
+def _lines_of(rows: list[list[Any]]) -> bytes:
+    """Returns rows as CSV, with nothing in the place of None."""
     held = io.StringIO()
     csv.writer(held, lineterminator="\n").writerows(rows)
     return held.getvalue().encode(errors="backslashreplace")
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _objects(path: Path, stream: IO[bytes]) -> Iterator[dict[str, Any]]:
@@ -132,7 +127,7 @@ def _objects(path: Path, stream: IO[bytes]) -> Iterator[dict[str, Any]]:
     texts = [stream.read()] if found and found[1] == b"[" else stream
     for number, text in enumerate(texts, 1):
         try:
-            rows = json.loads(text) if text.strip() else []
+            rows = json.loads(text.decode("utf-8-sig")) if text.strip() else []
         except (ValueError, RecursionError) as error:
             fault = f"{path}:{number}: is JSON, but neither a list nor an object a line ({error})"
             raise DpmfError(f"{fault}; {_FIX}") from None
@@ -180,4 +175,6 @@ def _plain(column: Any) -> Any:
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         ticks = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
         return divide(ticks.cast(pa.float64(), safe=False), 1e6)
+    if pa.types.is_floating(column.type):
+        return column.cast(pa.float64())  # 4.1 in single precision is another number
     return pa.nulls(len(column)) if pa.types.is_nested(column.type) else column

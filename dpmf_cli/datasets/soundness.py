@@ -90,17 +90,17 @@ def _filtered(spec: AnySpec, dataset: canonical.Dataset) -> Iterator[str]:
     """Says what was done to the ratings of a user's own file, with counts."""
     gone = Counter(dataset.left_out)
     if missing := gone["drop_missing"]:
-        yield f"{missing:,} rows that lack a user, an item or a number are left out (`drop_missing`)"
+        yield f"`drop_missing` leaves out {missing:,} of the rows"
     if zeros := gone["zero_is_missing"]:
-        yield f"{zeros:,} rows with a rating of 0 are left out (`zero_is_missing`)"
-    if few := gone["minimum_ratings"]:
+        yield f"`zero_is_missing` leaves out {zeros:,} of the rows"
+    if getattr(spec, "minimum_ratings", None):
         yield (
-            f"{few:,} ratings are left out, among them all of {gone['users']:,} users and of {gone['items']:,} "
-            "items (`minimum_ratings`), a choice that no ε of `unbounded` or `user` covers"
+            f"`minimum_ratings` leaves out {gone['minimum_ratings']:,} of the ratings, {gone['users']:,} of the "
+            f"users and {gone['items']:,} of the items, a choice that no ε of `unbounded` or `user` covers"
         )
-    if (threshold := getattr(spec, "threshold", None)) is not None:
+    if getattr(spec, "threshold", None) is not None:
         ones = np.count_nonzero(dataset.ratings.values)
-        yield f"{ones:,} ratings of {threshold:g} or more became 1, the others 0 (`threshold`)"
+        yield f"`threshold` makes 1 of {ones:,} of the ratings, and 0 of the others"
 
 
 def look_at(ratings: Ratings, *, merged: int = 0, duplicates: str = "error") -> Sanity:
