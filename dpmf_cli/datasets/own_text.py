@@ -109,10 +109,11 @@ def _as_csv(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
     if len(first) == 1 and any(isinstance(each, dict | list) for each in first[0].values()):
         raise DpmfError(f"{path}: is JSON, but one object of all ratings; {_FIX}")
     keys = list(dict.fromkeys(chain.from_iterable(first)))
-    objects, rows = chain(first, objects), [keys]
+    objects = chain(first, objects)
+    rows: list[list[Any]] = [keys]
     while rows:
         yield _lines_of(rows)
-        rows = [list(map(each.get, keys)) for each in islice(objects, _ROWS)]
+        rows = [[each.get(key) for key in keys] for each in islice(objects, _ROWS)]
 
 
 def _lines_of(rows: list[list[Any]]) -> bytes:

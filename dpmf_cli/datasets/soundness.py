@@ -100,7 +100,7 @@ def _filtered(spec: AnySpec, dataset: canonical.Dataset) -> Iterator[str]:
         )
     if getattr(spec, "threshold", None) is not None:
         ones = np.count_nonzero(dataset.ratings.values)
-        yield f"`threshold` makes 1 of {ones:,} of the ratings, and 0 of the others"
+        yield f"`threshold` turns {ones:,} of the ratings into 1, and the others into 0"
 
 
 def look_at(ratings: Ratings, *, merged: int = 0, duplicates: str = "error") -> Sanity:

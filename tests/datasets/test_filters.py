@@ -157,7 +157,7 @@ def test_a_threshold_makes_ratings_binary_on_a_scale_from_0_to_1(shelf: Shelf) -
     assert found.ratings.scale == Scale(0, 1, 1)
     assert found.identity.to_stars
     lines = look(spec(threshold=4.1, **steps), found).lines
-    assert "`threshold` makes 1 of 2 of the ratings, and 0 of the others" in lines
+    assert "`threshold` turns 2 of the ratings into 1, and the others into 0" in lines
 
 
 CONFIG = """\
