@@ -68,6 +68,7 @@ def _config() -> Iterator[str]:
         "CsvSpec",
         "CsvColumns",
         "ScaleSpec",
+        "LeastSpec",
         "SyntheticSpec",
         "FilesSplit",
         "TimeSplit",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 GUESSES = ("--separator", "--header", "--decimal", "--user", "--item", "--rating", "--scale")
 """The options that replace guesses."""
 
-FileArgument = Annotated[Path, typer.Argument(help="A file of ratings: CSV (compressed or not) or Parquet.")]
+FileArgument = Annotated[Path, typer.Argument(help="Ratings: CSV (compressed or not), JSON or Parquet.")]
 ProtectsOption = Annotated[
     str,
     typer.Option(
@@ -47,11 +47,14 @@ HeaderOption = Annotated[
     bool | None, typer.Option("--header/--no-header", help="Whether the first line names the columns.")
 ]
 DecimalOption = Annotated[str | None, typer.Option(help="The decimal mark of numbers: . or ,")]
+ZeroOption = Annotated[
+    bool | None, typer.Option("--zero-is-missing", help="A rating of 0 means that there is none.")
+]
 ToOption = Annotated[Path | None, typer.Option(help="The config file to write.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing config that differs.")]
 
 
-SAID = ("scale", "user", "item", "rating", "timestamp", "separator", "header", "decimal")
+SAID = ("scale", "user", "item", "rating", "timestamp", "separator", "header", "decimal", "zero_is_missing")
 """The options that say something about a file. What they leave out is guessed."""
 
 
@@ -63,7 +66,7 @@ def write_own_config(
     said   the values of the options `SAID`, None for those that are not given
 
     Reads the complete file first, and says what it guessed about it. If (user, item) pairs repeat, the config keeps
-    the last rating of each.
+    the last rating of each, and if rows lack something, it leaves them out.
     """
     from pydantic import ValidationError
 
@@ -98,9 +101,10 @@ def write_own_config(
         "columns": {role: guess.columns[role] for role in wanted},
         "scale": {"minimum": low, "maximum": high, "step": step}
         | ({"guessed": True} if scale is None else {}),
+        **{key: given[key] for key in ("zero_is_missing",) if key in given},
     }
     try:
-        spec = CsvSpec(**{**dataset, "path": str(ratings), "duplicates": "last"})
+        spec = CsvSpec(**{**dataset, "path": str(ratings), "duplicates": "last", "drop_missing": True})
         whole = load(spec, Folders.named())
     except ValidationError as error:
         first = error.errors()[0]
@@ -108,11 +112,14 @@ def write_own_config(
         raise DpmfError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
     if whole.merged:
         dataset["duplicates"] = spec.duplicates
+    if whole.left_out.get("drop_missing"):
+        dataset["drop_missing"] = spec.drop_missing
     methods = suggested.fitting(suggested.provable(neighbours), whole.ratings, epsilon, str(ratings))
     asked = ["--protects", protects, "--epsilon", f"{epsilon:g}"]
-    header = {True: ["--header"], False: ["--no-header"]}.get(given.pop("header", None), [])
+    flags = {"header": given.pop("header", None), "zero-is-missing": given.pop("zero_is_missing", None)}
     words = [word for name, value in given.items() for word in (f"--{name}", value)]
-    command = shlex.join(["dpmf", "init", str(ratings), *asked, *words, *header])
+    words += [f"--{'' if value else 'no-'}{name}" for name, value in flags.items() if value is not None]
+    command = shlex.join(["dpmf", "init", str(ratings), *asked, *words])
     note = suggested.GUESSED if scale is None else ""
     keys = {"dataset": dataset, "folds": suggested.FOLDS, "runs": suggested.RUNS}
     text = suggested.config_text(keys, neighbours, epsilon, methods, command, note=note)
@@ -183,6 +190,7 @@ def init(
     separator: SeparatorOption = None,
     header: HeaderOption = None,
     decimal: DecimalOption = None,
+    zero_is_missing: ZeroOption = None,
     to: ToOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -193,7 +201,7 @@ def init(
 
     Example: dpmf init ratings.csv --scale 0.5:5:0.5
     """
-    said = scale, user, item, rating, timestamp, separator, header, decimal
+    said = scale, user, item, rating, timestamp, separator, header, decimal, zero_is_missing
     config, seen = write_own_config(ratings, said, protects, epsilon, to, force=force)
     for each in seen:
         say(f"{ratings}: {each}")
@@ -214,6 +222,7 @@ def advise(
     separator: SeparatorOption = None,
     header: HeaderOption = None,
     decimal: DecimalOption = None,
+    zero_is_missing: ZeroOption = None,
     to: ToOption = None,
     force: ForceOption = False,
     results: options.ResultsOption = Path("results"),
@@ -230,7 +239,7 @@ def advise(
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.studies.session import print_answer
 
-    said = scale, user, item, rating, None, separator, header, decimal
+    said = scale, user, item, rating, None, separator, header, decimal, zero_is_missing
     config, _ = write_own_config(ratings, said, protects, epsilon, to, force=force)
     folders = Folders.named(base=config.parent, results=results)
     print_answer(load_config(config), config, folders, jobs, epsilon)

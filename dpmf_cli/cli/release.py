@@ -223,7 +223,7 @@ def _source(
     except NoRatingsError:
         loaded = loading.parsed(spec, folders, empty=True)
     ratings = loaded.ratings
-    given = spec.columns.by_role if isinstance(spec, CsvSpec) else {}
+    given, filters = (spec.columns.by_role, spec.filters) if isinstance(spec, CsvSpec) else ({}, {})
     columns = {role: name if isinstance(name := given.get(role), str) else role for role in COLUMNS}
     ids, to_stars = (loaded.user_ids, loaded.item_ids), not (spec.stars or in_stars(ratings.scale))
-    return FittedRatings(spec.key, ratings, *ids, users, items, columns, to_stars)
+    return FittedRatings(spec.key, ratings, *ids, users, items, columns, to_stars, filters)

@@ -274,7 +274,7 @@ def _tables(finished: "Finished") -> str:
     tables.append((crossings_table(finished.crossings), "crossings.md"))
     if (learned_nothing := learned_nothing_table(experiment)) is not None:
         tables.append((learned_nothing, "local_mean.md"))
-    tables.append((ledger_table(finished.collected.ledgers, experiment.curves), "ledger.csv"))
+    tables.append((ledger_table(finished.collected.ledgers, experiment), "ledger.csv"))
     if any(curve.records for curve in experiment.curves):
         tables.append((records_table(experiment.curves), "records.csv"))
     shown = (first_rows(table, MOST_ROWS, f"{finished.folder}/{file}") for table, file in tables)

@@ -62,7 +62,9 @@ def find(key: str, cache: Path) -> Canonical | None:
     try:
         head, user_ids, item_ids = _source(cache / "sources" / key)
         ratings = open_ratings(head["checksum"], cache)
-        return Canonical(ratings, user_ids, item_ids, head["merged"], head["checksum"])
+        return Canonical(
+            ratings, user_ids, item_ids, head["merged"], head["checksum"], head.get("left_out", {})
+        )
     except _DAMAGED:
         return None
 
@@ -73,7 +75,7 @@ def keep(key: str, parsed: Canonical, cache: Path) -> Canonical:
     ids = io.BytesIO()
     for each in (parsed.user_ids, parsed.item_ids):
         np.save(ids, each, allow_pickle=False)
-    head = json.dumps({"checksum": name, "merged": parsed.merged}).encode()
+    head = json.dumps({"checksum": name, "merged": parsed.merged, "left_out": parsed.left_out}).encode()
     data = head + b"\n" + ids.getvalue()
     for older in (source, cache / "ratings" / name):  # an older version kept folders of files
         if older.is_dir():

@@ -8,6 +8,7 @@ is public, and neighbours stay neighbours: an ε means the same before and after
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -44,6 +45,7 @@ class Raw:
     fix_repeated   what to do about a (user, item) pair that stands twice, if not `fix`
     fix_scale      what to do about a rating off the scale or off its grid, if not `fix`; made only on request
     columns        (n_ratings,) each: `timestamp`, `epsilon`
+    left_out       number of the source's rows that are no ratings, by the key of the spec that leaves them out
     user_labels, item_labels   the ids, if they are text
     """
 
@@ -53,6 +55,7 @@ class Raw:
     where: Callable[[int], str]
     fix: str
     columns: dict[str, NDArray[np.generic]] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
     fix_repeated: str | None = None
     fix_scale: Callable[[], str] | None = None
     user_labels: list[str] | None = None
@@ -64,6 +67,7 @@ class Canonical:
     """Canonical ratings, and the source's ids: user u of `ratings` is `user_ids[u]` (n_users,) in the source.
 
     merged     number of rows of the source that repeat a (user, item) pair, and so add no rating
+    left_out   what else was left out: numbers of rows, and of users and items, by the key of the spec
     checksum   that of the ratings, if they are kept: then `ratings` are read-only memory maps
     """
 
@@ -72,6 +76,7 @@ class Canonical:
     item_ids: Ids
     merged: int = 0
     checksum: str = ""
+    left_out: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -187,7 +192,7 @@ def canonicalise(
             merged["epsilon"] = np.minimum.reduceat(columns["epsilon"], begin)
         users, items, columns = users[last], items[last], merged
     ratings = Ratings(users, items, values, len(user_ids), len(item_ids), scale, columns)
-    return Canonical(ratings, user_ids, item_ids, merged=len(raw.values) - len(ratings))
+    return Canonical(ratings, user_ids, item_ids, len(raw.values) - len(ratings), left_out=dict(raw.left_out))
 
 
 def checksum(ratings: Ratings) -> str:

@@ -5,7 +5,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,9 +17,9 @@ import numpy as np
 from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import own_file
-from dpmf_cli.datasets.archives import unpacked
 from dpmf_cli.datasets.canonical import PLAIN_TABLE
-from dpmf_cli.datasets.own_file import in_words, is_parquet, is_time, not_one, scale_of
+from dpmf_cli.datasets.own_file import MISSING, in_words, is_time, not_one, scale_of
+from dpmf_cli.datasets.own_text import as_text, comments, form_of
 from dpmf_cli.datasets.spec import CsvSpec
 
 _SEPARATORS = {"\t": "tab", ";": "semicolon", "|": "bar", ",": "comma", ":": "colon", " ": "space"}
@@ -29,9 +29,6 @@ _AGREEING = 0.9
 _MOST_UNNAMED = 9
 """Most columns among which users and items are looked for by content. More are likely a matrix."""
 _COMMA_NUMBER = re.compile(r"\s*[+-]?\d+(,\d+)?\s*")
-_JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*[\[{]\s*["{\[]')
-_COMMENTS = ("#", "%", "//")
-
 
 _NAMES = {
     "user": "userid user uid customerid customer reviewerid reviewer memberid member accountid account clientid "
@@ -61,10 +58,15 @@ class Column:
     decimal: str = "."
 
     @cached_property
+    def filled(self) -> list[str]:
+        """The cells that are not missing."""
+        return [cell for cell in self.cells if cell not in MISSING]
+
+    @cached_property
     def numbers(self) -> list[float]:
         """The cells that are finite numbers."""
         found = []
-        for cell in self.cells:
+        for cell in self.filled:
             try:
                 found.append(float(cell.replace(self.decimal, ".")))
             except ValueError:
@@ -73,20 +75,20 @@ class Column:
 
     @property
     def is_numeric(self) -> bool:
-        return len(self.numbers) == len(self.cells) > 0
+        return len(self.numbers) == len(self.filled) > 0
 
     @property
     def is_mostly_numeric(self) -> bool:
         """Whether nearly all cells are numbers. So a broken line is found in the column of ratings, and does not make
         another column the rating."""
-        return len(self.numbers) >= _MOSTLY * len(self.cells) > 0
+        return len(self.numbers) >= _MOSTLY * len(self.filled) > 0
 
     @property
     def is_time(self) -> bool:
         """Whether the cells are dates, or seconds or milliseconds since 1970, in the last decades."""
         if self.is_mostly_numeric:
             return all(1e8 < number < 1e11 or 1e11 < number < 1e14 for number in self.numbers)
-        return bool(self.cells) and all(map(is_time, self.cells))
+        return bool(self.filled) and all(map(is_time, self.filled))
 
     @property
     def is_count(self) -> bool:
@@ -182,11 +184,13 @@ def guess_format(
     separator: str | None = None,
     header: bool | None = None,
     decimal: str | None = None,
+    zero_is_missing: bool = False,
     **columns: str,
 ) -> Guess:
     """Guesses a file's layout from its beginning, and its scale from all of its ratings.
 
     separator        a character, or its name ("tab", "semicolon"); None, as for `header` and `decimal`, to guess it
+    zero_is_missing  whether a rating of 0 is none, so that the scale need not reach to it
     columns          names or numbers, by role; a role that is left out is guessed
 
     Raises `DpmfError` for a file that cannot be read, is empty, is not text, has lines that cannot be cut into three
@@ -210,24 +214,30 @@ def guess_format(
             told[role] = int(column)
         else:
             known = names if layout.header else list(map(str, range(len(names))))
-            raise not_one(str(path) if is_parquet(path) else f"{path}:1", column, role, known)
+            raise not_one(f"{path}:1" if form_of(path) == "text" else str(path), column, role, known)
     roles = roles_of(layout.columns, told)
     known_roles = {role for role, (_, why) in roles.items() if why != "by its content"}
     if len(names) > _MOST_UNNAMED and not known_roles >= {"user", "item"}:
-        numeric = sum(len(column.numbers) == sum(map(bool, column.cells)) for column in layout.columns)
+        numeric = sum(len(column.numbers) == len(column.filled) for column in layout.columns)
         seems, fix = "are too many to guess which are users and items", ""
         if numeric >= len(names) - 1:
             seems = "look like a matrix, with a row for each user and a column for each item"
-            fix = "write a line for each rating, as user,item,rating, or, if this is no matrix, "
+            fix = (
+                "write a line for each rating, user,item,rating, as pandas.DataFrame.melt does, but not for cells "
+                "that mean no rating (Jester's 99); or, if this is no matrix, "
+            )
         raise DpmfError(
             f"{path}: its {len(names)} columns {seems}; {fix}name the columns with --user, --item and --rating"
         )
     values = _ratings(path, layout, roles["rating"][0]) if "rating" in roles else np.empty(0)
+    values = values[values != 0] if zero_is_missing else values
     scale = scale_of(values) if len(values) else None
     comma = ", decimal commas" if layout.decimal == "," else ""
     words = [f"{_named(layout.separator)}-separated, {'a' if layout.header else 'no'} header line{comma}"]
-    if is_parquet(path):
-        words = ["Parquet"]
+    if (form := form_of(path)) != "text":
+        words = [form]
+    elif above := comments(path):
+        words[0] += f", below {above} line{'s' * (above > 1)} of comments"
     for role in ("user", "item", "rating", "timestamp"):
         if role in roles:
             at, why = roles[role]
@@ -245,14 +255,10 @@ def layout_of(
     path: Path, separator: str | None = None, header: bool | None = None, decimal: str | None = None
 ) -> Layout:
     """Guesses what is not given of a file's layout from its beginning. Raises `DpmfError` like `guess_format`."""
-    if is_parquet(path):
-        return Layout(",", True, ".", tuple(Column(*each) for each in own_file.head(path, _ROWS)))
-    with unpacked(path) as stream:
+    if form_of(path) != "text":
+        separator, header, decimal = ",", True, "."
+    with as_text(path) as stream:
         head = stream.read(_BYTES)
-    if _JSON.match(head):
-        raise DpmfError(
-            f"{path}:1: looks like JSON; write the ratings as CSV, with a line user,item,rating for each"
-        )
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DpmfError(f"{path}:1: looks like UTF-16; save the file as UTF-8")
     if (at := head.find(b"\0")) >= 0:
@@ -265,7 +271,6 @@ def layout_of(
     if not lines:
         raise DpmfError(f"{path}: the file is empty; write a line for each rating, like: user,item,rating")
     separators = [separator] if separator else list(_SEPARATORS)
-    _refuse_comment(path, lines, separators)
     separator, (first, *rest) = _separated(path, lines, separators)
     unnamed, below = [""] * len(first), zip(*rest, strict=True)
     comma = any(all(map(_COMMA_NUMBER.fullmatch, cells)) and "," in "".join(cells) for cells in below)
@@ -287,7 +292,7 @@ def with_fix(path: Path, spec: CsvSpec) -> Iterator[None]:
     try:
         yield
     except own_file.UnlikeSpecError as error:
-        raise DpmfError(f"{error}{'' if is_parquet(path) else _fix_of(path, spec)}") from None
+        raise DpmfError(f"{error}{_fix_of(path, spec) if form_of(path) == 'text' else ''}") from None
 
 
 def _fix_of(path: Path, spec: CsvSpec) -> str:
@@ -318,21 +323,7 @@ def _named(separator: str) -> str:
     return _SEPARATORS.get(separator, repr(separator))
 
 
-def _refuse_comment(path: Path, lines: list[str], separators: Iterable[str]) -> None:
-    """Raises `DpmfError` for a first line that is a comment. `# user,item,rating` is a header, `#7,a,5` a rating."""
-    mark = next((mark for mark in _COMMENTS if lines[0].startswith(mark)), None)
-    below = [line for line in lines if mark and not line.startswith(mark)]
-    if not below or below != lines[-len(below) :]:
-        return
-    separator, (row, *_) = _separated(path, below, separators)
-    first = lines[0].split(separator)
-    if len(first) != len(row) or not roles_of([Column(name, ()) for name in first]):
-        raise DpmfError(
-            f"{path}:1: looks like a comment; remove the lines above the ratings that begin with {mark}"
-        )
-
-
-def _separated(path: Path, lines: list[str], separators: Iterable[str]) -> tuple[str, list[list[str]]]:
+def _separated(path: Path, lines: list[str], separators: Sequence[str]) -> tuple[str, list[list[str]]]:
     """Returns the first separator that cuts most lines into equally many fields, at least three, and these lines."""
     pairs = None
     for separator in separators:
@@ -364,8 +355,6 @@ def _columns(names: list[str], rows: list[list[str]], decimal: str) -> tuple[Col
 
 def _ratings(path: Path, layout: Layout, at: int) -> Doubles:
     """Returns (n,) every finite number in a column."""
-    if is_parquet(path):
-        return own_file.numbers(path, layout.columns[at].name)
     import pandas as pd
 
     form: dict[str, Any] = {
@@ -374,7 +363,7 @@ def _ratings(path: Path, layout: Layout, at: int) -> Doubles:
         "skiprows": int(layout.header),
     }
     form |= {**PLAIN_TABLE, "na_filter": True, "on_bad_lines": "skip", "encoding_errors": "replace"}
-    with unpacked(path) as stream:
+    with as_text(path) as stream:
         try:
             frame = pd.read_csv(stream, names=list(range(len(layout.columns))), usecols=[at], **form)
             found: Doubles = pd.to_numeric(frame[at], errors="coerce").to_numpy(np.float64)

@@ -12,46 +12,18 @@ import numpy as np
 from dpmf_cli.core.arrays import Flags, Ints
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, in_ratings
-from dpmf_cli.core.streams import named_generator
 from dpmf_cli.datasets import archives, cache as kept, catalog, located, own_file, publishers, synthetic
-from dpmf_cli.datasets.canonical import Canonical, DataIdentity, Dataset, Ids, canonicalise, dense, in_stars
+from dpmf_cli.datasets.canonical import Canonical, DataIdentity, Dataset, Ids, canonicalise, in_stars
 from dpmf_cli.datasets.catalog import Counts
+from dpmf_cli.datasets.filters import filtered, sampled
 from dpmf_cli.datasets.guess import with_fix
 from dpmf_cli.datasets.located import Folders
-from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, PrizeSet, SampleSpec, Split, SyntheticSpec
+from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, PrizeSet, Split, SyntheticSpec
 
 SAMPLE_VERSION = 1
 """Raise it when the same spec makes another sample."""
 
 _Parse = Callable[[], Canonical]
-
-
-def sampled(whole: Canonical, spec: CatalogSpec, sample: SampleSpec) -> Canonical:
-    """Returns the ratings of `sample.users` random users, or `sample.ratings` of them at random, in canonical form.
-
-    Users and items without a rating are left out; if ratings are drawn, these may include a few of the users. Raises
-    DpmfError if the users have fewer ratings than asked for.
-    """
-    ratings = whole.ratings
-    rng = named_generator(sample.seed, spec.name, "sample of users")
-    chosen = np.zeros(ratings.n_users, np.bool_)
-    chosen[rng.permutation(ratings.n_users)[: sample.users]] = True
-    rows = np.flatnonzero(chosen[ratings.users])
-    if sample.ratings is not None:
-        if sample.ratings > len(rows):
-            raise DpmfError(
-                f"{spec.name}: the {sample.users:,} users of this sample have {len(rows):,} ratings, not "
-                f"{sample.ratings:,}; ask for more users or fewer ratings"
-            )
-        rng = named_generator(sample.seed, spec.name, "sample of ratings")
-        rows = np.sort(rng.permutation(rows)[: sample.ratings])
-    users, of_users = dense(np.asarray(ratings.users[rows]))
-    items, of_items = dense(np.asarray(ratings.items[rows]))
-    columns = {name: np.asarray(column[rows]) for name, column in ratings.columns.items()}
-    values = np.asarray(ratings.values[rows])
-    of_each = {name: np.asarray(column[of_items]) for name, column in ratings.item_columns.items()}
-    reduced = Ratings(users, items, values, len(of_users), len(of_items), ratings.scale, columns, of_each)
-    return Canonical(reduced, whole.user_ids[of_users], whole.item_ids[of_items])
 
 
 _LONG = 2_000_000
@@ -132,7 +104,7 @@ def _source(spec: AnySpec, folders: Folders, split: Split = "folds") -> tuple[st
         about["sample"] = {**sample.model_dump(), "version": SAMPLE_VERSION}
         return kept.source_key(about), lambda: sampled(cached(whole, folders), spec, sample)
     if isinstance(spec, CsvSpec):
-        about |= spec.model_dump(exclude={"name", "path"})
+        about |= {"own": own_file.VERSION, **spec.model_dump(exclude={"name", "path"})}
         paths = zip(("content", "test"), _csv_paths(spec, folders, split), strict=False)
         about |= {key: located.file_digest(path, folders.cache) for key, path in paths}
     else:
@@ -154,7 +126,8 @@ def parsed(spec: AnySpec, folders: Folders, split: Split = "folds", *, empty: bo
             with with_fix(path, spec):
                 raw.append(own_file.parse(path, spec))
         joined = reduce(own_file.joined, raw)
-        return canonicalise(joined, spec.scale.scale, duplicates=spec.duplicates, empty=empty)
+        found = canonicalise(joined, spec.scale.scale, duplicates=spec.duplicates, empty=empty)
+        return filtered(found, spec, empty=empty)
     target = Counts(*spec.shape, spec.entry.expected.mean, spec.entry.expected.variance)
     return synthetic.generate(spec.key, target, spec.entry.shape, spec.entry.scale, seed=spec.seed)
 

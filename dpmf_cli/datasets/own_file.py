@@ -1,4 +1,4 @@
-"""Parses a user's own ratings file, text or Parquet, as its spec describes it.
+"""Parses a user's own ratings file, text, JSON or Parquet, as its spec describes it.
 
 In text, a separator is any one character, the encoding UTF-8, and quoted fields may hold separators, but not line
 ends. Ids are read as text, so that `007` and `7` stay two ids.
@@ -7,44 +7,55 @@ ends. Ids are read as text, so that `007` and `7` stay two ids.
 import csv
 import math
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.core.arrays import Doubles, Flags, Floats, Ints
+from dpmf_cli.core.arrays import Doubles, Flags, Floats, Ints, Longs
 from dpmf_cli.core.errors import DpmfError, did_you_mean
-from dpmf_cli.core.files import open_file
-from dpmf_cli.datasets.archives import most_bytes, unpacked
 from dpmf_cli.datasets.canonical import PLAIN_TABLE, Raw
+from dpmf_cli.datasets.own_text import as_text, form_of
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.privacy.accounting import LEAST_EPSILON, MOST_EPSILON
 
 
 def parse(path: Path, spec: CsvSpec) -> Raw:
-    """Returns users and items as positions in their labels, ratings float64, in file order.
+    """Returns users and items as positions in their labels, ratings float64, in file order, without the rows that
+    the spec leaves out.
 
-    Raises `DpmfError` with file, line (in Parquet: row) and fix for ratings that cannot be read.
+    Raises `DpmfError` with file, line (in JSON and Parquet: row) and fix for ratings that cannot be read.
     """
-    packed = is_parquet(path)
-    columns = (_parquet_columns if packed else _text_columns)(path, spec)
-    extra: dict[str, Any] = {role: columns[role] for role in ("timestamp", "epsilon") if role in columns}
+    if form_of(path) != "text":
+        spec = spec.model_copy(update={"separator": ",", "header": True, "decimal": "."})
+    columns = _text_columns(path, spec)
+    lacks = {role: column[0] < 0 if role in _IDS else np.isnan(column) for role, column in columns.items()}
+    missing: Flags = np.logical_or.reduce(list(lacks.values()))
+    zero = ~missing & (columns["rating"] == 0) & spec.zero_is_missing
+    kept = np.flatnonzero(~(missing | zero))
+
+    def place(row: int) -> str:
+        return next(islice((where for where, _ in _rows(path, spec)), row, None), str(path))
+
+    def where(row: int) -> str:
+        return place(int(kept[row]) if row < len(kept) else row)
+
+    if missing.any() and not spec.drop_missing:
+        row = int(np.argmax(missing))
+        role = next(role for role, each in lacks.items() if each[row])
+        fix = f"correct the file, or leave out all such rows ({missing.sum():,}) by `drop_missing: true`"
+        raise DpmfError(f"{place(row)}: the {role} is missing; {fix}")
+    extra = {role: column[kept] for role, column in columns.items() if role not in _IDS}
+    rated = extra.pop("rating")
     times = extra.get("timestamp", np.empty(0))
     if np.array_equal(times, np.rint(times)) and (np.abs(times) < 2**63).all():
         extra |= {"timestamp": times.astype(np.int64)} if "timestamp" in extra else {}
-
-    def where(row: int) -> str:
-        if packed:
-            return f"{path}: row {row + 1}"
-        lines = (f"{path}:{line}" for line, _ in _rows(path, spec))
-        return next(islice(lines, row, None), str(path))
-
     epsilon = extra.get("epsilon", np.empty(0))
     good = (epsilon >= LEAST_EPSILON) & (epsilon <= MOST_EPSILON)
     if not good.all():
@@ -53,19 +64,23 @@ def parse(path: Path, spec: CsvSpec) -> Raw:
             f"{where(row)}: epsilon is {epsilon[row]}, not a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}; "
             "correct the file"
         )
+    users, user_labels = _used(columns["user"], kept)
+    items, item_labels = _used(columns["item"], kept)
+    no_rating = "" if rated.all() else ", or `zero_is_missing: true` if 0 means that there is no rating"
     return Raw(
-        columns["user"][0],
-        columns["item"][0],
-        columns["rating"],
+        users,
+        items,
+        rated,
         where=where,
         fix="correct the file, or its description in the config",
         fix_repeated="correct the file, or set `duplicates` to last or mean",
         fix_scale=lambda: (
-            f"correct the file, or set `scale` to what the site allows ({in_words(scale_of(columns['rating']))})"
+            f"correct the file, or set `scale` to what the site allows ({in_words(scale_of(rated))}){no_rating}"
         ),
         columns=extra,
-        user_labels=columns["user"][1],
-        item_labels=columns["item"][1],
+        user_labels=user_labels,
+        item_labels=item_labels,
+        left_out=Counter(drop_missing=int(missing.sum()), zero_is_missing=int(zero.sum())),
     )
 
 
@@ -80,13 +95,18 @@ def joined(train: Raw, test: Raw) -> Raw:
         values=np.append(train.values, test.values),
         where=lambda row: train.where(row) if row < first else test.where(row - first),
         fix_scale=None,
+        left_out=train.left_out + test.left_out,
         columns={**columns, "test": np.repeat(np.array([0, 1], np.int8), [first, len(test.values)])},
         user_labels=users + (test.user_labels or []),
         item_labels=items + (test.item_labels or []),
     )
 
 
+VERSION = 2
+"""Raise it when the same file may give other ratings."""
 _IDS = ("user", "item")
+MISSING = ("", "NaN", "nan", "NA", "N/A", "NULL", "null", "None", "\\N")
+"""What programs write for a number that is missing."""
 _MOST_NAMES, _LONGEST = 30, 40
 """How many names of a header are shown, and how many characters of each: another kind of file may have any length."""
 
@@ -116,17 +136,25 @@ def _position(where: str, names: Sequence[str], role: str, column: str | int) ->
 
 
 def _labelled(ids: NDArray[np.object_]) -> tuple[Ints, list[str]]:
+    """Returns positions in the labels (n,), −1 for what is missing or blank, and these labels."""
     import pandas as pd
 
-    codes, labels = pd.factorize(ids)  # pandas' own categories would read "007" as 7.0
-    return codes.astype(np.int32), labels.tolist()
+    codes, found = pd.factorize(ids)  # pandas' own categories would read "007" as 7.0
+    labels = found.tolist()
+    blank = np.array([*(not label.strip() for label in labels), True])
+    return np.where(blank[codes], -1, codes).astype(np.int32), labels
 
 
-def _fault_of(label: str) -> str | None:
-    """Says in words why a text is not an id; None if it is one."""
-    if not label.strip():
-        return "is empty"
-    return "holds a line end" if "\n" in label or "\0" in label else None
+def _used(ids: tuple[Ints, list[str]], kept: Longs) -> tuple[Ints, list[str]]:
+    """Returns the positions in their labels of the rows that are kept, and these labels without any that none has."""
+    codes, labels = ids[0][kept], ids[1]
+    used = np.bincount(codes, minlength=len(labels)) > 0
+    return (np.cumsum(used) - 1)[codes].astype(np.int32), list(compress(labels, used))
+
+
+def _is_broken(label: str) -> bool:
+    """Whether a text cannot be an id, since it holds a line end."""
+    return "\n" in label or "\0" in label
 
 
 def _seconds(text: str) -> float:
@@ -204,9 +232,9 @@ def layout(path: Path, spec: CsvSpec) -> tuple[int, dict[str, int], int]:
                     f"{path}:{line}: has {len(first)} columns, numbered from 0; none is number {at} ({role})"
                 )
         return len(first), positions, 0
-    positions = {}
+    positions, where = {}, f"{path}:{line}" if form_of(path) == "text" else str(path)
     for role, column in spec.columns.by_role.items():
-        positions[role] = at = _position(f"{path}:{line}", first, role, column)
+        positions[role] = at = _position(where, first, role, column)
         unsaid = at == column and "header" not in spec.model_fields_set
         if role == "rating" and unsaid and _is_number(first[at], spec):
             raise DpmfError(
@@ -226,47 +254,61 @@ def _columns(
     types = {at: by_role.get(role, np.float64) for role, at in positions.items()}
     form: dict[str, Any] = {"sep": spec.separator, "decimal": spec.decimal, "engine": "c", **PLAIN_TABLE}
     form |= {"names": list(range(width)), "usecols": sorted(types), "dtype": types}
+    numeric = [at for role, at in positions.items() if role not in _IDS]
+    form |= {"na_filter": True, "keep_default_na": False, "na_values": dict.fromkeys(numeric, MISSING)}
     try:
-        with warnings.catch_warnings(), unpacked(path) as stream:
+        with warnings.catch_warnings(), as_text(path) as stream:
             warnings.simplefilter("error", pd.errors.ParserWarning)
             frame = pd.read_csv(stream, skiprows=header_line, **form)
     except pd.errors.EmptyDataError:
         frame = pd.DataFrame({at: [] for at in types}).astype(types)
     except (ValueError, OverflowError, IndexError, pd.errors.ParserWarning):
         return None  # pandas raises IndexError if only broken lines are left
-    # Pandas does not check that every line has as many fields as the first. It is enough to count separators, as long
-    # as no quoted field can hold one.
-    separator, separators, quoted = spec.separator.encode(), 0, False
-    with unpacked(path) as file:
-        for _ in range(header_line):
-            file.readline()
-        while block := file.read(1 << 24):
-            separators += block.count(separator)
-            quoted = quoted or b'"' in block
-    if quoted and any(len(fields) != width for _, fields in _rows(path, spec)):
-        return None
-    if not quoted and separators != len(frame) * (width - 1):
+    if form_of(path) == "text" and _is_ragged(path, spec, width, header_line, len(frame)):
         return None
     found: dict[str, Any] = {}
     for role, at in positions.items():
         if types[at] is object:
             found[role] = codes, labels = _labelled(frame[at].to_numpy(dtype=object))
-            if role == "timestamp" and all(map(is_time, labels)):
-                found[role] = np.array([_seconds(label) for label in labels], np.float64)[codes]
-            elif role == "timestamp" or any(map(_fault_of, labels)):
+            if any(map(_is_broken, labels)):
                 return None
+            if role == "timestamp":
+                if not all(map(is_time, filter(str.strip, labels))):
+                    return None
+                found[role] = _times(codes, labels)
         else:
             found[role] = frame[at].to_numpy()
-            if role == "timestamp" and not np.isfinite(found[role]).all():
+            if role == "timestamp" and np.isinf(found[role]).any():
                 return None
     return found
+
+
+def _is_ragged(path: Path, spec: CsvSpec, width: int, header_line: int, rows: int) -> bool:
+    """Whether a line has not as many fields as the first, which pandas does not check.
+
+    It is enough to count separators, as long as no quoted field can hold one.
+    """
+    separator, separators = spec.separator.encode(), 0
+    with as_text(path) as file:
+        for _ in range(header_line):
+            file.readline()
+        while block := file.read(1 << 24):
+            separators += block.count(separator)
+            if b'"' in block:
+                return any(len(fields) != width for _, fields in _rows(path, spec))
+    return separators != rows * (width - 1)
+
+
+def _times(codes: Ints, labels: list[str]) -> Doubles:
+    """Returns (n,) seconds since 1970, NaN where the code is −1."""
+    return np.array([*(_seconds(each) if each.strip() else np.nan for each in labels), np.nan])[codes]
 
 
 def _lines(path: Path, spec: CsvSpec) -> Iterator[tuple[int, list[str]]]:
     """Yields (line number, fields) of each line that is not blank. Raises DpmfError for what is not UTF-8 CSV."""
 
     def decoded() -> Iterator[str]:
-        with unpacked(path) as file:
+        with as_text(path) as file:
             for number, line in enumerate(file, 1):
                 try:
                     yield line.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -283,17 +325,18 @@ def _lines(path: Path, spec: CsvSpec) -> Iterator[tuple[int, list[str]]]:
         raise DpmfError(f"{path}:{reader.line_num}: {error}; correct the file") from None
 
 
-def _rows(path: Path, spec: CsvSpec) -> Iterator[tuple[int, list[str]]]:
-    lines = _lines(path, spec)
+def _rows(path: Path, spec: CsvSpec) -> Iterator[tuple[str, list[str]]]:
+    """Yields the place of each rating, and its fields."""
+    lines, is_text = _lines(path, spec), form_of(path) == "text"
     if spec.header:
         next(lines, None)
-    return lines
+    for row, (line, fields) in enumerate(lines, 1):
+        yield f"{path}:{line}" if is_text else f"{path}: row {row}", fields
 
 
 def _first_fault(path: Path, spec: CsvSpec, positions: dict[str, int], width: int) -> DpmfError:
     """Returns the error for the first line that cannot be read. Slow: for files that are known to have one."""
-    for line, fields in _rows(path, spec):
-        where = f"{path}:{line}"
+    for where, fields in _rows(path, spec):
         if len(fields) != width:
             return UnlikeSpecError(
                 f"{where}: {len(fields)} field(s) where the first line has {width}; correct the line"
@@ -301,9 +344,9 @@ def _first_fault(path: Path, spec: CsvSpec, positions: dict[str, int], width: in
         for role, at in positions.items():
             text = fields[at]
             if role in _IDS:
-                if fault := _fault_of(text):
-                    return DpmfError(f"{where}: the {role} {fault}; correct the line")
-            elif not (_is_number(text, spec) or (role == "timestamp" and is_time(text))):
+                if _is_broken(text):
+                    return DpmfError(f"{where}: the {role} holds a line end; correct the line")
+            elif not (text in MISSING or _is_number(text, spec) or (role == "timestamp" and is_time(text))):
                 more = f" {_NO_TIME}" if role == "timestamp" else ""
                 return UnlikeSpecError(
                     f'{where}: the {role} "{text[:40]}" is not a finite number{more}; correct the line'
@@ -318,110 +361,3 @@ def _is_number(text: str, spec: CsvSpec) -> bool:
         return math.isfinite(float(text.replace(spec.decimal, "."))) and "_" not in text
     except ValueError:
         return False
-
-
-_MAGIC = b"PAR1"
-_MOST_ROWS_PER_BYTE = 8
-"""In an honest file a row takes a bit at least; millions of equal rows can take a few bytes."""
-
-
-def is_parquet(path: Path) -> bool:
-    """Whether a file is Parquet; False if it cannot be read."""
-    try:
-        with open_file(path) as file:
-            return file.read(len(_MAGIC)) == _MAGIC
-    except OSError:
-        return False
-
-
-def _parquet_columns(path: Path, spec: CsvSpec) -> dict[str, Any]:
-    """Returns the same of a Parquet file."""
-    names, chosen = [str(name) for name in _opened(path).schema_arrow.names], {}
-    for role, column in spec.columns.by_role.items():
-        chosen[role] = name = names[_position(str(path), names, role, column)]
-        if names.count(name) != 1:  # a column given by its number, which is read by its name
-            raise not_one(str(path), name, role, names)
-    file = _opened(path, list(chosen.values()))
-    with _reading(path):
-        table = file.read(columns=list(chosen.values()), use_threads=False)
-        return {role: _cells(table[name], path, role) for role, name in chosen.items()}
-
-
-def numbers(path: Path, name: str) -> Doubles:
-    """Returns (n,) the finite numbers in a column."""
-    file = _opened(path)
-    with _reading(path):
-        column = file.read(columns=[name], use_threads=False)[name].drop_null()
-        found: Doubles = _cells(column, path, "rating")
-    return found[np.isfinite(found)]
-
-
-def head(path: Path, rows: int) -> list[tuple[str, list[str]]]:
-    """Returns the name of each column, and its first cells as text."""
-    file = _opened(path)
-    names = [str(name) for name in file.schema_arrow.names]
-    with _reading(path):
-        batch = next(file.iter_batches(batch_size=rows, use_threads=False), None)
-        cells = [column.to_pylist() for column in batch.columns] if batch else [[]] * len(names)
-    shown = [["" if cell is None else str(cell) for cell in column] for column in cells]
-    return list(zip(names, shown, strict=True))
-
-
-def _opened(path: Path, texts: list[str] | None = None) -> Any:
-    """Opens a pyarrow ParquetFile that keeps the columns `texts` by their distinct texts."""
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        needs = "is Parquet, which needs pyarrow (or save the ratings as CSV)"
-        raise DpmfError(f"{path}: {needs}; install it with: pip install 'dpmf[parquet]'") from None
-    with _reading(path):
-        file = parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
-    size, head = path.stat().st_size, file.metadata
-    unpacked_size = sum(head.row_group(number).total_byte_size for number in range(head.num_row_groups))
-    if head.num_rows > _MOST_ROWS_PER_BYTE * size or unpacked_size > most_bytes(size):
-        raise DpmfError(f"{path}: unpacks to far more than ratings do; refused")
-    return file
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    import pyarrow
-
-    try:
-        yield
-    except (pyarrow.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError) as error:
-        raise DpmfError(f"{path}: cannot be read as Parquet ({str(error)[:200]}); get it again") from error
-
-
-def _cells(column: Any, path: Path, role: str) -> Any:
-    """Returns ids as (positions (n,) in the list of distinct ids, that list), numbers (n,), times in seconds."""
-    import pyarrow as pa
-
-    def refuse(wrong: Flags, fault: str) -> None:
-        if wrong.any():
-            raise DpmfError(f"{path}: row {np.argmax(wrong) + 1}: the {role} {fault}; correct the file")
-
-    if column.null_count:
-        refuse(column.is_null().to_numpy(), "is empty")
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    if role in _IDS or (role == "timestamp" and text):
-        encoded = column.combine_chunks().dictionary_encode()
-        distinct = encoded.dictionary.to_pylist()
-        texts = [each.decode() if isinstance(each, bytes) else str(each) for each in distinct]
-        codes, labels = _labelled(np.array([*texts, ""], dtype=object)[encoded.indices.to_numpy()])
-        for code, label in enumerate(labels):
-            if fault := _fault_of(label):
-                refuse(codes == code, fault)
-            if role == "timestamp" and not is_time(label):
-                refuse(codes == code, f'"{label[:40]}" is not a number {_NO_TIME}')
-        if role in _IDS:
-            return codes, labels
-        return np.array([_seconds(label) for label in labels], np.float64)[codes]
-    if pa.types.is_temporal(kind):
-        found = column.cast(pa.timestamp("us")).cast(pa.int64()).to_numpy() / 1e6
-    else:
-        found = column.cast(pa.float64()).to_numpy()
-    if role == "timestamp":
-        refuse(~np.isfinite(found), "is not finite")
-    return np.asarray(found, dtype=np.float64)

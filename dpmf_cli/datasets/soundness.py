@@ -1,8 +1,9 @@
 """Says whether data are fit for use: figures and warnings of ratings, and checks of files by digests and counts."""
 
 import math
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
@@ -80,7 +81,26 @@ class Sanity:
 
 def look(spec: AnySpec, dataset: canonical.Dataset) -> Sanity:
     """Describes the ratings of a spec in lines, and in warnings that name the fix."""
-    return look_at(dataset.ratings, merged=dataset.merged, duplicates=getattr(spec, "duplicates", "error"))
+    found = look_at(dataset.ratings, merged=dataset.merged, duplicates=getattr(spec, "duplicates", "error"))
+    first, *rest = found.lines
+    return replace(found, lines=[first, *_filtered(spec, dataset), *rest])
+
+
+def _filtered(spec: AnySpec, dataset: canonical.Dataset) -> Iterator[str]:
+    """Says what was done to the ratings of a user's own file, with counts."""
+    gone = Counter(dataset.left_out)
+    if missing := gone["drop_missing"]:
+        yield f"`drop_missing` leaves out {missing:,} of the rows"
+    if zeros := gone["zero_is_missing"]:
+        yield f"`zero_is_missing` leaves out {zeros:,} of the rows"
+    if getattr(spec, "minimum_ratings", None):
+        yield (
+            f"`minimum_ratings` leaves out {gone['minimum_ratings']:,} of the ratings, {gone['users']:,} of the "
+            f"users and {gone['items']:,} of the items, a choice that no ε of `unbounded` or `user` covers"
+        )
+    if getattr(spec, "threshold", None) is not None:
+        ones = np.count_nonzero(dataset.ratings.values)
+        yield f"`threshold` turns {ones:,} of the ratings into 1, and the others into 0"
 
 
 def look_at(ratings: Ratings, *, merged: int = 0, duplicates: str = "error") -> Sanity:
@@ -140,8 +160,8 @@ def look_at(ratings: Ratings, *, merged: int = 0, duplicates: str = "error") -> 
         )
     if lowest == 0 and highest > scale.step and zeros > _MANY_ZEROS * n:
         warnings.append(
-            f"{zeros / n:.0%} of the ratings are 0; if 0 means that there is no rating, remove these rows, and begin "
-            "the scale above 0"
+            f"{zeros / n:.0%} of the ratings are 0; if 0 means that there is no rating, set `zero_is_missing: "
+            "true`, and begin the scale above 0"
         )
     return Sanity(lines, warnings, ga, ia, gain)
 

@@ -28,7 +28,7 @@ from pydantic import (
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Scale
-from dpmf_cli.core.strict_model import StrictModel
+from dpmf_cli.core.strict_model import StrictModel, later
 from dpmf_cli.datasets import catalog
 from dpmf_cli.datasets.catalog import CatalogEntry
 
@@ -180,9 +180,16 @@ class ScaleSpec(StrictModel):
         return Scale(self.minimum, self.maximum, self.step)
 
 
+class LeastSpec(StrictModel):
+    """How many ratings each user and each item has at least."""
+
+    user: Count = 1
+    item: Count = 1
+
+
 class CsvSpec(StrictModel):
-    """A user's own ratings file, as text or Parquet; `path` is relative to the config file. Text may be packed by
-    gzip or Zstandard, or be the only file in a zip. A time stamp is a number of seconds, or a date of ISO 8601.
+    """A user's own ratings file, as text, JSON or Parquet; `path` is relative to the config file. Text may be packed
+    by gzip or Zstandard, or be the only file in a zip. A time stamp is a number of seconds, or a date of ISO 8601.
 
     duplicates   a (user, item) pair that stands twice is refused (error), keeps its last line (last), or is averaged
                  (mean). ε hides a pair after this merge, so another line of an existing pair does not make a
@@ -203,6 +210,16 @@ class CsvSpec(StrictModel):
         description="what to do with a (user, item) pair that stands twice: refuse it, keep its last line, or "
         "average its lines; neighbours differ in a pair after this merge, not in one of its lines",
     )
+    drop_missing: bool = later(False, description="leave out rows that lack a value, which are else an error")
+    zero_is_missing: bool = later(False, description="whether a rating of 0 means that there is none")
+    minimum_ratings: LeastSpec | None = later(
+        None,
+        description="leave out users and items with fewer ratings, until all have that many; which are left out "
+        "depends on other ratings, and no ε of `unbounded` or `user` covers that",
+    )
+    threshold: float | None = later(
+        None, description="ratings of at least this become 1, lower ones 0, at last; the scale is then 0 to 1"
+    )
 
     @model_validator(mode="after")
     def _coherent(self) -> Self:
@@ -213,7 +230,16 @@ class CsvSpec(StrictModel):
             raise ValueError("with `header: false`, columns are 0-based numbers")
         if twice := [column for column in columns if columns.count(column) > 1]:
             raise ValueError(f'column "{twice[0]}" is named for two roles; name another for one of them')
+        if self.threshold is not None and not self.scale.minimum < self.threshold <= self.scale.maximum:
+            raise ValueError(
+                f"`threshold: {self.threshold:g}` makes all ratings alike; give one on the scale"
+            )
         return self
+
+    @property
+    def filters(self) -> dict[str, Any]:
+        """What is done to the ratings of the file, by its key."""
+        return self.model_dump(include={"drop_missing", "zero_is_missing", "minimum_ratings", "threshold"})
 
     @property
     def key(self) -> str:

@@ -248,7 +248,8 @@ class Experiment:
     interrupted run, "3 of 10 folds", if all results are from these folds only.
 
     Curves and baselines show `metric`, one of the `metrics` that were measured. Those without that metric are in
-    `aside`. `own` says that the data set is a user's own.
+    `aside`. `own` says that the data set is a user's own, `counted` that its users and items were chosen by counts of
+    ratings.
     """
 
     name: str
@@ -270,6 +271,7 @@ class Experiment:
     metrics: tuple[Metric, ...] = (RMSE,)
     aside: tuple[Measured, ...] = ()
     own: bool = False
+    counted: bool = False
 
     @property
     def stream(self) -> str:

@@ -54,6 +54,7 @@ class DataStatement(StrictModel):
     """The ratings of a release: their name, public scale and names of columns, and where the ids are from.
 
     to_stars   whether the scale is mapped onto 1 to 5 stars, which the model then predicts
+    filters    what was done to the ratings of the user's file before, by its key in a config
     """
 
     name: str
@@ -64,6 +65,7 @@ class DataStatement(StrictModel):
     columns: dict[Literal["user", "item", "rating"], str]
     users: Lists
     items: Lists
+    filters: dict[str, Any] = later({})
 
     @property
     def scale(self) -> Scale:
@@ -154,7 +156,8 @@ def statement_of(
     """Returns the statement of a fit for one ε."""
     guarantee = Guarantee(entry.protects, entry.joint, entry.spends_delta)
     users = USERS if entry.neighbours in HIDE_IDS and dataset.users != NO_USERS else ""
-    says = filter(None, (guarantee.statement, users, guarantee.of_delta if guarantee.delta else ""))
+    counted = COUNTED if entry.neighbours in HIDE_IDS and "minimum_ratings" in dataset.filters else ""
+    says = filter(None, (guarantee.statement, users, counted, guarantee.of_delta if guarantee.delta else ""))
     return Statement(
         form=FORM,
         dpmf=__version__,
@@ -167,7 +170,7 @@ def statement_of(
         privacy=PrivacyStatement(
             epsilon=float(ledger.limit[0]),
             claimed=float(ledger.claimed[0]),
-            provable=_plain(float(ledger.provable[0])),
+            provable=None if counted else _plain(float(ledger.provable[0])),
             delta=ledger.delta,
             neighbours=entry.neighbours,
             mode=entry.mode,
@@ -186,6 +189,11 @@ def statement_of(
 NO_USERS: Lists = "not in the model"
 
 USERS = "The number of users, or of those in the list, is public: the model is made with it."
+
+COUNTED = (
+    "Users and items with few ratings were left out before the fit (`minimum_ratings`). One rating can change which, "
+    "and so move all ratings of others: the ledger's ε is about the ratings that are left, and covers no such change."
+)
 
 UNKNOWN = (
     "For an item that the model does not know, the prediction is the mean of the user's predictions for all items. "

@@ -7,7 +7,7 @@ account and writes it.
 import os
 import secrets
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -46,6 +46,7 @@ class FittedRatings:
     users, items   the public lists of ids, if there are any
     columns   the names that a file of the data set has for users, items and ratings
     to_stars  whether the scale is mapped onto 1 to 5 stars, which the model then predicts
+    filters   what was done to the ratings of a user's file before, by its key in a config
     """
 
     name: str
@@ -56,6 +57,7 @@ class FittedRatings:
     items: Ids | None = None
     columns: dict[str, str] | None = None
     to_stars: bool = False
+    filters: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, repr=False)
@@ -154,6 +156,7 @@ def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> Fi
         columns=source.columns or COLUMNS,
         users=_list(source.users) if has_users or entry.counts_users else archive.NO_USERS,
         items=_list(source.items),
+        filters=source.filters,
     )
     own = OwnRatings(user_ids[ratings.users], item_ids[ratings.items], ratings.values.astype("f8"))
     return FittedRecommender(
@@ -222,9 +225,13 @@ def refuse(statement: archive.Statement, *, unprovable: bool, ids_are_public: bo
     is_proved = privacy.provable is not None and privacy.provable <= privacy.epsilon * (1 + TOLERANCE)
     if not (is_proved or unprovable):
         proved = "no ε" if privacy.provable is None else f"ε = {privacy.provable:g}"
+        fix = "release a method of `mode: corrected`"
+        if archive.COUNTED in privacy.says:
+            proved += " that covers which users and items `minimum_ratings` leaves out"
+            fix = "take it from the config"
         raise DpmfError(
-            f"{statement.name}: ε = {privacy.epsilon:g} is asked for, but {proved} can be proved; release a method "
-            "of `mode: corrected`, or pass --unprovable to release it anyway"
+            f"{statement.name}: ε = {privacy.epsilon:g} is asked for, but {proved} can be proved; {fix}, or pass "
+            "--unprovable to release it anyway"
         )
     lists = {"users": statement.dataset.users, "items": statement.dataset.items}
     taken = [what for what, where in lists.items() if where == "those in the ratings"]

@@ -20,6 +20,7 @@ from dpmf_cli.core.files import sha256
 from dpmf_cli.core.streams import SECRET
 from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import Folders, cache, load
+from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.experiment.config import ExperimentConfig, config_of, load_config, suggested
 from dpmf_cli.experiment.config.documents import EXTENDS, config_file, given
 from dpmf_cli.experiment.config.loading import validated
@@ -252,8 +253,8 @@ def _config(
         path = folders.cache.absolute() / "frames" / f"{sha256(text)}.csv"
         cache.write(path, [text])
         about = document.data.get("dataset")
-        kept = ("name", "scale", "duplicates")
-        about = {key: about[key] for key in kept if key in about} if isinstance(about, dict) else {}
+        kept = about if isinstance(about, dict) else {}
+        about = {key: value for key, value in kept.items() if key in CsvSpec.model_fields}
         if scale is not None and len(scale) in (2, 3):
             about["scale"] = dict(zip(("minimum", "maximum", "step"), scale, strict=False))
         elif scale is not None or "scale" not in about:

@@ -88,6 +88,11 @@ ODD: dict[str, tuple[bytes, dict[str, object], tuple[float, float, float]]] = {
         {"columns": {"user": "user", "item": "item", "rating": "rating"}},
         (1, 5, 1),
     ),
+    "JSON": (
+        b"[" + rows('{{"user": "{u}", "item": {i}, "rating": {r}}},').strip()[:-1] + b"]",
+        {"header": None, "columns": {"user": "user", "item": "item", "rating": "rating"}},
+        (1, 5, 1),
+    ),
     "a name twice": (
         rows("{u},{i},x,{r},x", header="user,item,note,score,note"),
         {"columns": {"user": "user", "item": "item", "rating": "score"}},
@@ -124,6 +129,30 @@ def test_repeated_rows_are_told_and_only_then_is_there_a_rule_for_them(
     assert "270 ratings by 30 users of 18 items" in said
     assert "repeat" not in said
     assert "duplicates" not in (folder / "r-value.yaml").read_text()
+
+
+def test_rows_without_a_rating_are_told_and_only_then_left_out(folder: Path, session_cache: Path) -> None:
+    zeros = b"".join(b"%d,%d,0\n" % pair for pair in PAIRS[100:200])
+    (folder / "r.csv").write_bytes(
+        b"# of May\n" + rows(header="user,item,rating") + b"1,200,\n2,200,NaN\n" + zeros
+    )
+    words = ("init", "r.csv", "--zero-is-missing")
+    said = dpmf(folder, session_cache, *words).stderr
+    assert "comma-separated, a header line, below 1 line of comments" in said
+    assert "`drop_missing` leaves out 2 of the rows" in said
+    assert "`zero_is_missing` leaves out 100 of the rows" in said
+    text = (folder / "r-value.yaml").read_text()
+    dataset = yaml.safe_load(text)["dataset"]
+    assert (dataset["drop_missing"], dataset["zero_is_missing"]) == (True, True)
+    assert dataset["scale"] == {"minimum": 1, "maximum": 5, "step": 1, "guessed": True}
+    assert "--epsilon 1 --zero-is-missing`" in text
+    assert "drop_missing" not in _config_of(folder, session_cache, rows())
+
+
+def _config_of(folder: Path, cache: Path, ratings: bytes) -> str:
+    (folder / "r.csv").write_bytes(ratings)
+    dpmf(folder, cache, "init", "r.csv", "--force")
+    return (folder / "r-value.yaml").read_text()
 
 
 def test_the_next_commands_are_said_and_do(folder: Path, session_cache: Path) -> None:

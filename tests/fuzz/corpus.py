@@ -33,6 +33,17 @@ JUDGING = b"30:\n100,4,2005-12-31\n7,5,2005-12-31\n4:\n7,3,2000-02-29\n"
 
 CSV = b'who,what,stars,when,budget\n007,a b,5,12,0.5\n7,"c,d",3,13.5,1\nx,e,4,11,2\n7,e,1,9,0.1\n'
 CSV_PLAIN = b"1;10;5\n2;10;3\n2;11;4\n"
+JSON_LINES = b"".join(
+    b'{"who": %d, "what": "%d", "stars": %d.5, "when": null}\n' % (n % 3, n % 4, 1 + n % 4) for n in range(9)
+)
+FILTERED: dict[str, Any] = {
+    "columns": {"user": "who", "item": "what", "rating": "stars"},
+    "drop_missing": True,
+    "zero_is_missing": True,
+    "duplicates": "mean",
+    "threshold": 3,
+    "minimum_ratings": {"user": 2, "item": 2},
+}
 CSV_SPECS: list[tuple[bytes, dict[str, Any]]] = [
     (CSV, {"columns": {"user": "who", "item": "what", "rating": "stars"}}),
     (
@@ -45,6 +56,9 @@ CSV_SPECS: list[tuple[bytes, dict[str, Any]]] = [
     (CSV_PLAIN.replace(b";", b"\t"), {"columns": {"user": 1, "item": 0, "rating": 2}, "separator": "\t", "header": False}),
     (CSV_PLAIN.replace(b"\n", b",5;2015-03-09 18:22:11Z\n"), {"columns": {"user": 0, "item": 1, "rating": 2, "timestamp": 3}, "separator": ";", "header": False, "decimal": ","}),
     (CSV.replace(b",", "→".encode()), {"columns": {"user": "who", "item": "what", "rating": "stars"}, "separator": "→"}),
+    (JSON_LINES, FILTERED),
+    (b"[" + JSON_LINES.strip().replace(b"\n", b",\n") + b"]", FILTERED),
+    (b"# of May\n\n" + CSV + b",e,0,nan,\n", FILTERED),
 ]  # fmt: skip
 
 SHIPPED = {path.name: path.read_bytes() for path in configs.SHIPPED}

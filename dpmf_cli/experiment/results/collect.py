@@ -44,6 +44,7 @@ def collect(ran: Ran, store: Store) -> Collected:
         name=config.name,
         dataset=ran.data.key,
         own=ran.data.own,
+        counted=getattr(config.dataset, "minimum_ratings", None) is not None,
         title=", ".join(title),
         folds=config.folds_run,
         partition=config.folds,

@@ -150,7 +150,7 @@ def view_of(folder: Path) -> ExperimentView:
     experiment, audits = collected.experiment, of_experiment(folder)
     found = beside_print(experiment)
     shown = found if collected.shown is experiment else find_crossings(collected.shown)
-    ledger = ledger_table(collected.ledgers, experiment.curves, audits)
+    ledger = ledger_table(collected.ledgers, experiment, audits)
     envelopes = [each for each in found_in([experiment]) if len(each.members) > 1]
     tables = {
         f"Privacy ledger: claimed beside provable{' and audited' * bool(audits)}": ledger,

@@ -17,7 +17,7 @@ from dpmf_cli.audit.entries import KnownFlaw
 from dpmf_cli.audit.job import Audited
 from dpmf_cli.audit.judge import Finding, Flaw
 from dpmf_cli.core.terminal import csv_text, exact, significant
-from dpmf_cli.evaluation.curves import OVER_RECORDS, Measured
+from dpmf_cli.evaluation.curves import OVER_RECORDS, Experiment, Measured
 from dpmf_cli.report.tables.layout import (
     NONE,
     Group,
@@ -55,21 +55,24 @@ def ledger_csv(ledgers: Ledgers) -> str:
 
 
 def ledger_table(
-    ledgers: Ledgers, curves: Sequence[Measured], audits: Mapping[str, Audited] | None = None
+    ledgers: Ledgers, experiment: Experiment, audits: Mapping[str, Audited] | None = None
 ) -> TextTable:
     """Returns per curve and step the shares of the total ε, at the largest ε of the grid.
 
     Pure steps have the same shares at every ε. A Gaussian step has its μ instead, if shares do not add up. A row
     below the sums has what audits of the entry found; `audits` are by label.
     """
-    found = audits or {}
+    found, curves, counted = audits or {}, experiment.curves, experiment.counted
     shown = [(curve, steps) for curve in curves if (steps := ledgers.get(curve.label))]
     every = [step for _, steps in shown for step in steps]
     return TextTable(
         header=("step", "mechanism", "sensitivity", "claimed", "provable"),
         alignment="lllrr",
         groups=tuple(_of_curve(curve, steps, found.get(curve.label)) for curve, steps in shown),
-        notes=(*lines("notes/ledger", steps=every, curves=curves), *audited_notes(list(found.values()))),
+        notes=(
+            *lines("notes/ledger", steps=every, curves=curves, counted=counted),
+            *audited_notes(list(found.values())),
+        ),
     )
 
 
