@@ -9,6 +9,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 NEAR = 0.6
 """The similarity from which a word is suggested for another (`difflib`): 1 for equal words."""
@@ -30,7 +31,7 @@ def nearest(
     word: str, known: Iterable[str], titles: Mapping[str, str] | None = None, *, near: float = NEAR
 ) -> str | None:
     """Returns the known word that was probably meant, None if there is none: the same but for capitals and hyphens;
-    else one for which `other_words.yaml` has the word; else the most similar one.
+    else one for which `words.yaml` has it; else the most similar one.
 
     titles  known words by titles, which may have been written instead
     near    the least similarity
@@ -38,7 +39,8 @@ def nearest(
     plain = {_plain(title): each for title, each in (titles or {}).items()}
     plain |= {_plain(each): each for each in known}
     asked = _plain(word)
-    same = [asked] if asked in plain else [each for each in _other_words().get(asked, ()) if each in plain]
+    same = [asked] * (asked in plain)
+    same += [own for own, others in words("others").items() if asked in others and own in plain]
     found = same or difflib.get_close_matches(asked, plain, n=1, cutoff=near)
     return plain[found[0]] if found else None
 
@@ -48,13 +50,9 @@ def _plain(word: str) -> str:
 
 
 @cache
-def _other_words() -> dict[str, list[str]]:
-    """Returns dpmf's own words by each word that may stand for them."""
+def words(table: str) -> dict[str, Any]:
+    """Returns a table of `words.yaml`: `others`, `expected` or `written`."""
     import yaml
 
-    own = yaml.safe_load(Path(__file__).with_name("other_words.yaml").read_text(encoding="utf-8"))
-    found: dict[str, list[str]] = {}
-    for word, others in own.items():
-        for other in others:
-            found.setdefault(_plain(other), []).append(word)
-    return found
+    found = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
+    return dict(found[table])

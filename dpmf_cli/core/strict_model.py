@@ -16,19 +16,13 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from dpmf_cli.core.errors import did_you_mean, nearest
+from dpmf_cli.core.errors import did_you_mean, nearest, words
 from dpmf_cli.core.files import sha256
 
-NEIGHBOURS_HIDE = (
-    "`bounded` hides the value of a rating, `unbounded` that it exists, `user` a whole user, `local` the value from "
-    "the service too"
-)
-
 _ELSEWHERE = {
-    "protects": f"; a config says it by `neighbours`: {NEIGHBOURS_HIDE}",
     "seed": "; a config has one `seed`, at its top, and the noise of a release has a secret one: leave it out here",
 }
-"""What to do about keys that a reader may expect where they do not belong, and that resemble none that does."""
+"""What to do about keys that a reader may expect where they do not belong."""
 
 
 def later(default: Any, **about: Any) -> Any:
@@ -46,35 +40,10 @@ def tagged(value: Any) -> Any:
     return {"algorithm": value} if isinstance(value, str) else value
 
 
-_EXPECTED = {
-    "greater_than": "above {gt:g}",
-    "greater_than_equal": "at least {ge:g}",
-    "less_than": "below {lt:g}",
-    "less_than_equal": "at most {le:g}",
-    "finite_number": "a finite number",
-    **dict.fromkeys(("int_type", "int_parsing", "int_from_float", "int_parsing_size"), "a whole number"),
-    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
-    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
-    "string_type": "text in quotes",
-    "string_too_long": "at most {max_length} characters long",
-    "list_type": "a list in brackets",
-    **dict.fromkeys(
-        ("dict_type", "model_type", "model_attributes_type"), "a mapping, as in `{{key: value}}`"
-    ),
-}
-"""What a value must be, by pydantic's types of errors."""
-
-
 def in_words(error: ErrorDetails) -> str:
     """Returns what one of pydantic's errors says, in dpmf's words: what the value must be, not what it is."""
-    kind, context = error["type"], error.get("ctx", {})
-    if kind in _EXPECTED:
-        return f"must be {_EXPECTED[kind].format(**context)}"
-    if kind == "too_short":
-        return f"needs {context['min_length']} or more values, and has {context['actual_length']}"
-    if kind == "too_long":
-        return f"takes {context['max_length']} values at most, and has more"
-    return error["msg"].removeprefix("Value error, ")
+    said = words("expected").get(error["type"])
+    return said.format(**error.get("ctx", {})) if said else error["msg"].removeprefix("Value error, ")
 
 
 def said_as(message: str) -> WrapValidator:
@@ -101,7 +70,10 @@ class StrictModel(BaseModel):
             known = {info.alias or name: info for name, info in cls.model_fields.items()}
             for key in data:
                 if key not in known:
-                    shown = sorted(name for name, info in known.items() if not _is_hidden(info))
+                    internal = [
+                        each for each, info in known.items() if SkipJsonSchema in map(type, info.metadata)
+                    ]
+                    shown = sorted(known.keys() - internal)
                     hint = _ELSEWHERE.get(key) or _hint(cls, str(key), shown)
                     context = {"key": key, "hint": hint, "known": shown}
                     raise PydanticCustomError("unknown_key", "unknown key{hint}", context)
@@ -142,11 +114,6 @@ class SealedModel(StrictModel):
 def _takes(annotation: Any, kind: type) -> bool:
     """Whether an annotation is `kind`, or allows `kind` among others."""
     return annotation in (kind, Any) or any(_takes(each, kind) for each in get_args(annotation))
-
-
-def _is_hidden(field: Any) -> bool:
-    """Whether a field is for dpmf's own use, so that the schema and messages leave it out."""
-    return any(isinstance(each, SkipJsonSchema) for each in field.metadata)
 
 
 def _hint(model: type[BaseModel], key: str, known: list[str]) -> str:

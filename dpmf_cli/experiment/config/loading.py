@@ -22,8 +22,8 @@ from pydantic_core import ErrorDetails
 
 from dpmf_cli.algorithms.plugins import available, plugin, plugin_names
 from dpmf_cli.algorithms.shared.base import Algorithm
-from dpmf_cli.core.errors import DpmfError, did_you_mean, nearest
-from dpmf_cli.core.strict_model import NEIGHBOURS_HIDE, in_words, tagged
+from dpmf_cli.core.errors import DpmfError, did_you_mean, nearest, words
+from dpmf_cli.core.strict_model import in_words, tagged
 from dpmf_cli.core.terminal import printable
 from dpmf_cli.experiment.config.documents import HELD_OUT, MARK, RUNS, Document, KeyPath, read_whole
 from dpmf_cli.experiment.config.entries import INHERITED, LISTED, Registry, with_parameter, written_out
@@ -158,43 +158,6 @@ def _in_parameters(document: Document, location: KeyPath) -> KeyPath:
 
 LONGEST_SHOWN = 100
 
-_SHAPES = (
-    *("list_type", "dict_type", "model_type", "model_attributes_type"),
-    *("string_pattern_mismatch", "string_type", "string_too_short"),
-)
-"""The types of mistakes that are mended by writing a value in another way."""
-
-_WRITTEN = {
-    "dataset": "name a data set of the catalog, as in `dataset: ml-100k`, or describe a file of your own, as "
-    "`dpmf init FILE` does",
-    "algorithms": "write a list: `algorithms: [pge, {algorithm: isgd, factors: 3}]`",
-    "baselines": "write a list: `baselines: [ga, ia]`",
-    "epsilons": "write a list: `epsilons: [0.3, 1, 3]`",
-    "thetas": "write a list: `thetas: [0.3, 1, 3]`",
-    "crossings": "write a list: `crossings: [ia, ge]`",
-    "references": "write a list: `references: [cinematch]`",
-    "plugins": "write a list of names: `plugins: [my_method]`",
-    "error_cdf": "write a list: `error_cdf: [0.5, 1, 2]`",
-    "effects": "write `effects: {beta_m: 10, beta_u: 100}`",
-    "budget": "write a fraction of ε for each part, which sum to 1",
-    "sample": "write `sample: {users: 1000}`",
-    "ranking": "write `ranking: {threshold: 4}`",
-    "growth": "write `growth: {portions: [0.5, 1], order: random}`",
-    "sweep": "write `sweep: {factors: [3, 5]}`",
-    "by_epsilon": "write `by_epsilon: [{up_to: 1, factors: 3}]`",
-    "parameters": "write `parameters: {isgd: {factors: 3}}`",
-    "search": "write `search: {isgd: {factors: [3, 6]}}`",
-    "scale": "write `scale: {minimum: 1, maximum: 5, step: 1}`",
-    "columns": "write `columns: {user: customer, item: sku, rating: stars}`",
-    "path": "name a file of ratings, relative to the config: `path: ratings.csv`",
-    "kind": "`kind: csv` is a file of your own, Parquet too; `kind: catalog` is a data set that dpmf knows",
-    "split": "write `split: folds`, or `split: {by: …}` with files, time, leave_out or new_users",
-    "separator": 'write one character in quotes, like `separator: "\\t"` for a tab',
-    "name": "use letters, digits, `.`, `_` and `-`, and begin with a letter or digit",
-    "neighbours": NEIGHBOURS_HIDE,
-}
-"""How a key is written."""
-
 
 def _mistake(document: Document, detail: ErrorDetails, registries: Registries, of: Origins) -> str:
     context = detail.get("ctx", {})
@@ -214,11 +177,11 @@ def _mistake(document: Document, detail: ErrorDetails, registries: Registries, o
             written = written[at:]
             break
     path = path_in_file(document, written)
-    key = next((step for step in reversed(path) if isinstance(step, str)), "")
-    how = _WRITTEN.get(key)
+    key = str(path[-1]) if path else ""
+    how = words("written").get(key)
     if kind == "missing":
         key = str(location[-1])
-        fix = _WRITTEN.get(key, "give it here")
+        fix = words("written").get(key, "give it here")
         if len(location) == 1:
             fix = "give it here, or in a file that this one `extends`"
         message = f'the key "{key}" is missing; {fix}'
@@ -232,18 +195,21 @@ def _mistake(document: Document, detail: ErrorDetails, registries: Registries, o
         known = re.findall("'(.*?)'(?:, | or |$)", context["expected"])
         near = nearest(str(given), known)
         hint = f"; {how}" if how and not near else did_you_mean(str(given), known)
-        path = _in_list(document, path, given)
         message = f"cannot be {_shown(given)}{hint}"
-    elif kind in _SHAPES and len(path) == 2 and path[0] in registries:
+        listed = document.data
+        for step in path:
+            listed = listed[step]
+        if key in LISTED and isinstance(listed, list):
+            path = (*path, listed.index(given))
+    elif kind in words("expected") and len(path) == 2 and path[0] in registries:
         message = (
             f"cannot be {_shown(given)}; write a name, or a mapping like `{{algorithm: isgd, factors: 3}}`"
         )
-    elif kind in _SHAPES and how:
+    elif kind in words("expected") and how:
         message = f"cannot be {_shown(given)}; {how}"
     elif kind == "value_error":
         message = str(context["error"])
     elif given is None or isinstance(given, str | int | float | bool):
-        path = _in_list(document, path, given)
         message = f"{_uncapitalised(message)}, not {_shown(given)}"
     place = document.place_of(path, key=about_key)
     where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
@@ -252,15 +218,6 @@ def _mistake(document: Document, detail: ErrorDetails, registries: Registries, o
 
 _SAME = 0.85
 """The similarity from which a word is another one, miswritten or in the plural."""
-
-
-def _in_list(document: Document, path: KeyPath, given: Any) -> KeyPath:
-    """Returns the path of a value inside of a list of `neighbours` or `mode`; of another value `path` itself."""
-    listed = document.data
-    for step in path:
-        listed = listed[step]
-    of_list = path[-1:] and path[-1] in LISTED and isinstance(listed, list) and given in listed
-    return (*path, listed.index(given)) if of_list else path
 
 
 def _of_tag(
@@ -278,7 +235,7 @@ def _of_tag(
         return path_in_file(document, (*path, "algorithm")), message
     if at in ("dataset", "split"):
         said, how = ("kind", "kind") if at == "dataset" else ("by", "split")
-        message = (f'cannot be "{tag}"; ' if tag else f"name the `{said}`; ") + _WRITTEN[how]
+        message = (f'cannot be "{tag}"; ' if tag else f"name the `{said}`; ") + words("written")[how]
         return path_in_file(document, (*path, said)), message
     other = next((key for key, each in registries.items() if tag in each), None)
     hint = did_you_mean(tag, registry, {each.title: key for key, each in registry.items()})
