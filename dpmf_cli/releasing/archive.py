@@ -283,7 +283,7 @@ def read(path: Path) -> tuple[Statement, Arrays]:
         text, data = (read_file(folder / name) for name in (STATEMENT, ARRAYS))
     except OSError as error:
         raise DpmfError(
-            f"{error.filename if folder.is_dir() else folder}: cannot be read: {error.strerror or error}; name a folder that "
+            f"{error.filename or folder}: cannot be read: {error.strerror or error}; name a folder that "
             "`dpmf release` has written"
         ) from None
     statement = _statement(folder / STATEMENT, text)

@@ -217,7 +217,7 @@ LARGE: dict[str, dict[str, Any]] = {
     "too many bytes": {"text": "#" * (1 << 20), "message": "x.yaml:1:1: more than 256 KiB, too large"},
     "hex digits": {"more": f"seed: 0x{'f' * 9000}\n", "message": "x.yaml:7:7: the number is too large"},
     "digits": {"more": f"seed: {'9' * 9000}\n", "message": "x.yaml:1:1: not valid YAML: Exceeds the limit"},
-    "a long text": {"more": f"name: {'a' * 5000}\n", "message": 'at most 80 characters long, not "a{99}…$'},
+    "a long text": {"more": f"name: {'a' * 5000}\n", "message": 'cannot be "a{99}…; use at most 80 letters'},
     "a long path": {"own": f"extends: {'a' * 5000}\n", "message": "extends: there is no file aaa"},
 }
 BAD: dict[str, dict[str, Any]] = {}
