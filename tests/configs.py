@@ -25,6 +25,16 @@ algorithms:
     factors: 3
 """
 HEAD = "dataset: ml-100k\nepsilons: [1]\n"
+FILE = """\
+dataset:
+  kind: csv
+  name: shop
+  path: ratings.csv
+  columns: {user: customer, item: sku, rating: stars}
+  scale: {minimum: 1, maximum: 5}
+epsilons: [0.1, 1, 10]
+algorithms: [pge]
+"""
 SHOP = """\
 dataset: {kind: csv, name: shop, path: a.csv, columns: {user: a, item: b, rating: c, timestamp: d},
           scale: {minimum: 1, maximum: 5}}
@@ -49,8 +59,9 @@ def cases(name: str) -> dict[str, Any]:
 
 def written(folder: Path, case: dict[str, Any]) -> Path:
     """Writes the files of a case, and returns the path of the config."""
-    text = GOOD
+    text = FILE if case.get("from") == "file" else GOOD
     for before, after in case.get("replace", {}).items():
+        assert before in text
         text = text.replace(before, after)
     text += case.get("more", "")
     for key, head in (("text", ""), ("entries", HEAD), ("shop", SHOP)):
@@ -59,5 +70,5 @@ def written(folder: Path, case: dict[str, Any]) -> Path:
         (folder / "base.yaml").write_text(text)
         text = case["own"]
     path = folder / "x.yaml"
-    path.write_text(text)
+    path.write_bytes(bytes.fromhex(case["bytes"]) if "bytes" in case else text.encode())
     return path

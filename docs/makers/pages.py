@@ -15,7 +15,7 @@ output     `<!-- output of dpmf … -->`: the output of that command
 (`docs.makers.ranking`). `<!-- results/NAME.md -->` is that file of the results folder, which a command wrote. Without
 `--results`, such blocks and the outputs of commands stay as they are.
 `<!-- KIND of all -->` is a table of all papers: `docs.makers.paper_tables` has the kinds.
-`<!-- summary of all -->` is the README's table.
+`<!-- summary of all -->` is the README's table, and `<!-- mistakes of all -->` are bad configs with what dpmf says.
 """
 
 import contextlib
@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import typer
+import yaml
 
 from docs.makers.paper_tables import KINDS, Records, expected_text, open_text
 from docs.makers.ranking import ranking_text
@@ -38,7 +39,7 @@ from docs.makers.reference import markdown_table
 from dpmf_cli.cli.main import app
 from dpmf_cli.core import terminal
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.core.terminal import say
+from dpmf_cli.core.terminal import printable, say
 from dpmf_cli.evaluation.crossings import Agreement, agreement
 from dpmf_cli.papers.claims import PaperFindings, all_papers, paper
 from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
@@ -48,7 +49,7 @@ from dpmf_cli.report.tables.layout import NONE, TextTable, markdown
 from dpmf_cli.report.tables.papers import cells_text, claims_text, verdicts
 
 _MARKED = re.compile(
-    rf"(<!-- (?:(?P<of_all>summary|{'|'.join(KINDS)}) of all|"
+    rf"(<!-- (?:(?P<of_all>summary|mistakes|{'|'.join(KINDS)}) of all|"
     r"(?P<kind>exhibits|experiments|claims|expected|cells|open|errata) of (?P<key>\w+)|"
     r"popularity of (?P<names>\w+(?: \w+)*)|"
     r"output of dpmf (?P<command>.+?)|results/(?P<file>[\w./-]+\.md)) -->\n)"
@@ -86,6 +87,8 @@ def with_tables(page: Path, run: Run | None = None, results: Path | None = None)
             return found[1] + (found["body"] if said is None else f"\n{said}\n")
         if found["of_all"] == "summary":
             return found[1] + summary_table(recorded)
+        if found["of_all"] == "mistakes":
+            return found[1] + mistakes_tables()
         if found["of_all"]:
             return found[1] + _drawn(KINDS[found["of_all"]](recorded))
         return found[1] + _table(found["kind"], found["key"], recorded(found["key"]))
@@ -185,6 +188,38 @@ def summary_table(records: Records) -> str:
         counts = (str(said[word]) for word in words)
         rows.append((f"[{found.title}]({found.page})", found.subject, of_cells, *counts))
     return markdown_table(("paper", "about", "printed figures that agree", *words), rows)
+
+
+BAD_CONFIGS = Path(__file__).parents[2] / "tests" / "config" / "bad_configs.yaml"
+
+
+def mistakes_tables() -> str:
+    """Returns a table for each section of `BAD_CONFIGS`: the mistake, what is written, and what dpmf says."""
+
+    def code(text: str) -> str:
+        lines = (line.strip() for line in text.splitlines())
+        return "<br>".join(f"`{printable(line)}`".replace("|", "\\|") for line in lines if line)
+
+    def shown(case: dict[str, Any]) -> str:
+        parts = [
+            f"{code(before)} → {code(after)}" if after else f"without {code(before)}"
+            for before, after in case.get("replace", {}).items()
+        ]
+        parts += [code(case[key]) for key in ("entries", "text", "more") if case.get(key)]
+        first = "<br>".join(parts)
+        if "own" in case:
+            return code(case["own"]) + f"<br>base.yaml: {first}" * bool(first)
+        return first or ("nothing" if "text" in case else f"the bytes {code(case['bytes'])}")
+
+    tables = []
+    for section, cases in yaml.safe_load(BAD_CONFIGS.read_text(encoding="utf-8")).items():
+        lines = [("", "you write", "dpmf says"), ("---",) * 3]
+        lines += [
+            (name, shown(case), f"`` {case['says']} ``".replace("|", "\\|")) for name, case in cases.items()
+        ]
+        rows = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        tables.append(f"\n## {section}\n\n{rows}")
+    return "".join(tables) + "\n"
 
 
 def exhibits_table(found: PaperFindings) -> str:

@@ -68,6 +68,7 @@ def audit(
     jobs: options.JobsOption = None,
     form: options.FormatOption = "table",
     plugin: options.PluginOption = None,
+    as_json: options.JsonFormatOption = False,
 ) -> None:
     """Check every ε against the code that runs.
 

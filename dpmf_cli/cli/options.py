@@ -62,6 +62,23 @@ PlanOption = Annotated[
 FormatOption = Annotated[str, typer.Option("--format", help="table, csv, md, latex or json.")]
 
 
+def _choose_json(context: typer.Context, asked: bool) -> None:
+    context.default_map = {"form": "json"} if asked else None
+
+
+JsonFormatOption = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="JSON on stdout: short for `--format json`.",
+        callback=_choose_json,
+        is_eager=True,
+        expose_value=False,
+    ),
+]
+"""An option for a command with a parameter `form`, which then is `json` by default."""
+
+
 def _give(files: list[Path] | None) -> None:
     if files:
         from dpmf_cli.algorithms.plugins import give

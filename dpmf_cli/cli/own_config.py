@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,11 +60,19 @@ SAID = ("scale", "user", "item", "rating", "timestamp", "separator", "header", "
 
 
 def write_own_config(
-    ratings: Path, said: tuple[Any, ...], protects: str, epsilon: float, to: Path | None, *, force: bool
+    ratings: Path,
+    said: tuple[Any, ...],
+    protects: str,
+    epsilon: float,
+    to: Path | None,
+    *,
+    force: bool,
+    cut: Mapping[str, Any] = {},
 ) -> tuple[Path, list[str]]:
     """Writes a config with every provable method for a file of ratings. Returns its path, and lines on the ratings.
 
     said   the values of the options `SAID`, None for those that are not given
+    cut    those of the options of `advise` for fewer `folds`, `runs` or `methods` that are given
 
     Reads the complete file first, and says what it guessed about it. If (user, item) pairs repeat, the config keeps
     the last rating of each, and if rows lack something, it leaves them out.
@@ -114,14 +123,18 @@ def write_own_config(
         dataset["duplicates"] = spec.duplicates
     if whole.left_out.get("drop_missing"):
         dataset["drop_missing"] = spec.drop_missing
-    methods = suggested.fitting(suggested.provable(neighbours), whole.ratings, epsilon, str(ratings))
+    provable = suggested.among(suggested.provable(neighbours), cut.get("methods"))
+    methods = suggested.fitting(provable, whole.ratings, epsilon, str(ratings))
     asked = ["--protects", protects, "--epsilon", f"{epsilon:g}"]
+    asked += [word for name, value in cut.items() for word in (f"--{name}", str(value))]
     flags = {"header": given.pop("header", None), "zero-is-missing": given.pop("zero_is_missing", None)}
     words = [word for name, value in given.items() for word in (f"--{name}", value)]
     words += [f"--{'' if value else 'no-'}{name}" for name, value in flags.items() if value is not None]
-    command = shlex.join(["dpmf", "init", str(ratings), *asked, *words])
+    by = "advise" if cut else "init"
+    command = shlex.join(["dpmf", by, str(ratings), *asked, *words])
     note = suggested.GUESSED if scale is None else ""
-    keys = {"dataset": dataset, "folds": suggested.FOLDS, "runs": suggested.RUNS}
+    folds, runs = cut.get("folds", suggested.FOLDS), cut.get("runs", suggested.RUNS)
+    keys = {"dataset": dataset, "folds": folds, "runs": runs}
     text = suggested.config_text(keys, neighbours, epsilon, methods, command, note=note)
     write_config(config, text, methods, force=force)
     return config, look(spec, whole).report()
@@ -223,10 +236,20 @@ def advise(
     header: HeaderOption = None,
     decimal: DecimalOption = None,
     zero_is_missing: ZeroOption = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Stop after a first answer, which names what was not run.")
+    ] = False,
+    folds: Annotated[int | None, typer.Option(min=2, help="Cut the ratings into this many folds.")] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Repeat each fold with fresh noise.")] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Keys of the methods to run, e.g. pge,isgd; default: all provable ones."),
+    ] = None,
     to: ToOption = None,
     force: ForceOption = False,
     results: options.ResultsOption = Path("results"),
     jobs: options.JobsOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Say in a page which private method suits a file of ratings.
 
@@ -240,9 +263,11 @@ def advise(
     from dpmf_cli.studies.session import print_answer
 
     said = scale, user, item, rating, None, separator, header, decimal, zero_is_missing
-    config, _ = write_own_config(ratings, said, protects, epsilon, to, force=force)
+    given = {"folds": folds, "runs": runs, "methods": methods}
+    cut = {name: value for name, value in given.items() if value is not None}
+    config, _ = write_own_config(ratings, said, protects, epsilon, to, force=force, cut=cut)
     folders = Folders.named(base=config.parent, results=results)
-    print_answer(load_config(config), config, folders, jobs, epsilon)
+    print_answer(load_config(config), config, folders, jobs, epsilon, only_first=quick, as_json=as_json)
 
 
 TOWARDS = ("everybody", "others")
@@ -282,6 +307,7 @@ def recommend(
     results: options.ResultsOption = Path("results"),
     data: options.DataOption = None,
     jobs: options.JobsOption = None,
+    as_json: options.JsonOption = False,
     plugin: options.PluginOption = None,
 ) -> None:
     """Run on your ratings the method that leads on public ones.
@@ -365,4 +391,5 @@ def recommend(
         (chosen,) = methods.taken
         paragraphs = chosen_in_words(ranking, epsilon, chosen["label"], chosen)
         before = "".join(map(wrapped, [*paragraphs, f"The config to use: {target}."])).lstrip("\n") + "\n"
-    print_answer(load_config(target), target, folders, jobs, epsilon, by_errors=by_errors, before=before)
+    how: Any = {"by_errors": by_errors, "before": before, "as_json": as_json}
+    print_answer(load_config(target), target, folders, jobs, epsilon, **how)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dpmf_cli.studies.reproduce import Maker
 
 
-def configs(data: options.DataOption = None) -> str:
+def configs(data: options.DataOption = None, as_json: options.JsonOption = False) -> str:
     """List the shipped configs: paper, table, data, time.
 
     `dpmf run` takes their names in any folder.
@@ -26,7 +26,7 @@ def configs(data: options.DataOption = None) -> str:
     """
     from dpmf_cli.experiment.config.documents import shipped_names
     from dpmf_cli.papers.claims import all_papers
-    from dpmf_cli.report.tables.layout import Group, TextTable, terminal
+    from dpmf_cli.report.tables.layout import Group, TextTable, draw
 
     groups, listed = [], set[str]()
     for key, findings in all_papers().items():
@@ -43,7 +43,7 @@ def configs(data: options.DataOption = None) -> str:
         "no: its data are not here; `dpmf datasets info KEY` says how to get them",
     )
     header = ("config", "table or figure", "data set", "here", "time")
-    return terminal(TextTable(header, "llllr", tuple(groups), notes))
+    return draw(TextTable(header, "llllr", tuple(groups), notes), "json" if as_json else "table")
 
 
 def _rows(of: dict[str, str], data: Path | None) -> Iterator[tuple[str, ...]]:
@@ -77,6 +77,7 @@ def explore(
     results: options.ResultsOption = Path("results"),
     data: options.DataOption = None,
     jobs: options.JobsOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Try what a paper leaves open, and judge its claims.
 
@@ -91,7 +92,7 @@ def explore(
     from dpmf_cli.papers.record import FOLDER
     from dpmf_cli.papers.space import explored, space
     from dpmf_cli.report.figures.papers import specification_bytes
-    from dpmf_cli.report.tables.layout import terminal
+    from dpmf_cli.report.tables.layout import as_objects, json_text, terminal
     from dpmf_cli.report.tables.papers import cells_text, claims_text
     from dpmf_cli.studies.explore import exploration, plan_of, recorded
 
@@ -113,9 +114,13 @@ def explore(
         found = kept.data[dataset]
         picture = folder / f"{key}-{dataset}.png"
         write_atomically(picture, specification_bytes(found, "png"))
-        print(terminal(claims_text(kept, wanted.paper)))
+        shown = {"claims": claims_text(kept, wanted.paper)}
         if found.printed:
-            print(terminal(cells_text(found)))
+            shown["cells"] = cells_text(found)
+        if as_json:
+            print(json_text({name: as_objects(table) for name, table in shown.items()}), end="")
+        else:
+            print("\n".join(map(terminal, shown.values())))
         say(f"{path} and {picture}")
 
 
@@ -133,6 +138,7 @@ def reproduce(
     ] = None,
     data: options.DataOption = None,
     jobs: options.JobsOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Reproduce a paper: run, write tables and report, judge.
 
@@ -147,7 +153,7 @@ def reproduce(
     from dpmf_cli.experiment.results.store import write_atomically
     from dpmf_cli.papers.claims import parts_named
     from dpmf_cli.report.html.page import overview_page
-    from dpmf_cli.report.tables.layout import markdown
+    from dpmf_cli.report.tables.layout import json_text, markdown, strict
     from dpmf_cli.studies import reproduce as reproducing
 
     processes = jobs or available_cores()
@@ -181,6 +187,11 @@ def reproduce(
     unknown = [name for name in now if name not in expected]
     count, total = (sum(len(each.get(name, {})) for name in now) for each in (off, expected))
     known = len(now) - len(unknown)
+    if as_json:
+        numbers = {"experiments": known, "figures": total, "as_expected": total - count}
+        wrong = {name: {key: strict(mean) for key, mean in each.items()} for name, each in off.items()}
+        print(json_text({**numbers, "off": wrong, "not_expected": unknown}), end="")
+        raise typer.Exit(count > 0 or bool(unknown))
     print(f"{total - count:,} of {total:,} RMSE of {known} experiments are as expected")
     for name in unknown:
         print(f"{name}: dpmf ships no expected figures for it")

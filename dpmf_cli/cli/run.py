@@ -41,6 +41,7 @@ def run(
         bool,
         typer.Option("--if-present", help="If the data are missing, say how to get them and do nothing."),
     ] = False,
+    as_json: options.JsonOption = False,
     plugin: options.PluginOption = None,
 ) -> None:
     """Run an experiment; finished tasks are not run again.
@@ -55,7 +56,7 @@ def run(
     folders = Folders.named(data, base=config.parent, results=results)
     name, digest, left = name_and_hash(config, dataset=dataset, held_out=held_out, runs=runs)
     place = f"run {results / name} {(results / name).absolute()} {left}"
-    if again := recall(place):
+    if not as_json and (again := recall(place)):
         of, spec, test, said, tables = again
         found = None if what_is_missing(spec, folders) else known(spec, folders, test)
         if found is not None and of == (digest, found.identity, found.merged):
@@ -80,9 +81,9 @@ def run(
         new_data=new_data,
         command=shlex.join(["dpmf", "run", str(config), *flags(dataset, held_out, runs), *plugins]),
     )
-    tables = _tables(finished)
+    tables = _tables(finished, as_json=as_json)
     print(tables, end="")
-    if finished.again:
+    if finished.again and not as_json:
         remember(place, (*finished.again, tables), finished.collected.made_from)
     done = f"computed {finished.computed} tasks" if finished.computed else DONE
     say(f"{done}; results in {finished.folder}/")
@@ -148,6 +149,7 @@ def tune(
     runs: options.RunsOption = None,
     form: options.FormatOption = "table",
     plugin: options.PluginOption = None,
+    as_json: options.JsonFormatOption = False,
 ) -> str:
     """Choose parameters, with equal effort for all methods.
 
@@ -156,6 +158,7 @@ def tune(
 
     Example: dpmf tune configs/frontier_ml100k.yaml --trials 16 --to tuned.yaml
     """
+    from dpmf_cli.core.files import write_whole, writing
     from dpmf_cli.datasets import Folders
     from dpmf_cli.experiment.config import load_config
     from dpmf_cli.experiment.config.loading import reduced
@@ -170,6 +173,10 @@ def tune(
         raise DpmfError(f"--at {at}: write numbers with commas between them, like 0.1,1,5") from None
     if to and to.exists():
         raise DpmfError(f"--to {to}: exists already; name a new file, or remove this one")
+    if to:  # rather now than after hours
+        with writing(to, "name another file with --to"):
+            write_whole(to, [])
+            to.unlink()
     loaded = load_config(config)
     cut = reduced(loaded, dataset=dataset, held_out=held_out, runs=runs)
     folders = Folders.named(data, base=config.parent, results=results)
@@ -260,10 +267,11 @@ def describe(
     )
 
 
-def _tables(finished: "Finished") -> str:
-    """Returns tables of baselines, twins, crossings and ledgers, and of very long tables only the first rows."""
+def _tables(finished: "Finished", *, as_json: bool = False) -> str:
+    """Returns tables of baselines, twins, crossings and ledgers, and of very long tables only the first rows; or all
+    rows as JSON, by the names of the tables' files."""
     from dpmf_cli.report.tables.crossings import baseline_rows, baselines_table, crossings_table, twins_table
-    from dpmf_cli.report.tables.layout import draw, first_rows
+    from dpmf_cli.report.tables.layout import as_objects, draw, first_rows, json_text
     from dpmf_cli.report.tables.ledgers import ledger_table, records_table
     from dpmf_cli.report.tables.papers import learned_nothing_table
 
@@ -277,5 +285,7 @@ def _tables(finished: "Finished") -> str:
     tables.append((ledger_table(finished.collected.ledgers, experiment), "ledger.csv"))
     if any(curve.records for curve in experiment.curves):
         tables.append((records_table(experiment.curves), "records.csv"))
+    if as_json:
+        return json_text({Path(file).stem: as_objects(table) for table, file in tables})
     shown = (first_rows(table, MOST_ROWS, f"{finished.folder}/{file}") for table, file in tables)
     return "\n".join(map(draw, shown))

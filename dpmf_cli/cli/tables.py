@@ -39,6 +39,7 @@ def crossings(
     ] = False,
     metric: options.MetricOption = None,
     plugin: options.PluginOption = None,
+    as_json: options.JsonFormatOption = False,
 ) -> str:
     """Show the ε at which private methods become as good as averages.
 
@@ -68,6 +69,7 @@ def crossings(
 def explain(
     of: options.ResultsArgument = None,
     results: options.ResultsOption = Path("results"),
+    as_json: options.JsonOption = False,
     plugin: options.PluginOption = None,
 ) -> str:
     """Say in plain words what results recommend.
@@ -79,9 +81,13 @@ def explain(
     from dpmf_cli.evaluation.metrics import RMSE
     from dpmf_cli.papers.printed_cells import beside_print
     from dpmf_cli.report.advice import advice as advice_on
+    from dpmf_cli.report.tables.crossings import crossings_table
+    from dpmf_cli.report.tables.layout import as_objects, json_text
 
     experiments = [each for _, each in _experiments(of or [], results, RMSE.key)]
-    return advice_on(experiments, [row for each in experiments for row in beside_print(each)])
+    rows = [row for each in experiments for row in beside_print(each)]
+    text = advice_on(experiments, rows)
+    return json_text({"text": text, "crossings": as_objects(crossings_table(rows))}) if as_json else text
 
 
 def levels(
@@ -91,6 +97,7 @@ def levels(
     form: options.FormatOption = "table",
     metric: options.MetricOption = None,
     plugin: options.PluginOption = None,
+    as_json: options.JsonFormatOption = False,
 ) -> str:
     """Show the RMSE of every method at one ε.
 
@@ -169,6 +176,7 @@ def compare(
         Path | None, typer.Option(help="Write the comparison as one HTML page, with charts, instead.")
     ] = None,
     plugin: options.PluginOption = None,
+    as_json: options.JsonFormatOption = False,
 ) -> str:
     """Show how experiments differ: in settings and in errors.
 
@@ -196,6 +204,7 @@ def baselines(
     form: options.FormatOption = "table",
     metric: options.MetricOption = None,
     plugin: options.PluginOption = None,
+    as_json: options.JsonFormatOption = False,
 ) -> str:
     """Show the errors of the baselines: GA, IA, GE, clean MF (ALS).
 
@@ -248,6 +257,7 @@ def traffic(
     data: options.DataOption = None,
     form: options.FormatOption = "table",
     plugin: options.PluginOption = None,
+    as_json: options.JsonFormatOption = False,
 ) -> str:
     """Count the bytes that users send and receive.
 
@@ -273,6 +283,7 @@ def improvements(
     results: options.ResultsOption = Path("results"),
     form: options.FormatOption = "table",
     plugin: options.PluginOption = None,
+    as_json: options.JsonFormatOption = False,
 ) -> str:
     """Show how far BLP-MoG-MF's error is below other curves'.
 
@@ -296,6 +307,7 @@ def combined(
     ] = "ia",
     figure: FigureOption = None,
     plugin: options.PluginOption = None,
+    as_json: options.JsonFormatOption = False,
 ) -> str:
     """Print one crossing table for several experiments.
 
@@ -363,6 +375,7 @@ def frontier(
     form: options.FormatOption = "table",
     figure: FigureOption = None,
     plugin: options.PluginOption = None,
+    as_json: options.JsonFormatOption = False,
 ) -> str:
     """Show the best method at each ε, of all that were run.
 
@@ -465,7 +478,11 @@ def plot(
             continue
         found = drawings(experiment)
         if not found:
-            say(f"{experiment.name}: no complete curve to plot; `dpmf run` its config to complete it")
+            fix = "`dpmf run` its config to complete it"
+            others = [each.key for each in experiment.metrics if each != experiment.metric]
+            if others and not experiment.curves:
+                fix = f"its methods have others; add `--metric {others[0]}`"
+            say(f"{experiment.name}: no complete curve of {experiment.metric.key} to plot; {fix}")
         if metric not in (None, collected.metric):  # beside the figures of the run
             found = {f"{name}-{metric}": draw for name, draw in found.items()}
         for name, draw in found.items():

@@ -6,18 +6,53 @@ exits with code 2; anything else that escapes is a bug and shows its traceback.
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+NEAR = 0.6
+"""The similarity from which a word is suggested for another (`difflib`): 1 for equal words."""
 
 
 class DpmfError(Exception):
     """A user-facing error: the message says where, what and the fix."""
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean "x"?` for the nearest known word, or the list of known words where none is near."""
+def did_you_mean(word: str, known: Iterable[str], titles: Mapping[str, str] | None = None) -> str:
+    """`; did you mean "x"?` for the `nearest` known word, or the list of known words where none is near."""
     known = list(known)
-    lower = {each.lower(): each for each in known}
-    near = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
-    if near:
-        return f'; did you mean "{lower[near[0]]}"?'
+    if near := nearest(word, known, titles):
+        return f'; did you mean "{near}"?'
     return f"; known: {', '.join(known)}" if known else ""
+
+
+def nearest(
+    word: str, known: Iterable[str], titles: Mapping[str, str] | None = None, *, near: float = NEAR
+) -> str | None:
+    """Returns the known word that was probably meant, None if there is none: the same but for capitals and hyphens;
+    else one for which `words.yaml` has it; else the most similar one.
+
+    titles  known words by titles, which may have been written instead
+    near    the least similarity
+    """
+    plain = {_plain(title): each for title, each in (titles or {}).items()}
+    plain |= {_plain(each): each for each in known}
+    asked = _plain(word)
+    same = [asked] * (asked in plain)
+    same += [own for own, others in words("others").items() if asked in others and own in plain]
+    found = same or difflib.get_close_matches(asked, plain, n=1, cutoff=near)
+    return plain[found[0]] if found else None
+
+
+def _plain(word: str) -> str:
+    return word.lower().replace("-", "_").replace(" ", "_")
+
+
+@cache
+def words(table: str) -> dict[str, Any]:
+    """Returns a table of `words.yaml`: `others`, `expected` or `written`."""
+    import yaml
+
+    found = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
+    return dict(found[table])

@@ -1,24 +1,28 @@
 """The pydantic base of all models in a config. They are frozen, and an unknown key is an error with a hint."""
 
 import json
-from typing import Any, get_args
+from collections.abc import Iterator
+from typing import Any, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
+from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import ErrorDetails, PydanticCustomError
 
-from dpmf_cli.core.errors import did_you_mean
+from dpmf_cli.core.errors import did_you_mean, nearest, words
 from dpmf_cli.core.files import sha256
 
-NEIGHBOURS_HIDE = (
-    "`bounded` hides the value of a rating, `unbounded` that it exists, `user` a whole user, `local` the value from "
-    "the service too"
-)
-
 _ELSEWHERE = {
-    "protects": f"; a config says it by `neighbours`: {NEIGHBOURS_HIDE}",
     "seed": "; a config has one `seed`, at its top, and the noise of a release has a secret one: leave it out here",
 }
-"""What to do about keys that a reader may expect where they do not belong, and that resemble none that does."""
+"""What to do about keys that a reader may expect where they do not belong."""
 
 
 def later(default: Any, **about: Any) -> Any:
@@ -36,6 +40,24 @@ def tagged(value: Any) -> Any:
     return {"algorithm": value} if isinstance(value, str) else value
 
 
+def in_words(error: ErrorDetails) -> str:
+    """Returns what one of pydantic's errors says, in dpmf's words: what the value must be, not what it is."""
+    said = words("expected").get(error["type"])
+    return said.format(**error.get("ctx", {})) if said else error["msg"].removeprefix("Value error, ")
+
+
+def said_as(message: str) -> WrapValidator:
+    """Returns a validator that says `message` for any mistake in a value, of which a union would tell several."""
+
+    def refuse(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return validate(value)
+        except ValidationError:
+            raise PydanticCustomError("said", "{message}", {"message": message}) from None
+
+    return WrapValidator(refuse)
+
+
 class StrictModel(BaseModel):
     """A frozen model that refuses keys it does not know and says which known key is nearest."""
 
@@ -45,11 +67,16 @@ class StrictModel(BaseModel):
     @classmethod
     def _refuse_unknown_keys(cls, data: Any) -> Any:
         if isinstance(data, dict):
-            known = {info.alias or name for name, info in cls.model_fields.items()}
+            known = {info.alias or name: info for name, info in cls.model_fields.items()}
             for key in data:
                 if key not in known:
-                    hint = _ELSEWHERE.get(key) or did_you_mean(str(key), sorted(known))
-                    raise PydanticCustomError("unknown_key", "unknown key{hint}", {"key": key, "hint": hint})
+                    internal = [
+                        each for each, info in known.items() if SkipJsonSchema in map(type, info.metadata)
+                    ]
+                    shown = sorted(known.keys() - internal)
+                    hint = _ELSEWHERE.get(key) or _hint(cls, str(key), shown)
+                    context = {"key": key, "hint": hint, "known": shown}
+                    raise PydanticCustomError("unknown_key", "unknown key{hint}", context)
         return data
 
     @model_validator(mode="before")
@@ -58,7 +85,8 @@ class StrictModel(BaseModel):
         """Refuses true and false where no boolean belongs: pydantic would take them for the numbers 1 and 0."""
         for key, value in data.items() if isinstance(data, dict) else ():
             field = cls.model_fields.get(key)
-            if isinstance(value, bool) and field and not _takes(field.annotation, bool):
+            kinds = [kind for kind in (bool, int, float, str) if field and _takes(field.annotation, kind)]
+            if isinstance(value, bool) and kinds and bool not in kinds:
                 no = "false (YAML also reads no and off as false)"
                 words = "true (YAML also reads yes and on as true)" if value else no
                 message = "{words} is neither a number nor a word; give a number, or put the word in quotes"
@@ -86,3 +114,24 @@ class SealedModel(StrictModel):
 def _takes(annotation: Any, kind: type) -> bool:
     """Whether an annotation is `kind`, or allows `kind` among others."""
     return annotation in (kind, Any) or any(_takes(each, kind) for each in get_args(annotation))
+
+
+def _hint(model: type[BaseModel], key: str, known: list[str]) -> str:
+    """Says what to do about a key that a model does not know: take the nearest, or write it inside of another."""
+    if not nearest(key, known):
+        homes = [
+            f"in an item of `{name}`" if get_origin(field.annotation) is list else f"in `{name}`"
+            for name, field in model.model_fields.items()
+            if any(key in each.model_fields for each in _models(field.annotation))
+        ]
+        if homes:
+            return f"; it belongs {', or '.join(homes)}"
+    return did_you_mean(key, known)
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yields the models that an annotation allows, alone, among others or in a list."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for each in get_args(annotation):
+        yield from _models(each)

@@ -154,4 +154,7 @@ def entry(key: str) -> CatalogEntry:
     try:
         return ENTRIES[key]
     except KeyError:
-        raise DpmfError(f'no data set "{key}" in the catalog{did_you_mean(key, ENTRIES)}') from None
+        hint = did_you_mean(key, ENTRIES, {each.title: name for name, each in ENTRIES.items()})
+        if Path(key).suffix:
+            hint = f"; if it is a file of your own, `dpmf init {key}` writes what belongs here"
+        raise DpmfError(f'no data set "{key}" in the catalog{hint}') from None

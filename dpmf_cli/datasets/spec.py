@@ -28,7 +28,7 @@ from pydantic import (
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Scale
-from dpmf_cli.core.strict_model import StrictModel, later
+from dpmf_cli.core.strict_model import StrictModel, later, said_as
 from dpmf_cli.datasets import catalog
 from dpmf_cli.datasets.catalog import CatalogEntry
 
@@ -57,7 +57,10 @@ _KEYS = {"type": "string", "enum": list(catalog.ENTRIES)}
 CatalogKey = Annotated[str, AfterValidator(_catalog_key), WithJsonSchema(_KEYS)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)]
 OwnPath = Annotated[str, Field(min_length=1), AfterValidator(_a_file)]
-Column = Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=0)]
+Column = Annotated[
+    Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=0)],
+    said_as("a column is a name, or a number from 0 on"),
+]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 

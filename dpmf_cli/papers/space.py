@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from dpmf_cli.core.errors import DpmfError, did_you_mean
 from dpmf_cli.core.streams import named_generator
-from dpmf_cli.core.strict_model import StrictModel
+from dpmf_cli.core.strict_model import StrictModel, in_words
 from dpmf_cli.papers.printed import papers
 
 Setting = tuple[int, ...]
@@ -130,7 +130,7 @@ def space_of(data: Any, file: str) -> Space:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = "".join(f"{part}: " for part in [".".join(map(str, first["loc"]))] if part)
-        raise DpmfError(f"{file}: {place}{first['msg'].removeprefix('Value error, ')}") from None
+        raise DpmfError(f"{file}: {place}{in_words(first)}") from None
 
 
 @cache

@@ -25,6 +25,7 @@ from dpmf_cli.core.errors import DpmfError, did_you_mean
 from dpmf_cli.core.files import sha256
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import SECRET, Streams, UnaccountedNoiseError, drawn_seed
+from dpmf_cli.core.strict_model import in_words
 from dpmf_cli.datasets.canonical import Duplicates, Ids, Raw, Stars, canonicalise, checksum, in_stars
 from dpmf_cli.datasets.soundness import Soundness
 from dpmf_cli.experiment.config.entries import on_own_ratings
@@ -350,7 +351,7 @@ def _entry(given: dict[str, Any]) -> Any:
         wrong = error.errors(include_url=False)[0]
         of = wrong.get("ctx", {})
         place = ".".join(map(str, (*wrong["loc"], *((of["key"],) if "key" in of else ()))))
-        raise DpmfError(": ".join(filter(None, (key, place, wrong["msg"])))) from None
+        raise DpmfError(": ".join(filter(None, (key, place, in_words(wrong))))) from None
 
 
 def _column(frame: Any, name: str) -> Any:

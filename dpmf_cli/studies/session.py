@@ -21,6 +21,7 @@ from dpmf_cli.core.streams import SECRET
 from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import Folders, cache, load
 from dpmf_cli.datasets.spec import CsvSpec
+from dpmf_cli.evaluation.crossings import levels_at
 from dpmf_cli.experiment.config import ExperimentConfig, config_of, load_config, suggested
 from dpmf_cli.experiment.config.documents import EXTENDS, config_file, given
 from dpmf_cli.experiment.config.loading import validated
@@ -32,8 +33,8 @@ from dpmf_cli.report.figures.drawings import figures
 from dpmf_cli.report.figures.style import styled
 from dpmf_cli.report.leaders import shipped
 from dpmf_cli.report.outputs import curves_csv
-from dpmf_cli.report.tables.crossings import crossings_table
-from dpmf_cli.report.tables.layout import draw
+from dpmf_cli.report.tables.crossings import crossings_table, levels_table
+from dpmf_cli.report.tables.layout import as_objects, draw, json_text
 from dpmf_cli.report.tables.ranked import frontier_table
 from dpmf_cli.studies import experiment
 
@@ -163,16 +164,21 @@ def print_answer(
     *,
     by_errors: bool = True,
     before: str = "",
+    only_first: bool = False,
+    as_json: bool = False,
 ) -> experiment.Finished:
     """Runs a config and prints the page that says which method to take; `before` follows the page's title.
 
     If that takes long, there is a first page from two folds of a few methods. Its tasks are a part of the whole.
 
-    file   the file of the config; None if it is a program's
+    file        the file of the config; None if it is a program's
+    only_first  whether the first page is all, where there is one
+    as_json     whether the last page is printed as JSON, with the crossings and the errors at this ε
     """
     again = f"dpmf run {file}" if file else "dpmf_cli.advise"
     quick = first_part(config, folders, epsilon) if by_errors else None
-    for part in filter(None, (quick, config)):
+    parts = [quick] if quick and only_first else [each for each in (quick, config) if each]
+    for part in parts:
         finished = experiment.run(part, folders, max(1, jobs or available_cores()), command=again)
         refuse_failures(finished.failures)
         found = finished.collected.experiment
@@ -180,12 +186,15 @@ def print_answer(
         warnings = [curve.guarantee.warning(ratings.n_users, len(ratings)) for curve in found.curves]
         for warning in filter(None, dict.fromkeys(warnings)):
             say(f"warning: {warning}")
-        print(f"{found.title}: which private method to take at ε = {epsilon:g}\n")
+        title = f"{found.title}: which private method to take at ε = {epsilon:g}\n\n"
         if part is quick:
             few = f"{len(part.algorithms)} of {len(config.algorithms)} methods, on 2 of {config.folds} folds"
-            print(
-                f"A FIRST ANSWER, from {few}: others may be better. The whole follows; Ctrl-C keeps what is done.\n"
-            )
+            then = "The whole follows; Ctrl-C keeps what is done."
+            if only_first:
+                run = {entry.name for entry in part.algorithms}
+                not_run = ", ".join(entry.name for entry in config.algorithms if entry.name not in run)
+                then = f"Not run: {not_run}, and what privacy costs. `{again}` runs the whole."
+            title += f"A FIRST ANSWER, from {few}: others may be better. {then}\n\n"
         page = answer(
             found,
             epsilon,
@@ -194,7 +203,13 @@ def print_answer(
             guessed_scale=config.has_guessed_scale,
             in_python=file is None,
         )
-        print(before + page, end="\n" if part is quick else "", flush=True)
+        if not as_json:
+            print(title + before + page, end="" if part is parts[-1] else "\n", flush=True)
+        elif part is parts[-1]:
+            at = levels_table(levels_at(found, epsilon), epsilon)
+            tables = {"levels": at, "crossings": crossings_table(finished.crossings)}
+            records = {name: as_objects(table) for name, table in tables.items()}
+            print(json_text({"text": title + before + page, **records}), end="")
     return finished
 
 

@@ -27,6 +27,7 @@ from dpmf_cli.algorithms.shared.base import OF_THE_CURVE, PrivateAlgorithm
 from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.streams import named_generator
+from dpmf_cli.core.strict_model import in_words
 from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.evaluation.metrics import GROUPED, RMSE
@@ -95,7 +96,7 @@ def for_trials(config: ExperimentConfig, at: Sequence[float]) -> ExperimentConfi
     try:
         return config_of({**resolved, **changes})
     except ValidationError as error:
-        raise DpmfError(f"--at: {error.errors(include_url=False)[0]['msg']}") from None
+        raise DpmfError(f"--at: {in_words(error.errors(include_url=False)[0])}") from None
 
 
 def tune(

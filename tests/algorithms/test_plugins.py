@@ -171,7 +171,7 @@ USED = "shop.yaml:2:11: plugins[0]: "
         (f"[{NAME}]", f"[{NAME[:-1]}]", f'{USED}there is no plugin "{NAME[:-1]}"; did you mean "{NAME}"'),
         (f"[{NAME}]", "[pge]", f'{USED}"pge" is part of dpmf, not a plugin'),
         ("beta: 3", "betta: 3", 'shop.yaml:7:39: algorithms[0].betta: unknown key; did you mean "beta"'),
-        ("beta: 3", "beta: -3", "algorithms[0].beta: input should be greater than or equal to 0, not -3"),
+        ("beta: 3", "beta: -3", "algorithms[0].beta: must be at least 0, not -3"),
         ("beta: 3", "neighbours: user", "does not support neighbours user in published mode"),
         ("rithm: private_", "rithm: privat_", f'did you mean "{NAME}"'),
         (f"plugins: [{NAME}]\n", "", "it is a plugin; name it"),

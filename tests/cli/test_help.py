@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -43,6 +44,19 @@ def test_every_command_explains_itself(
     else:
         (example,) = (line for line in text.splitlines() if "Example:" in line)
         assert f"Example: {' '.join(('dpmf', *path))}" in example
+
+
+def test_every_command_that_prints_a_table_or_an_answer_has_json() -> None:
+    found: dict[str, set[str]] = {}
+    for path, group in ALL:
+        command: Any = typer.main.get_command(app)
+        for name in path:
+            command = command.commands[name]
+        if not group:
+            found[" ".join(path)] = {word for each in command.params for word in each.opts}
+    without = {name for name, words in found.items() if "--json" not in words}
+    files = {"init", "plot", "report", "local noise", "release", "datasets fetch"}
+    assert without == {*files, "predict", "schema", "docs"}  # of which these print CSV, JSON and Markdown
 
 
 def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:

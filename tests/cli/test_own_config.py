@@ -1,5 +1,6 @@
 """`dpmf init`, `advise` and `recommend`: from ratings to a config, by looking at them, and to a page."""
 
+import json
 import random
 from pathlib import Path
 from unittest.mock import MagicMock
@@ -215,6 +216,18 @@ def test_advise_writes_the_config_of_init_and_a_page(folder: Path, session_cache
     assert "computed" not in again.stderr
 
 
+def test_fewer_folds_runs_and_methods_are_run_where_asked(folder: Path, session_cache: Path) -> None:
+    words = "advise films.csv --protects local --epsilon 1 --folds 2 --runs 1 --methods local_mean,isgd_local"
+    done = dpmf(folder, session_cache, *words.split(), "--json", "-j", "1")
+    config = load_config(folder / "films-local.yaml")
+    assert (config.folds, config.runs) == (2, 1)
+    assert [entry.algorithm for entry in config.algorithms] == ["local_mean", "isgd_local"]
+    assert f"`dpmf {words}`" in (folder / "films-local.yaml").read_text()
+    found = json.loads(done.stdout)
+    assert "which private method to take at ε = 1" in found["text"]
+    assert {row["epsilon"] for row in found["levels"]} == {1.0, "inf"}
+
+
 def test_a_first_page_is_of_a_few_leading_methods_whose_tasks_are_not_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -224,6 +237,16 @@ def test_a_first_page_is_of_a_few_leading_methods_whose_tasks_are_not_run_again(
         "epsilons: [1, 3]\nbaselines: [ga, ia]\nmode: corrected\nalgorithms: [pge, isgd, psgd, public_pattern]\n"
     )
     folders = Folders(tmp_path, tmp_path / "cache", tmp_path, tmp_path / "results")
+    print_answer(load_config(path), path, folders, 1, 1.0, only_first=True, as_json=True)
+    quick = json.loads(capsys.readouterr().out)
+    before, _, then = quick["text"].partition(" Not run: ")
+    assert before.endswith("A FIRST ANSWER, from 2 of 4 methods, on 2 of 5 folds: others may be better.")
+    not_run, _, then = then.partition(", and what privacy costs. ")
+    assert then.startswith(f"`dpmf run {path}` runs the whole.\n\n")
+    labels = {row["label"] for row in quick["crossings"]}
+    every = [entry.name for entry in load_config(path).algorithms]
+    assert sorted([*not_run.split(", "), *labels]) == sorted(every)
+    assert {row["label"] for row in quick["levels"]} == labels | {"GA", "IA"}
     print_answer(load_config(path), path, folders, 1, 1.0)
     printed = capsys.readouterr()
     assert printed.out.count("which private method to take") == 2
@@ -321,6 +344,7 @@ FILES: dict[str, bytes] = {
         ("init r.csv --to r.csv/such.yaml", "r.csv/such.yaml"),
         ("advise r.csv --protects everything", "choose one of value, presence, user, local"),
         ("advise r.csv --epsilon 0", "give one from 0.001 to 10000"),
+        ("advise r.csv --methods pge,isdg", '--methods: "isdg" is no provable method here; did you mean "isgd"'),
         ("advise alike.csv", "all ratings are 4: the scale cannot be guessed"),
         ("advise when.csv", "no column looks like the user; add --user COLUMN"),
         ("advise few.csv", "45 ratings are too few to tell methods apart; give 50 or more"),

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from docs.makers.pages import with_tables
 from dpmf_cli.algorithms.friedman2016.matrix_factorization import PrivateGlobalEffects
 from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization
 from dpmf_cli.core.errors import DpmfError
@@ -22,7 +23,7 @@ from dpmf_cli.experiment.config.documents import MOST_FILES, read
 from dpmf_cli.experiment.config.entries import with_inherited
 from dpmf_cli.experiment.config.loading import file_schema
 from tests.committed import ROOT
-from tests.configs import GOOD, HEAD, SHIPPED, SHOP, cases, load, shipped, written
+from tests.configs import FILE, GOOD, HEAD, SHIPPED, SHOP, cases, load, shipped, written
 
 ACCEPTED, FLAGGED = cases("accepted"), cases("flagged")
 THETAS = GOOD.replace("epsilons", "thetas")
@@ -216,23 +217,45 @@ LARGE: dict[str, dict[str, Any]] = {
     "too many bytes": {"text": "#" * (1 << 20), "message": "x.yaml:1:1: more than 256 KiB, too large"},
     "hex digits": {"more": f"seed: 0x{'f' * 9000}\n", "message": "x.yaml:7:7: the number is too large"},
     "digits": {"more": f"seed: {'9' * 9000}\n", "message": "x.yaml:1:1: not valid YAML: Exceeds the limit"},
-    "a long text": {"more": f"name: {'a' * 5000}\n", "message": 'at most 80 characters, not "a{99}…$'},
+    "a long text": {"more": f"name: {'a' * 5000}\n", "message": 'cannot be "a{99}…; use at most 80 letters'},
     "a long path": {"own": f"extends: {'a' * 5000}\n", "message": "extends: there is no file aaa"},
 }
-MISTAKES = {**cases("mistakes"), **LARGE}
+BAD: dict[str, dict[str, Any]] = {}
+for section in cases("bad_configs").values():
+    BAD |= section
 
 
 def refusal(path: Path) -> str:
     with pytest.raises(DpmfError) as caught:
         load_config(path)
-    return str(caught.value).replace(f"{path.parent}/", "")
+    return str(caught.value).replace(f"{path.parent}/", "").replace(str(path.parent), "FOLDER")
 
 
-@pytest.mark.parametrize("case", MISTAKES.values(), ids=MISTAKES)
-def test_each_mistake_is_one_line_with_its_place(tmp_path: Path, case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", BAD.values(), ids=BAD)
+def test_each_bad_config_is_refused_in_these_words(tmp_path: Path, case: dict[str, Any]) -> None:
+    assert refusal(written(tmp_path, case)) == case["says"]
+    assert re.match(r"(x|base)\.yaml:\d+:\d+: [^\n]+$", case["says"])
+
+
+@pytest.mark.parametrize("case", LARGE.values(), ids=LARGE)
+def test_what_is_too_large_is_refused_in_one_line(tmp_path: Path, case: dict[str, Any]) -> None:
     said = refusal(written(tmp_path, case))
     assert re.search(case["message"], said), said
     assert "\n" not in said
+
+
+def test_the_page_of_bad_configs_has_all_of_them() -> None:
+    page = ROOT / "docs" / "generated" / "bad_configs.md"
+    assert with_tables(page) == (text := page.read_text()), f"python -m docs.makers.pages {page}"
+    assert GOOD in text
+    assert FILE in text
+    table = (ROOT / "tests" / "config" / "bad_configs.yaml").read_text()
+    assert (
+        len(BAD)
+        == len(re.findall(r"^    says:", table, re.MULTILINE))
+        == text.count("\n| ") - 2 * len(cases("bad_configs"))
+    )
+    assert len(BAD) >= 150
 
 
 @pytest.mark.parametrize(
@@ -258,8 +281,6 @@ def test_several_mistakes_are_all_told(tmp_path: Path, case: dict[str, Any], lin
 
 def test_what_is_no_file_of_text(tmp_path: Path) -> None:
     assert "no such file" in refusal(tmp_path / "none.yaml")
-    (tmp_path / "x.yaml").write_bytes(b"\xff\xfe\x00")
-    assert refusal(tmp_path / "x.yaml") == "x.yaml:1:1: is not UTF-8 text; save the file as UTF-8"
     os.mkfifo(tmp_path / "fifo.yaml")
     assert refusal(tmp_path / "fifo.yaml") == "fifo.yaml: cannot be read: not a file; name a config"
 

@@ -41,7 +41,8 @@ def test_a_machine_is_measured_once_and_told(tmp_path: Path, monkeypatch: pytest
     assert calibration.calibrated(tmp_path, 2, PROGRAM, told.append) == SLOW
     monkeypatch.setattr(calibration, "measure", lambda program: pytest.fail("measured twice"))
     assert calibration.calibrated(tmp_path, 2, PROGRAM, told.append) == SLOW
-    (message,) = told
+    before, message = told
+    assert before == "measuring the speed of this machine once, which takes some seconds"
     assert message.startswith("calibrated this machine in ")
     assert f"; kept in {tmp_path / 'calibration'}" in message
     assert calibration.known(tmp_path, 3) is None
@@ -74,7 +75,7 @@ def test_a_machine_is_planned_with_where_nothing_can_be_kept(tmp_path: Path) -> 
     (tmp_path / "calibration").write_text("no folder")
     told: list[str] = []
     assert calibration.calibrated(tmp_path, 1, PROGRAM, told.append) == SLOW
-    (message,) = told
+    _, message = told
     assert "; kept in" not in message
     assert f"; not kept: {tmp_path / 'calibration'}" in message
 

@@ -154,6 +154,14 @@ def test_crossings_levels_and_figures_by_metric(ranked: Place) -> None:
     ranked.dpmf("verify", "results", "--recompute", "3", "--seed", "1")
 
 
+def test_where_no_method_has_an_rmse_the_metric_to_plot_is_named(place: Place) -> None:
+    head, orders = CONFIG.partition("folds")[0], "[private_popularity]\nranking: {threshold: 4}\n"
+    place.run(f"{head}folds: 2\nruns: 1\nepsilons: [1]\nbaselines: [popularity]\nalgorithms: {orders}")
+    said = place.dpmf("plot", "tiny.yaml").stderr
+    assert "tiny: no complete curve of rmse to plot; its methods have others; add `--metric ndcg@10`" in said
+    assert "ndcg@10.svg" in place.dpmf("plot", "tiny.yaml", "--metric", "ndcg@10").stdout
+
+
 def test_groups_have_columns_and_are_shown_by_their_metric(ranked: Place) -> None:
     rows = ranked.rows("folds.csv")
     found = {(row["label"], float(row["epsilon"])): row for row in rows if row["fold"] == row["run"] == "0"}

@@ -159,10 +159,11 @@ def test_a_trial_that_fails_is_said_and_never_chosen(
     assert '"effects.beta_u": 50' not in row["chosen"]
 
 
-@pytest.mark.parametrize(
-    ("at", "said"), [("1,x", "write numbers"), ("0,1", "--at: Input should be greater than 0")]
-)
+@pytest.mark.parametrize(("at", "said"), [("1,x", "write numbers"), ("0,1", "--at: must be above 0")])
 def test_a_grid_that_none_can_have_is_refused(place: Place, at: str, said: str) -> None:
     assert said in place.dpmf("tune", "tiny.yaml", "--at", at, expect=2).stderr
+    to = place.dpmf("tune", "tiny.yaml", "--to", "tiny.yaml/x.yaml", expect=2).stderr
+    assert "tiny.yaml/x.yaml: cannot be written (File exists); name another file with --to" in to
+    assert "left" not in to
     place.write(SEARCHED.partition("search:")[0])
     assert "no entry has a space" in place.dpmf("tune", "tiny.yaml", expect=2).stderr

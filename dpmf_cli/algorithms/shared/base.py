@@ -19,7 +19,7 @@ from dpmf_cli.core.arrays import Flags, Floats, Ints
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
-from dpmf_cli.core.strict_model import StrictModel
+from dpmf_cli.core.strict_model import StrictModel, in_words
 from dpmf_cli.core.terminal import printable
 from dpmf_cli.privacy.accounting import LEAST_CERTIFIED_DELTA
 from dpmf_cli.privacy.curator import Curator
@@ -392,7 +392,7 @@ class PrivateAlgorithm(Algorithm):
                 first = error.errors(include_url=False)[0]
                 context = first.get("ctx", {})
                 key = first["loc"] or context.get("path") or (context.get("key", "a parameter"),)
-                raise _of_piece(index, f"{'.'.join(map(str, key))}: {first['msg']}") from None
+                raise _of_piece(index, f"{'.'.join(map(str, key))}: {in_words(first)}") from None
         return self
 
     @property

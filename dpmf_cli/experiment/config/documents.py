@@ -117,11 +117,12 @@ def read(path: Path) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         at = f"{mark.line + 1}:{mark.column + 1}" if mark else "1:1"
-        raise DpmfError(f"{path}:{at}: not valid YAML: {error.problem}") from None
+        fix = "; indent by spaces instead of tabs" * ("'\\t'" in str(error.problem))
+        raise DpmfError(f"{path}:{at}: not valid YAML: {error.problem}{fix}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise DpmfError(f"{path}:1:1: not valid YAML: {error}") from None
     if not isinstance(document.data, dict):
-        raise DpmfError(f"{path}:1:1: a config is a mapping of keys to values")
+        raise DpmfError(f"{path}:1:1: a config is a mapping of keys to values, like `dataset: ml-100k`")
     return document
 
 

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.shared.budget import ON_OWN_RATINGS, Fractions
-from dpmf_cli.core.strict_model import StrictModel, tagged
+from dpmf_cli.core.strict_model import StrictModel, in_words, tagged
 
 Registry = Mapping[str, type[Any]]
 """Algorithms, by their keys in a config."""
@@ -155,7 +155,7 @@ def refused(entry: Algorithm, key: str, value: Any) -> str:
     except ValidationError as error:
         for detail in error.errors(include_url=False):
             if detail["type"] == "unknown_key" or detail["loc"] == tuple(key.split(".")):
-                return detail["msg"]
+                return in_words(detail)
     return ""
 
 

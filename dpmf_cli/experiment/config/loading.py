@@ -22,8 +22,8 @@ from pydantic_core import ErrorDetails
 
 from dpmf_cli.algorithms.plugins import available, plugin, plugin_names
 from dpmf_cli.algorithms.shared.base import Algorithm
-from dpmf_cli.core.errors import DpmfError, did_you_mean
-from dpmf_cli.core.strict_model import NEIGHBOURS_HIDE, tagged
+from dpmf_cli.core.errors import DpmfError, did_you_mean, nearest, words
+from dpmf_cli.core.strict_model import in_words, tagged
 from dpmf_cli.core.terminal import printable
 from dpmf_cli.experiment.config.documents import HELD_OUT, MARK, RUNS, Document, KeyPath, read_whole
 from dpmf_cli.experiment.config.entries import INHERITED, LISTED, Registry, with_parameter, written_out
@@ -97,7 +97,7 @@ def reduced(
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         said = " ".join(flags(dataset, held_out, runs))
-        raise DpmfError(f"{config.name} with {said}: {first['msg']}") from None
+        raise DpmfError(f"{config.name} with {said}: {in_words(first)}") from None
 
 
 def flags(dataset: str | None, held_out: int | None, runs: int | None) -> list[str]:
@@ -158,38 +158,18 @@ def _in_parameters(document: Document, location: KeyPath) -> KeyPath:
 
 LONGEST_SHOWN = 100
 
-_SHAPES = (
-    *("list_type", "dict_type", "model_type", "model_attributes_type"),
-    *("string_pattern_mismatch", "string_type", "string_too_short"),
-)
-"""The types of mistakes that are mended by writing a value in another way."""
-
-_WRITTEN = {
-    "algorithms": "write a list: `algorithms: [pge, {algorithm: isgd, factors: 3}]`",
-    "baselines": "write a list: `baselines: [ga, ia]`",
-    "epsilons": "write a list: `epsilons: [0.3, 1, 3]`",
-    "thetas": "write a list: `thetas: [0.3, 1, 3]`",
-    "scale": "write `scale: {minimum: 1, maximum: 5, step: 1}`",
-    "columns": "write `columns: {user: customer, item: sku, rating: stars}`",
-    "path": "name a file of ratings, relative to the config: `path: ratings.csv`",
-    "kind": "`kind: csv` is a file of your own, Parquet too; `kind: catalog` is a data set that dpmf knows",
-    "split": "write `split: folds`, or `split: {by: …}` with files, time, leave_out or new_users",
-    "separator": 'write one character in quotes, like `separator: "\\t"` for a tab',
-    "name": "use letters, digits, `.`, `_` and `-`, and begin with a letter or digit",
-    "neighbours": NEIGHBOURS_HIDE,
-}
-"""How a key is written."""
-
 
 def _mistake(document: Document, detail: ErrorDetails, registries: Registries, of: Origins) -> str:
     context = detail.get("ctx", {})
-    kind, message, given = detail["type"], detail["msg"], detail["input"]
+    kind, message, given = detail["type"], in_words(detail), detail["input"]
     about_key = kind == "unknown_key"
     location = (*detail["loc"], *context.get("path", ()), *((context["key"],) if about_key else ()))
     written = location
     if len(location) > 1 and location[0] in of and isinstance(location[1], int):  # a step into an entry
         several, at, *within = location
         written = _in_parameters(document, (several, of[several][at], *within))
+    elif len(location) > 1 and location[0] in registries and location[0] not in document.data:
+        written = ("parameters", *location[2:])  # of a baseline that is there by default
     # The entry may have inherited the wrong value from the experiment's own key.
     for at, step in enumerate(written):
         inherited = at > 0 and step in INHERITED and (step,) in document.places
@@ -197,49 +177,76 @@ def _mistake(document: Document, detail: ErrorDetails, registries: Registries, o
             written = written[at:]
             break
     path = path_in_file(document, written)
+    key = str(path[-1]) if path else ""
+    how = words("written").get(key)
     if kind == "missing":
         key = str(location[-1])
-        fix = _WRITTEN.get(key, "give it here")
+        fix = words("written").get(key, "give it here")
         if len(location) == 1:
             fix = "give it here, or in a file that this one `extends`"
         message = f'the key "{key}" is missing; {fix}'
+    elif about_key:
+        top = nearest(key, ExperimentConfig.model_fields, near=_SAME) if len(path) > 1 else None
+        if top and not nearest(key, context["known"], near=_SAME):
+            message = f"unknown key; `{top}` belongs at the top of the config"
     elif kind in ("union_tag_invalid", "union_tag_not_found"):
-        registry = registries.get(str(detail["loc"][0]), {})
-        tag = str(context.get("tag", ""))
-        hint = did_you_mean(tag, registry)
-        if isinstance(given, dict) and (named := given.keys() & registry.keys()):
-            hint = f", as in `- {{algorithm: {min(named)}, …}}`, with the parameters in the same braces"
-        if tag in available():
-            hint = f"; it is a plugin; name it: `plugins: [{tag}]`"
-        if nested := _nested_entries(registry, detail["loc"]):
-            where = path[-1]
-            path = path_in_file(document, (*path, "algorithm"))
-            message = f'"{tag}" cannot be the {where} here; ' if tag else f"name the {where}'s `algorithm`; "
-            message += f"it is one of {', '.join(nested)}"
-            if tag in registry and registry[tag].joint is True:
-                message += f" ({tag} puts a user's own clean ratings into the user's predictions)"
-        elif detail["loc"][0] in ("dataset", "split"):
-            said, how = ("kind", "kind") if detail["loc"][0] == "dataset" else ("by", "split")
-            path = path_in_file(document, (*path, said))
-            message = (f'unknown {said} "{tag}"; ' if tag else f"name the `{said}`; ") + _WRITTEN[how]
-        else:
-            path = path_in_file(document, (*path, "algorithm"))
-            message = f'unknown algorithm "{tag}"{hint}' if tag else f"name an `algorithm`{hint}"
-    elif kind == "value_error" or isinstance(given, str | int | float | bool):
+        path, message = _of_tag(document, detail, registries, path)
+    elif kind in ("enum", "literal_error"):
+        known = re.findall("'(.*?)'(?:, | or |$)", context["expected"])
+        near = nearest(str(given), known)
+        hint = f"; {how}" if how and not near else did_you_mean(str(given), known)
+        message = f"cannot be {_shown(given)}{hint}"
         listed = document.data
         for step in path:
             listed = listed[step]
-        if path[-1:] and path[-1] in LISTED and isinstance(listed, list) and given in listed:
+        if key in LISTED and isinstance(listed, list):
             path = (*path, listed.index(given))
-        not_this = f"{_uncapitalised(message)}, not {_shown(given)}"
-        message = str(context["error"]) if kind == "value_error" else not_this
-    key = next((step for step in reversed(path) if isinstance(step, str)), "")
-    if kind in (*_SHAPES, "enum", "literal_error") and key in _WRITTEN:
-        what = f"cannot be {_shown(given)}" if kind in _SHAPES else message
-        message = f"{what}; {_WRITTEN[key]}"
+    elif kind in words("expected") and len(path) == 2 and path[0] in registries:
+        message = (
+            f"cannot be {_shown(given)}; write a name, or a mapping like `{{algorithm: isgd, factors: 3}}`"
+        )
+    elif kind in words("expected") and how:
+        message = f"cannot be {_shown(given)}; {how}"
+    elif kind == "value_error":
+        message = str(context["error"])
+    elif given is None or isinstance(given, str | int | float | bool):
+        message = f"{_uncapitalised(message)}, not {_shown(given)}"
     place = document.place_of(path, key=about_key)
     where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
     return printable(f"{place}: {where + ': ' if where else ''}{_uncapitalised(message)}")
+
+
+_SAME = 0.85
+"""The similarity from which a word is another one, miswritten or in the plural."""
+
+
+def _of_tag(
+    document: Document, detail: ErrorDetails, registries: Registries, path: KeyPath
+) -> tuple[KeyPath, str]:
+    """Returns (the path, the message) of an entry's algorithm, a data set's kind or a split's `by` that is none."""
+    given, at = detail["input"], str(detail["loc"][0])
+    registry, tag = registries.get(at, {}), str(detail.get("ctx", {}).get("tag", ""))
+    if nested := _nested_entries(registry, detail["loc"]):
+        where = path[-1]
+        message = f'"{tag}" cannot be the {where} here; ' if tag else f"name the {where}'s `algorithm`; "
+        message += f"it is one of {', '.join(nested)}"
+        if tag in registry and registry[tag].joint is True:
+            message += f" ({tag} puts a user's own clean ratings into the user's predictions)"
+        return path_in_file(document, (*path, "algorithm")), message
+    if at in ("dataset", "split"):
+        said, how = ("kind", "kind") if at == "dataset" else ("by", "split")
+        message = (f'cannot be "{tag}"; ' if tag else f"name the `{said}`; ") + words("written")[how]
+        return path_in_file(document, (*path, said)), message
+    other = next((key for key, each in registries.items() if tag in each), None)
+    hint = did_you_mean(tag, registry, {each.title: key for key, each in registry.items()})
+    if isinstance(given, dict) and (named := given.keys() & registry.keys()):
+        hint = f", as in `- {{algorithm: {min(named)}, …}}`, with the parameters in the same braces"
+    elif other:
+        hint = f"; it belongs under `{other}`"
+    elif tag in available():
+        hint = f"; it is a plugin; name it: `plugins: [{tag}]`"
+    path = path_in_file(document, (*path, "algorithm"))
+    return path, f'unknown algorithm "{tag}"{hint}' if tag else f"name an `algorithm`{hint}"
 
 
 def _nested_entries(registry: Registry, location: KeyPath) -> list[str]:

@@ -11,9 +11,6 @@ from pydantic import (
     BeforeValidator,
     Field,
     PrivateAttr,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
     create_model,
     model_validator,
 )
@@ -23,8 +20,8 @@ from dpmf_cli.algorithms.plugins import PluginName
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import NO_NEW_USERS, Algorithm, PrivateAlgorithm, refuse_list
 from dpmf_cli.algorithms.shared.budget import ON_OWN_RATINGS, Budget, Delta, EffectsParameters
-from dpmf_cli.core.errors import did_you_mean
-from dpmf_cli.core.strict_model import StrictModel, later
+from dpmf_cli.core.errors import did_you_mean, nearest
+from dpmf_cli.core.strict_model import StrictModel, later, said_as
 from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, CsvSpec, DatasetSpec, Split
 from dpmf_cli.evaluation.curves import REFERENCES
 from dpmf_cli.evaluation.folds import Order
@@ -110,18 +107,11 @@ class GrowthKeys(StrictModel):
         return self
 
 
-def _refuse_other_words(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-    try:
-        return validate(value)
-    except ValidationError:
-        raise PydanticCustomError(
-            "seed", "a seed is a whole number from 0 to 2⁶³ − 1, or the word `secret`"
-        ) from None
-
-
 SeedKey = Annotated[
-    Annotated[int, Field(ge=0, lt=2**63)] | Literal["secret"], WrapValidator(_refuse_other_words)
+    Annotated[int, Field(ge=0, lt=2**63)] | Literal["secret"],
+    said_as("a seed is a whole number from 0 to 2⁶³ − 1, or the word `secret`"),
 ]
+TwinsKey = Annotated[bool | Literal["available"], said_as("must be `true`, `false` or `available`")]
 
 
 class ExperimentConfig(StrictModel):
@@ -210,7 +200,7 @@ class ExperimentConfig(StrictModel):
         description="the values that `dpmf tune` tries, by an algorithm's name or an entry's label: `{isgd: "
         "{factors: [3, 6], regularization: {first: 0.01, last: 1, count: 9}}}`. Nothing else reads it",
     )
-    twins: bool | Literal["available"] = Field(
+    twins: TwinsKey = Field(
         False,
         description="also fit every algorithm without noise, once for each fold; `available`: every one that can be",
     )
@@ -507,8 +497,8 @@ def _of_cuts(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
 def _of_what_is_shown(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
     known = [metric.key for metric in config.metrics]
     if config.metric not in known:
-        fix = did_you_mean(config.metric, known) if known[1:] else "; ask for it by `ranking` or `groups`"
-        yield ("metric",), f'"{config.metric}" is not measured{fix}'
+        more = ", and what you ask for by `ranking` or `groups`" * (not nearest(config.metric, known))
+        yield ("metric",), f'"{config.metric}" is not measured{did_you_mean(config.metric, known)}{more}'
     for key, index, entry in _entries(config):
         if entry.scores_only and (config.ranking is None or config.growth is not None):
             grows = "remove `growth`, which measures RMSE"

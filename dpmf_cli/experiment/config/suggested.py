@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.cost import Shape
-from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError, did_you_mean
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.terminal import duration
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
@@ -26,6 +26,18 @@ GRID = (0.3, 1.0, 3.0, 10.0, 30.0)
 
 MOST_SECONDS, MOST_BYTES = 60.0, 2e9
 """Most time and memory of one fit for the complete grid. Methods that need more are left out, and named."""
+
+
+def among(
+    entries: Iterable[tuple[str, PrivateAlgorithm]], keys: str | None
+) -> Iterable[tuple[str, PrivateAlgorithm]]:
+    """Returns the entries of these keys, which commas separate; all if it is None. Raises `DpmfError` for another."""
+    known = dict(entries)
+    asked = known if keys is None else dict.fromkeys(map(str.strip, keys.split(",")))
+    for key in asked:
+        if key not in known:
+            raise DpmfError(f'--methods: "{key}" is no provable method here{did_you_mean(key, known)}')
+    return [(key, known[key]) for key in asked]
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,7 @@ def calibrated(cache: Path, cores: int, program: str, say: Callable[[str], None]
     found = known(cache, cores)
     if found is not None:
         return found
+    say("measuring the speed of this machine once, which takes some seconds")
     begin = time.perf_counter()
     machine = measure(program)
     path = _path(cache, cores)

@@ -95,12 +95,16 @@ def draw(table: TextTable, form: str = "table") -> str:
 
 
 def as_objects(table: TextTable) -> list[Mapping[str, Any]]:
-    """Returns the table's records for JSON, which has no infinity: ±inf are strings."""
-
-    def strict(value: Any) -> Any:
-        return repr(value) if isinstance(value, float) and math.isinf(value) else value
-
+    """Returns the table's records for JSON. A table that only people read has texts of cells, and their group."""
+    if not table.fields:
+        cells = [(group.title, row) for group in table.groups for row in group.rows]
+        return [{"group": title, **dict(zip(table.header, row, strict=True))} for title, row in cells]
     return [dict(zip(table.fields, map(strict, record), strict=True)) for record in table.records]
+
+
+def strict(value: Any) -> Any:
+    """Returns what JSON has for a value: a string for ±inf, and for a NaN."""
+    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def json_text(value: Any) -> str:
