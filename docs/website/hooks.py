@@ -27,6 +27,7 @@ COMMENT = re.compile(r"^<!-- (?P<text>.*) -->$")
 CONTINUED = re.compile(r"^ {2,3}(?=\S)")
 """The indentation of what goes on in an item of a list; MkDocs asks for four spaces."""
 ITEM = re.compile(r"^([-*]|\d+\.) ")
+CITED = re.compile(r"\[(@\w+(?:; @\w+)*)\]")
 SEPARATOR = re.compile(r"(?<!\\)\|")
 """What parts the cells of a table, in code as well, unless it is escaped."""
 
@@ -107,7 +108,15 @@ def lines_of_site(lines: Iterable[str], at: PurePosixPath, uri: PurePosixPath) -
         else:
             # Every second part is a span of code.
             parts = CODE.split(CONTINUED.sub("    ", line))
-            yield "".join(part if n % 2 else LINK.sub(linked, part) for n, part in enumerate(parts))
+            yield "".join(
+                part if n % 2 else CITED.sub(_cited, LINK.sub(linked, part)) for n, part in enumerate(parts)
+            )
+
+
+def _cited(found: re.Match[str]) -> str:
+    """Citations as years, which lead to the works cited."""
+    years = (re.sub(r"\D+", "", key) for key in found[1].split("; "))
+    return f"({'; '.join(f'[{year}](generated/papers.md#references)' for year in years)})"
 
 
 def _language(words: list[str]) -> str:

@@ -88,10 +88,8 @@ def explore(
     """
     from dpmf_cli.datasets import Folders
     from dpmf_cli.experiment.config.documents import FOLDER as SHIPPED
-    from dpmf_cli.experiment.results.store import write_atomically
     from dpmf_cli.papers.record import FOLDER
     from dpmf_cli.papers.space import explored, space
-    from dpmf_cli.report.figures.papers import specification_bytes
     from dpmf_cli.report.tables.layout import terminal
     from dpmf_cli.report.tables.papers import cells_text, claims_text
     from dpmf_cli.studies.explore import exploration, plan_of, recorded
@@ -114,12 +112,10 @@ def explore(
         folder = record or results / FOLDER
         path, kept = recorded(wanted, folders, processes, folder)
         found = kept.data[dataset]
-        picture = folder / f"{key}-{dataset}.png"
-        write_atomically(picture, specification_bytes(found, "png"))
         print(terminal(claims_text(kept, wanted.paper)))
         if found.printed:
             print(terminal(cells_text(found)))
-        say(f"{path} and {picture}")
+        say(str(path))
 
 
 def reproduce(

@@ -117,7 +117,7 @@ def test_incomplete_curves_and_reductions_are_named(folder: Path, tmp_path: Path
         ),
         (
             "combined joint.yaml --rank across",
-            "no ranking across whom an ε protects from (rating value, towards everybody; rating value, towards other users",
+            "no ranking across whom an ε protects from (rating value, against everybody; rating value, against other users",
         ),
         ("combined all.yaml --rank accross", 'did you mean "across"'),
         ("combined all.yaml --by ga", '--by: unknown baseline "ga"'),

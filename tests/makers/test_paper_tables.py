@@ -144,9 +144,9 @@ def test_the_best_of_a_paper_has_a_proof_where_any_has_and_meets_the_item_averag
     line = "| 1 | 1 | {} | Wang 2017 | published | {} [1, 2] | – | 1 | – | – | – | 1 |"
     page = "\n".join(
         (
-            "**ml-1m: rating value, towards everybody**",
+            "**ml-1m: rating value, against everybody**",
             *(line.format(*each) for each in (("late", 3), ("first", 0.5), ("later", 2))),
-            "**ml-1m: rating value, towards everybody, not provable**",
+            "**ml-1m: rating value, against everybody, not provable**",
             line.format("unproved", "below the grid"),
             line.format("at no ε", "needs no ε"),
         )
