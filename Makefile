@@ -81,7 +81,7 @@ pages: $(STAMP) ## update the tables of pages, and the output of their commands 
 
 docs: $(STAMP) ## build the documentation as a site: site/index.html; a broken link is an error
 	$(if $(LOCKED),true,$(install) -e '.[docs]')
-	DPMF_REPOSITORY="$$(git config --get remote.origin.url | grep '^https:')" NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "to read and search it: $(BIN)/python -m http.server --directory site"
 
 paper: $(STAMP) ## write docs/paper.md as LaTeX, and as PDF where there is a TeX; into build/paper

@@ -8,7 +8,6 @@ papers     error over ε of each paper's methods, from the expected errors and t
 best       the same for one method of each paper
 frontier   the lowest error over ε for each promise, from the page of the frontier on MovieLens 1M
 proofs     provable and audited ε beside the claimed one, from the page of all methods and the table of flaws
-logo       the sign of the site
 margins_*  the margins of a paper's inequalities, from the record of its exploration; `_named` with their words
 who_pays   error over ε of groups of users and items, and who gains, from a run's `curves.csv`
 """
@@ -115,7 +114,7 @@ def flow() -> str:
             marks.append(line((145, y + 46), (145, y + 66)))
         y += 66
     marks += [
-        box(314, 70, 162, ["curator", "every noise is drawn", "and charged here"]),
+        box(314, 70, 162, ["noise interface", "every noise is drawn", "and charged here"]),
         line((286, 93), (314, 93)),
         box(314, 158, 162, ["ledger", "claimed and", "provable ε"]),
         line((395, 134), (395, 158)),
@@ -424,14 +423,6 @@ def proofs(audits: str) -> str:
     )
 
 
-def logo() -> str:
-    """Returns the sign of the site: a curve of errors that crosses a baseline."""
-    head = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 48 48" role="img"><title>dpmf</title>'
-    style = '<g fill="none" stroke="#7c93c9" stroke-width="4" stroke-linecap="round">'
-    curve = '<path d="M5 26h38"/><path d="M7 6c4 14 10 20 17 20s13 9 18 15" stroke="#f28c5b"/></g>'
-    return f'{head}\n{style}{curve}\n<circle cx="24" cy="26" r="5.5" fill="#f28c5b"/></svg>\n'
-
-
 def who_pays(table: Path) -> str:
     """Returns how much worse than IA each method is for the quarters of users and of items, and who gains over IA.
 
@@ -493,7 +484,6 @@ def pictures(records: Path) -> dict[str, str]:
         "who_pays": who_pays(docs / "generated" / "who_pays_ml100k.csv"),
         "frontier": frontier((docs / "generated" / "frontier_ml1m.md").read_text(encoding="utf-8")),
         "proofs": proofs((docs / "audit.md").read_text(encoding="utf-8")),
-        "logo": logo(),
     }
     for path in sorted(records.glob("*.json")):
         record = read_record(path)

@@ -6,6 +6,7 @@ mapped here.
 
 import logging
 import re
+import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
@@ -30,6 +31,13 @@ ITEM = re.compile(r"^([-*]|\d+\.) ")
 CITED = re.compile(r"\[(@\w+(?:; @\w+)*)\]")
 SEPARATOR = re.compile(r"(?<!\\)\|")
 """What parts the cells of a table, in code as well, unless it is escaped."""
+
+
+def on_config(config: "MkDocsConfig") -> None:
+    """Links the place that this repository was cloned from, if browsers can open it."""
+    asked = ["git", "config", "--get", "remote.origin.url"]
+    origin = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    config.repo_url = origin if origin.startswith("https://") else None
 
 
 def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
