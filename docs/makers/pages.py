@@ -186,8 +186,8 @@ def summary_table(records: Records) -> str:
         agreeing = sum(agreement(each) is Agreement.AGREES for each in off)
         of_cells = f"{agreeing} of {len(off)}" if off else "–"
         counts = (str(said[word]) for word in words)
-        rows.append((f"[{found.title}]({found.page})", found.subject, of_cells, *counts))
-    return markdown_table(("paper", "about", "printed figures that agree", *words), rows)
+        rows.append((f"[{found.title}]({found.page})", of_cells, *counts))
+    return markdown_table(("paper", "printed figures that agree", *words), rows)
 
 
 BAD_CONFIGS = Path(__file__).parents[2] / "tests" / "config" / "bad_configs.yaml"

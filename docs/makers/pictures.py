@@ -6,20 +6,23 @@ flow       from a config to tables, figures and a release
 printed    printed numbers against measured ones, from the records of the explorations
 papers     error over ε of each paper's methods, from the expected errors and the page of all methods
 best       the same for one method of each paper
+frontier   the lowest error over ε for each promise, from the page of the frontier on MovieLens 1M
+proofs     provable and audited ε beside the claimed one, from the page of all methods and the table of flaws
+margins_*  the margins of a paper's inequalities, from the record of its exploration; `_named` with their words
 who_pays   error over ε of groups of users and items, and who gains, from a run's `curves.csv`
-
-They are 480 units wide, so that words are legible at 390 pixels, and take their colours from the reader's scheme.
 """
 
 import csv
 import math
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from textwrap import wrap
 
 from docs.makers import combined
+from docs.makers.margins import margins_picture
+from docs.makers.svg import box, line, picture, text
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.evaluation.crossings import FACTOR
 from dpmf_cli.evaluation.metrics import GROUPED
@@ -27,49 +30,6 @@ from dpmf_cli.papers.record import FOLDER, Cell, path_of, read_record
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection
 from dpmf_cli.studies.reproduce import Figures, path_of as path_of_expected, read_expected
-
-WIDTH = 480
-_STYLE = """<style>
-:root { color-scheme: light dark; }
-text { font: 14px system-ui, sans-serif; fill: #1f2328; }
-.head { font-weight: 600; } .note { font-size: 12px; fill: #59636e; } .mid { text-anchor: middle; }
-.box { fill: #eef2fb; stroke: #7c93c9; } .line { stroke: #59636e; fill: none; stroke-width: 1.5; }
-.page { fill: #fff; } .band { fill: #7c93c9; opacity: .18; } .grid { stroke: #59636e; opacity: .25; }
-.a { fill: #2f6fde; stroke: #2f6fde; } .b { fill: #c9552a; stroke: #c9552a; } .near { fill: none; stroke-width: 2; }
-@media (prefers-color-scheme: dark) {
-  .page { fill: #0d1117; } text { fill: #e6edf3; } .note { fill: #a8b3bf; } .box { fill: #1d2740; stroke: #5f79b8; }
-  .line, .grid { stroke: #a8b3bf; } .a { fill: #79a8ff; stroke: #79a8ff; } .b { fill: #ff9d73; stroke: #ff9d73; }
-  .near { fill: none; }
-}
-</style>"""
-
-
-def picture(title: str, height: float, marks: Sequence[str]) -> str:
-    """Returns an SVG of marks; the title is read to those who do not see it."""
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" role="img">'
-    page = f'<rect width="{WIDTH}" height="{height:g}" class="page"/>'
-    return "\n".join([head, f"<title>{escape(title)}</title>", _STYLE, page, *marks, "</svg>", ""])
-
-
-def text(x: float, y: float, words: str, kind: str = "") -> str:
-    return f'<text x="{x:g}" y="{y:g}" class="{kind}">{escape(words)}</text>'
-
-
-def box(x: float, y: float, width: float, lines: Sequence[str], kind: str = "mid") -> str:
-    """Returns a box around lines of words, the first of them in bold."""
-    height = 18 * len(lines) + 10
-    start = x + width / 2 if "mid" in kind else x + 8
-    words = [
-        text(start, y + 20 + 18 * row, line, f"{kind} {'head' * (row == 0 and 'plain' not in kind)}")
-        for row, line in enumerate(lines)
-    ]
-    shape = f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="5" class="box"/>'
-    return "\n".join([shape, *words])
-
-
-def line(*points: tuple[float, float], kind: str = "line") -> str:
-    return f'<polyline points="{" ".join(f"{x:g},{y:g}" for x, y in points)}" class="{kind}"/>'
-
 
 _HIDDEN = {
     Protection.VALUE: "the value of one rating",
@@ -154,7 +114,7 @@ def flow() -> str:
             marks.append(line((145, y + 46), (145, y + 66)))
         y += 66
     marks += [
-        box(314, 70, 162, ["curator", "every noise is drawn", "and charged here"]),
+        box(314, 70, 162, ["noise interface", "every noise is drawn", "and charged here"]),
         line((286, 93), (314, 93)),
         box(314, 158, 162, ["ledger", "claimed and", "provable ε"]),
         line((395, 134), (395, 158)),
@@ -222,7 +182,7 @@ polyline { fill: none; stroke-width: 2; }
 text.k0 { fill: #2f6fde; } text.k1 { fill: #c9552a; } text.k2 { fill: #2a8a4a; } text.k3 { fill: #8a4fc4; }
 text.k0, text.k1, text.k2, text.k3, text.k4 { stroke: none; font-size: 12px; }
 </style>"""
-_LEAST, _MOST, _BEST, _WORST = 0.1, 200.0, 0.85, 1.3
+_EPSILONS, _ERRORS = (0.1, 200.0), (0.85, 1.3)
 """The range of ε and of RMSE that a panel shows."""
 
 
@@ -259,24 +219,26 @@ def _panel(
     limits: tuple[float, float],
     size: tuple[float, float] = (196.0, 96.0),
     named: bool = True,
+    epsilons: tuple[float, float] = _EPSILONS,
 ) -> list[str]:
     """Returns one diagram over ε of that size, with `levels` by name: their heights and classes.
 
-    `limits` are the lowest and the highest height that is drawn. Around it are 28 to the left, 54 above, 22 below.
+    `limits` are the lowest and the highest height that is drawn, as `epsilons` are of ε. Around it
+    are 28 to the left, 54 above, 22 below.
     """
     (width, height), high = size, top + 54 * named
-    low, most = limits
+    (low, most), (least, greatest) = limits, epsilons
 
     def at(epsilon: float, value: float) -> tuple[float, float]:
-        across = math.log(epsilon / _LEAST) / math.log(_MOST / _LEAST)
+        across = math.log(epsilon / least) / math.log(greatest / least)
         return left + 28 + width * across, high + height * (most - value) / (most - low)
 
     marks = [text(left, top + 12, title, "head")]
-    for tick in (0.1, 1, 10, 100):
+    for tick in (each for each in (0.01, 0.1, 1, 10, 100) if least <= each <= greatest):
         x, y = at(tick, low)
         marks += [line((x, high), (x, y), kind="grid"), text(x, y + 14, f"{tick:g}", "note mid")]
     for name, (value, kind) in levels.items():
-        (x, y), (end, _) = at(_LEAST, value), at(_MOST, value)
+        (x, y), (end, _) = at(least, value), at(greatest, value)
         marks.append(line((x, y), (end, y), kind=kind))
         marks.append(text(left, y + 4, name, "note"))
     clip = f"clip{left:g}-{top:g}"
@@ -304,7 +266,7 @@ def _of_papers(
     ]
     levels = {"1.3": (1.3, "grid"), "1.1": (1.1, "grid")}
     levels |= {name: (expected[f"{name} at inf"].mean, "line") for name in ("IA", "GE")}
-    return curves, levels, (_BEST, _WORST)
+    return curves, levels, _ERRORS
 
 
 def papers() -> str:
@@ -351,6 +313,114 @@ def best() -> str:
         "Error over ε of a method of each paper on MovieLens 1M, beside the item average and global effects"
     )
     return picture(title, 300 + 17 * len(rows) + 15 * len(notes), marks)
+
+
+def frontier(page: str) -> str:
+    """Returns the lowest RMSE of any method with a provable ε, over ε, a panel for each promise.
+
+    page   the tables of `dpmf frontier` on MovieLens 1M
+    """
+    panels: dict[str, dict[str, list[tuple[float, float, float, float]]]] = {}
+    levels = {"0.85": (0.85, "grid"), "1.1": (1.1, "grid")}
+    promise = kind = ""
+    for row in page.splitlines():
+        if title := re.fullmatch(r"\*\*.+?: (.+), (pure ε|\(ε, δ\)).*\*\*", row):
+            promise, kind = title.groups()
+        elif found := re.match(
+            r"\| ([\d.]+) \|.+?\| ([\d.]+) \[([\d.]+), ([\d.]+)\] \| ([^ ]+) \| ([^ ]+) \|", row
+        ):
+            epsilon, error, low, high, to_average, to_effects = (
+                float(each.strip("°").replace("−", "-")) for each in found.groups()
+            )
+            panels.setdefault(promise, {}).setdefault(kind, []).append((epsilon, error, low, high))
+            levels |= {"IA": (error - to_average, "line"), "GE": (error - to_effects, "line")}
+    marks = [_CURVES]
+    for place, (promise, kinds) in enumerate(panels.items()):
+        curves: list[Drawn] = []
+        for kind, points in kinds.items():
+            (first, _, *start), (last, _, *end) = points[0], points[-1]
+            middle = [(epsilon, error) for epsilon, error, *_ in points]
+            curves.append(
+                (kind, "", [*((first, each) for each in start), *middle, *((last, each) for each in end)])
+            )
+        of, _, whom = promise.removeprefix("rating ").partition(", against ")
+        words = f"{of}, from {whom.replace(' (joint DP)', '‡')}"
+        left, top = 4 + 242 * (place % 2), 4 + 176 * (place // 2)
+        marks += _panel(left, top, words, curves, levels, (0.84, 1.15), epsilons=(0.01, 20.0))
+    height = 4 + 176 * ((len(panels) + 1) // 2)
+    notes = (
+        "Lowest RMSE of any method on MovieLens 1M over its provable ε; bars at the",
+        "ends: 95 % intervals. Do not compare the ε of two panels, which hide different",
+        "things. ‡: against other users only. The tables name the method at each ε.",
+    )
+    marks += [text(4, height + 12 + 16 * row, words, "note") for row, words in enumerate(notes)]
+    return picture("Lowest RMSE over provable ε on MovieLens 1M, beside IA and GE", height + 52, marks)
+
+
+_SHOWN = re.compile(r"^\|.+\| ([^|]+), published \|[^|]+\| ([\d.]+|∞)(?: ×)? \|[^|]+\|$", re.MULTILINE)
+"""A row of the table of flaws: the method that shows it, and the size."""
+
+
+def _audited(row: combined.Row, flaws: Sequence[tuple[str, str]]) -> float | None:
+    """Returns the largest size of a flaw that such a method shows, as a multiple of what it claims."""
+    sizes = []
+    for shown, size in flaws:
+        key, *settings, neighbours = shown.replace("\\", "").split(", ")
+        noises = [each for each in ("Laplace", "Gaussian") if each in row.method]
+        same = all(each.lower() in settings for each in noises) and neighbours == row.neighbours
+        if same and row.method.startswith(PRIVATE[key].title):
+            sizes.append(float(size.replace("∞", "inf")))
+    return max(sizes, default=None)
+
+
+def proofs(audits: str) -> str:
+    """Returns bars of the provable and the audited ε beside the claimed one, for published methods where they differ.
+
+    audits   the page of audits, with the table of flaws
+    """
+    flaws = _SHOWN.findall(audits)
+    left, right, least, most = 8.0, 472.0, 0.3, 1000.0
+
+    def across(value: float) -> float:
+        return left + (right - left) * math.log(min(value, most) / least) / math.log(most / least)
+
+    marks, y = list[str](), 44.0
+    rows = combined.of_papers(combined.PAGE.read_text(encoding="utf-8"))
+    for row in sorted(rows, key=lambda row: row.paper[-4:]):
+        met = next((met for met in row.met.values() if met.claimed[0].isdigit()), None)
+        audited = _audited(row, flaws)
+        provable = math.inf
+        if row.proved and met:
+            provable = float(met.provable) / float(met.claimed.rstrip("†"))
+        same = audited is None and abs(provable - 1) < 0.01
+        if row.mode != "published" or "personalised" in row.protects or same or not (met or not row.proved):
+            continue
+        name = f"{row.paper}, {row.method.rstrip('‡§')}: {row.protects.partition(',')[0].removeprefix('rating ')}"
+        marks.append(text(left, y, name))
+        for value, kind in ((provable, "a"), (audited, "b")):
+            if value is not None:
+                end = across(value)
+                marks.append(
+                    f'<rect x="{left:g}" y="{y + 6:g}" width="{end - left:.1f}" height="9" class="{kind}"/>'
+                )
+                words = ("no bound" if kind == "a" else "∞") if value == math.inf else f"× {value:.3g}"
+                marks.append(text(min(end + 5, right - 56), y + 15 - 12 * (end > right - 56), words, "note"))
+                y += 13
+        y += 26
+    keys = (("a", "provable, in total"), ("b", "audited, at least"))
+    for at, (kind, words) in enumerate(keys):
+        marks.append(f'<rect x="{left + 150 * at:g}" y="4" width="12" height="12" class="{kind}"/>')
+        marks.append(text(left + 150 * at + 18, 15, words))
+    marks += [line((across(1), 22), (across(1), y - 14)), text(across(1) + 4, 30, "claimed = 1", "note")]
+    notes = (
+        "Provable: of all steps together, where the curve on MovieLens 1M meets a",
+        "baseline. Audited: of the worst step on its worst pair of data sets, as a",
+        "multiple of what the paper allows for it. Logarithmic axis.",
+    )
+    marks += [text(left, y + 16 * row, words, "note") for row, words in enumerate(notes)]
+    return picture(
+        "Provable and audited ε of published methods, as multiples of the claimed ε", y + 42, marks
+    )
 
 
 def who_pays(table: Path) -> str:
@@ -403,15 +473,25 @@ def who_pays(table: Path) -> str:
 
 def pictures(records: Path) -> dict[str, str]:
     """Returns each picture by the name of its file, from a folder of records in docs/papers."""
-    return {
+    docs = records.parents[1]
+    drawn = {
         "plane": plane(),
         "choice": choice(),
         "flow": flow(),
         "printed": printed(records),
         "papers": papers(),
         "best": best(),
-        "who_pays": who_pays(records.parents[1] / "generated" / "who_pays_ml100k.csv"),
+        "who_pays": who_pays(docs / "generated" / "who_pays_ml100k.csv"),
+        "frontier": frontier((docs / "generated" / "frontier_ml1m.md").read_text(encoding="utf-8")),
+        "proofs": proofs((docs / "audit.md").read_text(encoding="utf-8")),
     }
+    for path in sorted(records.glob("*.json")):
+        record = read_record(path)
+        assert record is not None
+        found = record.data["ml-100k"]
+        drawn[f"margins_{record.paper}"] = margins_picture(found, named=False)
+        drawn[f"margins_{record.paper}_named"] = margins_picture(found, named=True)
+    return drawn
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ mapped here.
 
 import logging
 import re
+import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
@@ -27,8 +28,16 @@ COMMENT = re.compile(r"^<!-- (?P<text>.*) -->$")
 CONTINUED = re.compile(r"^ {2,3}(?=\S)")
 """The indentation of what goes on in an item of a list; MkDocs asks for four spaces."""
 ITEM = re.compile(r"^([-*]|\d+\.) ")
+CITED = re.compile(r"\[(@\w+(?:; @\w+)*)\]")
 SEPARATOR = re.compile(r"(?<!\\)\|")
 """What parts the cells of a table, in code as well, unless it is escaped."""
+
+
+def on_config(config: "MkDocsConfig") -> None:
+    """Links the place that this repository was cloned from, if browsers can open it."""
+    asked = ["git", "config", "--get", "remote.origin.url"]
+    origin = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    config.repo_url = origin if origin.startswith("https://") else None
 
 
 def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
@@ -107,7 +116,15 @@ def lines_of_site(lines: Iterable[str], at: PurePosixPath, uri: PurePosixPath) -
         else:
             # Every second part is a span of code.
             parts = CODE.split(CONTINUED.sub("    ", line))
-            yield "".join(part if n % 2 else LINK.sub(linked, part) for n, part in enumerate(parts))
+            yield "".join(
+                part if n % 2 else CITED.sub(_cited, LINK.sub(linked, part)) for n, part in enumerate(parts)
+            )
+
+
+def _cited(found: re.Match[str]) -> str:
+    """Citations as years, which lead to the works cited."""
+    years = (re.sub(r"\D+", "", key) for key in found[1].split("; "))
+    return f"({'; '.join(f'[{year}](generated/papers.md#references)' for year in years)})"
 
 
 def _language(words: list[str]) -> str:

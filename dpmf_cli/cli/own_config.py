@@ -298,8 +298,8 @@ def recommend(
         bool,
         typer.Option(
             "--by-errors",
-            help="Run all provable methods, and choose by their errors on these ratings. The choice costs ε that is "
-            "counted nowhere.",
+            help="Run all provable methods, and choose by their errors on these ratings. That leaks a little more "
+            "than the stated ε.",
         ),
     ] = False,
     to: ToOption = None,

@@ -88,10 +88,8 @@ def explore(
     """
     from dpmf_cli.datasets import Folders
     from dpmf_cli.experiment.config.documents import FOLDER as SHIPPED
-    from dpmf_cli.experiment.results.store import write_atomically
     from dpmf_cli.papers.record import FOLDER
     from dpmf_cli.papers.space import explored, space
-    from dpmf_cli.report.figures.papers import specification_bytes
     from dpmf_cli.report.tables.layout import as_objects, json_text, terminal
     from dpmf_cli.report.tables.papers import cells_text, claims_text
     from dpmf_cli.studies.explore import exploration, plan_of, recorded
@@ -112,8 +110,6 @@ def explore(
         folder = record or results / FOLDER
         path, kept = recorded(wanted, folders, processes, folder)
         found = kept.data[dataset]
-        picture = folder / f"{key}-{dataset}.png"
-        write_atomically(picture, specification_bytes(found, "png"))
         shown = {"claims": claims_text(kept, wanted.paper)}
         if found.printed:
             shown["cells"] = cells_text(found)
@@ -121,7 +117,7 @@ def explore(
             print(json_text({name: as_objects(table) for name, table in shown.items()}), end="")
         else:
             print("\n".join(map(terminal, shown.values())))
-        say(f"{path} and {picture}")
+        say(str(path))
 
 
 def reproduce(

@@ -40,7 +40,7 @@ class Guarantee:
 
     def __str__(self) -> str:
         """Returns what is protected and from whom; tables and figures give δ elsewhere."""
-        return f"{self.protects}, towards {self.towards}{' (joint DP)' * self.joint}"
+        return f"{self.protects}, against {self.towards}{' (joint DP)' * self.joint}"
 
     @property
     def towards(self) -> str:

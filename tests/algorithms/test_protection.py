@@ -58,7 +58,7 @@ def test_every_kind_says_what_its_epsilon_is_about_and_from_whom_it_protects() -
             "what anybody can learn" in kind.statement or "anybody, the agg" in kind.statement
         ) != kind.joint
         assert ("user's own clean ratings" in kind.statement) == ("(joint DP)" in str(kind)) == kind.joint
-        assert ("towards everybody" in str(kind)) != kind.joint
+        assert ("against everybody" in str(kind)) != kind.joint
 
 
 def test_every_place_makes_the_same_promise() -> None:
@@ -79,9 +79,9 @@ def test_every_place_makes_the_same_promise() -> None:
 @pytest.mark.parametrize(
     ("kind", "heading"),
     [
-        (Guarantee(Protection.VALUE), "rating value, towards everybody"),
-        (Guarantee(Protection.VALUE, joint=True), "rating value, towards other users (joint DP)"),
-        (Guarantee(Protection.LOCAL, joint=True), "local, towards all others (joint DP)"),
+        (Guarantee(Protection.VALUE), "rating value, against everybody"),
+        (Guarantee(Protection.VALUE, joint=True), "rating value, against other users (joint DP)"),
+        (Guarantee(Protection.LOCAL, joint=True), "local, against all others (joint DP)"),
     ],
 )
 def test_headings(kind: Guarantee, heading: str) -> None:

@@ -83,17 +83,17 @@ def test_differences_that_cancel_are_not_the_same() -> None:
     [
         (
             {"neighbours": "unbounded"},
-            "PGE: A protects the rating value, towards everybody, B the rating presence, towards everybody; their ε are "
+            "PGE: A protects the rating value, against everybody, B the rating presence, against everybody; their ε are "
             "not comparable",
         ),
         (
             {"joint": True},
-            "PGE: A protects the rating value, towards everybody, B the rating value, towards other users (joint DP); "
+            "PGE: A protects the rating value, against everybody, B the rating value, against other users (joint DP); "
             "their ε are not ranked against each other",
         ),
         (
             {"protects": Protection.PERSONALISED},
-            "PGE: A protects the rating value, towards everybody, B the rating presence, personalised, towards everybody; "
+            "PGE: A protects the rating value, against everybody, B the rating presence, personalised, against everybody; "
             "their ε are not comparable",
         ),
         ({"neighbours": "none"}, "PGE: only A is private"),

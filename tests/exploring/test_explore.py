@@ -16,7 +16,6 @@ from dpmf_cli.papers.record import Cell
 from dpmf_cli.papers.rules.language import Margin
 from dpmf_cli.papers.space import OnData, Space, explored
 from dpmf_cli.papers.verdicts import judged
-from dpmf_cli.report.figures.papers import specification_bytes
 from dpmf_cli.studies import explore as module
 from dpmf_cli.studies.explore import Exploration, explore, plan_of, shipped, with_settings
 
@@ -100,7 +99,6 @@ def test_every_setting_is_judged_and_shared_fits_are_run_once(made: Exploration,
     off = [each.off["table 1"] for each in found.tried]
     assert off[0] == off[2] != off[1] == off[3]
     assert found.printed["table 1"].off != off[0]  # of all folds
-    assert specification_bytes(found, "svg") == specification_bytes(found, "svg")
     sorted((folders.results / "tasks").rglob("*.json"))[0].unlink()
     assert len(plan_of(made, folders).left) == 1
     assert explore(made, folders, 1) == found

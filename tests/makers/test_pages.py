@@ -44,7 +44,7 @@ def test_the_readme_counts_what_the_pages_of_papers_say() -> None:
     assert with_tables(readme) == text, "write it anew: make format, or python -m docs.makers.pages README.md"
     rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| [")]
     assert len(rows) == len(papers())
-    for (title, _, cells, *counts), (key, found) in zip(rows, all_papers().items(), strict=True):
+    for (title, cells, *counts), (key, found) in zip(rows, all_papers().items(), strict=True):
         page = (ROOT / "docs" / "generated" / f"{key}.md").read_text()
         assert title == f"| [{found.title}]({found.page})"
         said = [line.split(" | ") for line in block(page, f"claims of {key}")]

@@ -32,7 +32,7 @@ def test_the_table_of_crossings_has_what_the_page_of_all_methods_has() -> None:
     page = PAGE.read_text(encoding="utf-8")
     table = KINDS["matches"](lambda key: Record(paper=key, version=""))
     found = {(group.title, *row[:2]): row[2:] for group in table.groups for row in group.rows}
-    presence = "rating presence, towards everybody"
+    presence = "rating presence, against everybody"
     published, corrected = (
         next(row for row in rows(page) if (row.method, row.mode, row.protects) == ("PALS", mode, presence))
         for mode in ("published", "corrected")
@@ -41,7 +41,7 @@ def test_the_table_of_crossings_has_what_the_page_of_all_methods_has() -> None:
     proved = [corrected.met[name].claimed for name in ("IA", "GE")]
     expected = ("2.00", unproved[0], proved[0], "8.00", unproved[1], proved[1])
     assert found[presence, "PALS", "Friedman 2016"] == expected
-    user = "user, towards other users (joint DP)"
+    user = "user, against other users (joint DP)"
     assert found[user, "DPPS-PNBM‡", "Wang 2017"] == ("–", "needs no ε (∞)", "–") * 2
 
 

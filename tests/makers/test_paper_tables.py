@@ -1,10 +1,12 @@
 """Tables of all papers: their counts are those of the records that they are made from."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from docs.makers.combined import best_of_papers
+from docs.makers.margins import margins_picture
 from docs.makers.paper_tables import KINDS, SHOWN, Records, expected_text
 from docs.makers.pictures import pictures
 from dpmf_cli.papers.claims import all_papers, paper
@@ -140,13 +142,28 @@ def test_a_picture_is_drawn_from_what_is_committed_and_shown_on_a_page(name: str
     assert any(f"figures/{name}.svg" in page.read_text(encoding="utf-8") for page in pages)
 
 
+def test_margins_are_drawn_on_the_side_of_their_verdict() -> None:
+    """Between −1 and 1 is the band; a large dot is right of it if all settings hold, and left of it if all fail."""
+    record = read_record(path_of(DOCS / "papers" / "explored", "wang2017"))
+    assert record is not None
+    drawn = margins_picture(record.data["ml-100k"], named=True)
+    start, width = map(float, re.findall(r'<rect x="([\d.]+)" y="24" width="([\d.]+)"', drawn)[0])
+    holds, fails = (
+        [int(x) for x in re.findall(rf'cx="(\d+)" cy="[\d.]+" r="3.6" class="{word}"', drawn)]
+        for word in ("holds", "fails")
+    )
+    assert min(holds) >= round(start + width)
+    assert max(fails) <= round(start)
+    assert len(holds) == int(re.findall(r">holds: (\d+) of", drawn)[0])
+
+
 def test_the_best_of_a_paper_has_a_proof_where_any_has_and_meets_the_item_average_first() -> None:
     line = "| 1 | 1 | {} | Wang 2017 | published | {} [1, 2] | – | 1 | – | – | – | 1 |"
     page = "\n".join(
         (
-            "**ml-1m: rating value, towards everybody**",
+            "**ml-1m: rating value, against everybody**",
             *(line.format(*each) for each in (("late", 3), ("first", 0.5), ("later", 2))),
-            "**ml-1m: rating value, towards everybody, not provable**",
+            "**ml-1m: rating value, against everybody, not provable**",
             line.format("unproved", "below the grid"),
             line.format("at no ε", "needs no ε"),
         )

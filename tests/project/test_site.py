@@ -39,7 +39,7 @@ PAPER = "docs/papers/zhang2018.md"
         ("README.md", "[a](docs/statistics.md#ranking) `[c](docs/design.md)`", "[a](statistics.md#ranking) `[c](docs/design.md)`"),
         ("results/README.md", "[a](../docs/privacy.md)", "[a](../privacy.md)"),
         (PAPER, "[a](../../CONTRIBUTING.md)", "[a](../CONTRIBUTING.md)"),
-        (PAPER, "![a](explored/x.png)", "![a](explored/x.png)"),
+        (PAPER, "![a](../figures/x.svg)", "![a](../figures/x.svg)"),
         (PAPER, "[a](https://example.org/x.md) [b](#c)", "[a](https://example.org/x.md) [b](#c)"),
         ("docs/operations.md", "<!-- claims of neera2020 -->", ""),
         ("docs/operations.md", "<!-- ::: dpmf_cli.fit -->", "::: dpmf_cli.fit"),
@@ -169,7 +169,7 @@ def names(nav: Any) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("[a](privacy.md) ![b](papers/explored/zhang2018-ml-100k.png) [c](https://example.org/x.md)", []),
+        ("[a](privacy.md) ![b](figures/best.svg) [c](https://example.org/x.md)", []),
         ("[a](../README.md#start) [b](#nowhere)", ["#nowhere"]),
         (
             "[a](none.md) [b](statistics.md#ranking) [c](statistics.md#rankings)",

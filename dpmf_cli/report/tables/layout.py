@@ -9,9 +9,13 @@ null, and an infinite ε is the string "inf". Lines end in \\n.
 import json
 import math
 import re
+import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, chain
 from operator import attrgetter
+from textwrap import wrap
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 from rich.cells import cell_len
@@ -143,23 +147,44 @@ def _widths(table: TextTable) -> list[int]:
     return [max(map(cell_len, column)) for column in columns]
 
 
-def terminal(table: TextTable) -> str:
-    """Draws plain text without colour, for pipes too: as wide as needed, with columns aligned over all groups."""
+def terminal(table: TextTable, window: int | None = None) -> str:
+    """Draws plain text without colour, with columns aligned over all groups.
+
+    In a window of so many columns, those that do not fit are below each row, by name, and long notes wrap. In a pipe,
+    a table is as wide as needed.
+    """
+    if window is None and sys.stdout.isatty():
+        window = shutil.get_terminal_size().columns
     table = _printable(table)
     widths = _widths(table)
+    ends = accumulate(widths, lambda end, width: end + 2 + width)
+    fits = max(1, sum(not window or end <= window for end in ends))
 
     def line(cells: tuple[str, ...]) -> str:
-        filled = ((cell, " " * (width - cell_len(cell))) for cell, width in zip(cells, widths, strict=True))
-        sides = zip(filled, table.alignment, strict=True)
+        filled = (
+            (cell, " " * (width - cell_len(cell))) for cell, width in zip(cells[:fits], widths, strict=False)
+        )
+        sides = zip(filled, table.alignment, strict=False)
         return "  ".join(cell + room if side == "l" else room + cell for (cell, room), side in sides)
 
-    ruler = "─" * (sum(widths) + 2 * (len(widths) - 1))
+    def wrapped(text: str, indent: str = "") -> list[str]:
+        return wrap(text, window or sys.maxsize, initial_indent=indent, subsequent_indent="  ") or [""]
+
+    def row(cells: tuple[str, ...]) -> list[str]:
+        rest = zip(table.header[fits:], cells[fits:], strict=True)
+        named = ", ".join(f"{head} {cell}" for head, cell in rest if cell not in ("", NONE))
+        return [line(cells), *(wrapped(named, "  ") if named else [])]
+
+    ruler = "─" * (sum(widths[:fits]) + 2 * (fits - 1))
     lines: list[str] = []
     for group in table.groups:
-        lines += [*group.heading, line(table.header), ruler, *map(line, group.rows), ""]
+        for heading in group.heading:
+            lines += wrapped(heading)
+        lines += [line(table.header), ruler, *chain.from_iterable(map(row, group.rows)), ""]
     if not table.groups:
         lines += ["nothing to show", ""]
-    lines += table.notes
+    for note in table.notes:
+        lines += wrapped(note)
     return "".join(f"{each.rstrip()}\n" for each in "\n".join(lines).rstrip("\n").split("\n"))
 
 

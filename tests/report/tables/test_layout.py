@@ -47,6 +47,17 @@ def test_every_text_of_a_table_is_seen_and_on_one_line_in_each_drawing() -> None
         assert drawn(whole) == drawn(same), drawn
 
 
+def test_in_a_narrow_window_the_last_columns_are_below_their_row_and_notes_wrap() -> None:
+    rows = (("0.1", "PGE", "1.23 [1, 2]", "–"), ("10", "ISGD", "1.0", "PGE; ISGD, tuned"))
+    table = TextTable(("ε", "leads", "RMSE", "beside"), "rlll", (Group("", rows),), ("a note of many words",))
+    assert terminal(table, 23).splitlines() == [
+        *("", "  ε  leads  RMSE", "─" * 23, "0.1  PGE    1.23 [1, 2]", " 10  ISGD   1.0"),
+        *("  beside PGE; ISGD,", "  tuned", "", "a note of many words"),
+    ]
+    assert terminal(table, 22).splitlines()[3:5] == ["0.1  PGE", "  RMSE 1.23 [1, 2]"]
+    assert terminal(table, 100) == terminal(table)
+
+
 def test_the_first_rows_say_what_is_left_out() -> None:
     assert first_rows(TABLE, 3, "all.csv") is TABLE
     cut = first_rows(TABLE, 1, "all.csv")
