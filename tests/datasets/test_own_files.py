@@ -267,9 +267,20 @@ def test_a_column_that_is_told_is_nothing_else_even_by_its_name(shelf: Shelf) ->
     assert guessed(shelf, MATRIX, user="0", item="1", rating="2").columns == THREE
 
 
-@pytest.mark.parametrize("text", [b"#user,item,rating\n1,2,3\n", b"#1,a,3\n#2,b,4\n"])
-def test_a_header_or_an_id_with_a_hash_is_no_comment(shelf: Shelf, text: bytes) -> None:
-    assert len(guessed(shelf, text).columns) == 3
+HASHES = [
+    (b"#user,item,rating\n1,2,3\n", {"user": "#user", "item": "item", "rating": "rating"}),
+    (b"#1,a,3\n#2,b,4\n", THREE),
+    (b"#1,a,3\n2,b,4\n", THREE),
+]
+
+
+@pytest.mark.parametrize(("text", "columns"), HASHES)
+def test_a_header_or_an_id_with_a_hash_is_no_comment(
+    shelf: Shelf, text: bytes, columns: dict[str, Any]
+) -> None:
+    found = guessed(shelf, text)
+    assert found.columns == columns
+    assert len(found.layout.columns[0].cells) == (1 if found.layout.header else 2)
 
 
 LOOKS = "r: its 101 columns look like a matrix, with a row for each user .*; write a line for each rating"
