@@ -270,7 +270,6 @@ def test_a_column_that_is_told_is_nothing_else_even_by_its_name(shelf: Shelf) ->
 HASHES = [
     (b"#user,item,rating\n1,2,3\n", {"user": "#user", "item": "item", "rating": "rating"}),
     (b"#1,a,3\n#2,b,4\n", THREE),
-    (b"#1,a,3\n2,b,4\n", THREE),
 ]
 
 
@@ -281,6 +280,10 @@ def test_a_header_or_an_id_with_a_hash_is_no_comment(
     found = guessed(shelf, text)
     assert found.columns == columns
     assert len(found.layout.columns[0].cells) == (1 if found.layout.header else 2)
+
+
+def test_a_column_with_missing_ratings_still_tells_the_header(shelf: Shelf) -> None:
+    assert guessed(shelf, b"who,what,how\nx,a,3\ny,b,NaN\nx,b,\n").layout.header
 
 
 LOOKS = "r: its 101 columns look like a matrix, with a row for each user .*; write a line for each rating"
