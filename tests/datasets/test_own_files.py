@@ -188,7 +188,7 @@ def test_parquet_of_numbers_and_times(shelf: Shelf) -> None:
         {**numbers, "when": [1, 2, 3], "e": [0.1, 0.2, 0.3], "tags": [[1], [], None]}, e="float32"
     )
     found = read(shelf, single, columns={**COLUMNS, "epsilon": "e"})
-    assert found.ratings.columns["epsilon"].tolist() == np.float32([0.3, 0.1, 0.2]).tolist()
+    assert found.ratings.columns["epsilon"].tolist() == np.array([0.3, 0.1, 0.2], np.float32).tolist()
     texts = read(shelf, parquet({**numbers, "when": ["2015-03-09", "7", "8"]}))
     assert texts.ratings.columns["timestamp"].tolist() == [8, 1425859200, 7]
 
