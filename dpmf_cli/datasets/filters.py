@@ -74,7 +74,7 @@ def core(whole: Canonical, user: int, item: int) -> Canonical:
 
 def binary(whole: Canonical, threshold: float) -> Canonical:
     """Returns the same pairs, with 1 for ratings of at least the threshold and 0 for lower ones."""
-    values = (whole.ratings.values >= np.float32(threshold)).astype(np.float32)
+    values = (whole.ratings.values >= threshold).astype(np.float32)
     return replace(whole, ratings=replace(whole.ratings, values=values, scale=BINARY))
 
 

@@ -147,13 +147,9 @@ def test_rows_without_a_rating_are_told_and_only_then_left_out(folder: Path, ses
     assert (dataset["drop_missing"], dataset["zero_is_missing"]) == (True, True)
     assert dataset["scale"] == {"minimum": 1, "maximum": 5, "step": 1, "guessed": True}
     assert "--epsilon 1 --zero-is-missing`" in text
-    assert "drop_missing" not in _config_of(folder, session_cache, rows())
-
-
-def _config_of(folder: Path, cache: Path, ratings: bytes) -> str:
-    (folder / "r.csv").write_bytes(ratings)
-    dpmf(folder, cache, "init", "r.csv", "--force")
-    return (folder / "r-value.yaml").read_text()
+    (folder / "r.csv").write_bytes(rows())
+    dpmf(folder, session_cache, "init", "r.csv", "--force")
+    assert "drop_missing" not in (folder / "r-value.yaml").read_text()
 
 
 def test_the_next_commands_are_said_and_do(folder: Path, session_cache: Path) -> None:

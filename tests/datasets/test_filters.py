@@ -144,8 +144,10 @@ def test_counts_are_of_merged_ratings_and_of_both_files(shelf: Shelf) -> None:
     text = b"customer,sku,stars\nx,a,4\nx,a,5\ny,a,3\ny,b,3\nz,a,1\n"
     found = read(shelf, text, **two)
     assert pairs(found) == [("y", "a", 3), ("y", "b", 3)]
-    shelf.put("test.csv", b"customer,sku,stars\nz,b,2\n")
-    both = load(spec(**two), shelf.folders, FilesSplit(by="files", path="test.csv"))
+    shelf.put("r.csv", text + b"q,a,\n")
+    shelf.put("test.csv", b"customer,sku,stars\nz,b,2\n,b,2\n")
+    both = load(spec(drop_missing=True, **two), shelf.folders, FilesSplit(by="files", path="test.csv"))
+    assert (both.left_out["drop_missing"], both.left_out["minimum_ratings"]) == (2, 1)
     assert pairs(both) == [("y", "a", 3), ("y", "b", 3), ("z", "a", 1), ("z", "b", 2)]
 
 

@@ -188,7 +188,7 @@ def test_parquet_of_numbers_and_times(shelf: Shelf) -> None:
         {**numbers, "when": [1, 2, 3], "e": [0.1, 0.2, 0.3], "tags": [[1], [], None]}, e="float32"
     )
     found = read(shelf, single, columns={**COLUMNS, "epsilon": "e"})
-    assert found.ratings.columns["epsilon"].tolist() == np.float32([0.3, 0.1, 0.2]).tolist()
+    assert found.ratings.columns["epsilon"].tolist() == np.array([0.3, 0.1, 0.2], np.float32).tolist()
     texts = read(shelf, parquet({**numbers, "when": ["2015-03-09", "7", "8"]}))
     assert texts.ratings.columns["timestamp"].tolist() == [8, 1425859200, 7]
 
@@ -267,9 +267,23 @@ def test_a_column_that_is_told_is_nothing_else_even_by_its_name(shelf: Shelf) ->
     assert guessed(shelf, MATRIX, user="0", item="1", rating="2").columns == THREE
 
 
-@pytest.mark.parametrize("text", [b"#user,item,rating\n1,2,3\n", b"#1,a,3\n#2,b,4\n"])
-def test_a_header_or_an_id_with_a_hash_is_no_comment(shelf: Shelf, text: bytes) -> None:
-    assert len(guessed(shelf, text).columns) == 3
+HASHES = [
+    (b"#user,item,rating\n1,2,3\n", {"user": "#user", "item": "item", "rating": "rating"}),
+    (b"#1,a,3\n#2,b,4\n", THREE),
+]
+
+
+@pytest.mark.parametrize(("text", "columns"), HASHES)
+def test_a_header_or_an_id_with_a_hash_is_no_comment(
+    shelf: Shelf, text: bytes, columns: dict[str, Any]
+) -> None:
+    found = guessed(shelf, text)
+    assert found.columns == columns
+    assert len(found.layout.columns[0].cells) == (1 if found.layout.header else 2)
+
+
+def test_a_column_with_missing_ratings_still_tells_the_header(shelf: Shelf) -> None:
+    assert guessed(shelf, b"who,what,how\nx,a,3\ny,b,NaN\nx,b,\n").layout.header
 
 
 LOOKS = "r: its 101 columns look like a matrix, with a row for each user .*; write a line for each rating"
