@@ -123,8 +123,7 @@ def write_own_config(
     asked += [word for name, value in cut.items() for word in (f"--{name}", str(value))]
     header = {True: ["--header"], False: ["--no-header"]}.get(given.pop("header", None), [])
     words = [word for name, value in given.items() for word in (f"--{name}", value)]
-    by = "advise" if cut else "init"
-    command = shlex.join(["dpmf", by, str(ratings), *asked, *words, *header])
+    command = shlex.join(["dpmf", "advise" if cut else "init", str(ratings), *asked, *words, *header])
     note = suggested.GUESSED if scale is None else ""
     folds, runs = cut.get("folds", suggested.FOLDS), cut.get("runs", suggested.RUNS)
     keys = {"dataset": dataset, "folds": folds, "runs": runs}
