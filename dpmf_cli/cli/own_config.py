@@ -130,8 +130,7 @@ def write_own_config(
     flags = {"header": given.pop("header", None), "zero-is-missing": given.pop("zero_is_missing", None)}
     words = [word for name, value in given.items() for word in (f"--{name}", value)]
     words += [f"--{'' if value else 'no-'}{name}" for name, value in flags.items() if value is not None]
-    by = "advise" if cut else "init"
-    command = shlex.join(["dpmf", by, str(ratings), *asked, *words])
+    command = shlex.join(["dpmf", "advise" if cut else "init", str(ratings), *asked, *words])
     note = suggested.GUESSED if scale is None else ""
     folds, runs = cut.get("folds", suggested.FOLDS), cut.get("runs", suggested.RUNS)
     keys = {"dataset": dataset, "folds": folds, "runs": runs}

@@ -11,9 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-NEAR = 0.6
-"""The similarity from which a word is suggested for another (`difflib`): 1 for equal words."""
-
 
 class DpmfError(Exception):
     """A user-facing error: the message says where, what and the fix."""
@@ -28,20 +25,19 @@ def did_you_mean(word: str, known: Iterable[str], titles: Mapping[str, str] | No
 
 
 def nearest(
-    word: str, known: Iterable[str], titles: Mapping[str, str] | None = None, *, near: float = NEAR
+    word: str, known: Iterable[str], titles: Mapping[str, str] | None = None, *, near: float = 0.6
 ) -> str | None:
-    """Returns the known word that was probably meant, None if there is none: the same but for capitals and hyphens;
-    else one for which `words.yaml` has it; else the most similar one.
+    """Returns the known word that was probably meant, None if there is none: one for which `words.yaml` has it,
+    else the most similar one, of which capitals and hyphens make no difference.
 
     titles  known words by titles, which may have been written instead
-    near    the least similarity
+    near    the least similarity (`difflib`), 1 for equal words
     """
     plain = {_plain(title): each for title, each in (titles or {}).items()}
     plain |= {_plain(each): each for each in known}
     asked = _plain(word)
-    same = [asked] * (asked in plain)
-    same += [own for own, others in words("others").items() if asked in others and own in plain]
-    found = same or difflib.get_close_matches(asked, plain, n=1, cutoff=near)
+    meant = [own for own, others in words("others").items() if asked in others and own in plain]
+    found = meant or difflib.get_close_matches(asked, plain, n=1, cutoff=near)
     return plain[found[0]] if found else None
 
 

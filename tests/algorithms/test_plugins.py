@@ -175,7 +175,7 @@ USED = "shop.yaml:2:11: plugins[0]: "
         ("beta: 3", "neighbours: user", "does not support neighbours user in published mode"),
         ("rithm: private_", "rithm: privat_", f'did you mean "{NAME}"'),
         (f"plugins: [{NAME}]\n", "", "it is a plugin; name it"),
-        (f"  - {{algorithm: {NAME}, beta: 3}}\n", "  []\n", "algorithms: list should have at least 1 item"),
+        (f"  - {{algorithm: {NAME}, beta: 3}}\n", "  []\n", "algorithms: cannot be []; write a list"),
     ],
 )  # fmt: skip
 def test_errors_in_a_plugins_name_or_entry_are_told_with_their_place(
