@@ -30,7 +30,7 @@ step moves by 2c as well.
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -272,7 +272,7 @@ def _noise_multiplier(
     if delta < LEAST_CERTIFIED_DELTA:
         raise ValueError(f"no sampled step can be certified at δ = {delta:g}")
 
-    @lru_cache(maxsize=None)  # because the search evaluates its ends, and the root, again
+    @cache  # because the search evaluates its ends, and the root, again
     def excess(logarithm: float) -> float:
         composed = (math.exp(logarithm), rate, steps)
         return math.log(max(_composed_epsilon((composed,), beside, delta, neighbours) / epsilon, 1e-9))
