@@ -62,6 +62,7 @@ def _made(
         if field in parameters
     ]
     said += [f"samples of {parameters['sampling_rate']:g}"] if "sampling_rate" in parameters else []
+    said += ["averages first"] if "averages" in parameters else []
     said += ["public features"] if "item_features" in parameters else []
     label = ", ".join((entry.key(), *said, neighbours.value, mode.value))
     given = {"algorithm": entry.key(), "neighbours": neighbours, "mode": mode, "label": label}

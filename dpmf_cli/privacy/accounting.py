@@ -30,7 +30,7 @@ step moves by 2c as well.
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -272,26 +272,23 @@ def _noise_multiplier(
     if delta < LEAST_CERTIFIED_DELTA:
         raise ValueError(f"no sampled step can be certified at δ = {delta:g}")
 
-    def excess(multiplier: float) -> float:
-        spent = _composed_epsilon(((multiplier, rate, steps),), beside, delta, neighbours)
-        return math.log(max(spent / epsilon, 1e-9))
+    @cache  # because the search evaluates its ends, and the root, again
+    def excess(logarithm: float) -> float:
+        composed = (math.exp(logarithm), rate, steps)
+        return math.log(max(_composed_epsilon((composed,), beside, delta, neighbours) / epsilon, 1e-9))
 
-    enough, floor = unsampled, min(LEAST_MULTIPLIER, unsampled / 10)
-    while excess(enough) > 0:  # by the rounding of the closed form
-        enough *= 1 + EXCESS
-    scant = enough / 3
-    while excess(scant) <= 0:
-        enough, scant = scant, scant / 3
-        if scant < floor:
-            return enough
-    high = math.log(enough)
-    if excess(math.exp(high)) > 0:  # by the rounding of the logarithm
-        high += EXCESS / 2
-    root = brentq(lambda x: excess(math.exp(x)), math.log(scant), high, xtol=EXCESS / 2)
-    multiplier = math.exp(root)
-    while excess(multiplier) > 0:
-        multiplier *= 1 + EXCESS / 2
-    return multiplier
+    high, floor = math.log(unsampled), math.log(min(LEAST_MULTIPLIER, unsampled / 10))
+    while excess(high) > 0:  # by the rounding of the closed form
+        high += EXCESS
+    low = high - math.log(3)
+    while excess(low) <= 0:
+        high, low = low, low - math.log(3)
+        if low < floor:
+            return math.exp(high)
+    root: float = brentq(excess, low, high, xtol=EXCESS / 2)
+    while excess(root) > 0:
+        root += EXCESS / 2
+    return math.exp(root)
 
 
 def _refuse_rate(rate: float) -> None:

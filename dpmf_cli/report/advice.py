@@ -307,7 +307,7 @@ def _answer_of(
         "next": others[0] if others else None,
         "named": shlex.join([config, "--method", best.curve.label]),
         "hides_ids": best.curve.neighbours in HIDE_IDS,
-        "counts_users": method is not None and method.counts_users,
+        "counts_users": method is not None and method.counts_users is True,
     }
 
 

@@ -36,7 +36,7 @@ def changed(default: Any) -> Iterator[Any]:
         yield from (each.value for each in type(default) if each is not default)
     else:
         number = 2 if default is None else default
-        yield from {number / 2, number * 2, number + 0.5, number + 1} - {default}
+        yield from {number / 4, number / 2, number * 2, number + 0.5, number + 1} - {default}
 
 
 @pytest.mark.parametrize(("key", "mode", "field"), ONLY)
@@ -82,7 +82,7 @@ def test_an_audit_of_all_tries_every_choice() -> None:
         "personalized, of pals, unbounded, corrected",
     } <= {*found}
     assert not any(name.startswith("dpsgd_pnbm, laplace") and name.endswith("published") for name in found)
-    assert len(found) == 185
+    assert len(found) == 189
 
 
 def test_how_many_parameters_only_one_mode_uses() -> None:
@@ -94,7 +94,8 @@ def test_how_many_parameters_only_one_mode_uses() -> None:
         "dpps_mf": (5, 8),
         "dpps_pnbm": (0, 4),
         "dpsgd_pnbm": (2, 5),
-        "dpals": (0, 1),
+        "dpals": (0, 2),
+        "dpam": (0, 1),
         "frank_wolfe": (2, 2),
         "hua_mf": (3, 3),
     }

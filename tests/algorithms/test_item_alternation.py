@@ -9,15 +9,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpmf_cli.algorithms.beyond.learned_features import OwnRegression, of_users
 from dpmf_cli.algorithms.field.chien2021 import (
     ItemAlternation,
     PrivateAlternatingLeastSquares,
     PrivateAlternatingMinimization,
 )
 from dpmf_cli.algorithms.shared.factorization import at_most, initial_factors
+from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
+from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Neighbours
 from tests.algorithms import fitted
 from tests.conftest import make_ratings
 from tests.released import released
@@ -44,6 +48,9 @@ COMMON = {
     "initial_factors": {"scale": 0.5},
     "effects": {"beta_u": 2},
 }
+
+
+AVERAGED = {"item counts", "users' means", "item sums", "users left by clipping"}
 
 
 def dpals(mode: str, **parameters: Any) -> PrivateAlternatingLeastSquares:
@@ -77,16 +84,13 @@ class Written:
 
     def __init__(self, entry: ItemAlternation, epsilon: float) -> None:
         self.entry, self.theta = entry, entry.theta_of(epsilon)
+        _, self.q = initial_factors(RATINGS, entry.initial_factors, D, STREAMS)
         kept = at_most(RATINGS, K, STREAMS.of_ratings("ratings kept", RATINGS))
-        corrected = entry.mode == "corrected"
-        origin, largest = (3.0, 2.0) if corrected else (0.0, 5.0)
-        share = self.theta * entry.budget.centre / math.sqrt(2)  # type: ignore[attr-defined]
-        of_sum, of_count = (K * largest, K) if corrected else (math.sqrt(K) * largest, 1)
-        total = noisy("global sum", np.asarray((kept.values.astype(float) - origin).sum()), of_sum / share)
-        number = noisy("global count", np.asarray(float(len(kept))), of_count / share)
-        self.centre = float(np.clip(origin + float(total) / max(float(number), 1.0), 1, 5))
-        of_counts = math.sqrt(K) / (self.theta * entry.budget.counts)  # type: ignore[attr-defined]
-        self.counts = np.maximum(noisy("item counts", kept.item_counts.astype(float), of_counts), 1)
+        self.towards = np.zeros((9, D))
+        if entry.averages is None:
+            self.measure_one_mean(kept)
+        else:
+            self.measure_averages(entry.averages, epsilon)
         self.x = np.where(RATED, VALUES - self.centre, 0)
         self.means = np.zeros(14)
         if entry.centring == "users":
@@ -101,7 +105,30 @@ class Written:
             elif entry.selection == "weighted" and len(mine):
                 powers = self.counts[mine] ** -entry.weight_exponent
                 self.weights[u, mine] = powers * math.sqrt(K) / np.linalg.norm(powers)
-        _, self.q = initial_factors(RATINGS, entry.initial_factors, D, STREAMS)
+
+    def measure_one_mean(self, kept: Ratings) -> None:
+        corrected = self.entry.mode == "corrected"
+        origin, largest = (3.0, 2.0) if corrected else (0.0, 5.0)
+        share = self.theta * self.entry.budget.centre / math.sqrt(2)  # type: ignore[attr-defined]
+        of_sum, of_count = (K * largest, K) if corrected else (math.sqrt(K) * largest, 1)
+        total = noisy("global sum", np.asarray((kept.values.astype(float) - origin).sum()), of_sum / share)
+        number = noisy("global count", np.asarray(float(len(kept))), of_count / share)
+        self.centre = np.full(9, np.clip(origin + float(total) / max(float(number), 1.0), 1, 5))
+        of_counts = math.sqrt(K) / (self.theta * self.entry.budget.counts)  # type: ignore[attr-defined]
+        self.counts = np.maximum(noisy("item counts", kept.item_counts.astype(float), of_counts), 1)
+
+    def measure_averages(self, share: float, epsilon: float) -> None:
+        """As a model of `own_regression` that has learned nothing, with the fraction `share` of μ²."""
+        less = epsilon_of_mu(math.sqrt(share) * mu_of_epsilon(epsilon, 1e-6), 1e-6)
+        averages = OwnRegression(algorithm="own_regression", neighbours=Neighbours.USER, factors=0)
+        weights, nothing = 1 / np.sqrt(np.maximum(RATINGS.user_counts, 1)), np.zeros((9, 0))
+        grid = [less]
+        curator = fitted.curator_for(averages, grid, STREAMS)
+        items = of_users(averages, RATINGS, weights, nothing, np.array(grid), np.zeros(1), curator)
+        self.centre, self.counts = items.base[:, 0], np.maximum(math.sqrt(K) * items.weight[:, 0], 1)
+        features = np.stack([items.popularity, items.quality], axis=1)[..., 0]
+        self.towards = self.entry.initial_factors.scale * features
+        self.q = self.towards.copy()
 
     def users(self) -> Array:
         x = self.x[RATINGS.users, RATINGS.items]
@@ -117,7 +144,7 @@ def written_dpals(entry: PrivateAlternatingLeastSquares, epsilon: float) -> Arra
     x = np.clip(model.x, -clip, clip)
     frequency = (model.counts + 1) ** 0.5
     frequency = frequency * model.counts.sum() / (model.counts * frequency).sum()
-    norm = 0.8
+    norm, towards = 0.8, model.towards
     gram_scale = math.sqrt(K) * norm**2 * math.sqrt(T) / (model.theta * entry.budget.grams)
     side_scale = math.sqrt(K) * norm * math.sqrt(T) / (model.theta * entry.budget.right_sides)
     side_scale *= clip if entry.mode == "corrected" else 1
@@ -140,7 +167,9 @@ def written_dpals(entry: PrivateAlternatingLeastSquares, epsilon: float) -> Arra
             gram = vectors @ np.diag(np.maximum(values, 0)) @ vectors.T
             ridge = entry.item_ridge * frequency[i]
             ridge += entry.noise_ridge * math.sqrt(D) * gram_scale * (1 + MARGIN)
-            model.q[i] = np.linalg.solve(gram + ridge * np.eye(D), sides[i] + weight * w @ features[i])
+            model.q[i] = np.linalg.solve(
+                gram + ridge * np.eye(D), sides[i] + weight * w @ features[i] + ridge * towards[i]
+            )
     return model.predictions()
 
 
@@ -162,7 +191,8 @@ def written_dpam(entry: PrivateAlternatingMinimization, epsilon: float, ledger: 
             lengths = np.maximum(np.linalg.norm(parts.reshape(14, -1), axis=1), 1e-300)
             clean = (parts * np.minimum(1, 1.5 / lengths)[:, None, None]).sum(axis=0)
             gradient = noisy("gradients", clean, 1.5 * multiplier, draw)
-            model.q += rate * (gradient / entry.sampling_rate - entry.item_ridge * model.q)
+            pulled = entry.item_ridge * (model.q - model.towards)
+            model.q = model.q + rate * (gradient / entry.sampling_rate - pulled)
             draw += 1
     return model.predictions()
 
@@ -179,6 +209,23 @@ def test_a_fit_is_its_docstring_written_out(selection: str, centring: str, mode:
     descent = dpam(mode, selection=selection, centring=centring)
     found, ledger = predicted(descent, epsilon)
     assert found == pytest.approx(written_dpam(descent, epsilon, ledger), abs=2e-4)
+
+
+@pytest.mark.parametrize("epsilon", [3.0, 30.0])
+@pytest.mark.parametrize("exponent", [0.0, 0.3])
+def test_averages_of_items_come_first(exponent: float, epsilon: float) -> None:
+    """They get their fraction of μ²; ε is the whole of it."""
+    of = {"averages": 0.7, "weight_exponent": exponent}
+    als, descent = dpals("corrected", **of), dpam("corrected", **of)
+    assert predicted(als, epsilon)[0] == pytest.approx(written_dpals(als, epsilon), abs=2e-4)
+    found, ledger = predicted(descent, epsilon)
+    assert found == pytest.approx(written_dpam(descent, epsilon, ledger), abs=2e-4)
+    ledger = predicted(als, epsilon)[1]
+    squares = {step: mu**2 for step, mu in mus(ledger).items()}
+    of_averages = sum(square for step, square in squares.items() if step in AVERAGED)
+    assert of_averages == pytest.approx(0.7 * sum(squares.values()))
+    assert ledger.provable[1] == pytest.approx(epsilon)
+    assert ledger.claimed[1] == pytest.approx(epsilon)
 
 
 @pytest.mark.parametrize("weight", [0.1, 3.0])

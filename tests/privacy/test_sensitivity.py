@@ -84,10 +84,12 @@ OTHERWISE: dict[str, list[dict[str, Any]]] = {
         {"selection": "tail", "centring": "overall", "user_norm": 1e-3},
         {"selection": "uniform", "most_ratings": 2, "rating_clip": 3, "user_norm": 7, "user_ridge": 0.01},
         {"weight_exponent": 1, "most_ratings": 9, "frequency_exponent": 0.2, "rating_clip": 0.1},
+        {"averages": 0.1, "weight_exponent": 1, "user_norm": 7},
     ],
     "dpam": [
         {"selection": "tail", "centring": "overall", "clip": 0.1},
         {"weight_exponent": 1, "user_norm": 7},
+        {"averages": 0.1, "weight_exponent": 1},
     ],
     "private_popularity": [{"most_ratings": 2, "at_least": 3}],
     "dp_sgd": [{"clip": 0.05, "user_norm": 9}, {"clip": 20, "user_norm": 0.01, "user_ridge": 0.01}],

@@ -13,9 +13,10 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
+from dpmf_cli.algorithms.beyond.learned_features import Items, OwnRegression, of_users
 from dpmf_cli.algorithms.shared import base, cost as costs
 from dpmf_cli.algorithms.shared.averages import origin_of_sums
-from dpmf_cli.algorithms.shared.base import Arrays, ByMode, Choices, Paper, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.base import Arrays, ByMode, Choices, Paper, PrivateAlgorithm, Where
 from dpmf_cli.algorithms.shared.budget import Delta, EffectsParameters, Fractions, Ridge, Size, stabilised
 from dpmf_cli.algorithms.shared.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import (
@@ -35,7 +36,9 @@ from dpmf_cli.kernels import normal_equations as equations
 from dpmf_cli.kernels.als import by_item
 from dpmf_cli.kernels.factors import FactorModel, set_items
 from dpmf_cli.kernels.gradients import descend_items
+from dpmf_cli.kernels.sums import residual_sums_by_user
 from dpmf_cli.privacy import sensitivity
+from dpmf_cli.privacy.accounting import LEAST_SHARE
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
@@ -72,11 +75,17 @@ class ItemAlternation(PrivateAlgorithm):
 
     x_ui = r_ui − m; with `centring: users`, the user's own mean of r_ui − m is subtracted too. A prediction is
     m + p_u·q_i plus that own mean. It uses the target user's own ratings (‡). The catalogue of items is public.
+
+    With `averages`, which is not in the paper, the averages of items and the weights W_i of `own_regression` without
+    learned features stand for m and, as √k·W_i, for n̂_i. The first two columns of Q start as the items' popularity
+    and quality, which follow from them, and the ridges of items draw Q to (popularity, quality, 0, …) instead of 0.
     """
 
     paper = Paper.CHIEN
     variants = base.in_both_modes(Neighbours.USER)
     joint = True
+    only: ClassVar[ByMode] = {Mode.CORRECTED: ("averages",)}
+    counts_users = Where(lambda entry: entry.averages is not None, "with `averages`")
 
     neighbours: Neighbours = Neighbours.USER
     delta: Delta = Field(1e-6, description="the δ of Gaussian noise")
@@ -95,31 +104,62 @@ class ItemAlternation(PrivateAlgorithm):
         3.0, description="λ_u of a user's own regression; with less, users with few ratings cannot be solved"
     )
     effects: EffectsParameters = EffectsParameters(beta_u=16)
+    averages: float | None = Field(
+        None,
+        ge=LEAST_SHARE,
+        le=1 - LEAST_SHARE,
+        exclude_if=lambda share: share is None,
+        description="the fraction of μ² for averages of items, instead of `centre` and `counts` of the budget; "
+        "without it ratings are centred by one mean, as in the paper",
+    )
     budget: Fractions
+
+    @classmethod
+    def choices(cls, mode: Mode) -> Choices:
+        return (({}, {"averages": 0.7}),) if mode is Mode.CORRECTED else ()
 
     @property
     def accounting(self) -> Accounting:
         """The accounting of θ, exact in both modes."""
-        return Accounting(NoiseKind.GAUSSIAN, Mode.CORRECTED, self.budget.fractions, self.delta)
+        return Accounting(NoiseKind.GAUSSIAN, Mode.CORRECTED, self.fractions, self.delta)
+
+    @property
+    def fractions(self) -> dict[str, float]:
+        """The fractions of θ by measurement. That of `averages` is what makes them the fraction of μ², a sum of
+        squares, that they are to get."""
+        fractions = self.budget.fractions
+        if self.averages is None:
+            return fractions
+        fractions = {name: part for name, part in fractions.items() if name not in ("centre", "counts")}
+        rest = math.hypot(*fractions.values())
+        return fractions | {"averages": rest * math.sqrt(self.averages / (1 - self.averages))}
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
         measurer = Measurer(self.accounting, self.measurements, epsilons, curator)
         kept = at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
-        centre = self.measured_centre(kept, measurer)
-        moves = sensitivity.sampled_counts(self.most_ratings)
-        of_counts = measurer.noise("counts", "item counts", (train.n_items,), moves)
-        counts = np.maximum(of_counts.added_to(kept.item_counts), 1)
+        if self.averages is None:
+            centre = np.tile(self.measured_centre(kept, measurer), (train.n_items, 1))
+            moves, features = sensitivity.sampled_counts(self.most_ratings), np.zeros((train.n_items, 0, 1))
+            of_counts = measurer.noise("counts", "item counts", (train.n_items,), moves)
+            counts = np.maximum(of_counts.added_to(kept.item_counts), 1)
+        else:
+            averages = self.measured_averages(self.averages, train, epsilons, curator)
+            centre, counts = averages.base, np.maximum(math.sqrt(self.most_ratings) * averages.weight, 1)
+            features = np.stack([averages.popularity, averages.quality], axis=1)[:, : self.factors]
         learned = kept if self.selection is Selection.UNIFORM else train
         weights = self.weights(learned, counts)
         parts = equations.UserParts(learned, by_item(learned), weights, self.residuals)
-        effects = self.own_means(train, centre), np.tile(centre, (train.n_items, 1))
-        model = self.started(train, streams, *effects)
-        learn_items = self.learning(train, counts, measurer, streams)
+        model = self.started(train, streams, self.own_means(train, centre), centre)
+        start = model.published["items"][:, :-1].astype(np.float64)
+        known, towards = features.shape[1], np.zeros_like(start)
+        start[:, :known] = towards[:, :known] = self.initial_factors.scale * features
+        set_items(model, slice(None), start)
+        learn_items = self.learning(train, counts, towards, measurer, streams)
         for t in range(1, self.iterations + 1):
             regress(model, train, self.user_ridge)
             equations.shorten_users(model, self.user_norm)
             learn_items(t, model, parts)
-        return OwnFactors(self, model.without_users(), {"overall": centre}, train)
+        return OwnFactors(self, model.without_users(), {}, train)
 
     def started(self, train: Ratings, streams: Streams, *effects: Doubles) -> FactorModel:
         """The model before the first round, with effects of users and items."""
@@ -136,13 +176,22 @@ class ItemAlternation(PrivateAlgorithm):
         """The residuals from which items learn, and how they are clipped."""
 
     @abstractmethod
-    def learning(self, train: Ratings, counts: Doubles, measurer: Measurer, streams: Streams) -> Learning:
-        """How the items learn; `counts` (n_items, E) are n̂, at least 1."""
+    def learning(
+        self, train: Ratings, counts: Doubles, towards: Doubles, measurer: Measurer, streams: Streams
+    ) -> Learning:
+        """How the items learn; `counts` (n_items, E) are n̂, at least 1, and a ridge draws Q to `towards` (n_items, d,
+        E)."""
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
         """Adds each user's own mean and p_u to Q."""
-        model = items.with_users(self.own_means(own, beside["overall"]))
-        return regress(model, own, self.user_ridge)
+        centre = items.published["items"][:, -1].astype(np.float64)
+        return regress(items.with_users(self.own_means(own, centre)), own, self.user_ridge)
+
+    def measured_averages(self, share: float, train: Ratings, epsilons: Epsilons, curator: Curator) -> Items:
+        """The items of `own_regression` before it learns, for the fraction `share` of μ²."""
+        of = OwnRegression(algorithm="own_regression", neighbours=self.neighbours, delta=self.delta)
+        weights, nothing = 1 / np.sqrt(np.maximum(train.user_counts, 1)), np.zeros((train.n_items, 0))
+        return of_users(of, train, weights, nothing, epsilons, np.full(len(epsilons), 1 - share), curator)
 
     def measured_centre(self, kept: Ratings, measurer: Measurer) -> Doubles:
         """(E,) m: the noisy sum of ratings divided by their noisy number, clamped to the scale.
@@ -165,12 +214,13 @@ class ItemAlternation(PrivateAlgorithm):
         return np.clip(origin + total / np.maximum(count, 1), scale.minimum, scale.maximum)
 
     def own_means(self, own: Ratings, centre: Doubles) -> Doubles:
-        """(n_users, E) r̄_u = Σ_i (r_ui − m)/(c_u + β_u), or 0 if users are not centred. Not released."""
+        """(n_users, E) r̄_u = Σ_i (r_ui − centre_i)/(c_u + β_u), or 0 if users are not centred. Not released."""
+        nothing = np.zeros(centre.shape[1])
         if self.centring == "overall":
-            return np.zeros((own.n_users, len(centre)))
+            return np.tile(nothing, (own.n_users, 1))
         counts = own.user_counts[:, None].astype(np.float64)
-        sums = np.bincount(own.users, own.values, own.n_users)[:, None] - counts * centre
-        return stabilised(sums, counts, self.effects.beta_u, np.zeros_like(centre))
+        sums = residual_sums_by_user(own.users, own.items, own.values, centre, own.n_users)[:-1]
+        return stabilised(sums, counts, self.effects.beta_u, nothing)
 
     def weights(self, learned: Ratings, counts: Doubles) -> equations.RatingWeights:
         """w_ui, with Σ_i w_ui² ≤ k for each user."""
@@ -229,7 +279,7 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
     title = "DPALS"
     about = "DPALS: private alternating least squares. Chien, Jain, Krichene, Rendle, Song, Thakurta and Zhang 2021."
     small: ClassVar[Mapping[str, Any]] = {"most_ratings": 4}
-    only: ClassVar[ByMode] = {Mode.CORRECTED: ("rating_clip",)}
+    only: ClassVar[ByMode] = {Mode.CORRECTED: ("averages", "rating_clip")}
 
     algorithm: Literal["dpals"]
     rating_clip: Size = Field(0.85, description="Γ_M, corrected")
@@ -261,7 +311,7 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
 
     @classmethod
     def choices(cls, mode: Mode) -> Choices:
-        return (({}, {"item_features": 1.0}),)
+        return (*super().choices(mode), ({}, {"item_features": 1.0}))
 
     def started(self, train: Ratings, streams: Streams, *effects: Doubles) -> FactorModel:
         model = super().started(train, streams, *effects)
@@ -275,7 +325,9 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
             set_items(model, slice(None), start)
         return model
 
-    def learning(self, train: Ratings, counts: Doubles, measurer: Measurer, streams: Streams) -> Learning:
+    def learning(
+        self, train: Ratings, counts: Doubles, towards: Doubles, measurer: Measurer, streams: Streams
+    ) -> Learning:
         k, d, norm = self.most_ratings, self.factors, self.user_norm
         public, weight = public_features(self, train), self.item_features
         side_moves = sensitivity.item_right_sides(k, norm, self.rating_clip)
@@ -308,7 +360,8 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
                 whole = equations.whole(grams, d)
                 if weight is not None:
                     whole, sides = whole + explaining, sides + np.moveaxis(explained[:, items], 0, -1)
-                set_items(model, items, solved(whole, sides, ridge[items]))
+                pulled = sides + ridge[items, None] * towards[items]
+                set_items(model, items, solved(whole, pulled, ridge[items]))
 
         return solve_items
 
@@ -383,7 +436,7 @@ class PrivateAlternatingMinimization(ItemAlternation):
 
     @classmethod
     def choices(cls, mode: Mode) -> Choices:
-        return (base.SAMPLED,)
+        return (*super().choices(mode), base.SAMPLED)
 
     @model_validator(mode="after")
     def _refuse_what_cannot_be_certified(self) -> Self:
@@ -395,8 +448,11 @@ class PrivateAlternatingMinimization(ItemAlternation):
     def residuals(self) -> equations.Residuals:
         return equations.Residuals(after_factors=True, vector=self.clip)
 
-    def learning(self, train: Ratings, counts: Doubles, measurer: Measurer, streams: Streams) -> Learning:
-        steps, beside = self.iterations * self.steps, math.hypot(self.budget.centre, self.budget.counts)
+    def learning(
+        self, train: Ratings, counts: Doubles, towards: Doubles, measurer: Measurer, streams: Streams
+    ) -> Learning:
+        steps = self.iterations * self.steps
+        beside = math.hypot(*(part for name, part in self.fractions.items() if name != "gradients"))
         shape, of_whom = (train.n_items, self.factors), (measurer.epsilons, measurer.curator)
         gradients, multiplier = certified_gradients(self, shape, self.clip, steps, beside, *of_whom)
         rng, rates = streams.generator("samples of users"), self.rates(multiplier, train.n_users)
@@ -410,7 +466,8 @@ class PrivateAlternatingMinimization(ItemAlternation):
                     sampled = replace(parts, weights=weights)
                 _, sides = equations.item_equations(model, sampled, slice(None), with_gram=False)
                 noisy = next(gradients).added_to(sides)
-                descend_items(model, noisy / self.sampling_rate, rates, self.item_ridge)
+                pulled = noisy / self.sampling_rate + self.item_ridge * towards
+                descend_items(model, pulled, rates, self.item_ridge)
 
         return descend
 

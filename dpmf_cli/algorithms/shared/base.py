@@ -152,7 +152,7 @@ class Algorithm(StrictModel, ABC):
     shares_lanes: ClassVar[bool | Where] = False
     new_users: ClassVar[bool | Where] = False
     scores_only: ClassVar[bool] = False
-    counts_users: ClassVar[bool] = False
+    counts_users: ClassVar[bool | Where] = False
     revision: ClassVar[int] = 1
     plugin: ClassVar[dict[str, str]] = {}
     small: ClassVar[Mapping[str, Any]] = {}
