@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.arrays import Doubles, Flags, Floats, Ints
-from dpmf_cli.core.errors import DpmfError, did_you_mean
+from dpmf_cli.core.errors import DpmfError, did_you_mean, extra_missing
 from dpmf_cli.core.files import open_file
 from dpmf_cli.datasets.archives import most_bytes, unpacked
 from dpmf_cli.datasets.canonical import PLAIN_TABLE, Raw
@@ -373,7 +373,7 @@ def _opened(path: Path, texts: list[str] | None = None) -> Any:
         from pyarrow import parquet
     except ImportError:
         needs = "is Parquet, which needs pyarrow (or save the ratings as CSV)"
-        raise DpmfError(f"{path}: {needs}; install it with: pip install 'dpmf[parquet]'") from None
+        raise extra_missing("parquet", f"{path}: {needs}") from None
     with _reading(path):
         file = parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
     size, head = path.stat().st_size, file.metadata
