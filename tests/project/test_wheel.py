@@ -1,12 +1,19 @@
 """The package as pip installs it: built, put into its own environment, and used outside the repository."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tomllib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.project.test_docs_commands import blocks
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow
@@ -25,16 +32,49 @@ class Installed:
         return done.stderr if code else done.stdout
 
 
+Install = Callable[[str], Installed]
+
+
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def install(tmp_path_factory: pytest.TempPathFactory) -> Install:
+    """Builds the wheel, and installs it for a Python when a test first asks for that."""
     folder = tmp_path_factory.mktemp("wheel")
-    built, environment, elsewhere = folder / "dist", folder / "environment", folder / "elsewhere"
-    elsewhere.mkdir()
-    ended(0, sys.executable, "-m", "build", "--outdir", str(built), str(REPOSITORY), at=folder)
-    (wheel,) = built.glob("*.whl")
-    ended(0, sys.executable, "-m", "venv", str(environment), at=folder)
-    ended(0, str(environment / "bin" / "pip"), "install", "--quiet", str(wheel), at=folder)
-    return Installed(environment / "bin", elsewhere)
+    ended(0, sys.executable, "-m", "build", "--outdir", "dist", str(REPOSITORY), at=folder)
+    (wheel,) = folder.glob("dist/*.whl")
+
+    @cache
+    def made(python: str) -> Installed:
+        environment = tmp_path_factory.mktemp("environment")
+        (elsewhere := environment / "elsewhere").mkdir()
+        ended(0, python, "-m", "venv", str(environment), at=folder)
+        ended(0, str(environment / "bin" / "pip"), "install", "-q", "--no-compile", str(wheel), at=folder)
+        return Installed(environment / "bin", elsewhere)
+
+    return made
+
+
+@pytest.fixture
+def installed(install: Install) -> Installed:
+    return install(sys.executable)
+
+
+def pythons() -> Iterator[str]:
+    """This Python, and the others of this machine that the package names: those of pyenv, or on the path."""
+    yield sys.executable
+    path = os.pathsep.join([*map(str, Path.home().glob(".pyenv/versions/*/bin")), os.environ["PATH"]])
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    for version in re.findall(r":: (3\.\d+)", "\n".join(project["classifiers"])):
+        found = shutil.which(f"python{version}", path=path)
+        if found and version != "{}.{}".format(*sys.version_info):
+            yield found
+
+
+@pytest.mark.parametrize("python", list(pythons()))
+def test_the_commands_of_the_readme_run_by_each_python(python: str, install: Install) -> None:
+    there = install(python)
+    shutil.copytree(REPOSITORY / "docs" / "examples", there.elsewhere / "docs" / "examples")
+    for block in (block for block in blocks(REPOSITORY / "README.md") if block.runs):
+        ended(0, "bash", "-euo", "pipefail", "-c", block.text, at=there.elsewhere, programs=there.programs)
 
 
 def test_the_wheel_alone_runs_configs_by_name(installed: Installed) -> None:
@@ -52,6 +92,7 @@ def test_the_wheel_alone_runs_configs_by_name(installed: Installed) -> None:
 def test_the_wheel_alone_says_which_extra_a_command_needs(installed: Installed) -> None:
     (installed.elsewhere / "r.parquet").write_bytes(b"PAR1 and so on")
     assert "pip install 'dpmf[parquet]'" in installed.dpmf("init", "r.parquet", code=2)
+    assert "pip install 'dpmf[fetch]'" in installed.dpmf("datasets", "fetch", "ml-100k", code=2)
 
 
 def test_the_wheel_alone_reproduces_a_paper_in_small(installed: Installed, real_data: Path) -> None:
@@ -61,9 +102,12 @@ def test_the_wheel_alone_reproduces_a_paper_in_small(installed: Installed, real_
     assert (installed.elsewhere / "results" / "small" / "report.html").exists()
 
 
-def ended(code: int, *words: str, at: Path) -> subprocess.CompletedProcess[str]:
+def ended(
+    code: int, *words: str, at: Path, programs: Path = Path(sys.executable).parent
+) -> subprocess.CompletedProcess[str]:
     """The result of a command with that exit code, run in that folder without the repository on its path."""
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    clean["PATH"] = f"{programs}{os.pathsep}{clean['PATH']}"
     done = subprocess.run(words, cwd=at, env=clean, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
     return done
