@@ -69,15 +69,23 @@ def pythons() -> Iterator[str]:
             yield found
 
 
+def test_a_plain_installation_runs_the_commands_of_the_readme(installed: Installed) -> None:
+    shutil.copytree(REPOSITORY / "docs" / "examples", installed.elsewhere / "docs" / "examples")
+    commands = "".join(block.text for block in blocks(REPOSITORY / "README.md") if block.runs)
+    ended(
+        0,
+        "bash",
+        "-euo",
+        "pipefail",
+        "-c",
+        f"PATH={installed.programs}:$PATH\n{commands}",
+        at=installed.elsewhere,
+    )
+
+
 @pytest.mark.parametrize("python", list(pythons()))
-def test_the_commands_of_the_readme_run_by_each_python(python: str, install: Install) -> None:
-    there = install(python)
-    shutil.copytree(REPOSITORY / "docs" / "examples", there.elsewhere / "docs" / "examples")
-    for block in (block for block in blocks(REPOSITORY / "README.md") if block.runs):
-        ended(0, "bash", "-euo", "pipefail", "-c", block.text, at=there.elsewhere, programs=there.programs)
-
-
-def test_the_wheel_alone_runs_configs_by_name(installed: Installed) -> None:
+def test_the_wheel_alone_runs_configs_by_name(python: str, install: Install) -> None:
+    installed = install(python)
     words = str(installed.programs / "python"), "-c", "import dpmf_cli; print(dpmf_cli.__file__)"
     where = ended(0, *words, at=installed.elsewhere).stdout
     assert where.startswith(str(installed.programs.parent))
@@ -102,12 +110,9 @@ def test_the_wheel_alone_reproduces_a_paper_in_small(installed: Installed, real_
     assert (installed.elsewhere / "results" / "small" / "report.html").exists()
 
 
-def ended(
-    code: int, *words: str, at: Path, programs: Path = Path(sys.executable).parent
-) -> subprocess.CompletedProcess[str]:
+def ended(code: int, *words: str, at: Path) -> subprocess.CompletedProcess[str]:
     """The result of a command with that exit code, run in that folder without the repository on its path."""
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    clean["PATH"] = f"{programs}{os.pathsep}{clean['PATH']}"
     done = subprocess.run(words, cwd=at, env=clean, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
     return done
