@@ -25,10 +25,6 @@ def test_the_table_tells_what_needs_each_package_and_which_extra_brings_it() -> 
         plain = len(re.findall(r"^\| \S+ \| – \|", text, re.MULTILINE))
         assert f"A plain installation has {plain} packages" in text
     assert len(because) == sum(map(len, EXTRAS.values()))
-
-
-def test_what_packages_require_is_followed_but_not_their_extras() -> None:
     brought = needed(["pandas>=2", "requests; python_version < '3'"])
-    assert brought["pandas"] == set()
     assert brought["numpy"] == {"pandas"}
     assert brought.keys().isdisjoint({"pyarrow", "requests"})

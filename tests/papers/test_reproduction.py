@@ -21,9 +21,7 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "folds"), [("ml100k_bounded", 10), ("ml1m_bounded", 4)])
-def test_tables_3_and_4(
-    name: str, folds: int, tmp_path: Path, real_data: Path, session_cache: Path
-) -> None:
+def test_tables_3_and_4(name: str, folds: int, tmp_path: Path, real_data: Path, session_cache: Path) -> None:
     few = {"runs": 1, "held_out": folds}
     config = ExperimentConfig(**{**load_config(CONFIGS / f"{name}.yaml").resolved(), **few})
     finished = run(config, Folders(real_data, session_cache, CONFIGS, tmp_path))
