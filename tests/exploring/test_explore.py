@@ -151,7 +151,7 @@ def test_configs_of_other_data_are_refused(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("key", explored())
 def test_a_paper_is_explored(key: str, real_data: Path, session_cache: Path, tmp_path: Path) -> None:
-    wanted = module.exploration(key, "ml-100k", 2)
+    wanted = module.exploration(key, "ml-100k", 3)
     folders = Folders(real_data, session_cache, results=tmp_path)
     found = explore(wanted, folders, 2)
     assert len(found.tried) >= 2
