@@ -10,7 +10,7 @@ PAGES := README.md $(wildcard docs/generated/*.md)
 
 .DEFAULT_GOAL := help
 .PHONY: help lock run test test-times test-slow test-faults test-fuzz check format pages docs paper bench audit audit-numeric audit-small \
-	explore explore-ml1m scale waits reproduce-all reproduce-small reproduce-frontier leaders clean distclean
+	explore explore-ml1m scale waits dependencies reproduce-all reproduce-small reproduce-frontier leaders clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,7 +26,7 @@ $(STAMP): pyproject.toml
 	@$(if $(LOCKED),$(fitting),true)
 	@echo "installing dpmf and what it needs into $(VENV)/: a few minutes"
 	$(PYTHON) -m venv $(VENV)
-	$(if $(LOCKED),$(locked),$(install) -e '.[dev]')
+	$(if $(LOCKED),$(locked),$(install) -e '.[dev,excel,fetch,parquet,zstd]')
 	@touch $@
 
 # What stands in a lock stays at its version, unless UPGRADE=1.
@@ -36,8 +36,8 @@ compile = { $(version); $(BIN)/pip-compile --quiet --generate-hashes --allow-uns
 
 lock: $(STAMP) ## write both locks, of users and of developers: versions and hashes; UPGRADE=1 takes the newest
 	@for lock in requirements requirements-dev; do [ ! -f $$lock.lock ] || tail -n +2 $$lock.lock > $$lock.lock.new; done
-	@$(call compile,requirements.lock)
-	@$(call compile,requirements-dev.lock,--extra dev --extra docs)
+	@$(call compile,requirements.lock,--extra excel --extra fetch --extra zstd)
+	@$(call compile,requirements-dev.lock,--extra dev --extra docs --extra excel --extra fetch --extra parquet --extra zstd)
 
 run: $(STAMP) ## set up, run the quickstart on embedded synthetic ratings, print its crossing table
 	$(BIN)/dpmf run configs/quickstart.yaml
@@ -115,6 +115,10 @@ scale: $(STAMP) ## measure time and memory from 10^5 to 10^8 ratings (docs/perfo
 
 waits: $(STAMP) ## measure how long answers take from empty caches, beside aims (docs/performance.md); LONG=1 adds those of minutes
 	$(BIN)/python -m tests.benchmarks.waits $(if $(LONG),--long)
+	$(PERFORMANCE)
+
+dependencies: $(STAMP) ## list the packages of an installation, their sizes, and what needs them (docs/performance.md)
+	$(BIN)/python -m docs.makers.dependencies $(call into,results/dependencies.md)
 	$(PERFORMANCE)
 
 reproduce-all: $(STAMP) ## reproduce every paper on the data at hand; continues an interrupted run, ends with report and verdict

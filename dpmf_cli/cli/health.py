@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +14,12 @@ from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import say
 
-EXTRAS = {"parquet": "pyarrow"}
+EXTRAS = {
+    "excel": "python_calamine",
+    "fetch": "requests",
+    "parquet": "pyarrow",
+    "zstd": "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd",
+}
 """The module that each optional part of dpmf brings, by the part's name in `pip install dpmf[NAME]`."""
 
 
@@ -47,9 +53,16 @@ def doctor(as_json: options.JsonOption = False) -> None:
         raise typer.Exit(1)
 
 
-def _found() -> dict[str, Any]:
+def _is_here(module: str) -> bool:
     from importlib.util import find_spec
 
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # the package that the module would be in
+        return False
+
+
+def _found() -> dict[str, Any]:
     from dpmf_cli.core.compiled import machine_code
     from dpmf_cli.core.files import cache_folder
     from dpmf_cli.datasets import data_folder
@@ -62,7 +75,7 @@ def _found() -> dict[str, Any]:
     return {
         "machine": {"processor": cpu(), "cores": available_cores(), "memory": memory()},
         "versions": versions(),
-        "extras": {extra: find_spec(module) is not None for extra, module in EXTRAS.items()},
+        "extras": {extra: _is_here(module) for extra, module in EXTRAS.items()},
         "data": {"folder": str(data_folder()), "present": sorted(present_keys(data_folder()))},
         "cache": {
             "folder": str(cache),

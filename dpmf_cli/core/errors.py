@@ -16,6 +16,11 @@ class DpmfError(Exception):
     """A user-facing error: the message says where, what and the fix."""
 
 
+def extra_missing(extra: str, what: str) -> DpmfError:
+    """Returns the error for a missing package that an extra of dpmf brings; `what` says what needs it."""
+    return DpmfError(f"{what}; install it with: pip install 'dpmf[{extra}]'")
+
+
 def did_you_mean(word: str, known: Iterable[str], titles: Mapping[str, str] | None = None) -> str:
     """`; did you mean "x"?` for the `nearest` known word, or the list of known words where none is near."""
     known = list(known)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError, extra_missing
 from dpmf_cli.core.files import open_file
 
 # Ratings as text compress four- to tenfold, a spreadsheet of blanks about fiftyfold.
@@ -336,7 +336,7 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
                 yield inner
                 return
         elif start.startswith(_ZSTANDARD):
-            yield unpacking(_zstandard(file), str(path), size)
+            yield unpacking(_zstandard(file, path), str(path), size)
             return
         elif not (start.startswith((_ZIP, _XLS)) or is_tar(start)):
             yield file
@@ -354,11 +354,15 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
         yield next(found).stream
 
 
-def _zstandard(file: IO[bytes]) -> Any:
+def _zstandard(file: IO[bytes], path: Path) -> Any:
     """Returns a stream that unpacks a Zstandard file."""
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:
-        from backports import zstd
+        try:
+            import backports.zstd as zstd
+        except ImportError:
+            needs = "is packed by Zstandard, which needs backports.zstd (or unpack it yourself)"
+            raise extra_missing("zstd", f"{path}: {needs}") from None
     options = {int(zstd.DecompressionParameter.window_log_max): _LARGEST_WINDOW}
     return zstd.ZstdFile(file, options=options)

@@ -21,7 +21,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import urljoin, urlsplit
 
-from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError, extra_missing
 from dpmf_cli.core.files import flush, make_folder, rename, sweep, temporary_folder, write_whole, writing
 from dpmf_cli.core.terminal import unguarded
 from dpmf_cli.datasets import archives, loading, located
@@ -52,8 +52,12 @@ class MirrorError(Exception):
 
 def session(also: str = "") -> "requests.Session":
     """Returns a session that asks only https addresses, and the host of `also`, an address that the user named."""
-    import requests
-    from requests.adapters import HTTPAdapter
+    try:
+        import requests
+        from requests.adapters import HTTPAdapter
+    except ImportError:
+        needs = "a download needs requests (or get the file some other way, and name it by --from-file)"
+        raise extra_missing("fetch", needs) from None
 
     made = requests.Session()
     made.adapters.clear()
@@ -215,6 +219,7 @@ def fetch(
         if not part.mirrors:
             raise DpmfError(f"{entry.title}: {located.how_to_get(entry)}")
         if not asked:
+            session()  # which raises an error without requests
             print(f"{entry.title}\n{entry.licence.summary}\nTerms: {entry.licence.url}", file=out)
             if not confirm("Download it under these terms?"):
                 raise DpmfError(f"{entry.title}: the terms were not accepted, nothing was downloaded")

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError, extra_missing
 from dpmf_cli.datasets.archives import most_bytes, unpacked
 
 Form = Literal["text", "JSON", "Parquet"]
@@ -149,7 +149,7 @@ def _of_parquet(path: Path) -> Iterator[bytes]:
         from pyarrow.parquet import ParquetFile
     except ImportError:
         needs = "is Parquet, which needs pyarrow (or save the ratings as CSV)"
-        raise DpmfError(f"{path}: {needs}; install it with: pip install 'dpmf[parquet]'") from None
+        raise extra_missing("parquet", f"{path}: {needs}") from None
     try:
         file = ParquetFile(path, pre_buffer=False)
         size, head = path.stat().st_size, file.metadata

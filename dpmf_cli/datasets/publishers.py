@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.core.arrays import Ints, Longs, Singles
-from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.core.errors import DpmfError, extra_missing
 from dpmf_cli.core.files import sha256
 from dpmf_cli.datasets.archives import Source, Wanted
 from dpmf_cli.datasets.canonical import PLAIN_TABLE, Raw
@@ -112,7 +112,11 @@ def parse_jester(source: Source) -> Raw:
     The library that opens a sheet may end this process, or take any memory, for another sheet than the publisher's.
     So the checksum of each must have been compared.
     """
-    from python_calamine import CalamineWorkbook
+    try:
+        from python_calamine import CalamineWorkbook
+    except ImportError:
+        needs = "holds spreadsheets, which need python-calamine"
+        raise extra_missing("excel", f"{source.paths[0]}: {needs}") from None
 
     found = sorted((member.name, member.stream.read()) for member in source.members())
     sheets = (CalamineWorkbook.from_filelike(io.BytesIO(data)).get_sheet_by_index(0) for _, data in found)

@@ -1,6 +1,7 @@
 """Sentences for people, from the templates of `templates/`, and how they are broken into lines."""
 
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from functools import cache
@@ -62,8 +63,10 @@ def listed(names: Sequence[str]) -> str:
 
 
 def wrapped(paragraph: str) -> str:
-    """Breaks a paragraph or a list item into lines, but never inside `ε = 1`."""
+    """Breaks a paragraph or a list item into lines, but never inside ε = 1 or a `command`, which people copy."""
     bullet = paragraph.startswith("- ")
-    whole = paragraph.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
-    filled = textwrap.fill(whole, WIDTH, subsequent_indent="  " * bullet, break_on_hyphens=False)
+    whole = re.sub("`[^`]*`| = ", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), paragraph)
+    filled = textwrap.fill(
+        whole, WIDTH, subsequent_indent="  " * bullet, break_on_hyphens=False, break_long_words=False
+    )
     return ("" if bullet else "\n") + filled.replace("\N{NO-BREAK SPACE}", " ") + "\n"

@@ -20,9 +20,10 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["ml100k_bounded", "ml1m_bounded"])
-def test_tables_3_and_4(name: str, tmp_path: Path, real_data: Path, session_cache: Path) -> None:
-    config = ExperimentConfig(**{**load_config(CONFIGS / f"{name}.yaml").resolved(), "runs": 1})
+@pytest.mark.parametrize(("name", "folds"), [("ml100k_bounded", 10), ("ml1m_bounded", 4)])
+def test_tables_3_and_4(name: str, folds: int, tmp_path: Path, real_data: Path, session_cache: Path) -> None:
+    few = {"runs": 1, "held_out": folds}
+    config = ExperimentConfig(**{**load_config(CONFIGS / f"{name}.yaml").resolved(), **few})
     finished = run(config, Folders(real_data, session_cache, CONFIGS, tmp_path))
     experiment = finished.collected.experiment
     for baseline in experiment.baselines:

@@ -10,7 +10,7 @@ import re
 import sys
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -21,7 +21,11 @@ import dpmf_cli
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.cli.health import EXTRAS
 from dpmf_cli.core.errors import DpmfError
+from dpmf_cli.datasets.archives import Source, Wanted
+from dpmf_cli.datasets.catalog import ENTRIES
+from dpmf_cli.datasets.fetch import fetch
 from dpmf_cli.datasets.guess import guess_format
+from dpmf_cli.datasets.publishers import parse_jester
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = (ROOT / ".ci" / "run").read_text()
@@ -142,8 +146,8 @@ def imported(source: str) -> set[str]:
 def test_every_import_is_of_a_dependency_or_of_an_extra() -> None:
     brought = packages_distributions()
     plain = names(PROJECT["dependencies"])
-    extras = {module for extra, module in EXTRAS.items() if extra in PROJECT["optional-dependencies"]}
-    assert len(extras) == len(EXTRAS) >= 1
+    extras = {module.partition(".")[0] for module in EXTRAS.values()} | {"urllib3"}
+    assert set(EXTRAS) | {"dev", "docs", "bench"} == set(PROJECT["optional-dependencies"])
     for path in (ROOT / "dpmf_cli").rglob("*.py"):
         file = str(path.relative_to(ROOT))
         for module in imported(path.read_text()) - extras - {BESIDE.get(file)}:
@@ -153,14 +157,27 @@ def test_every_import_is_of_a_dependency_or_of_an_extra() -> None:
             )
 
 
+def guess(folder: Path, content: bytes) -> object:
+    (folder / "ratings").write_bytes(content)
+    return guess_format(folder / "ratings")
+
+
+NEEDING: dict[str, Callable[[Path], object]] = {
+    "excel": lambda folder: parse_jester(Source((folder / "jester.zip",), Wanted(("*.xls",)), "")),
+    "fetch": lambda folder: fetch(ENTRIES["ml-100k"], folder, folder, confirm=pytest.fail),
+    "parquet": lambda folder: guess(folder, b"PAR1 and so on"),
+    "zstd": lambda folder: guess(folder, b"\x28\xb5\x2f\xfd and so on"),
+}
+"""What needs each extra, given an empty folder."""
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
 def test_without_an_extra_the_message_says_how_to_get_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (extra,) = EXTRAS
-    (tmp_path / "r.parquet").write_bytes(b"PAR1 and so on")
     monkeypatch.setitem(sys.modules, EXTRAS[extra], None)
     with pytest.raises(DpmfError, match=rf"; install it with: pip install 'dpmf\[{extra}\]'$"):
-        guess_format(tmp_path / "r.parquet")
+        NEEDING[extra](tmp_path)
 
 
 def ways_past(source: str) -> Iterator[str]:
