@@ -11,10 +11,31 @@ from pydantic import ValidationError
 
 from dpmf_cli.algorithms.beyond.comparisons import shrunk_means, spread
 from dpmf_cli.algorithms.shared.factorization import start_model
+from dpmf_cli.core.ratings import Scale
 from dpmf_cli.testing import fit, predict_all
 from tests.algorithms import fitted
 from tests.algorithms.fitted import descended, solved
 from tests.algorithms.local_entries import RATINGS, STREAMS, entry, received, started
+from tests.conftest import make_ratings
+
+ENTRIES = [
+    {"algorithm": key, "mechanism": mechanism, **({"factors": 2} if key != "local_means" else {})}
+    for key in ("local_mf", "local_means", "isgd_local")
+    for mechanism in ("blp", "laplace", "grr", "oue", "piecewise", "duchi")
+]
+
+
+@pytest.mark.parametrize("keys", ENTRIES, ids=lambda keys: f"{keys['algorithm']}-{keys['mechanism']}")
+@pytest.mark.parametrize("scale", [Scale(1, 5, 1), Scale(-10, 10)], ids=str)
+def test_every_mechanism_is_followed_by_the_same_method(keys: dict[str, Any], scale: Scale) -> None:
+    train = make_ratings(5, scale=scale)
+    algorithm = entry(**keys)
+    model, ledger = fit(algorithm, train, [0.5, 5.0])
+    predictions = predict_all(model, train)
+    assert predictions.shape == (2400, 2)
+    assert np.isfinite(predictions).all()
+    assert ledger.provable.tolist() == [0.5, 5.0]
+    assert np.array_equal(predict_all(fit(algorithm, train, [5.0])[0], train)[:, 0], predictions[:, 1])
 
 
 def plain_als(values: np.ndarray, p: np.ndarray, q: np.ndarray, ridge: float, iterations: int) -> np.ndarray:

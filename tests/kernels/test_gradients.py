@@ -109,3 +109,16 @@ def test_all_sums_are_measured_and_those_of_a_model_that_does_not_take_part_are_
     for (_, draw, first, lane), clean in witness.seen.items():
         assert clean.shape == (9 if first else 12, D, 3 if lane else 16)
         assert (np.abs(clean).max(axis=(0, 1)) > 0).tolist() == (RATES[draw][lane : lane + 16] > 0).tolist()
+
+
+def test_what_is_measured_first_is_the_gradient_of_the_errors() -> None:
+    witness = Noting()
+    descended(0.0, np.geomspace(1, 50, E), witness)
+    rng = np.random.default_rng(0)
+    of_users, of_items = rng.normal(size=(12, E)), rng.normal(size=(9, E))
+    u, v = rng.normal(0, 0.5, (12, D)), rng.normal(0, 0.5, (9, D))
+    lane, users, items = 4, RATINGS.users, RATINGS.items
+    error = RATINGS.values - of_users[users, lane] - of_items[items, lane] - (u[users] * v[items]).sum(axis=1)
+    expected = np.zeros((12, D))
+    np.add.at(expected, users, -(KEPT[:, lane] * error)[:, None] * v[items])
+    assert witness.seen["gradients", 0, 0, 0][..., lane] == pytest.approx(expected, abs=1e-4)

@@ -1,7 +1,7 @@
-"""Steps on similarities: the derivative of the squared error, and steps to compare with their plain twin.
+"""Predictions from similarities against NumPy in float64, lane by lane.
 
-No rating contributes more to a step than its limit, and equal parts of a gradient attain it. Predictions are tested
-against their formulas in tests/algorithms/test_pnbm.py.
+Steps on similarities: the derivative of the squared error, and steps to compare with their plain twin. No rating
+contributes more to a step than its limit, and equal parts of a gradient attain it.
 """
 
 from typing import Any
@@ -88,6 +88,25 @@ def predicted(train: Ratings, neighbours: Array, s: Array, averages: Array, user
     norm = np.abs(s[item, places]).sum()
     own = ratings - averages[neighbours[item, places]]
     return float(averages[item] + (s[item, places] @ own / norm if norm > 0 else 0.0))
+
+
+@pytest.mark.parametrize("lanes", [LANES, 11])
+def test_predictions_are_those_of_numpy(lanes: int) -> None:
+    models = some_models(lanes)
+    models.values.reshape(ITEMS, K, -1)[2] = 0
+    pairs = np.random.default_rng(1).permutation(15 * ITEMS)
+    users, items = (part.astype(np.int32) for part in np.divmod(pairs, ITEMS))
+    found = models.predict(RATINGS, users, items)
+    assert found.shape == (150, lanes)
+    for lane in (0, lanes - 1):
+        s, averages = similarities(models, lane), averages_of(models, lane)
+        wanted = [
+            predicted(RATINGS, models.neighbours, s, averages, u, i)
+            for u, i in zip(users, items, strict=True)
+        ]
+        assert found[:, lane] == pytest.approx(wanted, abs=1e-5)
+        alone = np.isin(items, (2, 8))  # similarities that are all 0, and no neighbours at all
+        assert np.array_equal(found[alone, lane], averages[items[alone]].astype(np.float32))
 
 
 N = len(RATINGS)

@@ -17,11 +17,13 @@ from dpmf_cli.kernels.similarities import (
     LearnedRatings,
     SimilarityStep,
     descend_noisy_similarities,
+    descend_similarities,
     neighbourhood_model,
 )
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.sensitivity import clipped_contributions, published_similarity_gradients
+from tests.conftest import make_ratings
 
 Array = NDArray[Any]
 Pair = tuple[Ratings, Ratings]
@@ -177,3 +179,14 @@ def test_the_published_sensitivity_is_exceeded_c_over_s0_times_in_a_row_and_twic
     assert moved[0].sum() == pytest.approx(floor / s0, rel=1e-3)
     assert moved.sum() == pytest.approx(2 * floor / s0, rel=0.01)
     assert moved.max() <= 1
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e37])
+def test_a_user_whose_gradient_is_not_finite_adds_nothing(size: float) -> None:
+    """Otherwise one user would decide whether anything finite is released, because similarities near the
+    largest float32 overflow."""
+    train = make_ratings(3, n_users=8, n_items=12, density=0.9)
+    model = neighbourhood_model(train, all_others(12), size, np.full((12, 1), 3.0))
+    learned = LearnedRatings.of(train, np.full(8, 0.1), 2)
+    descend_similarities(model, learned, SimilarityStep(np.ones(len(train), np.bool_), np.ones(1)))
+    assert np.isfinite(model.groups[0].rows()).all()

@@ -5,17 +5,25 @@ loss between neighbours is then a formula, and the search looks for inputs that 
 """
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dpmf_cli.core.ratings import Scale
+from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.shared.factorization import KnownModel
+from dpmf_cli.algorithms.zhang2018 import private_pmf as dp_pmf
+from dpmf_cli.audit.bounds import best_threshold, epsilon_of_event
+from dpmf_cli.core.ratings import Ratings, Scale
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels.als import RowProblem, SideRatings, solve_perturbed
-from dpmf_cli.kernels.factors import factor_model
+from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.kernels.sums import RatingsByRow
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.noise import LaneNoise
+from tests.algorithms.fitted import fitted
 
 SCALE = Scale(1, 5, 1)
 RADIUS, CLAMP, RIDGE, D = 1.5, 2.0, 3.0, 3
@@ -108,3 +116,67 @@ def test_a_ridge_costs_the_epsilon_that_it_was_chosen_for() -> None:
     assert sensitivity.jacobian_epsilon(
         hessian, sensitivity.ridge_for_jacobian(hessian, epsilon)
     ) == pytest.approx(epsilon)
+
+
+def separating_epsilon(seen: np.ndarray) -> float:
+    """A lower bound, at 99 %, of the ε that separates two rows of independent outputs."""
+    event = best_threshold(seen[0, ::2], seen[1, ::2], 0)
+    return epsilon_of_event(event.counts(seen[0, 1::2], seen[1, 1::2]), 0, 0.99)
+
+
+def item_factors(mode: str, ratings: Ratings, epsilon: float, streams: Streams, **more: Any) -> np.ndarray:
+    """(n_items,) the one factor of each item, which is what the paper releases."""
+    own = {"algorithm": "dp_pmf", "mode": mode, "neighbours": "unbounded", "factors": 1, **more}
+    model, _ = fitted(PRIVATE["dp_pmf"].model_validate(own), ratings, [epsilon], streams)
+    factors = model.factors if isinstance(model, KnownModel) else model
+    assert isinstance(factors, FactorModel)
+    return factors.groups[0].rows("items")[:, 0, 0]
+
+
+def test_few_noisy_steps_as_published_hide_nothing_at_all() -> None:
+    """One item that everybody gave 1 star, except one user who gave it 5, with and without that rating. With k₂ = 1
+    what is released is nearly the V of the ratings themselves."""
+    users, none = np.arange(24, dtype=np.int32), np.zeros(24, np.int32)
+    start = {"distribution": "positive_sphere", "scale": 1}
+    listed = {"learning_rate": 0.05, "initial_factors": start, "epochs": 150, "noisy_epochs": 1}
+    whole = Ratings(users, none, np.where(users, 1, 5).astype(np.float32), 24, 1, SCALE)
+    seen = [
+        [
+            item_factors("published", ratings, 1.0, Streams(side, "d", "dp_pmf", 0, run), **listed)[0]
+            for run in range(160)
+        ]
+        for side, ratings in enumerate((whole, whole.select(users > 0)))
+    ]
+    assert separating_epsilon(np.array(seen)) > 2.6
+
+
+def corrected_items(epsilon: float, monkeypatch: pytest.MonkeyPatch, weaker: float = 1.0) -> np.ndarray:
+    """(2, 6000) factors of independent items that differ in the presence of one rating each, with and without.
+
+    d = 1, the average taken for known; `weaker` divides the scale of the noise.
+    """
+    count, right = 6000, sensitivity.ridge_objective_unbounded
+    users, items = np.divmod(np.arange(2 * count, dtype=np.int32), np.int32(count))
+    whole = Ratings(users, items, np.where(users, 5, 3).astype(np.float32), 2, count, SCALE)
+
+    def scaled(*bounds: float) -> sensitivity.Sensitivity:
+        return replace(right(*bounds), value=right(*bounds).value / weaker)
+
+    monkeypatch.setattr(dp_pmf, "private_global_average", lambda *_, **__: np.array([3.0]))
+    monkeypatch.setattr(sensitivity, "ridge_objective_unbounded", scaled)
+    return np.array(
+        [
+            item_factors("corrected", ratings, epsilon, Streams(side, "d", "dp_pmf", 0, 0))
+            for side, ratings in enumerate((whole, whole.select(users == 0)))
+        ]
+    )
+
+
+@pytest.mark.parametrize(("epsilon", "weaker"), [(0.5, 4.0), (1.0, 4.0), (3.0, 8.0)])
+def test_corrected_items_are_not_told_apart_beyond_their_epsilon(
+    epsilon: float, weaker: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Less noise would be noticed; a smaller excess is for the search of the exact density to find."""
+    assert 0 < separating_epsilon(corrected_items(epsilon, monkeypatch)) < epsilon
+    with monkeypatch.context() as patch:
+        assert separating_epsilon(corrected_items(epsilon, patch, weaker)) > epsilon
