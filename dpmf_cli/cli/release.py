@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def release(
     config: options.ConfigArgument,
     method: Annotated[
-        str, typer.Option(help="The label of an entry under `algorithms`, or its algorithm's key.")
+        str, typer.Option(help="The label of a method under `algorithms`, or its key.")
     ],
     epsilon: Annotated[float, typer.Option(help="The ε that the model may spend.")],
     to: Annotated[
@@ -205,7 +205,7 @@ def _entry(config: "ExperimentConfig", method: str) -> Any:
         raise DpmfError(
             f"--method {method}: several entries have this key; name one by its label: {', '.join(names)}"
         )
-    raise DpmfError(f"--method {method}: the config has no such entry{did_you_mean(method, names)}")
+    raise DpmfError(f"--method {method}: the config has no such method{did_you_mean(method, names)}")
 
 
 def _source(

@@ -31,7 +31,7 @@ def crossings(
     printed: Annotated[
         bool,
         typer.Option(
-            "--printed", help="Add the cells of Friedman et al.'s tables 4 and 5 that have no result."
+            "--printed", help="Add the values of Friedman et al.'s tables 4 and 5 that have no result."
         ),
     ] = False,
     audited: Annotated[

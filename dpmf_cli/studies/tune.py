@@ -92,7 +92,7 @@ def for_trials(config: ExperimentConfig, at: Sequence[float]) -> ExperimentConfi
         "algorithms": [entry for of, entry in entries if not (of.scores_only and "ranking" in unused)],
     }
     if not changes["algorithms"]:
-        raise DpmfError(f"{config.name}: no entry has an {RMSE.title}; set `metric: {config.metrics[1].key}`")
+        raise DpmfError(f"{config.name}: no method has an {RMSE.title}; set `metric: {config.metrics[1].key}`")
     try:
         return config_of({**resolved, **changes})
     except ValidationError as error:
@@ -120,7 +120,7 @@ def tune(
                 say(f"{entry.name}: its space has only {len(tried[entry.name][0])} valid settings")
     if not tried:
         fix = "declare one: `search: {isgd: {factors: [3, 6]}}`"
-        raise DpmfError(f"{config.name}: no entry has a space to search; {fix}")
+        raise DpmfError(f"{config.name}: no method has a space to search; {fix}")
     trials = [trial for settings, _ in tried.values() for trial, _ in settings]
     every = base.model_copy(update={"algorithms": trials})
     dataset = load(base.dataset, folders, base.split)

@@ -99,7 +99,7 @@ def test_a_config_that_shows_an_order_of_items_is_tuned_for_it(place: Place) -> 
     assert [row["label"] for row in tuned(place, trials=2)] == ["PGE", "isgd, factors 2", "mine"]
     place.write(ORDERED.partition("  - pge\n")[0] + "ranking: {threshold: 4, ndcg: 5}\n")
     said = place.dpmf("tune", "tiny.yaml", expect=2).stderr
-    assert "no entry has an RMSE; set `metric: ndcg@5`" in said
+    assert "no method has an RMSE; set `metric: ndcg@5`" in said
 
 
 def test_an_interrupted_search_continues_to_the_same_table(
@@ -166,4 +166,4 @@ def test_a_grid_that_none_can_have_is_refused(place: Place, at: str, said: str) 
     assert "tiny.yaml/x.yaml: cannot be written (File exists); name another file with --to" in to
     assert "left" not in to
     place.write(SEARCHED.partition("search:")[0])
-    assert "no entry has a space" in place.dpmf("tune", "tiny.yaml", expect=2).stderr
+    assert "no method has a space" in place.dpmf("tune", "tiny.yaml", expect=2).stderr
