@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 def release(
     config: options.ConfigArgument,
-    method: Annotated[
-        str, typer.Option(help="The label of a method under `algorithms`, or its key.")
-    ],
+    method: Annotated[str, typer.Option(help="The label of a method under `algorithms`, or its key.")],
     epsilon: Annotated[float, typer.Option(help="The ε that the model may spend.")],
     to: Annotated[
         Path | None,

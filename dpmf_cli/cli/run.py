@@ -135,7 +135,10 @@ def plan(
 def tune(
     config: options.ConfigArgument,
     trials: Annotated[
-        int, typer.Option(min=1, help="How many settings to try for each method; the first is the method as written.")
+        int,
+        typer.Option(
+            min=1, help="How many settings to try for each method; the first is the method as written."
+        ),
     ] = 16,
     at: Annotated[
         str, typer.Option(help="The ε to judge by, e.g. 0.1,1,5; default: lowest, middle and highest.")

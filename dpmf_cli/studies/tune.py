@@ -92,7 +92,9 @@ def for_trials(config: ExperimentConfig, at: Sequence[float]) -> ExperimentConfi
         "algorithms": [entry for of, entry in entries if not (of.scores_only and "ranking" in unused)],
     }
     if not changes["algorithms"]:
-        raise DpmfError(f"{config.name}: no method has an {RMSE.title}; set `metric: {config.metrics[1].key}`")
+        raise DpmfError(
+            f"{config.name}: no method has an {RMSE.title}; set `metric: {config.metrics[1].key}`"
+        )
     try:
         return config_of({**resolved, **changes})
     except ValidationError as error:

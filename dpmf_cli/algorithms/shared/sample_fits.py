@@ -226,7 +226,9 @@ class AroundABase(PersonalSampling, Algorithm):
         """Refuses a key of the base that is only read from the entry itself."""
         for key in ("label", "clip_predictions", "by_epsilon"):
             if getattr(self.base, key, None):
-                raise PydanticCustomError("base", "set `{key}` on the method, not on its `base`", {"key": key})
+                raise PydanticCustomError(
+                    "base", "set `{key}` on the method, not on its `base`", {"key": key}
+                )
         return self
 
     def parameters(self) -> dict[str, Any]:
