@@ -69,7 +69,7 @@ def write_own_config(
     force: bool,
     cut: Mapping[str, Any] = {},
 ) -> tuple[Path, list[str]]:
-    """Writes a config with every provable method for a file of ratings. Returns its path, and lines on the ratings.
+    """Writes a config with every provable method, or those named, for a file of ratings. Returns its path, and lines on the ratings.
 
     said   the values of the options `SAID`, None for those that are not given
     cut    those of the options of `advise` for fewer `folds`, `runs` or `methods` that are given
@@ -134,7 +134,8 @@ def write_own_config(
     note = suggested.GUESSED if scale is None else ""
     folds, runs = cut.get("folds", suggested.FOLDS), cut.get("runs", suggested.RUNS)
     keys = {"dataset": dataset, "folds": folds, "runs": runs}
-    text = suggested.config_text(keys, neighbours, epsilon, methods, command, note=note)
+    why = {"why": "The methods that you named."} if "methods" in cut else {}
+    text = suggested.config_text(keys, neighbours, epsilon, methods, command, note=note, **why)
     write_config(config, text, methods, force=force)
     return config, look(spec, whole).report()
 

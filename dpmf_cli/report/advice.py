@@ -253,6 +253,7 @@ def answer(
         epsilon=epsilon,
         config=config,
         quoted=shlex.quote(config),
+        counted=experiment.counted,
         averages=AVERAGES,
         clean=sorted((each for each in clean if each.value is not None), key=attrgetter("value")),
         groups={
@@ -307,7 +308,7 @@ def _answer_of(
         "next": others[0] if others else None,
         "named": shlex.join([config, "--method", best.curve.label]),
         "hides_ids": best.curve.neighbours in HIDE_IDS,
-        "counts_users": method is not None and method.counts_users is True,
+        "counts_users": method and method.counts_users,
     }
 
 
