@@ -69,7 +69,8 @@ def write_own_config(
     force: bool,
     cut: Mapping[str, Any] = {},
 ) -> tuple[Path, list[str]]:
-    """Writes a config with every provable method, or those named, for a file of ratings. Returns its path, and lines on the ratings.
+    """Writes a config with every provable method for a file of ratings, or with those named. Returns its path, and
+    lines on the ratings.
 
     said   the values of the options `SAID`, None for those that are not given
     cut    those of the options of `advise` for fewer `folds`, `runs` or `methods` that are given
