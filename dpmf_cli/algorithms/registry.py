@@ -4,7 +4,7 @@ from typing import Any
 
 from dpmf_cli.algorithms.baselines import clean_averages, clean_factorizations
 from dpmf_cli.algorithms.beyond import comparisons, learned_features, patterns
-from dpmf_cli.algorithms.field import chien2021, dp_sgd, factorizations, frank_wolfe
+from dpmf_cli.algorithms.field import chien2021, dp_sgd, factorizations
 from dpmf_cli.algorithms.friedman2016 import matrix_factorization, pknn
 from dpmf_cli.algorithms.mcsherry2009 import covariance_methods
 from dpmf_cli.algorithms.neera2020 import local_factorization
@@ -63,7 +63,6 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
     chien2021.PrivateAlternatingLeastSquares,
     chien2021.PrivateAlternatingMinimization,
     dp_sgd.DPSGD,
-    frank_wolfe.FrankWolfe,
     factorizations.HuaMF,
     factorizations.LiuMF,
     patterns.PublicPattern,

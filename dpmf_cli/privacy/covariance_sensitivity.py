@@ -158,18 +158,6 @@ def user_triangle(clamp: float, norm: int) -> Sensitivity:
     return Sensitivity(clamp**2, norm, Neighbours.USER, f"{PAPER}, section 4.5: covariance")
 
 
-def user_gram(longest: float) -> Sensitivity:
-    """Σ_u a_u a_uᵀ's triangle, ‖a_u‖₂ ≤ `longest`. One user more or less.
-
-    The user's part a·aᵀ has the Frobenius norm ‖a‖². Its triangle has the elements off the diagonal once. So its
-    squared norm is half the sum of the matrix's and the diagonal's squared norms. This is ‖a‖⁴ at most, which an a
-    with one non-zero element attains. a_u is a function of the user's ratings and of released numbers. Jain, Thakkar
-    and Thakurta 2018 have ‖a_u‖ ≤ 2L: 4L².
-    """
-    source = "Jain, Thakkar and Thakurta 2018, algorithm 1: ‖a aᵀ‖ = ‖a‖²"
-    return Sensitivity(longest**2, 2, Neighbours.USER, source)
-
-
 def gram_triangle_unbounded(clamp: float, n_users: int) -> Sensitivity:
     """Σ_i r̃_ui r̃_vi for all pairs of users u ≤ v, each once: r̃ clamped to [−B, B], averages released. Unbounded.
 

@@ -111,7 +111,6 @@ def subsampled_gaussian(
     contribution: float,
     multiplier: Doubles,
     curator: Curator,
-    claimed: Doubles | None = None,
 ) -> Iterator[Release]:
     """N(0, (c·multiplier)²) noise, `repetitions` times, for sums over samples of the users.
 
@@ -133,7 +132,7 @@ def subsampled_gaussian(
         raise ValueError(f"{step}: {wrong}")
     multiplier = np.asarray(multiplier, dtype=np.float64)
     sampled = SampledSteps(multiplier, rate, repetitions)
-    entry = curator.ledger.spend(step, sampled.mechanism, sensitivity, claimed, sampled=sampled)
+    entry = curator.ledger.spend(step, sampled.mechanism, sensitivity, sampled=sampled)
     scale = (1 + MARGIN) * (contribution * multiplier)
     return _repeated(laws.unit_normal, entry, shape, scale, curator, repetitions)
 

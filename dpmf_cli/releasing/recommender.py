@@ -147,8 +147,6 @@ SHAPES = {
     "noise": "f8 1",
     "multipliers": "f8 2",
     "factors": "f4 items d 1",
-    "singular": "f8 steps 1",
-    "nuclear": "f8 1",
     "mean": "f8 1",
     "neighbours": "i4 items k",
     "similarities": "f4 items k 1",

@@ -20,7 +20,7 @@ def entry(**fields: object) -> PrivateAlgorithm:
     return ExperimentConfig.model_validate(config).algorithms[0]
 
 
-OF_THE_FIELD = ("abadi2016", "chien2021", "hua2015", "jain2018", "liu2015")
+OF_THE_FIELD = ("abadi2016", "chien2021", "hua2015", "liu2015")
 """Papers whose methods are here but whose figures are not."""
 
 

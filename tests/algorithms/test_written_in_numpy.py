@@ -1,4 +1,4 @@
-"""Methods that are written out in NumPy step by step, noise included: Frank–Wolfe, Hua, Liu and DPPS-MF."""
+"""Methods that are written out in NumPy step by step, noise included: Hua, Liu and DPPS-MF."""
 
 import math
 from typing import Any
@@ -8,16 +8,12 @@ import pytest
 
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, at_most, initial_factors
-from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
-from dpmf_cli.kernels.factors import factor_model
-from dpmf_cli.kernels.frank_wolfe import step_towards
-from dpmf_cli.privacy.accounting import epsilon_of_mu
 from dpmf_cli.privacy.grid import MARGIN, grid_of, on_grid
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.noise import unit_k_norm, unit_laplace
 from tests.algorithms import fitted
-from tests.algorithms.fitted import curator_for, entry, solved, within
+from tests.algorithms.fitted import curator_for, entry, solved
 from tests.conftest import make_ratings
 from tests.released import released
 
@@ -39,79 +35,6 @@ def own_effects(algorithm: Any, epsilon: float) -> np.ndarray:
     averages = algorithm.released_averages(RATINGS, algorithm.measurer(curator.ledger.limit, curator))
     effects = algorithm.own_means(RATINGS, averages)
     return np.asarray(effects.items[:, 0] + effects.users[:, [0]])
-
-
-# Frank–Wolfe
-
-T, KAPPA, EPSILON = 4, 0.4, 30.0
-FRANK_WOLFE = {"iterations": T, "nuclear": KAPPA}
-
-
-def completed(
-    train: Ratings, base: np.ndarray, *, longest: float, limit: float, sigma: float, beta: float | None
-) -> np.ndarray:
-    """(14, 9) Y after T steps of algorithm 1 on the residuals from `base`."""
-    rated = np.zeros((14, 9), bool)
-    x, y = np.zeros((14, 9)), np.zeros((14, 9))
-    rated[train.users, train.items] = True
-    x[train.users, train.items] = train.values - base[train.users, train.items]
-    rng, upper = Streams(4, "d", "frank_wolfe", 0, 0).noise("AᵀA"), np.triu_indices(9)
-    for _ in range(T):
-        a = np.where(rated, y - x, 0)
-        a = within(a, longest)
-        w = np.zeros((9, 9))
-        w[upper] = released((a.T @ a)[upper], rng.standard_normal(45), sigma)
-        values, vectors = np.linalg.eigh(w + np.triu(w, 1).T)
-        slack = 0.0 if beta is None else math.sqrt(sigma * (1 + MARGIN) * math.log(9 / beta)) * 9**0.25
-        u = a @ vectors[:, -1] / (math.sqrt(max(values[-1], 0)) + slack)
-        u = np.clip(u, -1, 1)
-        y = (1 - 1 / T) * y - KAPPA * math.sqrt(14 * 9) / T * np.outer(u, vectors[:, -1])
-        y *= np.minimum(
-            1, limit / np.maximum(np.linalg.norm(np.where(rated, y, 0), axis=1, keepdims=True), 1e-9)
-        )
-    return y
-
-
-@pytest.mark.parametrize("epsilon", [EPSILON, 1e5])
-def test_published_is_algorithm_1(epsilon: float) -> None:
-    """Noise of L²√(64·T·ln(1/δ))/ε, rows within L, on so many ratings of each user less the user's mean."""
-    algorithm = entry("frank_wolfe", **FRANK_WOLFE, norm=1.5, most_ratings=3, failure=0.3)
-    found, ledger = predicted(algorithm, [2.0, epsilon])
-    train = at_most(RATINGS, 3, streams_of(algorithm).of_ratings("ratings kept", RATINGS))
-    means = np.bincount(train.users, train.values, 14) / np.bincount(train.users, minlength=14)
-    base = np.repeat(means[:, None], 9, axis=1)
-    sigma = 1.5**2 * math.sqrt(64 * T * math.log(1e6)) / epsilon
-    wanted = base + completed(train, base, longest=3.0, limit=1.5, sigma=sigma, beta=0.3)
-    assert found[:, :, 1] == pytest.approx(wanted, abs=1e-4)
-    assert ledger.claimed.tolist() == [2.0, epsilon]
-    assert ledger.entries[0].sensitivity.value == 4 * 1.5**2
-    mu = ledger.claimed / (2 * math.sqrt(math.log(1e6)))
-    assert ledger.provable == pytest.approx([epsilon_of_mu(each, 1e-6) for each in mu])
-
-
-@pytest.mark.parametrize("clip", [0.5, 20.0])
-def test_corrected_clips_what_is_left_and_composes_exactly(clip: float) -> None:
-    algorithm = entry("frank_wolfe", **FRANK_WOLFE, mode="corrected", norm=clip)
-    found, ledger = predicted(algorithm, [2.0, EPSILON])
-    base = own_effects(algorithm, EPSILON)
-    theta = algorithm.budget.gram * algorithm.theta_of(EPSILON)
-    sigma = clip**2 * math.sqrt(T) / theta
-    wanted = base + completed(RATINGS, base, longest=clip, limit=math.inf, sigma=sigma, beta=None)
-    assert found[:, :, 1] == pytest.approx(wanted, abs=2e-4)
-    assert ledger.provable == pytest.approx([2.0, EPSILON], rel=1e-6)
-    assert ledger.entries[-1].sensitivity.value == clip**2
-
-
-def test_a_user_takes_no_more_than_a_whole_step() -> None:
-    """Where noise makes λ′ too small; and without noise, where λ′ is 0."""
-    items = np.linspace(0.1, 0.5, 9)[:, None]
-    model = factor_model(np.zeros((14, 1)), items, np.zeros((14, 3)), np.full((9, 3), 2.9))
-    singular = np.array([1e-6, 1e6, 0.0])
-    step_towards(model, RATINGS, 0, singular, keep=0.5, pull=0.7, clip=50.0, limit=math.inf)
-    taken = np.abs(model.groups[0].rows("users")[:, 0, :3])
-    assert taken[:, 0] == pytest.approx(0.7)
-    assert (taken[:, 1] < 1e-4).all()
-    assert (taken[:, 2] == 0).all()
 
 
 # Hua et al.

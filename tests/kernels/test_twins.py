@@ -13,11 +13,9 @@ import pytest
 
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.core.streams import Streams
-from dpmf_cli.kernels import frank_wolfe as grams
 from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed
 from dpmf_cli.kernels.covariance import AT_ONCE, Products, release_products, triangle_size
 from dpmf_cli.kernels.factors import FactorModel, factor_model
-from dpmf_cli.kernels.frank_wolfe import released_grams
 from dpmf_cli.kernels.gradients import sample_bits, step_batch
 from dpmf_cli.kernels.releasing import perturb_side
 from dpmf_cli.kernels.sgd import Sgd, Visits, descend_noisy_errors, descend_perturbed
@@ -140,15 +138,6 @@ def used(use: Use, epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
     return table(model)
 
 
-def gram_matrices(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
-    """The residuals of the models of `start`; some users' rows are clipped."""
-    release = numbers(triangle_size(ITEMS), curator_of(epsilons, witness))
-    found = released_grams(start(len(epsilons)), RATINGS, release, 1.5)
-    places, triangles = zip(*((place, gram.copy()) for place, gram in found), strict=True)
-    assert places == tuple(range(len(epsilons)))
-    return np.stack(triangles, axis=-1)
-
-
 def products(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
     """Groups of models; the last group is not full."""
     rng, size = np.random.default_rng(3), triangle_size(ITEMS)
@@ -170,7 +159,6 @@ TO_THE_BIT: dict[str, Run] = {
     "step_noisy": lambda epsilons, witness: table(descended(0.0, epsilons, witness)),
     "step_noisy, with momentum": lambda epsilons, witness: table(descended(0.8, epsilons, witness)),
     **{f"similarities, {name}": partial(one_step, *step) for name, step in STEPS.items()},
-    "release_grams": gram_matrices,
     "release_products": products,
 }
 """Kernels whose twins give the same bytes: (epsilons, witness) → (…, E) the result."""
@@ -205,16 +193,6 @@ def test_a_kernel_gives_the_same_wherever_in_its_cell_a_number_lies(name: str, e
     """The kernel measures what its twin does, and rounds. (Keyed noise is drawn inside of it.)"""
     witnesses = None, *map(Passing, (0.25, 0.0, -0.25))
     assert len({RUNS[name](np.array([epsilon]), each).tobytes() for each in witnesses}) == 1
-
-
-@pytest.mark.parametrize("at_once", [1, 3])
-def test_gram_matrices_are_the_same_however_many_are_held_at_once(
-    at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = gram_matrices(GRID, None)
-    monkeypatch.setattr(grams, "MOST_HELD", at_once * 4 * triangle_size(ITEMS))
-    assert grams.side_by_side(ITEMS) == at_once
-    assert gram_matrices(GRID, None).tobytes() == whole.tobytes()
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")

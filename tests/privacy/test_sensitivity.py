@@ -41,7 +41,6 @@ LESS = {
     "own_regression, unbounded": {"item sums #": 0.5, "products of coefficients #": 0.6},
     "own_regression, public features, bounded": {"products of coefficients #": 0.8},
     "own_regression, public features, unbounded": {"item sums #": 0.5, "products of coefficients #": 0.6},
-    "frank_wolfe, gaussian, user": {"AᵀA": 0.97},
 }
 """The steps of which no pair comes within a thousandth of the sensitivity, with the part of it that some pair reaches."""
 
@@ -93,7 +92,6 @@ OTHERWISE: dict[str, list[dict[str, Any]]] = {
     ],
     "private_popularity": [{"most_ratings": 2, "at_least": 3}],
     "dp_sgd": [{"clip": 0.05, "user_norm": 9}, {"clip": 20, "user_norm": 0.01, "user_ridge": 0.01}],
-    "frank_wolfe": [{"effects": {"residual_clamp": 0.1}}, {"effects": {"residual_clamp": 3}, "nuclear": 5}],
 }
 """Other parameters than the defaults, by method."""
 

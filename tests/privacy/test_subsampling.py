@@ -124,27 +124,21 @@ def test_sampled_steps_compose_with_gaussian_and_pure_ones(neighbours: Neighbour
 
 
 @pytest.mark.parametrize("rate", [0.1, 1.0])
-def test_what_a_publication_charges_stands_beside_what_sampling_proves(rate: float) -> None:
-    ledger = Ledger([2.0], Mode.PUBLISHED, DELTA)
-    for sensitivity, provable in (
-        (for_contribution(1.0, Neighbours.USER), SampledSteps(np.array([5.0]), rate, 4)),
-        (no_bound_known(2, Neighbours.USER, "test"), None),
-    ):
-        subsampled_gaussian(
-            "step",
-            (1,),
-            repetitions=4,
-            rate=rate,
-            sensitivity=sensitivity,
-            contribution=1.0,
-            multiplier=np.array([5.0]),
-            claimed=np.array([0.75]),
-            curator=curator_of(ledger),
-        )
-        expected = math.inf if provable is None else provable.epsilons(DELTA, Neighbours.USER)[0]
-        assert ledger.provable[0] == pytest.approx(expected)
-    assert ledger.claimed.tolist() == [1.5]
-    assert [float(entry.calibrated_to.value) for entry in ledger.entries] == [1.0, 1.0]
+def test_where_no_bound_is_known_steps_charge_for_their_noise_and_prove_nothing(rate: float) -> None:
+    ledger, steps = Ledger([2.0], Mode.PUBLISHED, DELTA), SampledSteps(np.array([5.0]), rate, 4)
+    subsampled_gaussian(
+        "step",
+        (1,),
+        repetitions=4,
+        rate=rate,
+        sensitivity=no_bound_known(2, Neighbours.USER, "test"),
+        contribution=1.0,
+        multiplier=np.array([5.0]),
+        curator=curator_of(ledger),
+    )
+    assert ledger.claimed == pytest.approx(steps.epsilons(DELTA, Neighbours.USER))
+    assert ledger.provable.tolist() == [math.inf]
+    assert ledger.entries[0].calibrated_to.value == 1.0
 
 
 def test_a_contribution_that_does_not_move_by_the_sensitivity_is_refused() -> None:

@@ -141,7 +141,7 @@ SERVES = [
     *("dpam-user", "dpps_mf-user", "hua_mf-bounded", "own_pattern-bounded", "own_regression-user"),
     *("pg_mf-user", "dpsgd_pnbm-user"),
 ]
-REFUSES = ["mm_knn-user", "pknn-bounded", "public_knn-bounded", "mm_public-user", "frank_wolfe-user"]
+REFUSES = ["mm_knn-user", "pknn-bounded", "public_knn-bounded", "mm_public-user"]
 
 
 def test_a_release_is_served_with_numpy_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

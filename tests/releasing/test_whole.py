@@ -239,7 +239,7 @@ def resealed(folder: Path, data: bytes, **changed: Any) -> None:
     (folder / archive.ARRAYS).write_bytes(data)
 
 
-@pytest.mark.parametrize(("of", "kind"), [("mm_knn", "covariance"), ("frank_wolfe", "own factors")])
+@pytest.mark.parametrize(("of", "kind"), [("mm_knn", "covariance"), ("dpals", "own factors")])
 def test_a_kind_of_model_is_of_a_method_that_makes_it(of: str, kind: str) -> None:
     fitted(entry(of), SOURCE, 1.0).save("out", ids_are_public=True)
     load_model("out")

@@ -99,7 +99,6 @@ class Paper(StrEnum):
     WANG = "Wang 2017"
     ZHANG = "Zhang 2018"
     CHIEN = "Chien 2021"
-    JAIN = "Jain 2018"
     HUA = "Hua 2015"
     LIU = "Liu 2015"
     ABADI = "Abadi 2016"
