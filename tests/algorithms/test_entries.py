@@ -82,7 +82,7 @@ def test_an_audit_of_all_tries_every_choice() -> None:
         "personalized, of pals, unbounded, corrected",
     } <= {*found}
     assert not any(name.startswith("dpsgd_pnbm, laplace") and name.endswith("published") for name in found)
-    assert len(found) == 185
+    assert len(found) == 187
 
 
 def test_how_many_parameters_only_one_mode_uses() -> None:
