@@ -58,6 +58,10 @@ def said_as(message: str) -> WrapValidator:
     return WrapValidator(refuse)
 
 
+SAME = 0.85
+"""The similarity from which a word is another one, miswritten or in the plural."""
+
+
 class StrictModel(BaseModel):
     """A frozen model that refuses keys it does not know and says which known key is nearest."""
 
@@ -118,7 +122,7 @@ def _takes(annotation: Any, kind: type) -> bool:
 
 def _hint(model: type[BaseModel], key: str, known: list[str]) -> str:
     """Says what to do about a key that a model does not know: take the nearest, or write it inside of another."""
-    if not nearest(key, known):
+    if not nearest(key, known, near=SAME):
         homes = [
             f"in an item of `{name}`" if get_origin(field.annotation) is list else f"in `{name}`"
             for name, field in model.model_fields.items()

@@ -23,7 +23,7 @@ from pydantic_core import ErrorDetails
 from dpmf_cli.algorithms.plugins import available, plugin, plugin_names
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.core.errors import DpmfError, did_you_mean, nearest, words
-from dpmf_cli.core.strict_model import in_words, tagged
+from dpmf_cli.core.strict_model import SAME, in_words, tagged
 from dpmf_cli.core.terminal import printable
 from dpmf_cli.experiment.config.documents import HELD_OUT, MARK, RUNS, Document, KeyPath, read_whole
 from dpmf_cli.experiment.config.entries import INHERITED, LISTED, Registry, with_parameter, written_out
@@ -186,8 +186,8 @@ def _mistake(document: Document, detail: ErrorDetails, registries: Registries, o
             fix = "give it here, or in a file that this one `extends`"
         message = f'the key "{key}" is missing; {fix}'
     elif about_key:
-        top = nearest(key, ExperimentConfig.model_fields, near=_SAME) if len(path) > 1 else None
-        if top and not nearest(key, context["known"], near=_SAME):
+        top = nearest(key, ExperimentConfig.model_fields, near=SAME) if len(path) > 1 else None
+        if top and not nearest(key, context["known"], near=SAME):
             message = f"unknown key; `{top}` belongs at the top of the config"
     elif kind in ("union_tag_invalid", "union_tag_not_found"):
         path, message = _of_tag(document, detail, registries, path)
@@ -214,10 +214,6 @@ def _mistake(document: Document, detail: ErrorDetails, registries: Registries, o
     place = document.place_of(path, key=about_key)
     where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
     return printable(f"{place}: {where + ': ' if where else ''}{_uncapitalised(message)}")
-
-
-_SAME = 0.85
-"""The similarity from which a word is another one, miswritten or in the plural."""
 
 
 def _of_tag(
