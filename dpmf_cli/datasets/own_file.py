@@ -1,7 +1,7 @@
 """Parses a user's own ratings file, text, JSON or Parquet, as its spec describes it.
 
 In text, a separator is any one character, the encoding UTF-8, and quoted fields may hold separators, but not line
-ends. Ids are read as text, so that `007` and `7` stay two ids.
+ends. Ids are read as text, so that `007` and `7` stay two ids; only the words of `MISSING` are none.
 """
 
 import csv
@@ -102,11 +102,11 @@ def joined(train: Raw, test: Raw) -> Raw:
     )
 
 
-VERSION = 2
+VERSION = 3
 """Raise it when the same file may give other ratings."""
 _IDS = ("user", "item")
 MISSING = ("", "NaN", "nan", "NA", "N/A", "NULL", "null", "None", "\\N")
-"""What programs write for a number that is missing."""
+"""What programs write for a number, an id or a time that is missing."""
 _MOST_NAMES, _LONGEST = 30, 40
 """How many names of a header are shown, and how many characters of each: another kind of file may have any length."""
 
@@ -254,8 +254,7 @@ def _columns(
     types = {at: by_role.get(role, np.float64) for role, at in positions.items()}
     form: dict[str, Any] = {"sep": spec.separator, "decimal": spec.decimal, "engine": "c", **PLAIN_TABLE}
     form |= {"names": list(range(width)), "usecols": sorted(types), "dtype": types}
-    numeric = [at for role, at in positions.items() if role not in _IDS]
-    form |= {"na_filter": True, "keep_default_na": False, "na_values": dict.fromkeys(numeric, MISSING)}
+    form |= {"na_filter": True, "keep_default_na": False, "na_values": MISSING}
     try:
         with warnings.catch_warnings(), as_text(path) as stream:
             warnings.simplefilter("error", pd.errors.ParserWarning)

@@ -1,6 +1,7 @@
 """What a config leaves out of a user's own file, or makes binary: which rows remain, and what is said of the others."""
 
 import json
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Scale
 from dpmf_cli.datasets import Dataset, load, look
 from dpmf_cli.datasets.filters import core
+from dpmf_cli.datasets.own_file import MISSING
 from dpmf_cli.datasets.spec import FilesSplit
 from tests.command import dpmf, run_config
 from tests.datasets.building import OWN, Shelf, parquet
@@ -60,6 +62,21 @@ def test_the_same_in_json_and_parquet(shelf: Shelf) -> None:
         found = read(shelf, text, drop_missing=True)
         assert found.identity.checksum == read(shelf, OWN).identity.checksum
         assert found.left_out["drop_missing"] == 2
+
+
+NO_IDS = [
+    *(OWN + b"14,3,c,%s\n15,3,%s,w\n" % (word, word) for word in map(str.encode, MISSING)),
+    b"".join(LINES.splitlines(True)[:3]) + 2 * b'{"when": 14, "stars": 3, "sku": NaN, "customer": NaN}\n',
+    parquet({"when": range(11, 16), "stars": [4, 5, 3, 1, 1], "sku": list("babaa"), "customer": [8, 8, 7, math.nan, None]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NO_IDS, ids=[*map(repr, MISSING), "JSON", "Parquet"])
+def test_an_id_that_is_missing_is_no_user_or_item(shelf: Shelf, text: bytes) -> None:
+    with pytest.raises(DpmfError, match=r"r\.csv(:5|: row 4): the (user|item) is missing; .* \(2\)"):
+        read(shelf, text)
+    found = read(shelf, text, drop_missing=True)
+    assert (found.left_out["drop_missing"], found.ratings.n_users, found.ratings.n_items) == (2, 2, 2)
 
 
 @pytest.mark.parametrize("text", [HOLES + b"20,9,a,w\n", LINES + LINES.splitlines()[0].replace(b"4", b"9")])

