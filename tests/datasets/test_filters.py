@@ -156,7 +156,7 @@ def test_a_ring_stays_and_falls_whole_with_one_rating_less(shelf: Shelf) -> None
         read(shelf, CHAIN.removesuffix(b"u0,i4,5\n"), **two)
 
 
-def test_counts_are_of_merged_ratings_and_of_both_files(shelf: Shelf) -> None:
+def test_counts_are_of_merged_ratings_and_missing_rows_of_both_files(shelf: Shelf) -> None:
     two = {"minimum_ratings": {"user": 2}, "duplicates": "last", **THREE}
     text = b"customer,sku,stars\nx,a,4\nx,a,5\ny,a,3\ny,b,3\nz,a,1\n"
     found = read(shelf, text, **two)
@@ -164,8 +164,24 @@ def test_counts_are_of_merged_ratings_and_of_both_files(shelf: Shelf) -> None:
     shelf.put("r.csv", text + b"q,a,\n")
     shelf.put("test.csv", b"customer,sku,stars\nz,b,2\n,b,2\n")
     both = load(spec(drop_missing=True, **two), shelf.folders, FilesSplit(by="files", path="test.csv"))
-    assert (both.left_out["drop_missing"], both.left_out["minimum_ratings"]) == (2, 1)
-    assert pairs(both) == [("y", "a", 3), ("y", "b", 3), ("z", "a", 1), ("z", "b", 2)]
+    assert (both.left_out["drop_missing"], both.left_out["minimum_ratings"]) == (2, 2)
+    assert pairs(both) == [("y", "a", 3), ("y", "b", 3), ("z", "b", 2)]
+
+
+def test_test_ratings_do_not_decide_which_training_ratings_stay(shelf: Shelf) -> None:
+    split = FilesSplit(by="files", path="test.csv")
+    two = {"minimum_ratings": {"user": 2, "item": 2}, **THREE}
+    alone = pairs(read(shelf, CHAIN, **two))
+    for tested in (b"u1,i0,3\nnew,other,2\n", b"u9,i9,1\n"):
+        shelf.put("test.csv", b"customer,sku,stars\n" + tested)
+        found = load(spec(**two), shelf.folders, split)
+        test = found.ratings.columns["test"] == 1
+        assert [pair for pair, out in zip(pairs(found), test, strict=True) if not out] == alone
+        assert test.sum() == tested.count(b"\n")
+    shelf.put("r.csv", CHAIN.removesuffix(b"u0,i4,5\n"))
+    shelf.put("test.csv", b"customer,sku,stars\nu0,i4,5\n")  # would close the ring
+    with pytest.raises(DpmfError, match=r"`minimum_ratings` leaves no rating; lower its numbers"):
+        load(spec(**two), shelf.folders, split)
 
 
 def test_a_threshold_makes_ratings_binary_on_a_scale_from_0_to_1(shelf: Shelf) -> None:
