@@ -55,14 +55,19 @@ def core(whole: Canonical, user: int, item: int) -> Canonical:
 
     Leaving out users and items with fewer, again and again until none is left, gives that part whatever the order
     (the k-core: Seidman 1983; of a bipartite graph with two numbers, Ahmed et al. 2007). `left_out` has the counts.
+
+    Those with 1 in a column `test` all stay, and do not count: they must not decide what is trained on.
     """
     ratings = whole.ratings
-    rows = np.arange(len(ratings))
+    tested = ratings.columns.get("test", np.zeros(len(ratings))) == 1
+    rows = np.flatnonzero(~tested)
     enough: Flags = np.zeros(len(rows), np.bool_)
     while not enough.all():
         users, items = ratings.users[rows], ratings.items[rows]
         enough = (np.bincount(users)[users] >= user) & (np.bincount(items)[items] >= item)
         rows = rows[enough]
+    # Without a rating to train on, there is nothing to predict from.
+    rows = np.union1d(rows, np.flatnonzero(tested)) if len(rows) else rows
     kept = selected(whole, rows)
     gone = {
         "minimum_ratings": len(ratings) - len(rows),

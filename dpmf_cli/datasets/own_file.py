@@ -1,7 +1,7 @@
 """Parses a user's own ratings file, text, JSON or Parquet, as its spec describes it.
 
 In text, a separator is any one character, the encoding UTF-8, and quoted fields may hold separators, but not line
-ends. Ids are read as text, so that `007` and `7` stay two ids.
+ends. Ids are read as text, so that `007` and `7` stay two ids; only the words of `MISSING` are none.
 """
 
 import csv
@@ -46,6 +46,12 @@ def parse(path: Path, spec: CsvSpec) -> Raw:
     def where(row: int) -> str:
         return place(int(kept[row]) if row < len(kept) else row)
 
+    def occurring() -> str:
+        low, high, step = scale_of(rated)
+        return in_words(
+            (low, high, step if len(np.unique(rated)) > 2 else 0.0)
+        )  # two are no evidence of a step
+
     if missing.any() and not spec.drop_missing:
         row = int(np.argmax(missing))
         role = next(role for role, each in lacks.items() if each[row])
@@ -75,7 +81,7 @@ def parse(path: Path, spec: CsvSpec) -> Raw:
         fix="correct the file, or its description in the config",
         fix_repeated="correct the file, or set `duplicates` to last or mean",
         fix_scale=lambda: (
-            f"correct the file, or set `scale` to what the site allows ({in_words(scale_of(rated))}){no_rating}"
+            f"correct the file, or set `scale` to what the site allows ({occurring()}){no_rating}"
         ),
         columns=extra,
         user_labels=user_labels,
@@ -102,11 +108,11 @@ def joined(train: Raw, test: Raw) -> Raw:
     )
 
 
-VERSION = 2
+VERSION = 3
 """Raise it when the same file may give other ratings."""
 _IDS = ("user", "item")
 MISSING = ("", "NaN", "nan", "NA", "N/A", "NULL", "null", "None", "\\N")
-"""What programs write for a number that is missing."""
+"""What programs write for a number, an id or a time that is missing."""
 _MOST_NAMES, _LONGEST = 30, 40
 """How many names of a header are shown, and how many characters of each: another kind of file may have any length."""
 
@@ -153,7 +159,7 @@ def _used(ids: tuple[Ints, list[str]], kept: Longs) -> tuple[Ints, list[str]]:
 
 
 def _is_broken(label: str) -> bool:
-    """Whether a text cannot be an id, since it holds a line end."""
+    """Whether a text cannot be an id, since it holds a line end or a NUL."""
     return "\n" in label or "\0" in label
 
 
@@ -254,8 +260,7 @@ def _columns(
     types = {at: by_role.get(role, np.float64) for role, at in positions.items()}
     form: dict[str, Any] = {"sep": spec.separator, "decimal": spec.decimal, "engine": "c", **PLAIN_TABLE}
     form |= {"names": list(range(width)), "usecols": sorted(types), "dtype": types}
-    numeric = [at for role, at in positions.items() if role not in _IDS]
-    form |= {"na_filter": True, "keep_default_na": False, "na_values": dict.fromkeys(numeric, MISSING)}
+    form |= {"na_filter": True, "keep_default_na": False, "na_values": MISSING}
     try:
         with warnings.catch_warnings(), as_text(path) as stream:
             warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -345,7 +350,7 @@ def _first_fault(path: Path, spec: CsvSpec, positions: dict[str, int], width: in
             text = fields[at]
             if role in _IDS:
                 if _is_broken(text):
-                    return DpmfError(f"{where}: the {role} holds a line end; correct the line")
+                    return DpmfError(f"{where}: the {role} holds a line end or a NUL; correct the line")
             elif not (text in MISSING or _is_number(text, spec) or (role == "timestamp" and is_time(text))):
                 more = f" {_NO_TIME}" if role == "timestamp" else ""
                 return UnlikeSpecError(

@@ -217,8 +217,9 @@ class CsvSpec(StrictModel):
     zero_is_missing: bool = later(False, description="whether a rating of 0 means that there is none")
     minimum_ratings: LeastSpec | None = later(
         None,
-        description="leave out users and items with fewer ratings, until all have that many; which are left out "
-        "depends on other ratings, and no ε of `unbounded` or `user` covers that",
+        description="leave out users and items with fewer ratings, until all have that many; test ratings of "
+        "`split: {by: files}` do not count, and stay; which are left out depends on other ratings, and no ε of "
+        "`unbounded` or `user` covers that",
     )
     threshold: float | None = later(
         None, description="ratings of at least this become 1, lower ones 0, at last; the scale is then 0 to 1"

@@ -1,6 +1,7 @@
 """What a config leaves out of a user's own file, or makes binary: which rows remain, and what is said of the others."""
 
 import json
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Scale
 from dpmf_cli.datasets import Dataset, load, look
 from dpmf_cli.datasets.filters import core
+from dpmf_cli.datasets.own_file import MISSING
 from dpmf_cli.datasets.spec import FilesSplit
 from tests.command import dpmf, run_config
 from tests.datasets.building import OWN, Shelf, parquet
@@ -60,6 +62,21 @@ def test_the_same_in_json_and_parquet(shelf: Shelf) -> None:
         found = read(shelf, text, drop_missing=True)
         assert found.identity.checksum == read(shelf, OWN).identity.checksum
         assert found.left_out["drop_missing"] == 2
+
+
+NO_IDS = [
+    *(OWN + b"14,3,c,%s\n15,3,%s,w\n" % (word, word) for word in map(str.encode, MISSING)),
+    b"".join(LINES.splitlines(True)[:3]) + 2 * b'{"when": 14, "stars": 3, "sku": NaN, "customer": NaN}\n',
+    parquet({"when": range(11, 16), "stars": [4, 5, 3, 1, 1], "sku": list("babaa"), "customer": [8, 8, 7, math.nan, None]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NO_IDS, ids=[*map(repr, MISSING), "JSON", "Parquet"])
+def test_an_id_that_is_missing_is_no_user_or_item(shelf: Shelf, text: bytes) -> None:
+    with pytest.raises(DpmfError, match=r"r\.csv(:5|: row 4): the (user|item) is missing; .* \(2\)"):
+        read(shelf, text)
+    found = read(shelf, text, drop_missing=True)
+    assert (found.left_out["drop_missing"], found.ratings.n_users, found.ratings.n_items) == (2, 2, 2)
 
 
 @pytest.mark.parametrize("text", [HOLES + b"20,9,a,w\n", LINES + LINES.splitlines()[0].replace(b"4", b"9")])
@@ -139,7 +156,7 @@ def test_a_ring_stays_and_falls_whole_with_one_rating_less(shelf: Shelf) -> None
         read(shelf, CHAIN.removesuffix(b"u0,i4,5\n"), **two)
 
 
-def test_counts_are_of_merged_ratings_and_of_both_files(shelf: Shelf) -> None:
+def test_counts_are_of_merged_ratings_and_missing_rows_of_both_files(shelf: Shelf) -> None:
     two = {"minimum_ratings": {"user": 2}, "duplicates": "last", **THREE}
     text = b"customer,sku,stars\nx,a,4\nx,a,5\ny,a,3\ny,b,3\nz,a,1\n"
     found = read(shelf, text, **two)
@@ -147,8 +164,24 @@ def test_counts_are_of_merged_ratings_and_of_both_files(shelf: Shelf) -> None:
     shelf.put("r.csv", text + b"q,a,\n")
     shelf.put("test.csv", b"customer,sku,stars\nz,b,2\n,b,2\n")
     both = load(spec(drop_missing=True, **two), shelf.folders, FilesSplit(by="files", path="test.csv"))
-    assert (both.left_out["drop_missing"], both.left_out["minimum_ratings"]) == (2, 1)
-    assert pairs(both) == [("y", "a", 3), ("y", "b", 3), ("z", "a", 1), ("z", "b", 2)]
+    assert (both.left_out["drop_missing"], both.left_out["minimum_ratings"]) == (2, 2)
+    assert pairs(both) == [("y", "a", 3), ("y", "b", 3), ("z", "b", 2)]
+
+
+def test_test_ratings_do_not_decide_which_training_ratings_stay(shelf: Shelf) -> None:
+    split = FilesSplit(by="files", path="test.csv")
+    two = {"minimum_ratings": {"user": 2, "item": 2}, **THREE}
+    alone = pairs(read(shelf, CHAIN, **two))
+    for tested in (b"u1,i0,3\nnew,other,2\n", b"u9,i9,1\n"):
+        shelf.put("test.csv", b"customer,sku,stars\n" + tested)
+        found = load(spec(**two), shelf.folders, split)
+        test = found.ratings.columns["test"] == 1
+        assert [pair for pair, out in zip(pairs(found), test, strict=True) if not out] == alone
+        assert test.sum() == tested.count(b"\n")
+    shelf.put("r.csv", CHAIN.removesuffix(b"u0,i4,5\n"))
+    shelf.put("test.csv", b"customer,sku,stars\nu0,i4,5\n")  # would close the ring
+    with pytest.raises(DpmfError, match=r"`minimum_ratings` leaves no rating; lower its numbers"):
+        load(spec(**two), shelf.folders, split)
 
 
 def test_a_threshold_makes_ratings_binary_on_a_scale_from_0_to_1(shelf: Shelf) -> None:

@@ -47,9 +47,9 @@ def test_other_ways_to_write_the_same(shelf: Shelf, case: dict[str, Any]) -> Non
     assert read(shelf, case["text"], **case.get("options", {})).identity.checksum == expected
 
 
-def test_ids_that_look_missing_or_numeric_stay_what_they_are(shelf: Shelf) -> None:
-    found = read(shelf, b"c,s,r\nNA,007,1\nnull,7,2\nnan,7.0,3\n", columns=THREE)
-    assert found.user_ids.tolist() == ["NA", "nan", "null"]
+def test_ids_that_look_numeric_stay_what_they_are(shelf: Shelf) -> None:
+    found = read(shelf, b"c,s,r\nNaNcy,007,1\nNil,7,2\nnone,7.0,3\n", columns=THREE)
+    assert found.user_ids.tolist() == ["NaNcy", "Nil", "none"]
     assert found.item_ids.tolist() == ["007", "7", "7.0"]
 
 
@@ -265,6 +265,22 @@ def test_a_column_that_is_told_is_nothing_else_even_by_its_name(shelf: Shelf) ->
     found = guessed(shelf, b"user,item,rating\n1,2,5\n2,3,4\n", user="item")
     assert found.columns == {"user": "item", "item": "user", "rating": "rating"}
     assert guessed(shelf, MATRIX, user="0", item="1", rating="2").columns == THREE
+
+
+def test_comments_are_skipped_however_long_and_a_rating_below_them_is_not(shelf: Shelf) -> None:
+    below, without = b"#john smith 3,b,4\n2,c,3\n", {"columns": THREE, "header": False}
+    for comment in (
+        b"",
+        b"\xef\xbb\xbf## of May 3, 2024, all\n",
+        b"# ours\n" * 5_000,
+        b"\xef\xbb\xbf%% %s\n" % (b"ours, " * 9_000),
+    ):
+        assert read(shelf, comment + below, **without).user_ids.tolist() == ["#john smith 3", "2"]
+    assert guessed(shelf, b"# ours\n" * 5_000 + OWN).words[0].endswith("below 5000 lines of comments")
+    alike = b"# by us, you, all\n"  # as many commas as the part of the header within 8 KiB
+    assert len(read(shelf, alike + b"#" * (8191 - len(alike + b"when,stars,sku")) + b"\n" + OWN).ratings) == 3
+    marked = b"".join(b"#%d,a,3\n" % user for user in range(120_000))  # over the 1 MiB that are looked at
+    assert read(shelf, marked + b"1,a,3\n", **without).ratings.n_users == 120_001
 
 
 HASHES = [
