@@ -46,6 +46,12 @@ def parse(path: Path, spec: CsvSpec) -> Raw:
     def where(row: int) -> str:
         return place(int(kept[row]) if row < len(kept) else row)
 
+    def occurring() -> str:
+        low, high, step = scale_of(rated)
+        return in_words(
+            (low, high, step if len(np.unique(rated)) > 2 else 0.0)
+        )  # two are no evidence of a step
+
     if missing.any() and not spec.drop_missing:
         row = int(np.argmax(missing))
         role = next(role for role, each in lacks.items() if each[row])
@@ -75,7 +81,7 @@ def parse(path: Path, spec: CsvSpec) -> Raw:
         fix="correct the file, or its description in the config",
         fix_repeated="correct the file, or set `duplicates` to last or mean",
         fix_scale=lambda: (
-            f"correct the file, or set `scale` to what the site allows ({in_words(scale_of(rated))}){no_rating}"
+            f"correct the file, or set `scale` to what the site allows ({occurring()}){no_rating}"
         ),
         columns=extra,
         user_labels=user_labels,
@@ -153,7 +159,7 @@ def _used(ids: tuple[Ints, list[str]], kept: Longs) -> tuple[Ints, list[str]]:
 
 
 def _is_broken(label: str) -> bool:
-    """Whether a text cannot be an id, since it holds a line end."""
+    """Whether a text cannot be an id, since it holds a line end or a NUL."""
     return "\n" in label or "\0" in label
 
 
@@ -344,7 +350,7 @@ def _first_fault(path: Path, spec: CsvSpec, positions: dict[str, int], width: in
             text = fields[at]
             if role in _IDS:
                 if _is_broken(text):
-                    return DpmfError(f"{where}: the {role} holds a line end; correct the line")
+                    return DpmfError(f"{where}: the {role} holds a line end or a NUL; correct the line")
             elif not (text in MISSING or _is_number(text, spec) or (role == "timestamp" and is_time(text))):
                 more = f" {_NO_TIME}" if role == "timestamp" else ""
                 return UnlikeSpecError(

@@ -20,10 +20,12 @@ from dpmf_cli.datasets.archives import most_bytes, unpacked
 Form = Literal["text", "JSON", "Parquet"]
 
 _PARQUET = b"PAR1"
-_JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*([\[{])\s*["{\[]')
-_COMMENT = re.compile(rb"#|%|//")
+_JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*([\[{])\s*["{\[\]]')
+_COMMENT = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:#|%|//)+(\s.*\d)?")
 _SEPARATORS = (b"\t", b";", b"|", b",", b":", b" ")
 _HEAD = 1 << 13
+_MOST_COMMENTS = 1 << 20
+"""In how many bytes a line that is no comment is looked for."""
 _MOST_ROWS_PER_BYTE = 8
 """In an honest Parquet file a row takes a bit at least; millions of equal rows can take a few bytes."""
 _ROWS = 1000
@@ -42,7 +44,7 @@ def form_of(path: Path) -> Form:
 def comments(path: Path) -> int:
     """Returns how many lines at the top of a text are comments, or blank."""
     with unpacked(path) as stream:
-        return _comments(_peeked(stream))
+        return _past_comments(stream)[0] if _COMMENT.match(_peeked(stream)) else 0
 
 
 @contextmanager
@@ -60,11 +62,10 @@ def as_text(path: Path) -> Iterator[IO[bytes]]:
             raise DpmfError(f"{path}: is Matrix Market; write a line user,item,rating for each rating")
         if _JSON.match(head):
             yield io.BufferedReader(_Blocks(_as_csv(path, stream)))
-        elif skipped := _comments(head):
-            for _ in range(skipped):
-                stream.readline()
+        elif _COMMENT.match(head):
+            skipped, below = _past_comments(stream)
             rest = iter(lambda: stream.read(_HEAD), b"")
-            yield io.BufferedReader(_Blocks(chain([b"\n" * skipped], rest)))
+            yield io.BufferedReader(_Blocks(chain([b"\n" * skipped + below], rest)))
         else:
             yield stream
 
@@ -73,17 +74,29 @@ def _peeked(stream: Any) -> Any:
     return stream.peek(_HEAD)[:_HEAD]
 
 
-def _comments(head: bytes) -> int:
-    lines = head.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    below = next((line for line in lines if line.strip() and not _COMMENT.match(line)), b"")
-    comment = [not line.strip() or _is_comment(line, below) for line in lines]
-    return comment.index(False) if below and any(map(_COMMENT.match, lines)) else 0
+def _past_comments(stream: IO[bytes]) -> tuple[int, bytes]:
+    """Reads a text down to its first line that is neither blank nor begins like a comment.
+
+    Returns how many lines at the top are comments or blank, and those of the lines read that are not.
+    """
+    lines: list[bytes] = []
+    left, below = _MOST_COMMENTS, b""
+    while not below and (line := stream.readline(left)):
+        lines.append(line)
+        left -= len(line)
+        below = line if line.strip() and not _COMMENT.match(line) else b""
+    if not (below and left):  # with nothing left, the last line may be cut
+        return 0, b"".join(lines)
+    skipped = next(at for at, line in enumerate(lines) if line.strip() and not _is_comment(line, below))
+    return skipped, b"".join(lines[skipped:])
 
 
 def _is_comment(line: bytes, below: bytes) -> bool:
-    """Whether a line is a comment: above `1,2,3`, `#user,item,rating` is a header, and `#7,a,5` a rating."""
+    """Whether a line is a comment: above `1,2,3`, `#user,item,rating` is a header, and `#7,a,5` a rating, but
+    `# of May, 7, 2024` is a comment."""
     alike = any(line.count(each) == below.count(each) >= 2 for each in _SEPARATORS)
-    return bool(_COMMENT.match(line)) and (not alike or bool(re.match(rb"\S+ .*\d", line)))
+    found = _COMMENT.match(line)
+    return bool(found and (found[1] or not alike))
 
 
 class _Blocks(io.RawIOBase):
@@ -103,17 +116,23 @@ class _Blocks(io.RawIOBase):
 
 
 def _as_csv(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
-    """Yields CSV in blocks, with a column for each key of the first objects. What an object lacks is empty."""
+    """Yields CSV in blocks, with a column for each key of the first objects.
+
+    What an object lacks is empty, and so are lists and objects in it.
+    """
     objects = _objects(path, stream)
     first = list(islice(objects, _ROWS))
-    if len(first) == 1 and any(isinstance(each, dict | list) for each in first[0].values()):
+    if not any(first):
+        raise DpmfError(f"{path}: is JSON, but there are no ratings in it; {_FIX}")
+    if len(first) == 1 and all(isinstance(each, dict | list) for each in first[0].values()):
         raise DpmfError(f"{path}: is JSON, but one object of all ratings; {_FIX}")
     keys = list(dict.fromkeys(chain.from_iterable(first)))
     objects = chain(first, objects)
     rows: list[list[Any]] = [keys]
     while rows:
         yield _lines_of(rows)
-        rows = [[each.get(key) for key in keys] for each in islice(objects, _ROWS)]
+        found = ([each.get(key) for key in keys] for each in islice(objects, _ROWS))
+        rows = [[None if isinstance(value, dict | list) else value for value in row] for row in found]
 
 
 def _lines_of(rows: list[list[Any]]) -> bytes:

@@ -267,6 +267,22 @@ def test_a_column_that_is_told_is_nothing_else_even_by_its_name(shelf: Shelf) ->
     assert guessed(shelf, MATRIX, user="0", item="1", rating="2").columns == THREE
 
 
+def test_comments_are_skipped_however_long_and_a_rating_below_them_is_not(shelf: Shelf) -> None:
+    below, without = b"#john smith 3,b,4\n2,c,3\n", {"columns": THREE, "header": False}
+    for comment in (
+        b"",
+        b"\xef\xbb\xbf## of May 3, 2024, all\n",
+        b"# ours\n" * 5_000,
+        b"\xef\xbb\xbf%% %s\n" % (b"ours, " * 9_000),
+    ):
+        assert read(shelf, comment + below, **without).user_ids.tolist() == ["#john smith 3", "2"]
+    assert guessed(shelf, b"# ours\n" * 5_000 + OWN).words[0].endswith("below 5000 lines of comments")
+    alike = b"# by us, you, all\n"  # as many commas as the part of the header within 8 KiB
+    assert len(read(shelf, alike + b"#" * (8191 - len(alike + b"when,stars,sku")) + b"\n" + OWN).ratings) == 3
+    marked = b"".join(b"#%d,a,3\n" % user for user in range(120_000))  # over the 1 MiB that are looked at
+    assert read(shelf, marked + b"1,a,3\n", **without).ratings.n_users == 120_001
+
+
 HASHES = [
     (b"#user,item,rating\n1,2,3\n", {"user": "#user", "item": "item", "rating": "rating"}),
     (b"#1,a,3\n#2,b,4\n", THREE),
