@@ -54,7 +54,7 @@ def test_frames_have_the_columns_and_cells_of_the_commands_and_figures_are_those
         pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
         assert len(frame) >= 2
     assert found.plot()._repr_png_() == Path("results/tiny/curves_value.png").read_bytes()
-    assert "towards other users" in found.plot("curves_user_joint").axes[0].get_title("left")
+    assert "against other users" in found.plot("curves_user_joint").axes[0].get_title("left")
     with pytest.raises(dpmf_cli.DpmfError, match="known: curves_value, curves_user_joint"):
         found.plot("curve")
 
