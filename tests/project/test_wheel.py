@@ -100,7 +100,9 @@ def test_the_wheel_alone_runs_configs_by_name(python: str, install: Install) -> 
 def test_the_wheel_alone_says_which_extra_a_command_needs(installed: Installed) -> None:
     (installed.elsewhere / "r.parquet").write_bytes(b"PAR1 and so on")
     assert "pip install 'dpmf[parquet]'" in installed.dpmf("init", "r.parquet", code=2)
-    assert "pip install 'dpmf[fetch]'" in installed.dpmf("datasets", "fetch", "ml-100k", "--data", ".", code=2)
+    assert "pip install 'dpmf[fetch]'" in installed.dpmf(
+        "datasets", "fetch", "ml-100k", "--data", ".", code=2
+    )
 
 
 def test_the_wheel_alone_reproduces_a_paper_in_small(installed: Installed, real_data: Path) -> None:
