@@ -208,6 +208,8 @@ def _measured(expected: Figures) -> str:
 
 Drawn = tuple[str, str, Sequence[tuple[float, float]]]
 """A curve: its name, the class of its line, and its points (ε, height)."""
+Panel = tuple[str, Sequence[Drawn], Mapping[str, tuple[float, str]], tuple[float, float]]
+"""A diagram: its title, curves, levels and limits, as `_panel` takes them."""
 
 
 def _panel(
@@ -252,6 +254,21 @@ def _panel(
     return marks
 
 
+def _of_panels(
+    title: str,
+    panels: Sequence[Panel],
+    notes: Sequence[str],
+    epsilons: tuple[float, float] = _EPSILONS,
+) -> str:
+    """Returns a picture of panels in two columns, with notes below."""
+    marks = [_CURVES]
+    for place, panel in enumerate(panels):
+        marks += _panel(4 + 242 * (place % 2), 4 + 176 * (place // 2), *panel, epsilons=epsilons)
+    height = 4 + 176 * ((len(panels) + 1) // 2)
+    marks += [text(4, height + 12 + 16 * row, words, "note") for row, words in enumerate(notes)]
+    return picture(title, height + 52, marks)
+
+
 def _of_papers(
     rows: Sequence[combined.Row], expected: Figures
 ) -> tuple[list[Drawn], dict[str, tuple[float, str]], tuple[float, float]]:
@@ -276,23 +293,17 @@ def papers() -> str:
     for row in combined.of_papers(combined.PAGE.read_text(encoding="utf-8")):
         if row.mode == "published" and "personalised" not in row.protects:
             panels.setdefault((row.paper, row.protects), []).append(row)
-    marks = [_CURVES]
-    for place, ((paper, protects), rows) in enumerate(
-        sorted(panels.items(), key=lambda each: each[0][0][-4:])
-    ):
+    drawn: list[Panel] = []
+    for (paper, protects), rows in sorted(panels.items(), key=lambda each: each[0][0][-4:]):
         hidden = protects.partition(",")[0].removeprefix("rating ") + "‡" * protects.endswith("(joint DP)")
-        left, top = 4 + 242 * (place % 2), 4 + 176 * (place // 2)
-        marks += _panel(left, top, f"{paper}: {hidden}", *_of_papers(rows, expected))
-    height = 4 + 176 * ((len(panels) + 1) // 2)
+        drawn.append((f"{paper}: {hidden}", *_of_papers(rows, expected)))
     notes = (
         "RMSE over the claimed ε, as published; a dashed line: no ε can be proved.",
         f"‡: against other users only. Measured are ε = {_measured(expected)}, and where",
         "a curve meets IA and GE; straight lines join these points.",
     )
-    marks += [text(4, height + 12 + 16 * row, words, "note") for row, words in enumerate(notes)]
-    return picture(
-        "Error over ε of each paper's methods on MovieLens 1M, beside IA and GE", height + 52, marks
-    )
+    title = "Error over ε of each paper's methods on MovieLens 1M, beside IA and GE"
+    return _of_panels(title, drawn, notes)
 
 
 def best() -> str:
@@ -334,8 +345,8 @@ def frontier(page: str) -> str:
             )
             panels.setdefault(promise, {}).setdefault(kind, []).append((epsilon, error, low, high))
             levels |= {"IA": (error - to_average, "line"), "GE": (error - to_effects, "line")}
-    marks = [_CURVES]
-    for place, (promise, kinds) in enumerate(panels.items()):
+    drawn: list[Panel] = []
+    for promise, kinds in panels.items():
         curves: list[Drawn] = []
         for kind, points in kinds.items():
             (first, _, *start), (last, _, *end) = points[0], points[-1]
@@ -345,16 +356,14 @@ def frontier(page: str) -> str:
             )
         of, _, whom = promise.removeprefix("rating ").partition(", against ")
         words = f"{of}, from {whom.replace(' (joint DP)', '‡')}"
-        left, top = 4 + 242 * (place % 2), 4 + 176 * (place // 2)
-        marks += _panel(left, top, words, curves, levels, (0.84, 1.15), epsilons=(0.01, 20.0))
-    height = 4 + 176 * ((len(panels) + 1) // 2)
+        drawn.append((words, curves, levels, (0.84, 1.15)))
     notes = (
         "Lowest RMSE of any method on MovieLens 1M over its provable ε; bars at the",
         "ends: 95 % intervals. Do not compare the ε of two panels, which hide different",
         "things. ‡: against other users only. The tables name the method at each ε.",
     )
-    marks += [text(4, height + 12 + 16 * row, words, "note") for row, words in enumerate(notes)]
-    return picture("Lowest RMSE over provable ε on MovieLens 1M, beside IA and GE", height + 52, marks)
+    about = "Lowest RMSE over provable ε on MovieLens 1M, beside IA and GE"
+    return _of_panels(about, drawn, notes, epsilons=(0.01, 20.0))
 
 
 _SHOWN = re.compile(r"^\|.+\| ([^|]+), published \|[^|]+\| ([\d.]+|∞)(?: ×)? \|[^|]+\|$", re.MULTILINE)
@@ -458,17 +467,12 @@ def who_pays(table: Path) -> str:
     ]
     shares = {f"{height:g}": (height, "grid") for height in (0.0, 0.5, 1.0)}
     panels.append(("Share of users who gain", gains, shares, (0.0, 1.0)))
-    marks = [_CURVES]
-    for place, panel in enumerate(panels):
-        marks += _panel(4 + 242 * (place % 2), 4 + 176 * (place // 2), *panel)
-    height = 4 + 176 * ((len(panels) + 1) // 2)
     notes = (
         "RMSE over the provable ε, less that of IA for the same quarter: the least",
         "and most active users, the least and most popular items. Last panel: users",
         "with less error than by IA, rating value. ‡: against other users only.",
     )
-    marks += [text(4, height + 12 + 16 * row, words, "note") for row, words in enumerate(notes)]
-    return picture("Who pays for privacy on MovieLens 100K", height + 52, marks)
+    return _of_panels("Who pays for privacy on MovieLens 100K", panels, notes)
 
 
 def pictures(records: Path) -> dict[str, str]:
