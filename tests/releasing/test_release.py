@@ -78,6 +78,8 @@ def test_the_statement_says_what_holds_and_counts_nothing(shop: Shop) -> None:
     account = json.loads(shop.read("state/releases.jsonl"))
     assert account["checksum"] not in text
     assert account["model"] == said["sha256"]
+    for digits in (said.pop("release"), said.pop("sha256"), said.pop("seal")):
+        text = text.replace(digits, "")  # in which any number may stand by chance
     assert str(len(RATINGS)) not in text
 
 
