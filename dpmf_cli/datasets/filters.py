@@ -37,7 +37,7 @@ def sampled(whole: Canonical, spec: CatalogSpec, sample: SampleSpec) -> Canonica
     ratings = whole.ratings
     rng = named_generator(sample.seed, spec.name, "sample of users")
     chosen = np.zeros(ratings.n_users, np.bool_)
-    chosen[rng.permutation(ratings.n_users)[: sample.users]] = True
+    chosen[rng.permutation(ratings.n_users)[sample.skip :][: sample.users]] = True
     rows = np.flatnonzero(chosen[ratings.users])
     if sample.ratings is not None:
         if sample.ratings > len(rows):

@@ -66,10 +66,14 @@ Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 class SampleSpec(StrictModel):
     """A random sample of a data set, as Zhang et al. (2018) sample Netflix: `users` users with all their ratings, or
-    with `ratings` of these ratings. The same seed makes the same sample."""
+    with `ratings` of these ratings. The same seed makes the same sample. A sample that skips the users of another has
+    none of them, so that parameters can be tuned on some users and reported on others."""
 
     users: Count
     ratings: Count | None = Field(None, description="how many ratings of the sampled users; all by default")
+    skip: int = Field(
+        0, ge=0, description="how many users to pass over, in the random order that the seed gives"
+    )
     seed: int = Field(1, ge=0)
 
     @model_validator(mode="after")
@@ -80,8 +84,8 @@ class SampleSpec(StrictModel):
 
     @property
     def key(self) -> str:
-        numbers = [str(self.users), *([f"{self.ratings}r"] if self.ratings else []), f"seed{self.seed}"]
-        return "-".join(["sample", *numbers])
+        ratings, skip = f"{self.ratings}r-" if self.ratings else "", f"skip{self.skip}-" if self.skip else ""
+        return f"sample-{self.users}-{ratings}{skip}seed{self.seed}"
 
 
 class CatalogSpec(StrictModel):
@@ -107,10 +111,11 @@ class CatalogSpec(StrictModel):
     @model_validator(mode="after")
     def _large_enough(self) -> Self:
         expected = catalog.entry(self.name).expected
-        for what in ("users", "ratings"):
-            asked, there = getattr(self.sample, what, None) or 0, getattr(expected, what)
-            if asked > there:
-                raise ValueError(f"{self.name} has {there:,} {what}, too few for a sample of {asked:,}")
+        for what, skipped in (("users", self.sample.skip), ("ratings", 0)) if self.sample else ():
+            asked, there = getattr(self.sample, what) or 0, getattr(expected, what)
+            if asked + skipped > there:
+                past = f" past {skipped:,} of them" if skipped else ""
+                raise ValueError(f"{self.name} has {there:,} {what}, too few for a sample of {asked:,}{past}")
         return self
 
     @property

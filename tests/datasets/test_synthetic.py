@@ -132,6 +132,15 @@ def test_sampled_users_have_all_their_ratings_and_no_others(read: Any) -> None:
     assert 70 < len(sample.ratings) / 200 < 150
 
 
+def test_samples_of_one_seed_do_not_overlap_where_one_skips_the_other(read: Any) -> None:
+    whole, first, second = read(), read(users=443), read(users=500, skip=443)
+    assert second.identity.key == "ml-100k-sample-500-skip443-seed1"
+    assert second.identity.title == "MovieLens 100K, random sample of 500 users past 443 (seed 1)"
+    users = [set(each.user_ids.tolist()) for each in (first, second, whole)]
+    assert not users[0] & users[1]
+    assert users[0] | users[1] == users[2]
+
+
 def test_of_the_ratings_of_these_users_so_many(read: Any) -> None:
     users, fewer = read(users=200), read(users=200, ratings=5000)
     assert (len(fewer.ratings), fewer.identity.key) == (5000, "ml-100k-sample-200-5000r-seed1")
