@@ -78,6 +78,10 @@ class ClaimView(NamedTuple):
     by: Sequence[tuple[str, str]]
     reduced: bool
 
+    @property
+    def is_run(self) -> bool:
+        return self.atoms[0][0] != NOT_RUN
+
 
 def overview_page(folders: Folders) -> str:
     """Returns the page of all results. Raises DpmfError if there are no results."""
