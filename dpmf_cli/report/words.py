@@ -16,7 +16,7 @@ from dpmf_cli.evaluation.crossings import Crossing, End, Status
 OVER_RUNS = "* one fold: the interval is over runs only, not over the choice of test ratings"
 JOINT = "‡ predicts from the target user's own clean ratings: joint DP, which protects from others only"
 
-WIDTH = 92
+WIDTH = 80
 _BROKEN = "\0"
 """Stands for a line's end inside of a value, which ends no line of the template."""
 

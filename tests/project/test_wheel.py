@@ -61,7 +61,8 @@ def installed(install: Install) -> Installed:
 def pythons() -> Iterator[str]:
     """This Python, and the others of this machine that the package names: those of pyenv, or on the path."""
     yield sys.executable
-    path = os.pathsep.join([*map(str, Path.home().glob(".pyenv/versions/*/bin")), os.environ["PATH"]])
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    path = os.pathsep.join([*map(str, root.glob("versions/*/bin")), os.environ["PATH"]])
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     for version in re.findall(r":: (3\.\d+)", "\n".join(project["classifiers"])):
         found = shutil.which(f"python{version}", path=path)
