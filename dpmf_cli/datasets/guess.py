@@ -194,8 +194,13 @@ def guess_format(
     columns          names or numbers, by role; a role that is left out is guessed
 
     Raises `DpmfError` for a file that cannot be read, is empty, is not text, has lines that cannot be cut into three
-    columns, looks like a matrix of users and items, or lacks one of `columns`, and for a separator that is none.
+    columns, is a config, looks like a matrix of users and items, or lacks one of `columns`, and for a separator that is
+    none.
     """
+    if path.suffix in (".yaml", ".yml"):
+        raise DpmfError(
+            f"{path}: is a config; `dpmf run` and `dpmf explain` take it, and this command takes ratings"
+        )
     if separator is not None:
         named = {name: mark for mark, name in _SEPARATORS.items()} | {r"\t": "\t"}
         mark = named.get(separator, separator)

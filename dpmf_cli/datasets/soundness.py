@@ -161,7 +161,7 @@ def look_at(ratings: Ratings, *, merged: int = 0, duplicates: str = "error") -> 
     if lowest == 0 and highest > scale.step and zeros > _MANY_ZEROS * n:
         warnings.append(
             f"{zeros / n:.0%} of the ratings are 0; if 0 means that there is no rating, set `zero_is_missing: "
-            "true`, and begin the scale above 0"
+            "true` (`--zero-is-missing` of `dpmf init` and `dpmf advise`), and begin the scale above 0"
         )
     return Sanity(lines, warnings, ga, ia, gain)
 

@@ -318,6 +318,11 @@ def test_what_is_no_table(shelf: Shelf, text: bytes, message: str) -> None:
         guessed(shelf, text)
 
 
+def test_a_config_is_told_from_ratings(shelf: Shelf) -> None:
+    with pytest.raises(DpmfError, match="mine.yaml: is a config; `dpmf run` and `dpmf explain` take it"):
+        guess_format(shelf.put("mine.yaml", b"dataset: ml-100k\nfolds: 5\n"))
+
+
 def test_a_number_that_is_too_large_is_none(shelf: Shelf) -> None:
     text = b"user,item,rating\n1,1,2\n1,2,4\n2,1,%s\n" % (b"9" * 400)
     assert guessed(shelf, text).scale == (2, 4, 2)

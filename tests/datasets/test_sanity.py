@@ -108,7 +108,7 @@ WARNINGS = [
     (look_at(many(10, 20)), r"200 ratings are too few to tell methods apart; give 1,000 or more"),
     (look_at(replace(MANY, values=np.ones(1200, np.float32))), r"all ratings are 1: .*; give ratings that differ"),
     (look_at(many(60, 20, spread=0)), r"at most 1 % better than the global average \(median 60 ratings an item\).* add `ga` to `crossings`"),
-    (look_at(replace(MANY, values=ZEROS, scale=Scale(0, 10, 1))), r"^40% of the ratings are 0; if 0 means that there is no rating, set `zero_is_missing: true`, and begin the scale above 0$"),
+    (look_at(replace(MANY, values=ZEROS, scale=Scale(0, 10, 1))), r"^40% of the ratings are 0; if 0 means that there is no rating, set `zero_is_missing: true` \(`--zero-is-missing` of `dpmf init` and `dpmf advise`\), and begin the scale above 0$"),
     (look_at(MANY, merged=1200, duplicates="last"), r"^50% of the rows repeat a \(user, item\) pair; check that `columns` names the users"),
 ]  # fmt: skip
 
