@@ -193,8 +193,8 @@ def guess_format(
     zero_is_missing  whether a rating of 0 is none, so that the scale need not reach to it
     columns          names or numbers, by role; a role that is left out is guessed
 
-    Raises `DpmfError` for a file that cannot be read, is empty, is not text, has lines that cannot be cut into three
-    columns, is a config, looks like a matrix of users and items, or lacks one of `columns`, and for a separator that is
+    Raises `DpmfError` for a file that cannot be read, is empty, is a config or not text, has lines that cannot be cut
+    into three columns, looks like a matrix of users and items, or lacks one of `columns`, and for a separator that is
     none.
     """
     if path.suffix in (".yaml", ".yml"):

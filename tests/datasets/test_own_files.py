@@ -319,7 +319,7 @@ def test_what_is_no_table(shelf: Shelf, text: bytes, message: str) -> None:
 
 
 def test_a_config_is_told_from_ratings(shelf: Shelf) -> None:
-    with pytest.raises(DpmfError, match="mine.yaml: is a config; `dpmf run` and `dpmf explain` take it"):
+    with pytest.raises(DpmfError, match=r"mine\.yaml: is a config; `dpmf run` and `dpmf explain` take it"):
         guess_format(shelf.put("mine.yaml", b"dataset: ml-100k\nfolds: 5\n"))
 
 
