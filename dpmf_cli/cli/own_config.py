@@ -299,8 +299,8 @@ def recommend(
         bool,
         typer.Option(
             "--by-errors",
-            help="Run all provable methods, and choose by their errors on these ratings. That leaks a little more "
-            "than the stated ε.",
+            help="Run all provable methods, and choose by their errors on these ratings. That leaks more than the "
+            "stated ε.",
         ),
     ] = False,
     to: ToOption = None,

@@ -9,8 +9,9 @@ saved twice, or a release that was killed between its line and its name, and the
 
 import contextlib
 import json
+import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from pathlib import Path
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import alone, make_folder, read_file, state_folder, write_whole, writing
 from dpmf_cli.core.strict_model import SealedModel
-from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.neighbours import HIDE_IDS, Neighbours
 
 _FIX = "nothing is released without an entry there. Name another folder in $DPMF_STATE"
 
@@ -41,12 +42,13 @@ class Entered(SealedModel):
 
 @dataclass(frozen=True)
 class Total:
-    """The sum of releases for one kind of neighbours, by basic composition.
+    """The sum of releases by basic composition.
 
+    hides     a kind of neighbours, or the value of a rating where releases of all kinds are added up
     epsilon   None if no bound is known
     """
 
-    neighbours: Neighbours
+    hides: str
     releases: int
     epsilon: float | None
     delta: float
@@ -54,7 +56,7 @@ class Total:
     def __str__(self) -> str:
         spent = "no provable ε" if self.epsilon is None else f"ε = {self.epsilon:g}"
         spent += f", δ = {self.delta:g}" if self.delta else ""
-        return f"{self.neighbours}: {self.releases} release{'s' * (self.releases > 1)}, {spent} in all"
+        return f"{self.hides}: {self.releases} release{'s' * (self.releases > 1)}, {spent} in all"
 
 
 def account_file() -> Path:
@@ -85,15 +87,33 @@ def releases_of(dataset: str, checksum: str) -> list[Entered]:
 
 
 def totals(releases: Iterable[Entered]) -> list[Total]:
-    """Adds up releases for each kind of neighbours: ε for different kinds do not add up."""
-    found: list[Total] = []
+    """The sum for each kind of neighbours and, where there are several kinds, for the value of a rating.
+
+    Another value is two steps of `unbounded` or `user`, one without the rating (or its user), and then one with the
+    other value, so that a release of these kinds has 2ε and (1 + e^ε)·δ for a value.
+    """
     different = {each.release: each for each in releases}.values()
-    for kind in sorted({each.neighbours for each in different}):
-        of = [each for each in different if each.neighbours == kind]
-        known = [each.epsilon for each in of if each.epsilon is not None]
-        epsilon = sum(known) if len(known) == len(of) else None
-        found.append(Total(kind, len(of), epsilon, sum(each.delta for each in of)))
+    kinds = sorted({each.neighbours for each in different})
+    found = [_total(kind, [each for each in different if each.neighbours == kind]) for kind in kinds]
+    if len(kinds) > 1:
+        found.append(_total("the value of a rating", [_of_a_value(each) for each in different]))
     return found
+
+
+def _total(hides: str, releases: Collection[Entered]) -> Total:
+    known = [each.epsilon for each in releases if each.epsilon is not None]
+    epsilon = sum(known) if len(known) == len(releases) else None
+    return Total(hides, len(releases), epsilon, sum(each.delta for each in releases))
+
+
+def _of_a_value(release: Entered) -> Entered:
+    if release.epsilon is None or release.neighbours not in HIDE_IDS:
+        return release
+    twice = {
+        "epsilon": 2 * release.epsilon,
+        "delta": release.delta * (1 + math.exp(min(release.epsilon, 700.0))),
+    }
+    return release.model_copy(update=twice)
 
 
 def entries() -> Iterator[Callable[[], Entered]]:
