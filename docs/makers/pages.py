@@ -6,7 +6,7 @@ exhibits   which config measures which table or figure
 experiments   what a run of each config costs on the reference machine
 claims     verdicts on the paper's claims, from the record of its exploration
 expected   the same verdicts in short, with the experiments that measure each claim
-cells      the printed cells, from the same record
+cells      the printed values, from the same record
 open       what the paper leaves open
 errata     the paper's mistakes
 output     `<!-- output of dpmf … -->`: the output of that command
@@ -173,7 +173,7 @@ def _drawn(table: TextTable) -> str:
 
 
 def summary_table(records: Records) -> str:
-    """Returns a table with a row for each paper: its printed cells, and the verdicts on its claims.
+    """Returns a table with a row for each paper: its printed values, and the verdicts on its claims.
 
     Links start at the root of the repository. A claim counts once for each data set that it is about.
     """

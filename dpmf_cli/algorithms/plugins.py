@@ -234,7 +234,7 @@ def _reason(error: Exception, path: str = "") -> str:
 MODULES = ("random", "secrets", "numpy.random", "scipy.stats")
 """Modules that draw random numbers without dpmf's knowledge."""
 
-HIDDEN = ("_noise", "_lane_noise", "_added_noise", "_streams", "_witness")
+HIDDEN = ("_noise", "_lane_noise", "_added_noise", "_streams", "_recorder")
 """Attributes that only releases and curators themselves may use."""
 
 OF_MECHANISMS = ("noise", "noise_again", "noise_later", "release", "releases")

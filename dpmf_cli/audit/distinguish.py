@@ -33,7 +33,7 @@ from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.privacy.accounting import epsilon_of_mu
-from dpmf_cli.privacy.release import Numbers, Release, Witness
+from dpmf_cli.privacy.release import Numbers, Recorder, Release
 
 PREDICTIONS, AVERAGED = 40, 500
 """The number of single predictions that are tried as statistics, and about how many users mean predictions are of."""
@@ -99,9 +99,9 @@ class _Watched:
 
 
 class _Trial(Side):
-    """A witness that notes what a fit publishes, and changes nothing."""
+    """A recorder that notes what a fit publishes, and changes nothing."""
 
-    solved = Witness.solved
+    solved = Recorder.solved
 
     def published(
         self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: Doubles
@@ -125,7 +125,7 @@ def distinguish(
     allowed     a bound above this must show again: 2·`trials` fresh fits on each side then count the same event, and
                 the bound is theirs, at the confidence `bounds.SURE`
     directions  the directions in which a replay has seen releases move; without them only predictions are used as
-                statistics, and the compiled kernels run without their twins
+                statistics, and the compiled kernels run without their references
     """
     moved = [(place, moves) for place, moves in (directions or {}).items() if moves.any()]
     moved.sort(key=lambda each: -float(np.abs(each[1]).max()))
@@ -157,7 +157,7 @@ def distinguish(
         for run in runs:
             side = _Trial(0.0)
             try:
-                model, _ = fitted(algorithm, ratings, epsilon, run=run, witness=side if watched else None)
+                model, _ = fitted(algorithm, ratings, epsilon, run=run, recorder=side if watched else None)
                 means = np.zeros(n_means)
                 with np.errstate(all="ignore"):
                     if len(averaged):

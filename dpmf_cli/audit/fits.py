@@ -1,4 +1,4 @@
-"""Fits for audits: an algorithm on one of two neighbours, for one ε, with or without a witness.
+"""Fits for audits: an algorithm on one of two neighbours, for one ε, with or without a recorder.
 
 A replay has two sides: fits on neighbouring ratings. The second publishes the numbers of the first.
 """
@@ -20,7 +20,7 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import uniforms_of_cells
-from dpmf_cli.privacy.release import Numbers, Perturbed, Release, Witness
+from dpmf_cli.privacy.release import Numbers, Perturbed, Recorder, Release
 from dpmf_cli.releasing.recommender import published
 
 
@@ -41,13 +41,13 @@ def fitted(
     epsilon: float,
     *,
     run: int = 0,
-    witness: Witness | None = None,
+    recorder: Recorder | None = None,
 ) -> tuple[Any, Ledger]:
     """Returns the model for one ε, and the ledger of its fit. Each `run` has noise of its own."""
     streams = CoupledStreams(0, "audit", algorithm.algorithm, 0, run)
     ledger = Ledger([epsilon], algorithm.mode, algorithm.spends_delta)
     with np.errstate(all="ignore"):
-        curator = Curator(ledger, streams, witness)
+        curator = Curator(ledger, streams, recorder)
         model = algorithm.fit(ratings, ledger.limit, streams=streams, curator=curator)
     return model, ledger
 
@@ -99,8 +99,8 @@ class Seen:
     """The noise draw for the numbers; None for solutions."""
 
 
-class Side(Witness):
-    """One side of a replay, as a witness of its fit: notes all numbers, and publishes those of an earlier fit again.
+class Side(Recorder):
+    """One side of a replay, as a recorder of its fit: notes all numbers, and publishes those of an earlier fit again.
 
     frozen  the numbers that the fit on the neighbour has published; None for the first fit
 
@@ -155,7 +155,7 @@ def both_sides(algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int
     there = Side(-0.25, here.seen)
     for side, ratings in ((here, pair.here), (there, pair.there)):
         try:
-            model, side.ledger = fitted(algorithm, ratings, epsilon, run=run, witness=side)
+            model, side.ledger = fitted(algorithm, ratings, epsilon, run=run, recorder=side)
             side.predictions = predictions(model, *covered(algorithm, pair))
             with suppress(DpmfError), np.errstate(all="ignore"):  # some models cannot be released
                 side.arrays = published(model)[1]

@@ -4,7 +4,7 @@ A fit on D notes every release: the numbers that were measured, and the numbers 
 publishes the same numbers again. Then each measurement may have moved by its sensitivity at most. Everything else
 must be the same: the list of releases, their shapes and scales, the entries of the ledger, and every prediction
 that privacy covers, to the byte. The compiled kernels run on both sides, except kernels of keyed noise, whose
-twins run instead (`privacy.release`).
+references run instead (`privacy.release`).
 
 A replay can refute a claim, not prove one. It assumes that the noise has the law that its mechanism declares; `laws`
 and `distinguish` test that.

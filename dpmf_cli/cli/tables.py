@@ -49,14 +49,14 @@ def crossings(
     """
     from dpmf_cli.datasets import data_folder
     from dpmf_cli.datasets.located import present_keys
-    from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
+    from dpmf_cli.papers.printed_values import beside_print, with_printed_values
     from dpmf_cli.report.tables.crossings import crossings_table
     from dpmf_cli.report.tables.layout import draw
 
     found = list(_experiments(of or [], results, metric))
     rows, audits = [row for _, each in found for row in beside_print(each)], None
     if printed:
-        rows = with_printed_cells(rows, present=present_keys(data_folder()))
+        rows = with_printed_values(rows, present=present_keys(data_folder()))
     if audited:
         from dpmf_cli.audit.job import of_experiment
 
@@ -79,7 +79,7 @@ def explain(
     Example: dpmf explain configs/quickstart.yaml
     """
     from dpmf_cli.evaluation.metrics import RMSE
-    from dpmf_cli.papers.printed_cells import beside_print
+    from dpmf_cli.papers.printed_values import beside_print
     from dpmf_cli.report.advice import advice as advice_on
     from dpmf_cli.report.tables.crossings import crossings_table
     from dpmf_cli.report.tables.layout import as_objects, json_text

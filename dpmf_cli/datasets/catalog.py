@@ -87,8 +87,8 @@ class Licence:
 
 
 @dataclass(frozen=True, config=_STRICT)
-class TwinShape:
-    """How a synthetic twin spreads its ratings and where their variance comes from.
+class SyntheticShape:
+    """How a synthetic copy spreads its ratings and where their variance comes from.
 
     user_spread, item_spread   σ of the lognormal activity of users and popularity of items
     least_per_user             the publisher's lower bound on ratings per user
@@ -121,7 +121,7 @@ class CatalogEntry:
     licence: Licence
     citation: str
     homepage: str
-    shape: TwinShape = field(default_factory=TwinShape)
+    shape: SyntheticShape = field(default_factory=SyntheticShape)
     film_list: Content | None = None
     timestamps: bool = True
     stars: bool = True

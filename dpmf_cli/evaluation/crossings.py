@@ -83,7 +83,7 @@ class Crossing:
     """The crossing of one curve with one baseline.
 
     baseline    as printed: "IA", "GE", "Cinematch probe"
-    printed     total ε that a paper prints for this cell; None where none is known
+    printed     total ε that a paper prints for it; None where none is known
     reproduced  total ε of the crossing; None unless `status` is "crossed"
     gap         the curve's RMSE at the printed ε, less the baseline's; None where that ε is not on the grid
     off         how far from the printed crossing the curve passes, where `FACTOR` and `DISTANCE` are 1
@@ -191,7 +191,7 @@ def measure_crossing(
     """The crossing of `curve` with `target`, both of `experiment`."""
     epsilons, (folds, runs, _) = curve.epsilons, curve.values.shape
     of_curve = ("neighbours", "mode", "algorithm", "label", "delta", "joint", "metric")
-    cell = Crossing(
+    crossing = Crossing(
         **{key: getattr(curve, key) for key in of_curve},
         dataset=experiment.dataset,
         experiment=experiment.name,
@@ -206,14 +206,14 @@ def measure_crossing(
         grid_high=float(epsilons[-1]),
     )
     if printed:
-        of = printed(cell.dataset, cell.neighbours, cell.algorithm, cell.baseline)
-        cell = replace(cell, printed=of)
+        of = printed(crossing.dataset, crossing.neighbours, crossing.algorithm, crossing.baseline)
+        crossing = replace(crossing, printed=of)
     drawn = differences_between(experiment, curve, target, replicates=replicates)
     if drawn is None:
-        return cell
-    if cell.printed is not None:
-        gap, off = beside(epsilons, drawn.mean, cell.printed)
-        cell = replace(cell, gap=gap, off=off)
+        return crossing
+    if crossing.printed is not None:
+        gap, off = beside(epsilons, drawn.mean, crossing.printed)
+        crossing = replace(crossing, gap=gap, off=off)
     # Near ε → 0 there is only noise: unless the mean is met there, no resampled curve counts as met there either.
     start = curve.first if drawn.mean[0] > 0 else 0
     lowest = float(epsilons[curve.first])
@@ -230,8 +230,8 @@ def measure_crossing(
         )
     found = float(first_crossing(grid, mean))
     worse = mean[(mean <= 0).argmax() :] > 0
-    cell = replace(
-        cell,
+    crossing = replace(
+        crossing,
         status=_outside(found, lowest, grid) or Status.CROSSED,
         low=low if low is None else _outside(low, lowest, grid) or low,
         high=high if high is None else _outside(high, lowest, grid) or high,
@@ -239,13 +239,13 @@ def measure_crossing(
         recrosses=found < np.inf and bool(worse.any()),
         coarse=experiment.refines and bool(open_gaps(epsilons, drawn.mean, drawn.curves, curve.first)),
     )
-    if cell.status is not Status.CROSSED:
-        return cell
+    if crossing.status is not Status.CROSSED:
+        return crossing
     theta = None
     if experiment.axis == "theta" and curve.thetas is not None:  # log θ is taken as linear in log ε
         theta = float(np.exp(np.interp(np.log(found), np.log(epsilons), np.log(curve.thetas))))
     claimed, provable = (spent_at(found, epsilons, spent) for spent in (curve.claimed, curve.provable))
-    return replace(cell, reproduced=found, claimed=claimed, provable=provable, theta=theta)
+    return replace(crossing, reproduced=found, claimed=claimed, provable=provable, theta=theta)
 
 
 def beside(

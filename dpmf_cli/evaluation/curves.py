@@ -52,13 +52,13 @@ class Measured:
     provable    (E,) ε that can be proved for what was run, inf where none can
     neighbours  "bounded", "unbounded", …; "none" for a baseline
     mode        "published" or "corrected"; "none" for a baseline
-    missing     number of its tasks that have no result yet. If it is not 0, `values` or those of the twin hold NaN
+    missing     number of its tasks that have no result yet. If it is not 0, `values` or those of the noise-free run hold NaN
                 and no figure may be derived from them
     joint       whether it predicts from the target user's own clean ratings: the ε holds against other users only
     swept       the parameter that a sweep varies and its value here, where the curve is a point of a sweep
     thetas      (E,) the θ of each ε, ascending; None where the grid is of ε and θ is the same
     delta       δ of the (ε, δ) that is spent; 0 for pure ε
-    twin        everything that was measured for the same algorithm without noise, in one run at one ε; None where it
+    noise_free        everything that was measured for the same algorithm without noise, in one run at one ε; None where it
                 was not asked for
     line        the name that all values of a sweep share; `label` where there is no sweep, "" where it is not known
     limits      (X,) the x of the distribution of absolute errors, ascending, rating units; empty if not asked for
@@ -84,7 +84,7 @@ class Measured:
     swept: tuple[str, float] | None = None
     thetas: Doubles | None = None
     delta: float = 0.0
-    twin: Cubes | None = None
+    noise_free: Cubes | None = None
     line: str = ""
     limits: tuple[float, ...] = ()
     others: Cubes = field(default_factory=dict)
@@ -152,10 +152,10 @@ class Measured:
         return self.epsilons if axis == "epsilon" or self.thetas is None else self.thetas
 
     def without_noise(self) -> "Measured | None":
-        """The twin as a curve with the single point ε = ∞; None where there is no twin."""
-        if self.twin is None:
+        """The noise-free run as a curve with the single point ε = ∞; None where there is none."""
+        if self.noise_free is None:
             return None
-        infinite, rmse, shown = np.array([np.inf]), self.twin["rmse"], self.twin[self.metric.key]
+        infinite, rmse, shown = np.array([np.inf]), self.noise_free["rmse"], self.noise_free[self.metric.key]
         return replace(
             self,
             epsilons=infinite,
@@ -164,18 +164,18 @@ class Measured:
             provable=infinite,
             missing=int(np.isnan(shown).sum()),
             thetas=None if self.thetas is None else infinite,
-            twin=None,
-            others={key: cube for key, cube in self.twin.items() if key != "rmse"},
+            noise_free=None,
+            others={key: cube for key, cube in self.noise_free.items() if key != "rmse"},
         )
 
     def changed(self, change: Callable[[Doubles], Doubles]) -> "Measured":
-        """The same with every cube changed, those of the twin too."""
+        """The same with every cube changed, those of the noise-free run too."""
 
         def each(cubes: Cubes) -> Cubes:
             return {key: change(cube) for key, cube in cubes.items()}
 
-        twin = None if self.twin is None else each(self.twin)
-        return replace(self, rmse=change(self.rmse), others=each(self.others), twin=twin)
+        noise_free = None if self.noise_free is None else each(self.noise_free)
+        return replace(self, rmse=change(self.rmse), others=each(self.others), noise_free=noise_free)
 
 
 @dataclass(frozen=True)

@@ -72,9 +72,13 @@ class Standing:
         return None if found is None else found.rmse
 
     def cost(self, rmse: float | None) -> float | None:
-        """How far an RMSE of the curve is above that of its twin without noise; None where one is not known."""
-        twin = self.curve.without_noise()
-        return None if rmse is None or twin is None or twin.missing else rmse - float(twin.mean()[0])
+        """How far an RMSE of the curve is above that of its noise-free run; None where one is not known."""
+        noise_free = self.curve.without_noise()
+        return (
+            None
+            if rmse is None or noise_free is None or noise_free.missing
+            else rmse - float(noise_free.mean()[0])
+        )
 
     def needs(self, bar: str, kind: str = "provable") -> float:
         """The provable (or claimed) ε of a run at the crossing with a baseline; ∞ if there is no such ε or crossing.

@@ -150,7 +150,7 @@ def _plain_solve_perturbed(
     limit: float = math.inf,
     factors: Doubles | None = None,
 ) -> None:
-    """The plain twin. It measures −Σ r̃·q of the solved rows, the solutions if `private_raters`, or the solutions
+    """The Python reference. It measures −Σ r̃·q of the solved rows, the solutions if `private_raters`, or the solutions
     divided by their `factors`."""
     gram, right = _plain_sums(group, ratings, problem)
     solved = _solved_rows(ratings, problem)

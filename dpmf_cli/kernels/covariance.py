@@ -182,7 +182,7 @@ class Products(LaneGroup):
 
 
 def _plain_products(products: Products, publish: Publish) -> None:
-    """The plain twin. It measures a clean triangle for each model, and publishes all at once."""
+    """The Python reference. It measures a clean triangle for each model, and publishes all at once."""
     ratings, bound = products.ratings, products.clamp
     clean = np.empty((triangle_size(ratings.n_items), products.items.shape[1]))
     for lane in range(clean.shape[1]):

@@ -75,7 +75,7 @@ class FactorLanes(LaneGroup):
         return np.asarray(self.table("users")[users, -1] + self.table("items")[items, -1])
 
     def residuals(self, users: Ints, items: Ints, values: Singles, bound: float) -> Singles:
-        """(n, lanes) clamp(values − IAvg(i) − UAvg(u), ±bound), rounded as kernels round it, for plain twins."""
+        """(n, lanes) clamp(values − IAvg(i) − UAvg(u), ±bound), rounded as kernels round it, for Python references."""
         limit = np.float32(bound)
         residuals = values[:, None] - self.table("items")[items, -1] - self.table("users")[users, -1]
         return np.asarray(np.clip(residuals, -limit, limit))

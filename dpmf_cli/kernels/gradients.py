@@ -122,7 +122,7 @@ def sum_gradients(
 def _plain_step(
     group: DescentLanes, publish: Publish, side: Side, rates: Floats, regularization: float
 ) -> None:
-    """The plain twin. It measures the gradients −Σ e·v of a side's rows, in models that step."""
+    """The Python reference. It measures the gradients −Σ e·v of a side's rows, in models that step."""
     rate = rates[group.part].astype(np.float32)
     steps = rate > 0
     if not steps.any():
@@ -245,7 +245,7 @@ LEAST_LENGTH = np.float32(1e-12)
 
 
 def _plain_batch(group: FactorLanes, publish: Publish, train: Ratings, sgd: Sgd) -> None:
-    """The plain twin. It measures the sums Σ e·q of all users, then Σ e·p of all items."""
+    """The Python reference. It measures the sums Σ e·q of all users, then Σ e·p of all items."""
     users, items, n_users = train.users, train.items, train.n_users
     p, q = group.rows("users")[users], group.rows("items")[items]
     bound, residuals = np.float32(sgd.bound), train.values[:, None] - group.effects(users, items)

@@ -18,7 +18,7 @@ Releases (`releasing`) and kernels of linear algebra also use float64 lanes (`do
 
 `+`, `-`, `*`, `/` and `abs` work on two vectors of one type, as on numbers.
 
-Each operation is declared with a function that does the same on NumPy arrays (lanes,). Plain twins of compiled
+Each operation is declared with a function that does the same on NumPy arrays (lanes,). Python references of compiled
 functions call these: all are the same IEEE operations, except the fused multiply-adds.
 
 Every operation here is one IEEE operation for each lane. It is a fused multiply-add where `fma` is written, and
@@ -44,7 +44,7 @@ from dpmf_cli.core.arrays import Floats, Singles
 from dpmf_cli.core.compiled.machine_code import operation
 
 Vector = Floats
-"""A vector (lanes,) of plain twins."""
+"""A vector (lanes,) of Python references."""
 
 
 class Lanes(types.Type):

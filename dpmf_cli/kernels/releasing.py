@@ -84,7 +84,7 @@ one after the other, is too small by at most m·2⁻²⁴ of itself, and its roo
 
 
 def _plain_perturb(group: FactorLanes, publish: Publish, side: Side, limit: float) -> None:
-    """The plain twin of `perturb_side`. It measures the rows of a side."""
+    """The Python reference of `perturb_side`. It measures the rows of a side."""
     own = group.rows(side)
     own[:] = within(publish(own), limit)
 

@@ -35,7 +35,7 @@ class Visits(NamedTuple):
 
 
 class Sgd(NamedTuple):
-    """The parameters of SGD. A kernel and its plain twin read those that they need.
+    """The parameters of SGD. A kernel and its Python reference read those that they need.
 
         p_u ← p_u + γ(e·q_i − λ·p_u);   q_i ← q_i + γ(e·p_u − λ·q_i)   simultaneously
 
@@ -62,7 +62,7 @@ class Sgd(NamedTuple):
 
 
 def _plain_descend_perturbed(group: FactorLanes, publish: Publish, visits: Visits, sgd: Sgd) -> None:
-    """The plain twin of `descend_perturbed`. It measures the clamped residuals."""
+    """The Python reference of `descend_perturbed`. It measures the clamped residuals."""
     perturbed = plain_clamp(publish(group.residuals(*visits, sgd.bound)), sgd.bound)
     p, q = group.rows("users"), group.rows("items")
     for _ in range(sgd.epochs):
@@ -179,7 +179,7 @@ def _descend_perturbed(visits, unit, noise, sgd, kept, P, Q, factors_of, width_o
 
 
 def _plain_descend_noisy_errors(group: FactorLanes, publish: Publish, visits: Visits, sgd: Sgd) -> None:
-    """The plain twin of `descend_noisy_errors`. It measures each error given the errors published before it."""
+    """The Python reference of `descend_noisy_errors`. It measures each error given the errors published before it."""
     p, q = group.rows("users"), group.rows("items")
     residuals = group.residuals(*visits, sgd.bound)
     for place, (u, i, residual) in enumerate(zip(visits.users, visits.items, residuals, strict=True)):
@@ -308,7 +308,7 @@ def _plain_round(
     drift: Doubles,
     decay: dict[Side, Doubles],
 ) -> None:
-    """The plain twin. It measures a row divided by the square root of the number of visits since its last visit."""
+    """The Python reference. It measures a row divided by the square root of the number of visits since its last visit."""
     rows = {side: group.table(side).astype(np.float64) for side in ("users", "items")}
     drift, decay = drift[group.part], {side: each[..., group.part] for side, each in decay.items()}
 

@@ -208,7 +208,7 @@ class SimilarityStep(NamedTuple):
 def _plain_descend(
     group: SimilarityLanes, publish: Publish, learned: LearnedRatings, step: SimilarityStep
 ) -> None:
-    """The plain twin. It measures the sums Σ_u g_j that get noise; number i·k + a is for neighbour a of item i."""
+    """The Python reference. It measures the sums Σ_u g_j that get noise; number i·k + a is for neighbour a of item i."""
     s, (n_items, k) = group.rows(), group.neighbours.shape
     sums, met = np.zeros((n_items * k, group.lanes)), np.full(n_items * k, step.everywhere)
     for x in np.flatnonzero(step.sampled).tolist():

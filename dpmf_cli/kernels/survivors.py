@@ -89,7 +89,7 @@ def _plain_descend_survivors(
     shifts: Longs,
     samples: Sequence[NDArray[np.uint16]] | None = None,
 ) -> None:
-    """The plain twin of `descend_survivors`. It measures all cells: the clamped residual, or 0 without a rating."""
+    """The Python reference of `descend_survivors`. It measures all cells: the clamped residual, or 0 without a rating."""
     n_users, n_items = train.n_users, train.n_items
     residuals = np.zeros((n_users, n_items, group.lanes))
     rated = group.residuals(train.users, train.items, train.values, sgd.bound)

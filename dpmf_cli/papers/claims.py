@@ -36,7 +36,7 @@ class Exhibit(StrictModel):
     """A table or figure of a paper, or one that this project adds.
 
     configs   the names of the experiments that measure it; a table takes a data set from the first that has it
-    neighbours   of a table of crossings, the neighbours of its printed cells; empty if no printed cells are known
+    neighbours   of a table of crossings, the neighbours of its printed values; empty if no printed values are known
     data      data sets of the catalog that it is made from, if it needs no experiment
     file      one of the paper's outputs, if it needs neither; `command` makes it
     """

@@ -125,16 +125,16 @@ class Evidence:
 
     def crossing(self, name: str, label: str, baseline: str) -> float:
         """Returns the ε at which a curve crosses a baseline: 0 below the grid, ∞ if it is not reached."""
-        cell = self.cell(name, label, baseline)
-        if cell.status == crossings.Status.NOT_REACHED:
+        found = self.measured_crossing(name, label, baseline)
+        if found.status == crossings.Status.NOT_REACHED:
             return math.inf
-        if cell.status in (crossings.Status.BELOW_GRID, crossings.Status.NO_EPSILON):
+        if found.status in (crossings.Status.BELOW_GRID, crossings.Status.NO_EPSILON):
             return 0.0
-        if cell.reproduced is None:
+        if found.reproduced is None:
             raise MissingEvidence(name)
-        return cell.reproduced
+        return found.reproduced
 
-    def cell(self, name: str, label: str, baseline: str, printed: float | None = None) -> crossings.Crossing:
+    def measured_crossing(self, name: str, label: str, baseline: str, printed: float | None = None) -> crossings.Crossing:
         """Returns the crossing of a curve with a baseline, beside a printed ε."""
         experiment, curve = self.experiment(name), self.curve(name, label)
         targets = {crossings.target_name(each): each for each in crossings.crossing_targets(experiment)}

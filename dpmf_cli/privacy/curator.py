@@ -8,7 +8,7 @@ import numpy as np
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.ledger import Entry, Ledger
 from dpmf_cli.privacy.noise import AnyNoise, DeviceNoise, LaneNoise
-from dpmf_cli.privacy.release import SEAL, Release, Witness
+from dpmf_cli.privacy.release import SEAL, Recorder, Release
 
 
 class Curator:
@@ -17,15 +17,15 @@ class Curator:
     An algorithm hands its curator to a mechanism (`mechanisms`, `posterior`, `local`) and gets a `Release`. It has no
     other way to noise: the generators of `Streams.generator` refuse to draw noise.
 
-    witness   sees every release of the fit: an audit, or a test
-    first     for the witness, if the ledger has a part of a grid: the index in that grid of its first ε
+    recorder   sees every release of the fit: an audit, or a test
+    first     for the recorder, if the ledger has a part of a grid: the index in that grid of its first ε
     """
 
     def __init__(
-        self, ledger: Ledger, streams: Streams, witness: Witness | None = None, first: int = 0
+        self, ledger: Ledger, streams: Streams, recorder: Recorder | None = None, first: int = 0
     ) -> None:
         self.ledger = ledger
-        self._streams, self._witness, self._first = streams, witness, first
+        self._streams, self._recorder, self._first = streams, recorder, first
         self._generators: dict[str, np.random.Generator] = {}
         self._later: set[str] = set()
 
@@ -60,11 +60,11 @@ class Curator:
         first  if `limit` is a part of this curator's grid: the index in that grid of its first ε
         """
         ledger = Ledger(limit, self.ledger.mode, self.ledger.delta)
-        return Curator(ledger, self._streams, self._witness, self._first + first)
+        return Curator(ledger, self._streams, self._recorder, self._first + first)
 
     def release(self, entry: Entry, noise: AnyNoise, draw: int = 0) -> Release:
         """Returns one draw of an entry that is in the ledger."""
-        return Release(entry, draw, 0, noise, self._witness, SEAL, self._first)
+        return Release(entry, draw, 0, noise, self._recorder, SEAL, self._first)
 
     def releases(self, entry: Entry, noises: Iterable[LaneNoise | DeviceNoise]) -> Iterator[Release]:
         """Yields the draws of an entry that pays for several; each is drawn when it is asked for."""

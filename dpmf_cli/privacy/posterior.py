@@ -57,7 +57,7 @@ def posterior_sampling(
 
     A step subtracts its drift (E,) times the gradient of −log posterior, and adds its noise, for the complete ε grid.
     The claim is in the ledger before the first draw. Where ε = inf, the drift is untempered and there is no noise:
-    the twin descends to the mode instead of sampling.
+    the noise-free run descends to the mode instead of sampling.
 
     bound    B, the largest distance of one user's log-likelihood from 0
     epsilon  (E,) what the publication charges for the sample

@@ -115,10 +115,10 @@ def paragraphs(experiments: Sequence[Experiment], crossings: Sequence[Crossing])
                 float(getattr(of, kind)[at]) if of is not None else getattr(crossing, kind) or math.nan
                 for kind in ("claimed", "provable")
             )
-            twin, target = curve and curve.without_noise(), targets.get(crossing.baseline)
+            noise_free, target = curve and curve.without_noise(), targets.get(crossing.baseline)
             clean = None
-            if twin and target and not twin.missing:
-                clean = float(twin.mean()[0]), float(target.mean()[0])
+            if noise_free and target and not noise_free.missing:
+                clean = float(noise_free.mean()[0]), float(target.mean()[0])
             groups.setdefault(guarantee, []).append(Attempt(crossing, claimed, provable, clean))
         named = [(target_name(each), each) for each in measured]
         found += lines(
@@ -280,8 +280,8 @@ def _answer_of(
     error = best.value or 0.0
     method = PRIVATE.get(best.curve.algorithm)  # a plugin is its author's to explain
     least = min(filter(_finite, clean), key=attrgetter("value"), default=None)
-    twin = best.curve.without_noise()
-    without_noise = float(twin.mean()[0]) if twin and not twin.missing else None
+    noise_free = best.curve.without_noise()
+    without_noise = float(noise_free.mean()[0]) if noise_free and not noise_free.missing else None
     level = without_noise or (least.value if least else None)
     constant = [each.value or 0.0 for each in clean if each.curve.algorithm == "ga" and _finite(each)]
     against: dict[str, list[str]] = {}  # averages with the same outcome share a sentence

@@ -21,7 +21,7 @@ from dpmf_cli.privacy.protection import GUARANTEES
 from dpmf_cli.report.figures import charts
 from dpmf_cli.report.figures.drawings import drawings
 from dpmf_cli.report.figures.style import FORMATS
-from dpmf_cli.report.tables.crossings import crossings_table, figure_macros, twins_table
+from dpmf_cli.report.tables.crossings import crossings_table, figure_macros, noise_free_table
 from dpmf_cli.report.tables.layout import draw
 from dpmf_cli.report.tables.ledgers import ledger_csv, records_table
 from dpmf_cli.report.tables.papers import learned_nothing_table
@@ -42,12 +42,12 @@ def outputs(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, Ma
         "figures.tex": figure_macros(shown, crossings),
         "ledger.csv": ledger_csv(collected.ledgers),
     }
-    if any(curve.twin is not None for curve in experiment.curves):
-        files["without_noise.md"] = draw(twins_table(shown), "md")
+    if any(curve.noise_free is not None for curve in experiment.curves):
+        files["without_noise.md"] = draw(noise_free_table(shown), "md")
     if (learned_nothing := learned_nothing_table(experiment)) is not None:
         files["local_mean.md"] = draw(learned_nothing, "md")
     if charts.has_error_cdf(experiment):
-        found = charts.with_twins((*experiment.curves, *experiment.baselines))
+        found = charts.with_noise_free((*experiment.curves, *experiment.baselines))
         files["error_cdf.csv"] = _written({"label": each.label, **_errors(each)} for each in found)
         for parameter in charts.swept_parameters(experiment):
             files[f"error_cdf-{parameter}.csv"] = _written(
@@ -148,11 +148,11 @@ def curves_csv(experiment: Experiment) -> str:
             },
         }
 
-    return _written(map(columns, charts.with_twins(everything)))
+    return _written(map(columns, charts.with_noise_free(everything)))
 
 
 def folds_csv(experiment: Experiment) -> str:
-    """Returns a row per curve, ε, fold and run, then the baselines, each followed by its twin without noise.
+    """Returns a row per curve, ε, fold and run, then the baselines, each followed by its noise-free run.
 
     Columns of all other metrics that were measured follow `rmse`. Folds and runs count from 0, as in the names of
     tasks. `status` is "measured", "diverged" if the RMSE is infinite, or "missing" if the task has no result.
@@ -168,7 +168,7 @@ def folds_csv(experiment: Experiment) -> str:
         return {**_name(measured), **_grid(measured), "fold": fold, "run": run, **metrics, "status": status}
 
     return _written(
-        map(columns, charts.with_twins((*experiment.curves, *experiment.baselines, *experiment.aside)))
+        map(columns, charts.with_noise_free((*experiment.curves, *experiment.baselines, *experiment.aside)))
     )
 
 
@@ -187,7 +187,7 @@ def growth_csv(experiment: Experiment) -> str:
             if is_complete(measured):
                 with np.errstate(invalid="ignore"):
                     rmse, sd = measured.mean(), sd_over_folds(measured.rmse)
-            twin, loss = measured.twin, charts.loss_of(experiment, measured)
+            noise_free, loss = measured.noise_free, charts.loss_of(experiment, measured)
             parts.append(
                 {
                     **_name(measured, "label"),
@@ -196,7 +196,7 @@ def growth_csv(experiment: Experiment) -> str:
                     **_grid(measured),
                     "rmse": rmse,
                     "sd_folds": sd,
-                    "twin_rmse": np.nan if twin is None else float(twin["rmse"].mean()),
+                    "twin_rmse": np.nan if noise_free is None else float(noise_free["rmse"].mean()),
                     **dict(zip(("loss", "loss_sd", "loss_low", "loss_high"), loss, strict=True)),
                 }
             )

@@ -46,14 +46,14 @@ def _environment() -> Environment:
     return environment
 
 
-def end_in_words(end: End, cell: Crossing) -> str:
+def end_in_words(end: End, crossing: Crossing) -> str:
     """Describes an end of a crossing's interval: an ε, or the side of the grid on which the end lies."""
     if end == Status.NO_EPSILON:
         return "no ε"
     if end == Status.BELOW_GRID:
-        return f"below {cell.grid_low:g}"
+        return f"below {crossing.grid_low:g}"
     if end == Status.NOT_REACHED:
-        return f"beyond {cell.grid_high:g}"
+        return f"beyond {crossing.grid_high:g}"
     return significant(end) if isinstance(end, float) else "?"
 
 

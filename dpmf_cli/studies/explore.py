@@ -1,4 +1,4 @@
-"""Runs many settings of what a paper leaves open, as one run, and judges claims and printed cells in each."""
+"""Runs many settings of what a paper leaves open, as one run, and judges claims and printed values in each."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,8 +41,8 @@ from dpmf_cli.papers.record import (
     text_of,
 )
 from dpmf_cli.papers.rules import Theorem, digest_of, margins, rules_of
-from dpmf_cli.papers.rules.cells import cells
 from dpmf_cli.papers.rules.language import Margin
+from dpmf_cli.papers.rules.printed_values import printed_values
 from dpmf_cli.papers.space import OnData, Setting, Space, halves, space
 from dpmf_cli.papers.verdicts import UNBOUNDED
 
@@ -120,10 +120,10 @@ def best_on_one_half(settings: Sequence[Experiment], *, swap: bool) -> Experimen
 def _best(settings: Sequence[Measured], choosing: Sequence[int], testing: Sequence[int]) -> Measured:
     best = _least(np.array([each.rmse[choosing].mean(axis=(0, 1)) for each in settings]))
     rmse = np.stack([settings[at].rmse[testing][:, :, e] for e, at in enumerate(best)], axis=-1)
-    twins = [each.twin["rmse"] for each in settings if each.twin]
-    twin = None
-    if len(twins) == len(settings):
-        twin = {"rmse": twins[_least(np.array([each[choosing].mean() for each in twins]))][testing]}
+    clean = [each.noise_free["rmse"] for each in settings if each.noise_free]
+    noise_free = None
+    if len(clean) == len(settings):
+        noise_free = {"rmse": clean[_least(np.array([each[choosing].mean() for each in clean]))][testing]}
     return replace(
         settings[0],
         epsilons=np.array([settings[at].epsilons[e] for e, at in enumerate(best)]),
@@ -131,7 +131,7 @@ def _best(settings: Sequence[Measured], choosing: Sequence[int], testing: Sequen
         claimed=np.array([settings[at].claimed[e] for e, at in enumerate(best)]),
         provable=np.array([settings[at].provable[e] for e, at in enumerate(best)]),
         missing=int(np.isnan(rmse).any(axis=(0, 1)).sum()),
-        twin=twin,
+        noise_free=noise_free,
         others={},
     )
 
@@ -273,7 +273,7 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
     tried = []
     for setting, under, folds in zip(of.settings, experiments, by_setting, strict=True):
         margins = tuple(tuple(_recorded(key, each) for each in folds) for key in known)
-        off = {name: cell.off for name, cell in cells(of.key, Evidence(under, of.data)).items()}
+        off = {name: value.off for name, value in printed_values(of.key, Evidence(under, of.data)).items()}
         tried.append(Tried(setting=setting, margins=margins, off=off))
     return Explored(
         title=data.title,
@@ -285,7 +285,7 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
         configs=of.space.on(of.data).configs,
         open={choice.name: tuple(value.name for value in choice.values) for choice in of.space.open},
         sets=digest_of(of.key, of.space),
-        printed=cells(of.key, Evidence(shipped, of.data)),
+        printed=printed_values(of.key, Evidence(shipped, of.data)),
         atoms=tuple(atoms),
         tried=tuple(tried),
     )

@@ -140,8 +140,8 @@ class Algorithm(StrictModel, ABC):
                 computed anew
     plugin      where its code comes from, if not from dpmf (`algorithms.plugins`). Results depend on it
     small       parameters with which a fit takes few steps, for audits on few ratings: later steps repeat the first
-    by_rating   whether its plain twins go through ratings one by one, which takes minutes for 10⁵ ratings
-    why_no_twin   why it cannot also be fitted without noise (`twins`), and what to do; "" if it can
+    by_rating   whether its Python references go through ratings one by one, which takes minutes for 10⁵ ratings
+    why_no_noise_free_run   why it cannot also be fitted without noise (`twins`), and what to do; "" if it can
     """
 
     title: ClassVar[str]
@@ -156,7 +156,7 @@ class Algorithm(StrictModel, ABC):
     plugin: ClassVar[dict[str, str]] = {}
     small: ClassVar[Mapping[str, Any]] = {}
     by_rating: ClassVar[bool] = False
-    why_no_twin: ClassVar[str] = ""
+    why_no_noise_free_run: ClassVar[str] = ""
 
     algorithm: str
     label: Label | None = Field(None, description="name of the curve; by default the algorithm's name")

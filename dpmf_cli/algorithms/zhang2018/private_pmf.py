@@ -288,13 +288,13 @@ class Personalized(AroundABase, PrivateAlgorithm):
     title = "Personalised"
     about = (
         "Personalised differential privacy around any algorithm that hides the presence of a rating, and "
-        "its clean twin."
+        "its noise-free run."
     )
     paper = Paper.ZHANG
     variants = methods.in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     averaged = False
-    why_no_twin = (
-        "a personalised algorithm has no twin, because its records set their own ε; remove `twins`, and add "
+    why_no_noise_free_run = (
+        "a personalised algorithm has no noise-free run, because its records set their own ε; remove `twins`, and add "
         "`sampled` to `baselines`"
     )
     revision = 2

@@ -1,7 +1,7 @@
 """Machine code of kernels: the one decorator of compiled functions, its checks, and files that keep what it made.
 
-New machine code is compared with its plain twin on a few numbers, before it is used. A twin is the same source, run
-by Python: it calls the twins of the compiled functions that its source calls, and in place of an operation that emits
+New machine code is compared with its Python reference on a few numbers, before it is used. A reference is the same source, run
+by Python: it calls the references of the compiled functions that its source calls, and in place of an operation that emits
 its own instructions, the plain function that the operation was declared with. While one process compiles an entry,
 others wait for it. A file of machine code holds
 
@@ -65,7 +65,7 @@ def operation(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
 
 
 @functools.cache
-def twin(dispatcher: Any) -> Callable[..., Any]:
+def reference(dispatcher: Any) -> Callable[..., Any]:
     """Returns the plain function that does the same as a compiled function."""
     function = dispatcher.py_func
     names = {name: _replaced(value) for name, value in function.__globals__.items()}
@@ -76,7 +76,7 @@ def twin(dispatcher: Any) -> Callable[..., Any]:
 
 def _replaced(value: Any) -> Any:
     if isinstance(value, Dispatcher):
-        return lambda *arguments: twin(value)(*arguments)
+        return lambda *arguments: reference(value)(*arguments)
     try:
         return _PLAIN.get(value, value)
     except TypeError:  # an unhashable value is no operation
@@ -87,7 +87,7 @@ Example = Callable[[Mapping[str, Any]], dict[str, Any]]
 """Makes the arguments of a kernel: takes their numba types by name, and returns their values by name."""
 
 TOLERANCES = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-9}
-"""Relative to the largest number of an array: the twin sometimes rounds a fused multiply-add differently."""
+"""Relative to the largest number of an array: the reference sometimes rounds a fused multiply-add differently."""
 
 
 def check(
@@ -99,7 +99,7 @@ def check(
         arguments = example(dict(zip(names, signature, strict=True)))
         found, expected = ([deepcopy(arguments[name]) for name in names] for _ in range(2))
         with np.errstate(all="ignore"):
-            expected.append(twin(dispatcher)(*expected))  # first: the twin notices a short example
+            expected.append(reference(dispatcher)(*expected))  # first: the reference notices a short example
         found.append(entry_point(*found))
         if not all(map(_agree, found, expected)):
             name = f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__qualname__}"
@@ -125,7 +125,7 @@ def _agree(found: Any, expected: Any) -> bool:
 def compiled(*examples: Example, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Returns a decorator. Numba compiles the function at its first call. The function runs without Python's lock.
 
-    examples  arguments on which new machine code is compared with its plain twin. A function that only other compiled
+    examples  arguments on which new machine code is compared with its Python reference. A function that only other compiled
               functions call needs none: it is checked as a part of them
     options   options of numba, such as `inline`
     """

@@ -375,9 +375,9 @@ class ExperimentConfig(StrictModel):
         thetas = tuple(entry.theta_of(epsilon) for epsilon in grid)
         return None if thetas == grid else thetas
 
-    def has_twin(self, entry: Algorithm) -> bool:
+    def has_noise_free_run(self, entry: Algorithm) -> bool:
         """Returns whether an entry is also fitted without noise."""
-        return bool(self.twins) and isinstance(entry, PrivateAlgorithm) and not entry.why_no_twin
+        return bool(self.twins) and isinstance(entry, PrivateAlgorithm) and not entry.why_no_noise_free_run
 
     def runs_of(self, entry: Algorithm) -> int:
         return self.runs if entry.stochastic else 1
@@ -403,8 +403,8 @@ def contradictions(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
     yield from _of_grid(config)
     yield from _of_cuts(config)
     for index, private in enumerate(config.algorithms if config.twins is True else ()):
-        if private.why_no_twin:
-            yield ("algorithms", index), private.why_no_twin
+        if private.why_no_noise_free_run:
+            yield ("algorithms", index), private.why_no_noise_free_run
     columns = config.dataset.columns.by_role if isinstance(config.dataset, CsvSpec) else {}
     for key, index, entry in _entries(config):
         if entry.needs_epsilons and "epsilon" not in columns:
@@ -487,7 +487,7 @@ def _of_cuts(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
     if config.refine:
         yield ("refine",), "ε are not added while the ratings grow; remove `refine` or `growth`"
     if not config.twins:
-        yield ("growth",), "growth measures the loss against the twin without noise; set `twins: true`"
+        yield ("growth",), "growth measures the loss against the noise-free run; set `twins: true`"
     if by not in ("folds", "recent"):
         yield ("growth",), f"{what} does not grow with the ratings; {folds}"
     if config.growth.order == "timestamp" and not config.dataset.has_timestamps:

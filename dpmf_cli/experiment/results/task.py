@@ -20,7 +20,7 @@ from dpmf_cli.evaluation.metrics import TopItems
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.privacy.neighbours import Neighbours
 
-TWIN_GRID = (math.inf,)
+NOISE_FREE_GRID = (math.inf,)
 """The grid of a fit without noise."""
 
 
@@ -189,7 +189,7 @@ class Outcome:
 def tasks_of(
     config: ExperimentConfig, entry: Algorithm, data: DataIdentity, portions: Sequence[float] | None = None
 ) -> Iterator[Task]:
-    """Every task of one algorithm of a config, on all or some of its portions. Twins have the grid `TWIN_GRID`."""
+    """Every task of one algorithm of a config, on all or some of its portions. Noise-free runs have the grid `NOISE_FREE_GRID`."""
     pieces = list(entry.pieces(config.grid(entry)))
     order: Order = config.growth.order if config.growth else "timestamp"
     of = config.name if config.seed == SECRET else ""
@@ -200,5 +200,5 @@ def tasks_of(
             for piece, grid in pieces:
                 for run in range(config.runs_of(entry)):
                     yield Task(data, config.seed, cut, run, piece, grid, *asked)
-            for piece, grid in entry.pieces(TWIN_GRID) if config.has_twin(entry) else ():
+            for piece, grid in entry.pieces(NOISE_FREE_GRID) if config.has_noise_free_run(entry) else ():
                 yield Task(data, config.seed, cut, 0, piece, grid, *asked)

@@ -65,13 +65,13 @@ def rmse_where(
 
 
 def loss(evidence: Evidence, name: str, label: str) -> Values:
-    """(E,) the RMSE less that of the twin without noise."""
+    """(E,) the RMSE less that of the noise-free run."""
     return _loss(evidence.curve(name, label), name)
 
 
 def _loss(curve: Measured, name: str) -> Values:
-    twin = curve.without_noise()
-    if twin is None or not np.isfinite(lost := curve.mean() - twin.mean()).all():
+    noise_free = curve.without_noise()
+    if noise_free is None or not np.isfinite(lost := curve.mean() - noise_free.mean()).all():
         raise MissingEvidence(name)
     return lost
 

@@ -187,8 +187,8 @@ def is_drawable(curve: Measured) -> bool:
     return is_complete(curve) and bool(np.isfinite(curve.mean()).any())
 
 
-def with_twins(found: Iterable[Measured]) -> list[Measured]:
-    """Returns the measurements, each followed by its twin without noise if that was measured."""
+def with_noise_free(found: Iterable[Measured]) -> list[Measured]:
+    """Returns the measurements, each followed by its noise-free run if that was measured."""
     return [each for one in found for each in (one, one.without_noise()) if each is not None]
 
 
@@ -404,8 +404,10 @@ def has_error_cdf(experiment: Experiment) -> bool:
 
 
 def _drawable(experiment: Experiment) -> list[Measured]:
-    """Returns all complete measurements, twins without noise included."""
-    return [each for each in with_twins((*experiment.curves, *experiment.baselines)) if is_drawable(each)]
+    """Returns all complete measurements, noise-free runs included."""
+    return [
+        each for each in with_noise_free((*experiment.curves, *experiment.baselines)) if is_drawable(each)
+    ]
 
 
 def _key(experiment: Experiment, *words: str) -> str:
@@ -416,7 +418,7 @@ def _key(experiment: Experiment, *words: str) -> str:
 def curve_series(
     experiment: Experiment, curve: Measured, name: str, look: Look, *, bands: bool = True
 ) -> Iterator[Line | Level]:
-    """Yields a complete curve over ε or θ with its crossings, and the level of its twin without noise."""
+    """Yields a complete curve over ε or θ with its crossings, and the level of its noise-free run."""
     shown = slice(curve.first, None)  # no axis of ε can show ε → 0
     mean = np.where(np.isfinite(curve.mean()), curve.mean(), np.nan)[shown]
     low, high = (end[shown] for end in band(experiment, curve)) if bands else (None, None)
@@ -427,8 +429,8 @@ def curve_series(
         if x is not None:
             marks.append((x, level_of(target)))
     yield Line(name, look, curve.along(experiment.axis)[shown], mean, low, high, marks=tuple(marks))
-    if (twin := curve.without_noise()) is not None:
-        yield Level(f"{name}, no noise", level_of(twin), Dash.NO_NOISE, look, labelled=False)
+    if (noise_free := curve.without_noise()) is not None:
+        yield Level(f"{name}, no noise", level_of(noise_free), Dash.NO_NOISE, look, labelled=False)
 
 
 def curves_chart(experiment: Experiment) -> Chart:
@@ -582,9 +584,11 @@ def error_chart(experiment: Experiment) -> Chart:
         for at in range(len(grid) - 1, first - 1, -1):
             name = at_place(curve.label, experiment.axis, grid[at])
             found.append((curve.label, name, Dash.MEASURED, mean[at]))
-        twin = curve.without_noise()
-        if twin is not None and is_complete(twin):
-            found.append((curve.label, f"{curve.label}, no noise", Dash.NO_NOISE, error_moments(twin)[0][0]))
+        noise_free = curve.without_noise()
+        if noise_free is not None and is_complete(noise_free):
+            found.append(
+                (curve.label, f"{curve.label}, no noise", Dash.NO_NOISE, error_moments(noise_free)[0][0])
+            )
     x = np.array(experiment.curves[0].limits)
     lines = [
         Line(name, look, x, mean, dash=dash)
@@ -609,15 +613,15 @@ def error_chart(experiment: Experiment) -> Chart:
 
 
 def loss_of(experiment: Experiment, curve: Measured) -> NDArray[np.float64]:
-    """Returns (4, E) what the noise of a curve costs: its RMSE minus its twin's, paired by fold; NaN if unknown.
+    """Returns (4, E) what the noise of a curve costs: its RMSE minus that of its noise-free run, paired by fold; NaN if unknown.
 
     The rows are the mean, the standard deviation over folds and runs, and the ends of the 95 % interval of the mean,
     which is computed as for a curve.
     """
-    twin, unknown = curve.without_noise(), np.full(len(curve.epsilons), np.nan)
-    if twin is None or not is_complete(curve):
+    noise_free, unknown = curve.without_noise(), np.full(len(curve.epsilons), np.nan)
+    if noise_free is None or not is_complete(curve):
         return np.stack([unknown] * 4)
-    loss = curve.rmse - twin.rmse
+    loss = curve.rmse - noise_free.rmse
     loss[:, :, ~np.isfinite(loss).all(axis=(0, 1))] = np.nan
     drawn = replicate_means(loss, rng=curve_stream(experiment, curve), partition=experiment.partition)
     ends = percentile_interval(drawn.curves) if drawn.over != "none" else (unknown, unknown)

@@ -24,7 +24,7 @@ from dpmf_cli.experiment.results.folders import Collected, collect_folder
 from dpmf_cli.experiment.results.manifest import read_manifest
 from dpmf_cli.papers.claims import Exhibit
 from dpmf_cli.papers.printed import CROSSING_TABLES, load as load_printed, printed_crossings, printed_reason
-from dpmf_cli.papers.printed_cells import beside_print
+from dpmf_cli.papers.printed_values import beside_print
 from dpmf_cli.report.figures.charts import Chart, charts_of, is_drawable
 from dpmf_cli.report.figures.drawings import combined_figure
 from dpmf_cli.report.figures.papers import noise_figure
@@ -237,7 +237,7 @@ def exhibit_view(exhibit: Exhibit, found: Mapping[str, ExperimentView], folders:
 
 
 def printed_rows(exhibit: Exhibit) -> Iterator[tuple[str, Row]]:
-    """Yields every printed cell of a table of baselines or crossings as not measured, with its data set."""
+    """Yields every printed value of a table of baselines or crossings as not measured, with its data set."""
     if exhibit.kind == "baselines":
         found = [
             (dataset, baseline, "", f"{cells[baseline]:.4f}")

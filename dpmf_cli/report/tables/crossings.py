@@ -259,11 +259,11 @@ def baselines_table(rows: Sequence[BaselineRow]) -> TextTable:
     return tabled(rows, BASELINE_COLUMNS, shown, title=title, notes=lines("notes/baselines", rows=rows))
 
 
-def twins_table(experiment: Experiment) -> TextTable:
+def noise_free_table(experiment: Experiment) -> TextTable:
     """Returns the error of each private algorithm without noise, if the experiment measured it."""
-    twins = (curve.without_noise() for curve in experiment.curves)
+    found = (curve.without_noise() for curve in experiment.curves)
     return tabled(
-        [error_row(experiment, twin) for twin in twins if twin is not None],
+        [error_row(experiment, each) for each in found if each is not None],
         shown=[
             TableColumn(f"{experiment.metric.title} without noise", lambda row: row.baseline),
             TableColumn("mean", text=lambda row: reproduced_cell(row).partition(" ±")[0], align="r"),

@@ -1,4 +1,4 @@
-"""The tables of papers: verdicts on a paper's claims, its printed cells, and what Neera et al. (2020) tabulate.
+"""The tables of papers: verdicts on a paper's claims, its printed values, and what Neera et al. (2020) tabulate.
 
 These are messages sent in the local model (table 1) and improvements over ISGD (section 4.3).
 """
@@ -19,7 +19,7 @@ from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.papers.claims import ANY, Claim, PaperFindings
 from dpmf_cli.papers.printed import load
-from dpmf_cli.papers.record import Cell, Explored, Record
+from dpmf_cli.papers.record import Explored, PrintedValue, Record
 from dpmf_cli.papers.space import Setting
 from dpmf_cli.papers.verdicts import Judged, judged, of_theorem
 from dpmf_cli.privacy.curator import Curator
@@ -68,37 +68,37 @@ def claims_text(
 
 
 def cells_text(found: Explored) -> TextTable:
-    """Returns a row for each printed cell: what the shipped setting has on all folds, and how many settings agree."""
+    """Returns a row for each printed value: what the shipped setting has on all folds, and how many settings agree."""
 
-    def row(name: str, cell: Cell) -> tuple[str, ...]:
+    def row(name: str, value: PrintedValue) -> tuple[str, ...]:
         off = [each.off[name] for each in found.tried if name in each.off]
         return (
             name,
-            significant(cell.printed),
-            "not on the grid" if cell.measured is None else significant(cell.measured),
-            NONE if cell.gap is None else signed(cell.gap, 4),
-            agreement(cell.off),
+            significant(value.printed),
+            "not on the grid" if value.measured is None else significant(value.measured),
+            NONE if value.gap is None else signed(value.gap, 4),
+            agreement(value.off),
             f"{sum(agreement(each) is Agreement.AGREES for each in off)} of {len(off)}",
         )
 
     best = most_agreeing([found])
     choices = zip(found.values(best).items(), best, strict=True)
     return TextTable(
-        header=("cell", "printed", "measured", "gap", "it", "settings that agree"),
+        header=("place", "printed", "measured", "gap", "it", "settings that agree"),
         alignment="lrrrlr",
         groups=(Group(found.title, tuple(row(*printed) for printed in found.printed.items())),),
-        notes=tuple(lines("notes/cells", choices=choices)),
+        notes=tuple(lines("notes/printed_values", choices=choices)),
     )
 
 
 def agreeing(found: Sequence[Explored], setting: Setting) -> Counter[Agreement]:
-    """Returns how many printed cells of some data sets agree, are near and differ in a setting."""
+    """Returns how many printed values of some data sets agree, are near and differ in a setting."""
     tried = [each for of in found for each in of.tried if each.setting == setting]
     return Counter(agreement(off) for each in tried for off in each.off.values())
 
 
 def most_agreeing(found: Sequence[Explored]) -> Setting:
-    """Returns the setting, of those tried on all of these data sets, in which the most printed cells agree."""
+    """Returns the setting, of those tried on all of these data sets, in which the most printed values agree."""
     common = [each.setting for each in found[0].tried]
     common = [each for each in common if all(any(each == of.setting for of in one.tried) for one in found)]
 

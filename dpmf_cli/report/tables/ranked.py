@@ -165,7 +165,7 @@ def frontier_table(
         level=_level,
     )
     to = [f"to_{bar}" for bar in ranking.BARS]
-    last = "cost" if any(lead.first.curve.twin for lead in leads) else "to_clean"
+    last = "cost" if any(lead.first.curve.noise_free for lead in leads) else "to_clean"
     shown = ("epsilon", "label", "source", "mode", "rmse", *to, last, "tied")
     return tabled(leads, FRONTIER, shown, title=title, notes=[*said, *notes])
 
