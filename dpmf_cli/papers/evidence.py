@@ -134,7 +134,9 @@ class Evidence:
             raise MissingEvidence(name)
         return found.reproduced
 
-    def measured_crossing(self, name: str, label: str, baseline: str, printed: float | None = None) -> crossings.Crossing:
+    def measured_crossing(
+        self, name: str, label: str, baseline: str, printed: float | None = None
+    ) -> crossings.Crossing:
         """Returns the crossing of a curve with a baseline, beside a printed ε."""
         experiment, curve = self.experiment(name), self.curve(name, label)
         targets = {crossings.target_name(each): each for each in crossings.crossing_targets(experiment)}

@@ -1,10 +1,10 @@
-"""Accounting: what steps of Gaussian noise cost together, and what a step costs that looks at a random sample.
+"""What steps of Gaussian noise cost together, and what a step costs that looks at a random sample.
 
 N(0, σ²) noise on a measurement of L2 sensitivity Δ is μ-GDP with μ = Δ/σ (Dong, Roth, Su 2022, "Gaussian differential
 privacy", theorem 1). Steps that are μ_i-GDP compose to √(Σμ_i²)-GDP, even if each is chosen after seeing the results
-of the steps before it (corollary 3.3). This is exact: the composition provides what one Gaussian mechanism of that μ
-provides, no more and no less. In zCDP terms ρ_i = μ_i²/2. `dp_accounting` converts between μ and (ε, δ) by Balle and
-Wang 2018, theorem 8.
+of the steps before it (corollary 3.3). This is exact, since the composition provides what one Gaussian mechanism of
+that μ provides. In zCDP terms ρ_i = μ_i²/2. `dp_accounting` converts between μ and (ε, δ) by Balle and Wang 2018,
+theorem 8.
 
 *Samples of the records.* Each record is in the sample with probability γ, independently of the others.
 
@@ -21,11 +21,11 @@ The exchanged case needs x ≤ e^ε too: *leaving the record out* must move the 
 may. This holds where contributions are clipped to [−c, c] and Δ = 2c. It does not hold for sums of ratings within
 [1, 5] and Δ = 4.
 
-*Gaussian steps.* The composition of sampled Gaussian steps has no closed form. `dp_accounting` computes it by privacy
-loss distributions, and rounds them pessimistically. The sample is of *users*, each of whom adds a vector of L2 norm c
-at most. A user who is present or absent moves the sum by c. A user whose ratings change moves it by 2c, from a point
-of the ball of radius c to the opposite point. This is dp_accounting's REPLACE_ONE, under which an unsampled Gaussian
-step moves by 2c as well.
+*Gaussian steps.* The composition of sampled Gaussian steps has no closed form, so `dp_accounting` computes it by
+privacy loss distributions, which it rounds pessimistically. The sample is of *users*, each of whom adds a vector of
+L2 norm c at most. A user who is present or absent moves the sum by c. A user whose ratings change moves it by 2c,
+from a point of the ball of radius c to the opposite point. This is dp_accounting's REPLACE_ONE, under which an
+unsampled Gaussian step moves by 2c as well.
 """
 
 import math
@@ -71,10 +71,7 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
 
 @lru_cache(maxsize=4096)
 def mu_of_epsilon(epsilon: float, delta: float) -> float:
-    """Returns the largest Δ/σ for which one Gaussian mechanism is (`epsilon`, `delta`)-DP.
-
-    It is the inverse of `epsilon_of_mu`.
-    """
+    """The largest Δ/σ for which one Gaussian mechanism is (`epsilon`, `delta`)-DP: the inverse of `epsilon_of_mu`."""
     from dp_accounting import get_sigma_gaussian
 
     if math.isinf(epsilon):
@@ -130,11 +127,8 @@ def before_sampling(epsilon: ArrayLike, rate: float) -> Doubles:
 
 
 def moves(neighbours: Neighbours) -> int:
-    """Returns how far a user's contribution can move, in units of the bound on its norm.
-
-    It is 1 if the contribution is present or absent, and 2 if it is exchanged. One rating more or less exchanges its
-    user's contribution, and so does another value of a rating.
-    """
+    """How far a user's contribution can move, in units of the bound on its norm: 1 if it is present or absent, and 2
+    if it is exchanged, as by one rating more or less, or by another value of a rating."""
     if neighbours is Neighbours.LOCAL:
         raise ValueError("sampled steps are not for the local model")
     return 1 if neighbours is Neighbours.USER else 2
@@ -166,11 +160,10 @@ class SampledSteps:
 
     @property
     def mechanism(self) -> str:
-        """The name of these steps in a ledger."""
         return f"Gaussian × {self.repetitions}" + (f", of a part {self.rate:g}" if self.rate < 1 else "")
 
     def record(self) -> dict[str, Any]:
-        """Returns the steps as plain data for a result file."""
+        """The steps as plain data for a result file."""
         multiplier = self.multiplier.tolist()
         return {"rate": self.rate, "repetitions": self.repetitions, "multiplier": multiplier}
 
@@ -190,11 +183,11 @@ def composed_epsilons(
 def _composed_epsilon(
     steps: tuple[tuple[float, float, int], ...], mu: float, delta: float, neighbours: Neighbours
 ) -> float:
-    """Returns the ε of `composed_epsilons` for one lane; each step is (multiplier, rate, repetitions).
+    """The ε of `composed_epsilons` for one ε of the grid; each step is (multiplier, rate, repetitions).
 
-    Any interval gives a bound, but K steps round K times. So the interval is made finer until rounding no longer
-    shows. The first interval suits the ε without sampling, which may be a thousand times the result. That ε is a
-    bound as well, and the smaller one where rounding outweighs what sampling gains.
+    Any interval gives a bound, but because K steps round K times, the interval is made finer until rounding no longer
+    shows. The first interval suits the ε without sampling, which may be a thousand times the result, but is a bound
+    as well, and the smaller one where rounding outweighs what sampling gains.
     """
     times = moves(neighbours)
     if math.isinf(mu) or delta < LEAST_CERTIFIED_DELTA or any(multiplier == 0 for multiplier, _, _ in steps):

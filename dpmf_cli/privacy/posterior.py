@@ -7,8 +7,8 @@ With the energy U(θ) = −log posterior, each of K steps is
 
 The publications claim: if each user's log-likelihood is within B of 0, one sample from the posterior to the power s
 costs ε. Two things break the claim for these steps. (1) Noise of variance ρ·η_t instead of η_t has the stationary law
-exp(−s·U/ρ). So even in the limit the sample costs ε/ρ. (2) A finite chain has not converged. Within a distance δ of
-the limit it costs (ε/ρ, (1 + e^(ε/ρ))δ), and nobody knows δ. So nothing is provable.
+exp(−s·U/ρ), so even in the limit the sample costs ε/ρ. (2) A finite chain has not converged. Within a distance δ of
+the limit it costs (ε/ρ, (1 + e^(ε/ρ))δ), and because no bound on δ is known, nothing is provable.
 """
 
 import math

@@ -39,7 +39,7 @@ class Guarantee:
     delta: float = 0.0
 
     def __str__(self) -> str:
-        """Returns what is protected and from whom; tables and figures give δ elsewhere."""
+        """What is protected, and from whom; tables and figures give δ elsewhere."""
         return f"{self.protects}, against {self.towards}{' (joint DP)' * self.joint}"
 
     @property

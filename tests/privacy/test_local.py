@@ -20,7 +20,7 @@ from dpmf_cli.privacy.local import (
     SignChannel,
     epsilon_per_user,
     perturb_ratings,
-    value_towards_the_aggregator,
+    value_seen_by_the_aggregator,
 )
 from dpmf_cli.privacy.local_mechanisms import BoundedLaplace, ClampedLaplace, Duchi, RandomisedResponse
 from dpmf_cli.privacy.neighbours import Neighbours
@@ -123,7 +123,7 @@ def channel(repetitions: int, epsilon: float, recorder: Recorder | None = None) 
         "step",
         repetitions=repetitions,
         epsilon=ledger.limit,
-        sensitivity=value_towards_the_aggregator("test", RATINGS.user_counts),
+        sensitivity=value_seen_by_the_aggregator("test", RATINGS.user_counts),
         n_items=40,
         curator=Curator(ledger, STREAMS, recorder),
     )

@@ -201,7 +201,7 @@ class Devices:
     @property
     def mean_moves(self) -> Sensitivity:
         """How many reports for m change with the value of one rating."""
-        return local.value_towards_the_aggregator(Duchi.source, self.ratings.user_counts)
+        return local.value_seen_by_the_aggregator(Duchi.source, self.ratings.user_counts)
 
     @property
     def moves(self) -> Sensitivity:
