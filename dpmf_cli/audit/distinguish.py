@@ -76,14 +76,14 @@ class _Watched:
     moves: Doubles
 
     def numbers(self, seen: Mapping[Place, Seen]) -> Doubles:
-        """Returns (d,) the published numbers; zeros if nothing was published there."""
+        """(d,) the published numbers; zeros if nothing was published there."""
         at = seen.get(self.place)
         if at is None or not at.release.leaves or self.positions.max() >= at.out.size:
             return 0 * self.moves
         return np.asarray(np.nan_to_num(at.out.ravel(), posinf=0, neginf=0)[self.positions])
 
     def weights(self, here: Doubles, there: Doubles) -> Doubles:
-        """Returns (d,) Σ⁻¹m. Training fits on each side, (n, d), estimate Σ."""
+        """(d,) Σ⁻¹m. Training fits on each side, (n, d), estimate Σ."""
         apart = np.concatenate([here - here.mean(axis=0), there - there.mean(axis=0)])
         deviations = np.maximum(apart.std(axis=0), 1e-9 * np.abs(self.moves).max())
         unit = apart / deviations
@@ -120,7 +120,7 @@ def distinguish(
     allowed: float = math.inf,
     directions: Mapping[Place, Doubles] | None = None,
 ) -> LowerBound:
-    """Returns the lower bound that `trials` fits on each side give.
+    """The lower bound that `trials` fits on each side give.
 
     allowed     a bound above this must show again: 2·`trials` fresh fits on each side then count the same event, and
                 the bound is theirs, at the confidence `bounds.SURE`
@@ -151,7 +151,7 @@ def distinguish(
     names += [f"the same, of item {i} less item 0" for i in range(1, n_means)]
 
     def fits(ratings: Ratings, runs: Iterable[int]) -> tuple[list[Doubles], Doubles]:
-        """Returns what fits show: (n, d) numbers of each watched release, and (n, s) all other statistics."""
+        """What fits show: (n, d) numbers of each watched release, and (n, s) all other statistics."""
         released: list[list[Doubles]] = [[] for _ in watched]
         others = []
         for run in runs:
@@ -174,7 +174,7 @@ def distinguish(
         return [np.array(numbers) for numbers in released], np.array(others, np.float64)
 
     def both(first: int, after: int) -> list[tuple[list[Doubles], Doubles]]:
-        """Returns the same on either side, of fits that have noise of their own."""
+        """The same on either side, of fits that have noise of their own."""
         sides = (1, pair.here), (2, pair.there)
         return [fits(ratings, range(side + 2 * first, side + 2 * after, 2)) for side, ratings in sides]
 
@@ -184,12 +184,12 @@ def distinguish(
     weights = [each.weights(ours[:half], theirs[:half]) for each, ours, theirs in of_each]
 
     def statistics(released: list[Doubles], others: Doubles) -> Doubles:
-        """Returns (n, len(names))."""
+        """(n, len(names))."""
         along = [numbers @ weight for numbers, weight in zip(released, weights, strict=True)]
         return np.column_stack([np.sum(along, axis=0), *along, others]) if along else others
 
     def tested(ours: Doubles, theirs: Doubles, trials: int, confidence: float) -> LowerBound:
-        """Returns the bound that values of the best statistic give on both sides."""
+        """The bound that values of the best statistic give on both sides."""
         counts, most = event.counts(ours, theirs), bounds.always_against_never(len(ours), len(theirs))
         lower, ceiling = (bounds.epsilon_of_event(each, delta, confidence) for each in (counts, most))
         found = LowerBound(names[best], lower, ceiling, trials, confidence)
@@ -277,7 +277,7 @@ def _widest_moves(here: Side, there: Side) -> Iterator[tuple[Release, tuple[floa
 
 
 def _allowed(release: Release, moved: float, delta: float) -> float:
-    """Returns the ε that one number's move costs, given the noise that its step declares."""
+    """The ε that one number's move costs, given the noise that its step declares."""
     if release.told is not None:
         return float(release.told[0])
     entry, scale = release.entry, float(release.scale[0])

@@ -43,7 +43,7 @@ def fitted(
     run: int = 0,
     recorder: Recorder | None = None,
 ) -> tuple[Any, Ledger]:
-    """Returns the model for one ε, and the ledger of its fit. Each `run` has noise of its own."""
+    """The model for one ε, and the ledger of its fit. Each `run` has noise of its own."""
     streams = CoupledStreams(0, "audit", algorithm.algorithm, 0, run)
     ledger = Ledger([epsilon], algorithm.mode, algorithm.spends_delta)
     with np.errstate(all="ignore"):
@@ -53,13 +53,13 @@ def fitted(
 
 
 def predictions(model: Any, users: Ints, items: Ints) -> Floats:
-    """Returns (n,) predictions of a model for one ε."""
+    """(n,) predictions of a model for one ε."""
     with np.errstate(all="ignore"):
         return np.asarray(model.predict(users, items))[:, 0]
 
 
 def covered(algorithm: PrivateAlgorithm, pair: Pair, most: int = 20_000) -> tuple[Ints, Ints]:
-    """Returns the predictions that privacy covers, as users (n,) and items (n,).
+    """The predictions that privacy covers, as users (n,) and items (n,).
 
     If there are more than `most`, it returns a part: all items of the user who differs, and about `most` others at
     random. Of joint methods, and where a user is hidden with all ratings, privacy covers predictions for the others.
@@ -150,7 +150,7 @@ class Side(Recorder):
 
 
 def both_sides(algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int = 0) -> tuple[Side, Side]:
-    """Returns the fit on D, and the fit on D′ that publishes the same numbers."""
+    """The fit on D, and the fit on D′ that publishes the same numbers."""
     here = Side(0.25)
     there = Side(-0.25, here.seen)
     for side, ratings in ((here, pair.here), (there, pair.there)):

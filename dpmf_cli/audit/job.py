@@ -218,7 +218,7 @@ def _replays(job: Job) -> Iterator[tuple[Pair, float]]:
 
 
 def _provable(algorithm: PrivateAlgorithm, epsilon: float) -> float:
-    """Returns the provable ε over the claimed ε of a fit for `epsilon` on hardly any ratings."""
+    """The provable ε over the claimed ε of a fit for `epsilon` on hardly any ratings."""
     pair = next(tiny_pairs(algorithm.neighbours, 1))
     try:
         _, ledger = fitted(algorithm, pair.here, epsilon)
@@ -272,7 +272,7 @@ def _of_all_pairs(
 
 @cache
 def _code() -> str:
-    """Returns a checksum of the package's source, since an audit is about the code that ran."""
+    """A checksum of the package's source, since an audit is about the code that ran."""
     code = (
         str(path.relative_to(PACKAGE)).encode() + path.read_bytes() for path in sorted(PACKAGE.rglob("*.py"))
     )
@@ -290,7 +290,7 @@ FOLDER = "audit"
 
 
 def known(results: Path, job: Job) -> Audited | None:
-    """Returns the kept outcome of a job; None if there is none, or it is damaged."""
+    """The kept outcome of a job; None if there is none, or it is damaged."""
     body = _body(_path(results, job))
     try:
         return None if body is None else _RECORD.validate_python(body["audit"])
@@ -327,7 +327,7 @@ def keep_for_experiment(folder: Path, outcomes: list[Audited], config: str) -> N
 
 
 def of_experiment(folder: Path) -> dict[str, Audited]:
-    """Returns the audits of a config's entries, by their label; none if the results are of another config."""
+    """The audits of a config's entries, by their label; none if the results are of another config."""
     body = _body(folder / "audit.json")
     try:
         if body is None or body["config_sha256"] != read_manifest(folder)["config_sha256"]:
@@ -342,7 +342,7 @@ def _path(results: Path, job: Job) -> Path:
 
 
 def _body(path: Path) -> dict[str, Any] | None:
-    """Returns the contents of a file; None if it is missing, damaged, or of another version."""
+    """The contents of a file; None if it is missing, damaged, or of another version."""
     try:
         body = unsealed(path.read_bytes())
     except OSError:

@@ -76,20 +76,20 @@ class Spent:
 
     @classmethod
     def of(cls, costs: Iterable[Self]) -> Self:
-        """Returns the cost of all together."""
+        """The cost of all together."""
         every = tuple(costs)
         together = tuple(step for each in every for step in each.sampled)
         return cls(sum(each.pure for each in every), sum(each.squares for each in every), together)
 
     def epsilon(self, delta: float) -> float:
-        """Returns a lower bound on the ε at `delta`; the exact ε without steps on samples. nan if it is no sum."""
+        """A lower bound on the ε at `delta`; the exact ε without steps on samples. nan if it is no sum."""
         if math.isnan(self.pure) or math.isinf(self.pure + self.squares):
             return self.pure + self.squares
         return self.pure + _epsilon(self.squares, self.sampled, delta)
 
 
 def on_a_sample(epsilon: float, rate: float) -> float:
-    """Returns ln(1 + γ(e^ε − 1)), also where e^ε is no float."""
+    """ln(1 + γ(e^ε − 1)), also where e^ε is no float."""
     return epsilon + math.log1p((1 - rate) * math.expm1(-epsilon))
 
 
@@ -109,7 +109,7 @@ def _epsilon(squares: float, sampled: tuple[OnSamples, ...], delta: float) -> fl
 
 
 def _gaussian(mu: float, delta: float) -> float:
-    """Returns the ε of one Gaussian step: the root of the closed form."""
+    """The ε of one Gaussian step: the root of the closed form."""
     if delta == 0 or math.erf(mu / math.sqrt(8)) <= delta:  # the latter is δ(0)
         return math.inf if delta == 0 < mu else 0.0
 
@@ -121,7 +121,7 @@ def _gaussian(mu: float, delta: float) -> float:
 
 
 def _composed(steps: list[OnSamples], delta: float, width: float, way: int) -> float:
-    """Returns a lower bound on the ε of the laws P against Q, or of Q against P if `way` is −1; `width` is h."""
+    """A lower bound on the ε of the laws P against Q, or of Q against P if `way` is −1; `width` is h."""
     rows = [(_losses(step, width, way), step.times) for step in steps if step.move > 0]
     length = sum(count * (len(mass) - 1) for (mass, _), count in rows) + 1
     size = next_fast_len(length, real=True)
@@ -141,7 +141,7 @@ def _composed(steps: list[OnSamples], delta: float, width: float, way: int) -> f
 
 
 def _losses(step: OnSamples, width: float, way: int) -> tuple[Doubles, int]:
-    """Returns the probabilities of a step's losses on the multiples of `width`, and the least multiple."""
+    """The probabilities of a step's losses on the multiples of `width`, and the least multiple."""
     a, b = step.move, -step.move if step.exchanged else 0.0
     x = np.linspace(b - BEYOND, a + BEYOND, INTERVALS + 1)
     with np.errstate(divide="ignore"):
@@ -364,7 +364,7 @@ class Judge:
             self._limit(Flaw.MOVES, paid.step, changed, allowed)
 
     def _changes(self, entry: Entry) -> int:
-        """Returns how many changes of an entry's kind lead to the other side: two if presence hides a value."""
+        """How many changes of an entry's kind lead to the other side: two if presence hides a value."""
         hides_presence = entry.sensitivity.neighbours is Neighbours.UNBOUNDED
         return RECORDS_APART.get(self.algorithm.neighbours, 1) if hides_presence else 1
 
@@ -428,7 +428,7 @@ class Judge:
 def _same_noise(
     seen: Mapping[Place, Seen], draws: Mapping[tuple[str, int], list[Place]]
 ) -> dict[tuple[str, str], int]:
-    """Returns pairs of steps whose draws begin with the same unit noise, but for rounding, and how many numbers."""
+    """Pairs of steps whose draws begin with the same unit noise, but for rounding, and how many numbers."""
     steps, begins = [], []
     times = Counter(step for step, _ in draws)
     for (step, _), places in draws.items():
@@ -464,7 +464,7 @@ def _unit(release: Release) -> float:
 
 
 def _cost(entry: Entry, draws: Iterable[Release], move: float) -> Spent:
-    """Returns the cost of draws of noise if the numbers of each move by `move`, in the norm of the entry."""
+    """The cost of draws of noise if the numbers of each move by `move`, in the norm of the entry."""
     draws = list(draws)
     if draws[0].told is not None:
         return Spent(math.fsum(float(_scale(each)[0]) for each in draws) * move / entry.calibrated_to.value)
@@ -485,7 +485,7 @@ def _cost(entry: Entry, draws: Iterable[Release], move: float) -> Spent:
 
 
 def _distance(moves: Doubles, entry: Entry, of: Sensitivity) -> float:
-    """Returns how far numbers have moved in the norm of a sensitivity; `moves` (numbers, …) has a row per number."""
+    """How far numbers have moved in the norm of a sensitivity; `moves` (numbers, …) has a row per number."""
     if entry.by_rows:
         return float(np.linalg.norm(moves, axis=1).sum())
     flat = np.abs(moves.ravel())

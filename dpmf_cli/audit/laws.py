@@ -112,13 +112,13 @@ class Tails:
     half: tuple[float, float]
 
     def counts(self, units: Doubles) -> Coins:
-        """Returns (2, T) how many of the draws are in each tail."""
+        """(2, T) how many of the draws are in each tail."""
         ordered = np.sort(units)
         below = np.searchsorted(ordered, self.low)
         return np.stack([below, len(ordered) - np.searchsorted(ordered, self.high, "right")])
 
     def coins(self, units: Doubles) -> tuple[Coins, Coins]:
-        """Returns ±1 for every draw, for its sign and for its size: above the median or not, among the larger half or
+        """±1 for every draw, for its sign and for its size: above the median or not, among the larger half or
         not."""
         alone, (low, high) = units[:FIRST, 0], self.half
         signs = np.where(units.ravel()[:FIRST] > self.middle, 1, -1)
@@ -136,7 +136,7 @@ class Tails:
 
 @cache
 def tails_of(kind: str, dimension: int) -> Tails | None:
-    """Returns the tails of the unit noise that mechanisms of a `kind` declare, in rows of `dimension` numbers.
+    """The tails of the unit noise that mechanisms of a `kind` declare, in rows of `dimension` numbers.
 
     None if the ledger's name of the mechanism declares no law of added noise.
     """
@@ -259,7 +259,7 @@ def _all_of(kind: str) -> str:
 
 
 def _units(seen: Iterable[Seen], *, in_rows: bool) -> Doubles | None:
-    """Returns the unit noise (numbers, d) of one draw, d = 1 unless `in_rows`; None if devices draw, or for NaN."""
+    """The unit noise (numbers, d) of one draw, d = 1 unless `in_rows`; None if devices draw, or for NaN."""
     units = []
     for each in seen:
         release = each.release

@@ -91,7 +91,7 @@ def larger_pairs(neighbours: Neighbours) -> Iterator[Pair]:
 
 
 def hovering_pair(neighbours: Neighbours, power: int) -> Pair:
-    """Returns a pair with a row whose float32 sum is above or below 2^power before many small terms are added.
+    """A pair with a row whose float32 sum is above or below 2^power before many small terms are added.
 
     One rating decides on which side of 2^power the sum is. The sum is of 0.9·clamp(r − m, ±2), where m is the average
     of all ratings. The first raters of item 0 give the largest rating, and bring the sum to the power of two. Other
@@ -124,7 +124,7 @@ def hovering_pair(neighbours: Neighbours, power: int) -> Pair:
 
 
 def contrary_to_all() -> Pair:
-    """Returns a pair with a user who loves the items that all others hate, and who in D′ also hates an item that all
+    """A pair with a user who loves the items that all others hate, and who in D′ also hates an item that all
     others love. Unbounded.
 
     67 items have the least rating from each of 200 users, and one item has the largest rating from each of 600. The
@@ -148,7 +148,7 @@ def contrary_to_all() -> Pair:
 
 
 def neighbour_of(name: str, base: Ratings, neighbours: Neighbours, rng: np.random.Generator) -> Pair:
-    """Returns a pair of `base` and a neighbour of it; mostly the change is as large as the scale allows."""
+    """A pair of `base` and a neighbour of it; mostly the change is as large as the scale allows."""
     low, high = base.scale.minimum, base.scale.maximum
     before, after = (low, high) if rng.random() < 0.5 else (high, low)
     if rng.random() < 0.2:
@@ -179,7 +179,7 @@ def _changed(
     after: float,
     rng: np.random.Generator,
 ) -> Pair:
-    """Returns the pair that differs at (user, item): by a value, `before` or `after`; by a rating `after`; or by the
+    """The pair that differs at (user, item): by a value, `before` or `after`; by a rating `after`; or by the
     user with all ratings."""
     at, one = (base.users == user) & (base.items == item), (np.array([user]), np.array([item]))
     if neighbours in (Neighbours.BOUNDED, Neighbours.LOCAL):
@@ -208,7 +208,7 @@ def _ratings(
     n_items: int,
     scale: Scale,
 ) -> Ratings:
-    """Returns ratings in user-major order."""
+    """Ratings in user-major order."""
     none = np.zeros(0, np.int32)
     halves = {"odd": np.arange(n_items) % 2.0}
     empty = Ratings(none, none, none.astype(np.float32), n_users, n_items, scale, item_columns=halves)
@@ -272,7 +272,7 @@ class KeptPair:
 
 
 def pair_csv(kept: KeptPair) -> str:
-    """Returns the text of a pair; if one side lacks a rating, its field is empty."""
+    """The text of a pair; if one side lacks a rating, its field is empty."""
     pair, scale = kept.pair, kept.pair.here.scale
     here, there = (
         {(user, item): value for user, item, value in zip(*(each.tolist() for each in columns), strict=True)}

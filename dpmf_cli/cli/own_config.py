@@ -161,7 +161,7 @@ def write_config(config: Path, text: str, methods: "Candidates", *, force: bool)
 
 
 def _scale(text: str | None, ratings: Path, guess: "Guess") -> tuple[float, float, float]:
-    """Returns minimum, maximum and step of a scale, as written or guessed."""
+    """Minimum, maximum and step of a scale, as written or guessed."""
     if text is not None:
         try:
             low, high, every = map(float, text.split(":"))

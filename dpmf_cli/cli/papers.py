@@ -200,7 +200,7 @@ def reproduce(
 
 
 def _outputs(results: Path, data: Path | None) -> "Mapping[Table, Maker]":
-    """Returns what makes each kind of output, from the folders of the experiments that were run."""
+    """What makes each kind of output, from the folders of the experiments that were run."""
     from dpmf_cli.cli import tables
     from dpmf_cli.cli.datasets import info
 

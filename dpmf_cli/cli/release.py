@@ -192,7 +192,7 @@ def _write(frames: Iterator["pd.DataFrame"], to: Path | None) -> None:
 
 
 def _entry(config: "ExperimentConfig", method: str) -> Any:
-    """Returns the entry with that label, or else the only entry of the algorithm with that key."""
+    """The entry with that label, or else the only entry of the algorithm with that key."""
     entries = config.algorithms
     found = [entry for entry in entries if entry.name == method]
     found = found or [entry for entry in entries if entry.algorithm == method]

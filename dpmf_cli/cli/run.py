@@ -203,7 +203,7 @@ def describe(
     seen: "Sequence[str]" = (),
     as_json: bool,
 ) -> str:
-    """Returns a plan as a table or as JSON. `seen` has lines about the ratings, and warnings."""
+    """A plan as a table or as JSON. `seen` has lines about the ratings, and warnings."""
     from dpmf_cli.datasets.spec import SyntheticSpec
     from dpmf_cli.evaluation.crossings import MOST_ROUNDS
     from dpmf_cli.report.tables.layout import Group, TextTable, terminal
@@ -271,7 +271,7 @@ def describe(
 
 
 def _tables(finished: "Finished", *, as_json: bool = False) -> str:
-    """Returns tables of baselines, noise-free runs, crossings and ledgers, and of very long tables only the first rows; or all
+    """Tables of baselines, noise-free runs, crossings and ledgers, and of very long tables only the first rows; or all
     rows as JSON, by the names of the tables' files."""
     from dpmf_cli.report.tables.crossings import (
         baseline_rows,

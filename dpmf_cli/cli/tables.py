@@ -151,7 +151,7 @@ def _experiments(of: list[Path], results: Path, metric: str | None) -> "Iterator
 
 
 def shown(collected: "Collected", metric: str | None, *, named: bool) -> "Experiment | None":
-    """Returns an experiment by a metric, or by that of its config.
+    """An experiment by a metric, or by that of its config.
 
     If that metric was not measured, raises `DpmfError` for an experiment that the user `named`. For others, says so
     and returns None.
@@ -241,7 +241,7 @@ def noise(
 
 
 def noise_of(dataset: str, data: Path | None, form: str) -> bytes:
-    """Returns the figure that `dpmf local noise` draws."""
+    """The figure that `dpmf local noise` draws."""
     from dpmf_cli.datasets import Folders, load
     from dpmf_cli.datasets.catalog import entry
     from dpmf_cli.datasets.spec import CatalogSpec
@@ -334,7 +334,7 @@ def combined(
 
 
 def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[str]]:
-    """Returns (experiments, notes).
+    """(experiments, notes).
 
     experiments   those that `of` names, or all if it is empty, without reductions of another one among them
     notes         which reductions are left out, and what has no result yet, with the command that computes it

@@ -21,7 +21,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 def python(program: str, *arguments: object) -> list[str]:
-    """Returns a command that runs the lines `program` in a Python that ends when this process ends.
+    """A command that runs the lines `program` in a Python that ends when this process ends.
 
     It finds what this process finds: also dpmf where it is not installed, and what $PYTHONPATH names, which is the
     user's own choice. The arguments are its `sys.argv[1:]`.

@@ -30,7 +30,7 @@ _UNFLUSHED = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
 
 
 def read_file(path: Path, most: int = -1) -> bytes:
-    """Returns the bytes of a file, or the first `most` of them. Raises OSError as `open_file` does."""
+    """The bytes of a file, or the first `most` of them. Raises OSError as `open_file` does."""
     with open_file(path) as file:
         return file.read(most)
 
@@ -65,17 +65,17 @@ def is_ours(status: os.stat_result, kind: int) -> bool:
 
 
 def cache_folder() -> Path:
-    """Returns the folder of files that can be made again: $DPMF_CACHE, else the system's folder for caches."""
+    """The folder of files that can be made again: $DPMF_CACHE, else the system's folder for caches."""
     return _folder_of_user("DPMF_CACHE", "user_cache_path", "caches")
 
 
 def state_folder() -> Path:
-    """Returns the folder of files that cannot be made again: $DPMF_STATE, else the system's folder for state."""
+    """The folder of files that cannot be made again: $DPMF_STATE, else the system's folder for state."""
     return _folder_of_user("DPMF_STATE", "user_state_path", "state")
 
 
 def _folder_of_user(variable: str, path: str, what: str) -> Path:
-    """Returns the folder that an environment variable names, else the one of platformdirs' function `path`."""
+    """The folder that an environment variable names, else the one of platformdirs' function `path`."""
     if named := os.environ.get(variable):
         return Path(named)
     import platformdirs

@@ -104,7 +104,7 @@ class Ratings(UserMajor):
 
 
 def transposed(ratings: Ratings) -> Ratings:
-    """Returns the ratings with users and items exchanged, in the order of the new users, without columns."""
+    """The ratings with users and items exchanged, in the order of the new users, without columns."""
     order = np.argsort(ratings.items, kind="stable")
     of_items = ratings.items[order], ratings.users[order], ratings.values[order]
     return Ratings(*of_items, ratings.n_items, ratings.n_users, ratings.scale)

@@ -26,7 +26,7 @@ _ELSEWHERE = {
 
 
 def later(default: Any, **about: Any) -> Any:
-    """Returns a field that was added after results had been named.
+    """A field that was added after results had been named.
 
     Dumps leave it out at its default, so that the names of results stay the same.
 
@@ -36,18 +36,18 @@ def later(default: Any, **about: Any) -> Any:
 
 
 def tagged(value: Any) -> Any:
-    """Returns an entry as a mapping, even if only its algorithm's name was given."""
+    """An entry as a mapping, even if only its algorithm's name was given."""
     return {"algorithm": value} if isinstance(value, str) else value
 
 
 def in_words(error: ErrorDetails) -> str:
-    """Returns what one of pydantic's errors says, in dpmf's words: what the value must be, not what it is."""
+    """What one of pydantic's errors says, in dpmf's words: what the value must be, not what it is."""
     said = words("expected").get(error["type"])
     return said.format(**error.get("ctx", {})) if said else error["msg"].removeprefix("Value error, ")
 
 
 def said_as(message: str) -> WrapValidator:
-    """Returns a validator that says `message` for any mistake in a value, of which a union would tell several."""
+    """A validator that says `message` for any mistake in a value, of which a union would tell several."""
 
     def refuse(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
         try:
@@ -108,7 +108,7 @@ class SealedModel(StrictModel):
     seal: str = ""
 
     def text(self, indent: int | None = None) -> bytes:
-        """Returns the JSON of the model with its seal. A file is as it was written if it is equal to this."""
+        """The JSON of the model with its seal. A file is as it was written if it is equal to this."""
         content = self.model_dump(mode="json", exclude={"seal"})
         seal = sha256(json.dumps(content, ensure_ascii=False, allow_nan=False).encode())
         sealed = {**content, "seal": seal}

@@ -29,7 +29,7 @@ _FORMULA = tuple("=+-@＝＋－＠")
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Returns `text` with its invisible characters escaped as in JSON, except those in `keep`."""
+    """`text` with its invisible characters escaped as in JSON, except those in `keep`."""
 
     def shown(found: re.Match[str]) -> str:
         character = found[0]
@@ -42,7 +42,7 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Returns rows as CSV, lines ending in \\n. Numbers stay as they are; text is printable, and never a formula."""
+    """Rows as CSV, lines ending in \\n. Numbers stay as they are; text is printable, and never a formula."""
     stream = io.StringIO()
     csv.writer(stream, lineterminator="\n").writerows(map(_cell, row) for row in rows)
     return stream.getvalue()
@@ -142,7 +142,7 @@ def guard() -> None:
 
 
 def unguarded(stream: TextIO) -> TextIO:
-    """Returns the underlying stream, for a progress bar, which moves the cursor."""
+    """The underlying stream, for a progress bar, which moves the cursor."""
     return stream.stream if isinstance(stream, _Guarded) else stream
 
 

@@ -68,7 +68,7 @@ class _Search:
     more: int = _MOST_MEMBERS
 
     def wants(self, archive: str, name: str, seen: set[str]) -> str | None:
-        """Returns the base name of a wanted member or archive; None for any other. Refuses names that are unsafe."""
+        """The base name of a wanted member or archive; None for any other. Refuses names that are unsafe."""
         self.more -= 1
         if self.more < 0:
             raise _too_many(archive)
@@ -144,7 +144,7 @@ class _Bounded(io.RawIOBase):
 
 
 def most_bytes(size: int) -> int:
-    """Returns how many bytes a file of `size` bytes may unpack to."""
+    """How many bytes a file of `size` bytes may unpack to."""
     return max(_SMALL, _RATIO_LIMIT * size)
 
 
@@ -213,7 +213,7 @@ def _readable(label: str) -> Iterator[None]:
 
 
 def files(folder: Path, wanted: Wanted) -> list[Path]:
-    """Returns the files of a folder, up to three levels down, that are wanted or are archives to enter."""
+    """The files of a folder, up to three levels down, that are wanted or are archives to enter."""
     found = []
     for place, folders, names in os.walk(folder):
         folders.sort()
@@ -291,7 +291,7 @@ class Source:
         raise DpmfError(f"{self.paths[0]}: holds no {' or '.join(self.wanted.patterns)}; {self.fix}")
 
     def place_of(self, row: int, is_rating: Callable[[int, bytes], bool]) -> str:
-        """Returns `file:line` (1-based) of the row-th rating (0-based), by counting the lines that are ratings.
+        """`file:line` (1-based) of the row-th rating (0-based), by counting the lines that are ratings.
 
         `is_rating(number, line)` tells header lines and blank lines from ratings.
         """
@@ -355,7 +355,7 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _zstandard(file: IO[bytes], path: Path) -> Any:
-    """Returns a stream that unpacks a Zstandard file."""
+    """A stream that unpacks a Zstandard file."""
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:

@@ -49,7 +49,7 @@ def write(path: Path, parts: Iterable[bytes | memoryview]) -> None:
 
 
 def source_key(description: Mapping[str, Any]) -> str:
-    """Returns the name of a source: a digest of everything that decides what is parsed from it."""
+    """The name of a source: a digest of everything that decides what is parsed from it."""
     return files.sha256(json.dumps({"parser": PARSER_VERSION, **description}, sort_keys=True).encode())
 
 
@@ -95,7 +95,7 @@ def keep(key: str, parsed: Canonical, cache: Path) -> Canonical:
 
 
 def opened(key: str, parse: Callable[[], Canonical], cache: Path, *, verify: bool) -> Canonical:
-    """Returns what was kept from a source; parses it if that is not there, or broken.
+    """What was kept from a source; parses it if that is not there, or broken.
 
     verify   whether the ratings must still have their checksum. Checking 10⁸ ratings takes about five seconds
     """
@@ -154,7 +154,7 @@ def _parts(ratings: Ratings) -> Iterator[bytes | memoryview]:
 
 
 def _ratings_in(whole: NDArray[np.uint8]) -> Ratings:
-    """Returns the ratings in the bytes of a file of them. Raises an error of any kind for damaged ones."""
+    """The ratings in the bytes of a file of them. Raises an error of any kind for damaged ones."""
     line, end, _ = whole[:_LONGEST_HEAD].tobytes().partition(b"\n")
     head, at, found = json.loads(line), len(line + end), dict[str, NDArray[Any]]()
     for name, kind, count in (*head["arrays"], ("the end", "u1", 0)):
@@ -186,7 +186,7 @@ def broken(place: Path) -> str | None:
 
 
 def checksum_of(place: Path) -> str | None:
-    """Returns the checksum of the ratings that a part of `ratings` or `sources` belongs to; None if it is damaged."""
+    """The checksum of the ratings that a part of `ratings` or `sources` belongs to; None if it is damaged."""
     try:
         return place.stem if place.parent.name == "ratings" else str(_source(place)[0]["checksum"])
     except _DAMAGED:

@@ -196,7 +196,7 @@ def canonicalise(
 
 
 def checksum(ratings: Ratings) -> str:
-    """Returns the SHA-256 (hex) of shape, scale and every array: the same for the same ratings, whatever the file."""
+    """The SHA-256 (hex) of shape, scale and every array: the same for the same ratings, whatever the file."""
     state = hashlib.sha256()
     head = {
         "form": 1,
@@ -212,14 +212,14 @@ def checksum(ratings: Ratings) -> str:
 
 
 def arrays(ratings: Ratings) -> dict[str, NDArray[Any]]:
-    """Returns every array by name, in a fixed order."""
+    """Every array by name, in a fixed order."""
     columns = {f"column-{name}": ratings.columns[name] for name in sorted(ratings.columns)}
     of_items = {f"item-{name}": ratings.item_columns[name] for name in sorted(ratings.item_columns)}
     return {"users": ratings.users, "items": ratings.items, "values": ratings.values, **columns, **of_items}
 
 
 def dense(ids: NDArray[np.integer], labels: list[str] | None = None) -> tuple[Ints, Ids]:
-    """Returns dense int32 indices in the order of the sorted ids, and the sorted ids.
+    """Dense int32 indices in the order of the sorted ids, and the sorted ids.
 
     With labels, `ids` are positions in them; the sorted labels are int64 if all are plain whole numbers.
     """
@@ -257,7 +257,7 @@ class Stars:
         return self.scale.width / FIVE_STARS.width
 
     def of(self, ratings: Ratings) -> Ratings:
-        """Returns the same ratings in stars: 1 + 4·(r − r_min)/Δr, rounded to float32.
+        """The same ratings in stars: 1 + 4·(r − r_min)/Δr, rounded to float32.
 
         All are within 1 to 5, even if float32 is too coarse for the scale and puts a rating over its end.
         A rating on the grid of the scale is first counted in whole steps. So the stars do not depend on how exactly

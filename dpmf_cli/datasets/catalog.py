@@ -150,7 +150,7 @@ ENTRIES = read(Path(__file__).with_name("catalog.yaml"))
 
 
 def entry(key: str) -> CatalogEntry:
-    """Returns the catalog's entry of that key. Raises `DpmfError` with the nearest key if there is none."""
+    """The catalog's entry of that key. Raises `DpmfError` with the nearest key if there is none."""
     try:
         return ENTRIES[key]
     except KeyError:

@@ -51,7 +51,7 @@ class MirrorError(Exception):
 
 
 def session(also: str = "") -> "requests.Session":
-    """Returns a session that asks only https addresses, and the host of `also`, an address that the user named."""
+    """A session that asks only https addresses, and the host of `also`, an address that the user named."""
     try:
         import requests
         from requests.adapters import HTTPAdapter

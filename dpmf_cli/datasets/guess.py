@@ -98,7 +98,7 @@ class Column:
 
 
 def roles_of(columns: Sequence[Column], told: Mapping[str, int] | None = None) -> dict[str, tuple[int, str]]:
-    """Returns by role the position of its column, and how it was found; leaves out a role that no column can have.
+    """By role the position of its column, and how it was found; leaves out a role that no column can have.
 
     told   positions by role that are known, and not guessed
     """
@@ -324,7 +324,7 @@ def _named(separator: str) -> str:
 
 
 def _separated(path: Path, lines: list[str], separators: Sequence[str]) -> tuple[str, list[list[str]]]:
-    """Returns the first separator that cuts most lines into equally many fields, at least three, and these lines."""
+    """The first separator that cuts most lines into equally many fields, at least three, and these lines."""
     pairs = None
     for separator in separators:
         try:
@@ -354,7 +354,7 @@ def _columns(names: list[str], rows: list[list[str]], decimal: str) -> tuple[Col
 
 
 def _ratings(path: Path, layout: Layout, at: int) -> Doubles:
-    """Returns (n,) every finite number in a column."""
+    """(n,) every finite number in a column."""
     import pandas as pd
 
     form: dict[str, Any] = {

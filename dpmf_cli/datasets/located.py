@@ -23,7 +23,7 @@ from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SyntheticSpec
 
 
 def data_folder() -> Path:
-    """Returns the folder of data files: $DPMF_DATA, else `datasets` in the current folder."""
+    """The folder of data files: $DPMF_DATA, else `datasets` in the current folder."""
     return Path(os.environ.get("DPMF_DATA") or "datasets")
 
 
@@ -57,13 +57,13 @@ _SETTLED_NS = 2 * 10**9
 
 
 def digest(stream: BufferedReader, kind: str = "sha256") -> str:
-    """Returns the digest of the rest of a stream as `kind:hex`."""
+    """The digest of the rest of a stream as `kind:hex`."""
     state = hashlib.file_digest(stream, lambda: hashlib.new(kind, usedforsecurity=False))
     return f"{kind}:{state.hexdigest()}"
 
 
 def file_digest(path: Path, cache: Path | None, kind: str = "sha256") -> str:
-    """Returns `kind:hex` of a file's bytes, remembered in `cache` while the file keeps its size, times and inode.
+    """`kind:hex` of a file's bytes, remembered in `cache` while the file keeps its size, times and inode.
 
     Without a cache, the digest is computed now.
     """
@@ -76,7 +76,7 @@ def file_digest(path: Path, cache: Path | None, kind: str = "sha256") -> str:
 
 
 def folder_digest(folder: Path, paths: Sequence[Path], cache: Path) -> str:
-    """Returns one `sha256:hex` of the names and bytes of some files of a folder, remembered as in `file_digest`."""
+    """One `sha256:hex` of the names and bytes of some files of a folder, remembered as in `file_digest`."""
 
     def compute() -> str:
         state = hashlib.sha256()
@@ -89,7 +89,7 @@ def folder_digest(folder: Path, paths: Sequence[Path], cache: Path) -> str:
 
 
 def _remembered(key: str, paths: Sequence[Path], cache: Path | None, compute: Callable[[], str]) -> str:
-    """Returns the value of `compute`, remembered while the files keep their size, times and inode."""
+    """The value of `compute`, remembered while the files keep their size, times and inode."""
     try:
         if cache is None:
             return compute()
@@ -135,17 +135,17 @@ def how_to_get(entry: CatalogEntry) -> str:
 
 
 def find_part(part: SourcePart, data: Path) -> Path | None:
-    """Returns the path of a part in the data folder, by the first of its accepted names that is there; else None."""
+    """The path of a part in the data folder, by the first of its accepted names that is there; else None."""
     return next((data / name for name in part.names if (data / name).exists()), None)
 
 
 def note_of_origin(place: Path) -> Path:
-    """Returns the path of the note that names a file's mirror: beside the file, with the ending `.source`."""
+    """The path of the note that names a file's mirror: beside the file, with the ending `.source`."""
     return place.with_name(f"{place.name}.source")
 
 
 def origin(place: Path) -> str | None:
-    """Returns the mirror that gave a file, from the note beside it; None without a note."""
+    """The mirror that gave a file, from the note beside it; None without a note."""
     try:
         return str(json.loads(note_of_origin(place).read_text("utf-8"))["mirror"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -153,7 +153,7 @@ def origin(place: Path) -> str | None:
 
 
 def present(entry: CatalogEntry, data: Path) -> list[Path] | None:
-    """Returns the place of every part if all are in the data folder; None if one is missing."""
+    """The place of every part if all are in the data folder; None if one is missing."""
     places = [place for part in entry.parts if (place := find_part(part, data))]
     return places if len(places) == len(entry.parts) else None
 
@@ -199,7 +199,7 @@ def locate_spec(spec: CatalogSpec, folders: Folders) -> Located:
 
 
 def content_at(entry: CatalogEntry, part: SourcePart, place: Path) -> Content | None:
-    """Returns the form of a part that a place holds, by the first member that matches one; None if it holds none."""
+    """The form of a part that a place holds, by the first member that matches one; None if it holds none."""
     wanted = Wanted(tuple(content.pattern for content in part.contents), part.nested, entry.byte_limit)
     member = next(archives.members(place, wanted), None)
     if member is None:
@@ -214,7 +214,7 @@ def is_publishers(part: SourcePart, place: Path, cache: Path | None) -> bool:
 
 
 def content_digest(located: Located, cache: Path) -> str:
-    """Returns a digest of all source files; remembered for files that have not changed."""
+    """A digest of all source files; remembered for files that have not changed."""
 
     def of(path: Path) -> str:
         wanted = archives.files(path, located.source.wanted) if path.is_dir() else None
@@ -253,5 +253,5 @@ def what_is_missing(spec: AnySpec, folders: Folders) -> str | None:
 
 
 def present_keys(data: Path) -> set[str]:
-    """Returns the keys of the catalog's data sets whose files are in the data folder."""
+    """The keys of the catalog's data sets whose files are in the data folder."""
     return {key for key, entry in catalog.ENTRIES.items() if present(entry, data) is not None}

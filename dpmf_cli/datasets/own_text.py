@@ -33,7 +33,7 @@ _ROWS = 1000
 
 
 def form_of(path: Path) -> Form:
-    """Returns what a file holds. Raises `DpmfError` like `unpacked`."""
+    """What a file holds. Raises `DpmfError` like `unpacked`."""
     with unpacked(path) as stream:
         head = _peeked(stream)
     if head.startswith(_PARQUET):
@@ -42,7 +42,7 @@ def form_of(path: Path) -> Form:
 
 
 def comments(path: Path) -> int:
-    """Returns how many lines at the top of a text are comments, or blank."""
+    """How many lines at the top of a text are comments, or blank."""
     with unpacked(path) as stream:
         return _past_comments(stream)[0] if _COMMENT.match(_peeked(stream)) else 0
 
@@ -136,7 +136,7 @@ def _as_csv(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _lines_of(rows: list[list[Any]]) -> bytes:
-    """Returns rows as CSV, with nothing in the place of None."""
+    """Rows as CSV, with nothing in the place of None."""
     held = io.StringIO()
     csv.writer(held, lineterminator="\n").writerows(rows)
     return held.getvalue().encode(errors="backslashreplace")

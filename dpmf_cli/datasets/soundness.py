@@ -75,7 +75,7 @@ class Sanity:
     gain: float
 
     def report(self) -> list[str]:
-        """Returns the lines, then the warnings, each marked as a warning."""
+        """The lines, then the warnings, each marked as a warning."""
         return [*self.lines, *(f"warning: {each}" for each in self.warnings)]
 
 
@@ -167,7 +167,7 @@ def look_at(ratings: Ratings, *, merged: int = 0, duplicates: str = "error") -> 
 
 
 def _of_averages(ratings: Ratings) -> tuple[int, float, float, float]:
-    """Returns the number of ratings that are 0, and `ga`, `ia` and `gain` of `Sanity`."""
+    """The number of ratings that are 0, and `ga`, `ia` and `gain` of `Sanity`."""
     n = len(ratings)
     average = float(ratings.values.mean(dtype=np.float64))
     sums, squares, zeros = np.zeros(ratings.n_items), np.zeros(ratings.n_items), 0

@@ -72,7 +72,7 @@ def _pairs(counts: Longs, weights: Doubles, stream: tuple[int, str, str]) -> tup
 
 
 def _block(counts: Longs, given: Longs, weights: Doubles, rng: np.random.Generator) -> Longs:
-    """Returns sorted keys user·n_items + item of one block of users, its users numbered from 0."""
+    """Sorted keys user·n_items + item of one block of users, its users numbered from 0."""
     n_items, cumulative = len(weights), np.cumsum(weights / weights.sum())
     heavy = counts > _HEAVY * n_items
     keys = []

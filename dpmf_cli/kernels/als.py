@@ -106,12 +106,12 @@ class SideRatings:
 
 
 def by_user(train: Ratings) -> SideRatings:
-    """Returns the ratings of users."""
+    """The ratings of users."""
     return SideRatings("users", RatingsByRow(train.user_starts, train.items, train.values))
 
 
 def by_item(train: Ratings) -> SideRatings:
-    """Returns the ratings of items."""
+    """The ratings of items."""
     rows = item_major(train)
     return SideRatings("items", rows._replace(values=train.values[rows.values]))
 
@@ -175,7 +175,7 @@ def _plain_solve_perturbed(
 
 
 def _solved_rows(ratings: SideRatings, problem: RowProblem) -> NDArray[np.intp]:
-    """Returns the rows that are solved: those with ratings if `per_rating`, else all."""
+    """The rows that are solved: those with ratings if `per_rating`, else all."""
     return np.flatnonzero((np.diff(ratings.rows.starts) > 0) | (not problem.per_rating))
 
 
@@ -185,7 +185,7 @@ def _weights(group: FactorLanes, problem: RowProblem) -> Doubles:
 
 
 def _cell(problem: RowProblem) -> float:
-    """Returns the cell width of the grid for solutions of noisy problems in a ball; 0 if there is no ball."""
+    """The cell width of the grid for solutions of noisy problems in a ball; 0 if there is no ball."""
     return float(grid_of(np.array([problem.ball]))[0]) if problem.ball < math.inf else 0.0
 
 
@@ -328,7 +328,7 @@ def _solve(ratings, P, Q, solving, unit, noise, factors_of, width_of, part_of, t
 
 @compiled()
 def tiled(sums, factors_of, width_of):
-    """Returns n, a block of zeros for BLOCK members of n vectors, a multiple of `TILE`, and room for its tiles."""
+    """N, a block of zeros for BLOCK members of n vectors, a multiple of `TILE`, and room for its tiles."""
     w, n = len(width_of), (len(factors_of) + TILE) // TILE * TILE
     return n, np.zeros(BLOCK * n * w, sums.dtype), np.empty(n * (n + TILE) // 2 * w, sums.dtype)
 

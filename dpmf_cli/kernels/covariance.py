@@ -47,7 +47,7 @@ def triangle_size(n_items: int) -> int:
 
 @compiled(inline="always")
 def place(i, j, n_items):
-    """Returns the place in a packed triangle of the element of the unordered pair {i, j}. i, j: int64."""
+    """The place in a packed triangle of the element of the unordered pair {i, j}. i, j: int64."""
     low, high = (i, j) if i < j else (j, i)
     return low * (2 * n_items - low - 1) // 2 + high
 
@@ -149,7 +149,7 @@ BYTES_AT_ONCE = 1 << 31
 
 
 def measured_together(n_items: int) -> int:
-    """Returns how many models are measured in one pass over the ratings: a power of two, within `BYTES_AT_ONCE`."""
+    """How many models are measured in one pass over the ratings: a power of two, within `BYTES_AT_ONCE`."""
     fit = BYTES_AT_ONCE // (2 * 4 * triangle_size(n_items))
     return min(AT_ONCE, 1 << max(fit, 1).bit_length() - 1)
 
@@ -359,7 +359,7 @@ def leading_eigenpairs(
 
 
 def _block_krylov(triangle: Singles, n: int, k: int, scaling: Floats | None) -> tuple[Doubles, Doubles]:
-    """Returns Ritz pairs of span(AX, A²X, …) for a random block X of k + 4 vectors (Musco and Musco 2015).
+    """Ritz pairs of span(AX, A²X, …) for a random block X of k + 4 vectors (Musco and Musco 2015).
 
     It makes no test of convergence and ends only after the last step. It finds both ends of the spectrum at once.
     """

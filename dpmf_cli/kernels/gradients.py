@@ -56,13 +56,13 @@ class SampledVisits:
 
 
 def sample_bits(kept: Flags) -> tuple[NDArray[np.uint16], ...]:
-    """Returns the bits of visits; `kept` (n, E) says which model has which rating."""
+    """The bits of visits; `kept` (n, E) says which model has which rating."""
     each = (kept[:, part] for part in groups(kept.shape[1]))
     return tuple((mine << np.arange(mine.shape[1])).sum(axis=1).astype(np.uint16) for mine in each)
 
 
 def visits_of_all(train: Ratings, grid: int) -> SampledVisits:
-    """Returns visits of every rating, for `grid` models that all have every rating."""
+    """Visits of every rating, for `grid` models that all have every rating."""
     every = np.full(len(train), np.iinfo(np.uint16).max, np.uint16)
     return SampledVisits(train.users, train.items, train.values, (every,) * len(groups(grid)))
 
@@ -327,7 +327,7 @@ def _release(P, sums, unit, noise, sgd, limit, factors_of, width_of):
 
 @compiled()
 def _lengths(P, factors_of, width_of):
-    """Returns the L2 norms of the rows of P, one vector of lanes for each row."""
+    """The L2 norms of the rows of P, one vector of lanes for each row."""
     d, w = len(factors_of), len(width_of)
     row, like = (d + 1) * w, zeros(width_of)
     lengths = np.empty(len(P) // row * w, np.float32)

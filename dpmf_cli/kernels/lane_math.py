@@ -204,7 +204,7 @@ def restore_denormals(typingctx, before):
 
 @compiled()
 def exponential(x, width_of):
-    """Returns eˣ in every lane for x ≤ 0, to a few units of the last place. Below −87 it is e⁻⁸⁷.
+    """eˣ in every lane for x ≤ 0, to a few units of the last place. Below −87 it is e⁻⁸⁷.
 
     x = n·ln 2 + r with |r| ≤ (ln 2)/2. A polynomial gives eʳ (Cephes, Moshier 1989).
     """

@@ -66,13 +66,13 @@ def vector_type(lanes: Lanes) -> ir.VectorType:
 
 
 def _in_array(array: Any, lanes: Lanes) -> Lanes | None:
-    """Returns the type that vectors of that width have in a flat array; None for an array without lanes."""
+    """The type that vectors of that width have in a flat array; None for an array without lanes."""
     flat = isinstance(array, types.Array) and array.ndim == 1 and isinstance(array.dtype, types.Float)
     return Lanes(lanes.width, array.dtype.bitwidth) if flat else None
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any, lanes: Lanes) -> Any:
-    """Returns the address of element `at` of a flat array, as a pointer to a vector."""
+    """The address of element `at` of a flat array, as a pointer to a vector."""
     data = context.make_array(array_type)(context, builder, value=array).data
     return builder.bitcast(builder.gep(data, [at]), vector_type(lanes).as_pointer())
 
@@ -85,7 +85,7 @@ def converted(builder: Any, value: Any, of: Lanes, to: Lanes) -> Any:
 
 
 def instruction(name: str) -> Any:
-    """Returns the code of one LLVM instruction on all arguments."""
+    """The code of one LLVM instruction on all arguments."""
 
     def codegen(context, builder, signature, arguments):
         return getattr(builder, name)(*arguments)
@@ -94,7 +94,7 @@ def instruction(name: str) -> Any:
 
 
 def llvm(name: str) -> Any:
-    """Returns the code that calls one of LLVM's own functions on all arguments, which are vectors of one type."""
+    """The code that calls one of LLVM's own functions on all arguments, which are vectors of one type."""
 
     def codegen(context, builder, signature, arguments):
         lanes = signature.args[0]

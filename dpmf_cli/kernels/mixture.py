@@ -49,13 +49,13 @@ class Mixture:
 
 
 def by_user(pairs: UserMajor) -> SideRatings:
-    """Returns the places of the messages for users' rows. Each model has its own values at these places."""
+    """The places of the messages for users' rows. Each model has its own values at these places."""
     places = np.arange(len(pairs), dtype=np.int32)
     return SideRatings("users", RatingsByRow(pairs.user_starts, pairs.items, places))
 
 
 def by_item(pairs: UserMajor) -> SideRatings:
-    """Returns the places of the messages for items' rows."""
+    """The places of the messages for items' rows."""
     return SideRatings("items", item_major(pairs))
 
 

@@ -190,7 +190,7 @@ def _interpolate(items, neighbours, rated, residuals, covariance, n_items, ridge
 
 @compiled()
 def _eliminated(system, a, b, row, like, w):
-    """Returns element (a, b) of `system` after the rows above a are eliminated."""
+    """Element (a, b) of `system` after the rows above a are eliminated."""
     value = load(system, a * row + b * w, like)
     for c in range(a):
         taken = load(system, c * row + a * w, like) * load(system, c * row + b * w, like)

@@ -60,7 +60,7 @@ def release_row(row, factor, unit, first, lanes, factors_of, width_of):
 
 
 def without_noise(kernel: NoisyKernel) -> Callable[..., None]:
-    """Returns the kernel for fits without privacy: it runs in place, on every group of models, and adds no noise."""
+    """The kernel for fits without privacy: it runs in place, on every group of models, and adds no noise."""
 
     def run(models: Grouped[Any], *arguments: Any, **parameters: Any) -> None:
         for group in models.groups:

@@ -57,7 +57,7 @@ class Sgd(NamedTuple):
     epochs: int = 1
 
     def single(self) -> "Sgd":
-        """Returns these parameters in float32, as kernels take them."""
+        """These parameters in float32, as kernels take them."""
         return Sgd._make((*map(np.float32, self[:-1]), self.epochs))
 
 
@@ -115,7 +115,7 @@ def kept_bytes(n_ratings: int, models: int) -> int:
 
 @compiled(inline="always")
 def left_of(sgd):
-    """Returns 1 − γλ: what a visit leaves of a factor."""
+    """1 − γλ: what a visit leaves of a factor."""
     return np.float32(1) - sgd.learning_rate * sgd.regularization
 
 

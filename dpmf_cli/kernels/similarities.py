@@ -97,14 +97,14 @@ class NeighbourhoodModel:
 
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]], entry: Any, own: Ratings) -> Self:
-        """Returns the model whose `published` arrays are `arrays`, for the users whose ratings are `own`."""
+        """The model whose `published` arrays are `arrays`, for the users whose ratings are `own`."""
         return cls(own, _groups(arrays["neighbours"], arrays["similarities"], arrays["averages"]))
 
 
 def neighbourhood_model(
     train: Ratings, neighbours: Ints, similarities: Singles | float, averages: Doubles
 ) -> NeighbourhoodModel:
-    """Returns a model with similarities common to all models of a grid, and with each model's own averages.
+    """A model with similarities common to all models of a grid, and with each model's own averages.
 
     neighbours (n_items, k), −1 fills up; similarities (n_items, k) or one number; averages (n_items, E).
     """
@@ -177,7 +177,7 @@ class LearnedRatings:
 
     @classmethod
     def of(cls, train: Ratings, limits: Doubles | float = np.inf, norm: int = 2) -> "LearnedRatings":
-        """Returns the ratings of `train`, each contributing at most `limits` (n_users,) in that norm."""
+        """The ratings of `train`, each contributing at most `limits` (n_users,) in that norm."""
         return cls(train, item_major(train), np.full(train.n_users, limits, np.float32), norm)
 
 
@@ -223,7 +223,7 @@ def _plain_descend(
 def _plain_gradient(
     group: SimilarityLanes, learned: LearnedRatings, step: SimilarityStep, x: int
 ) -> tuple[Longs, Floats]:
-    """Returns the gradient of rating number x, to the bit: the places (m,) of its similarities, and g (m, lanes)."""
+    """The gradient of rating number x, to the bit: the places (m,) of its similarities, and g (m, lanes)."""
     train, averages = learned.train, group.item_averages()
     u, i = train.users[x], int(train.items[x])
     rated = np.arange(train.user_starts[u], train.user_starts[u + 1])

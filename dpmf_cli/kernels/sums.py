@@ -86,7 +86,7 @@ class RatingsByRow(NamedTuple):
 
 
 def item_major(pairs: UserMajor) -> RatingsByRow:
-    """Returns the ratings by item, then user, with their places in user-major order."""
+    """The ratings by item, then user, with their places in user-major order."""
     starts = np.concatenate([[0], np.cumsum(pairs.item_counts)])
     places = stable_order(pairs.items, starts)
     return RatingsByRow(starts, pairs.users[places], places)
@@ -94,7 +94,7 @@ def item_major(pairs: UserMajor) -> RatingsByRow:
 
 @compiled(example(keys=RATED, starts=ITEM_STARTS))
 def stable_order(keys, starts):
-    """Returns the places of `keys` in ascending order of keys, by a stable counting sort.
+    """The places of `keys` in ascending order of keys, by a stable counting sort.
 
     starts  (n_keys + 1,) how many of the keys are lower than each
     """

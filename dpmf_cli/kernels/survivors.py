@@ -72,7 +72,7 @@ def draw_survivors(key, first, rating, cut, places, uniform, noise):
 
 
 def skipped_above(threshold: float, scale: float) -> float:
-    """Returns the V from which on a blank cell is skipped: slightly above exp(−α/b).
+    """The V from which on a blank cell is skipped: slightly above exp(−α/b).
 
     So only the test in the lanes, of the value on the grid, decides whether a cell survives. It makes no difference
     which larger scales share its group.

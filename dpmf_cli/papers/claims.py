@@ -141,17 +141,17 @@ class PaperFindings(StrictModel):
 
 @cache
 def paper(key: str) -> PaperFindings:
-    """Returns the findings about one paper, by its key ("friedman2016"). Raises `DpmfError` for an unknown paper."""
+    """The findings about one paper, by its key ("friedman2016"). Raises `DpmfError` for an unknown paper."""
     return PaperFindings.model_validate(paper_file(key))
 
 
 def all_papers() -> dict[str, PaperFindings]:
-    """Returns every paper by its key, in the order of the years."""
+    """Every paper by its key, in the order of the years."""
     return {key: paper(key) for key in sorted(papers(), key=lambda key: (key[-4:], key))}
 
 
 def is_held_against_tables(name: str) -> bool:
-    """Returns whether an experiment of that name reproduces a printed table of baselines or crossings.
+    """Whether an experiment of that name reproduces a printed table of baselines or crossings.
 
     A reduction counts as the experiment that it reduces. All such tables are Friedman et al.'s. Any other experiment
     on the same data, for example another paper's, has a setup that differs from the printed one. So has an experiment
@@ -221,12 +221,12 @@ COMPARISONS = {
 
 
 def parts() -> Mapping[str, Part]:
-    """Returns each part by its key, in the order of running."""
+    """Each part by its key, in the order of running."""
     return {**all_papers(), **COMPARISONS}
 
 
 def parts_named(what: str) -> tuple[Part, ...]:
-    """Returns one part by its key, or `all` of them. Raises DpmfError for anything else."""
+    """One part by its key, or `all` of them. Raises DpmfError for anything else."""
     known = parts()
     if what == "all":
         return tuple(known.values())

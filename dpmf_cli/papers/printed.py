@@ -33,14 +33,14 @@ class PrintedCrossing:
 
 @cache
 def papers() -> tuple[str, ...]:
-    """Returns the keys of the papers, sorted."""
+    """The keys of the papers, sorted."""
     files = resources.files("dpmf_cli.papers").iterdir()
     return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
 
 
 @cache
 def paper_file(key: str) -> dict[str, Any]:
-    """Returns the complete file of one paper, by its key ("friedman2016"). It is read once and must not be changed.
+    """The complete file of one paper, by its key ("friedman2016"). It is read once and must not be changed.
 
     Raises `DpmfError` for an unknown paper.
     """
@@ -52,7 +52,7 @@ def paper_file(key: str) -> dict[str, Any]:
 
 
 def load(key: str) -> dict[str, Any]:
-    """Returns all printed figures of one paper, e.g. `load("friedman2016")["table2"]["ml-100k"]["users"]`.
+    """All printed figures of one paper, e.g. `load("friedman2016")["table2"]["ml-100k"]["users"]`.
 
     They are read once and must not be changed. Raises `DpmfError` for an unknown paper.
     """
@@ -85,12 +85,12 @@ def _crossings_by_place() -> dict[tuple[str, str, str, str], float | None]:
 
 
 def printed_crossing(dataset: str, neighbours: str, algorithm: str, baseline: str) -> float | None:
-    """Returns the total ε that is printed for ("ml-100k", "bounded", "pge", "IA"); None if none is."""
+    """The total ε that is printed for ("ml-100k", "bounded", "pge", "IA"); None if none is."""
     return _crossings_by_place().get((dataset, neighbours, algorithm, baseline))
 
 
 def printed_reason(table: str, *keys: str) -> str:
-    """Returns why a value of Friedman et al.'s tables differs from what is measured; "" if no reason is known.
+    """Why a value of Friedman et al.'s tables differs from what is measured; "" if no reason is known.
 
     `keys` lead to the value in its table: `printed_reason("table2", "ml-1m", "items")`.
     """
@@ -101,12 +101,12 @@ def printed_reason(table: str, *keys: str) -> str:
 
 
 def printed_baseline(dataset: str, baseline: str) -> float | None:
-    """Returns the RMSE that Friedman et al.'s table 3 prints ("ml-100k", "GE"); None if it prints none."""
+    """The RMSE that Friedman et al.'s table 3 prints ("ml-100k", "GE"); None if it prints none."""
     value = load("friedman2016")["table3"].get(dataset, {}).get(baseline)
     return None if value is None else float(value)
 
 
 def printed_statistics(dataset: str) -> dict[str, float] | None:
-    """Returns the row of Friedman et al.'s table 2 for a data set ("ml-100k"); None if it has none."""
+    """The row of Friedman et al.'s table 2 for a data set ("ml-100k"); None if it has none."""
     row: dict[str, float] | None = load("friedman2016")["table2"].get(dataset)
     return row

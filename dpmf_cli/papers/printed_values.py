@@ -9,12 +9,12 @@ from dpmf_cli.papers.printed import PrintedCrossing, printed_crossing, printed_c
 
 
 def beside_print(experiment: Experiment) -> list[Crossing]:
-    """Returns the crossings of an experiment, with the printed ε if it reproduces a printed table."""
+    """The crossings of an experiment, with the printed ε if it reproduces a printed table."""
     return find_crossings(experiment, printed_crossing if is_held_against_tables(experiment.name) else None)
 
 
 def with_printed_values(crossings: Sequence[Crossing], *, present: Collection[str] = ()) -> list[Crossing]:
-    """Returns `crossings`, completed by the values of tables 4 and 5 that none of them belongs to.
+    """`crossings`, completed by the values of tables 4 and 5 that none of them belongs to.
 
     A crossing belongs to the value of its dataset, neighbours, algorithm and baseline if its experiment reproduces
     these tables. An added crossing has the status "not run". If its dataset is neither that of a crossing nor in

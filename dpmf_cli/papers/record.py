@@ -101,7 +101,7 @@ class Explored(StrictModel):
     tried: tuple[Tried, ...]
 
     def values(self, setting: Setting) -> dict[str, str]:
-        """Returns by the name of each choice the name of its value."""
+        """By the name of each choice the name of its value."""
         return {name: values[at] for (name, values), at in zip(self.open.items(), setting, strict=True)}
 
 
@@ -143,7 +143,7 @@ def read_record(path: Path) -> Record | None:
 
 
 def text_of(record: Record) -> str:
-    """Returns a record as JSON, with one inequality and one setting per line, so that changes can be read."""
+    """A record as JSON, with one inequality and one setting per line, so that changes can be read."""
     data = record.model_dump(mode="json")
     rows = {}
     for key, found in data["data"].items():

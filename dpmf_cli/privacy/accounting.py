@@ -60,7 +60,7 @@ nothing, since one in a hundred may then be revealed."""
 
 @lru_cache(maxsize=4096)
 def epsilon_of_mu(mu: float, delta: float) -> float:
-    """Returns the least ε ≥ 0 for which one Gaussian mechanism with Δ/σ = `mu` is (ε, `delta`)-DP."""
+    """The least ε ≥ 0 for which one Gaussian mechanism with Δ/σ = `mu` is (ε, `delta`)-DP."""
     from dp_accounting import get_epsilon_gaussian  # this import takes more than a second
 
     if mu == 0:
@@ -81,7 +81,7 @@ def mu_of_epsilon(epsilon: float, delta: float) -> float:
 
 
 def epsilons_of_mus(mus: Doubles, delta: float) -> Doubles:
-    """Returns (E,) `epsilon_of_mu` of each of `mus`."""
+    """(E,) `epsilon_of_mu` of each of `mus`."""
     return np.array([epsilon_of_mu(float(mu), delta) for mu in mus])
 
 
@@ -108,7 +108,7 @@ LEAST_MULTIPLIER = 0.05
 
 
 def amplified(epsilon: ArrayLike, rate: float) -> Doubles:
-    """Returns ln(1 + γ(e^ε − 1)): the ε of an `epsilon`-DP step that runs on a sample, with γ = `rate`."""
+    """ln(1 + γ(e^ε − 1)): the ε of an `epsilon`-DP step that runs on a sample, with γ = `rate`."""
     epsilon = np.asarray(epsilon, dtype=np.float64)
     _refuse_rate(rate)
     # For ε > 1: ε + ln(γ + (1 − γ)e^−ε), which cannot overflow. Otherwise the formula itself, which loses no digits.
@@ -118,7 +118,7 @@ def amplified(epsilon: ArrayLike, rate: float) -> Doubles:
 
 
 def before_sampling(epsilon: ArrayLike, rate: float) -> Doubles:
-    """Returns ln(1 + (e^ε − 1)/γ), the inverse of `amplified`: the ε of a step that costs `epsilon` on a sample."""
+    """ln(1 + (e^ε − 1)/γ), the inverse of `amplified`: the ε of a step that costs `epsilon` on a sample."""
     epsilon = np.asarray(epsilon, dtype=np.float64)
     _refuse_rate(rate)
     large = epsilon - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-epsilon))
@@ -148,13 +148,13 @@ class SampledSteps:
     repetitions: int
 
     def epsilons(self, delta: float, neighbours: Neighbours) -> Doubles:
-        """Returns (E,) the ε of these steps alone."""
+        """(E,) the ε of these steps alone."""
         if self.rate == 1:
             return epsilons_of_mus(self.mu(neighbours), delta)
         return composed_epsilons((self,), np.zeros_like(self.multiplier), delta, neighbours)
 
     def mu(self, neighbours: Neighbours) -> Doubles:
-        """Returns (E,) Δ/σ of all steps together as if each looked at all users: exact at rate 1."""
+        """(E,) Δ/σ of all steps together as if each looked at all users: exact at rate 1."""
         with np.errstate(divide="ignore"):
             return math.sqrt(self.repetitions) * moves(neighbours) / self.multiplier
 
@@ -171,7 +171,7 @@ class SampledSteps:
 def composed_epsilons(
     steps: tuple[SampledSteps, ...], mu: Doubles, delta: float, neighbours: Neighbours
 ) -> Doubles:
-    """Returns (E,) the ε of sampled steps composed with Gaussian steps on all users, whose total Δ/σ is `mu` (E,)."""
+    """(E,) the ε of sampled steps composed with Gaussian steps on all users, whose total Δ/σ is `mu` (E,)."""
     found = []
     for lane, others in enumerate(mu.tolist()):
         sampled = tuple((float(step.multiplier[lane]), step.rate, step.repetitions) for step in steps)
@@ -233,7 +233,7 @@ def noise_multipliers(
     neighbours: Neighbours,
     beside: Doubles | None = None,
 ) -> Doubles:
-    """Returns (E,) the least σ/c for which `steps` sampled Gaussian steps are (ε, δ)-DP; 0 where ε = inf.
+    """(E,) the least σ/c for which `steps` sampled Gaussian steps are (ε, δ)-DP; 0 where ε = inf.
 
     c bounds the L2 norm of a user's contribution, under any `neighbours`. At rate 1 the result is exact. Otherwise
     the accountant certifies it, and it is at most `EXCESS` above the least that the accountant certifies.
@@ -251,7 +251,7 @@ def noise_multipliers(
 def _noise_multiplier(
     epsilon: float, delta: float, rate: float, steps: int, neighbours: Neighbours, beside: float
 ) -> float:
-    """Returns a multiplier, not below the least, at most `EXCESS` above it or below 3·`LEAST_MULTIPLIER`."""
+    """A multiplier, not below the least, at most `EXCESS` above it or below 3·`LEAST_MULTIPLIER`."""
     from scipy.optimize import brentq
 
     if math.isinf(epsilon):

@@ -52,7 +52,7 @@ def published_covariance_matrix(clamp: float, neighbours: Neighbours) -> Sensiti
 
 
 def residual_range(scale: Scale) -> float:
-    """Returns α: how far apart two item-centred ratings r − MAvg_i can be, if MAvg is released and within the scale.
+    """α: how far apart two item-centred ratings r − MAvg_i can be, if MAvg is released and within the scale.
 
     It is (r_max − r_min) + (max MAvg − min MAvg) ≤ 2(r_max − r_min). The paper takes r_max − r_min, which forgets
     that the averages of two items differ (theorem 4: "for the Netflix Prize data set α = 4").
@@ -91,7 +91,7 @@ def own_centred_triangle(clamp: float, alpha: float, beta_p: float, norm: int) -
 
 
 def _triangle_l2(clamp: float, alpha: float, beta_p: float, c: int) -> float:
-    """Returns the L2 bound of `own_centred_triangle` for a user with c other ratings."""
+    """The L2 bound of `own_centred_triangle` for a user with c other ratings."""
     if c == 0:
         return clamp**2
     before, after = 1 / math.sqrt(c), 1 / math.sqrt(c + 1)
@@ -102,7 +102,7 @@ def _triangle_l2(clamp: float, alpha: float, beta_p: float, c: int) -> float:
 
 
 def _triangle_l2_beyond(clamp: float, alpha: float, beta_p: float, c: int) -> float:
-    """Returns a bound for all users with c other ratings or more.
+    """A bound for all users with c other ratings or more.
 
     c/(√(c + 1)·(c + 1 + β_p)) ≤ √c/(c + β_p + 1) ≤ 1/(2√(β_p + 1)), and the rest of X and Y falls with c.
     """

@@ -69,12 +69,12 @@ FINEST = 2.0**-950
 
 
 def grid_of(scale: Doubles) -> Doubles:
-    """Returns (E,) the grid for noise of each `scale` (E,): a power of two."""
+    """(E,) the grid for noise of each `scale` (E,): a power of two."""
     _, exponent = np.frexp(scale)
     grid = np.ldexp(1.0, exponent - 1 - FINENESS)
     return np.asarray(np.where(scale > 0, np.maximum(grid, FINEST), FINEST))
 
 
 def on_grid(numbers: Doubles, grid: Doubles) -> Doubles:
-    """Returns (…, E) the multiples of `grid` (E,) nearest to `numbers` (…, E); ties go to the even one, −0 to 0."""
+    """(…, E) the multiples of `grid` (E,) nearest to `numbers` (…, E); ties go to the even one, −0 to 0."""
     return np.asarray(np.rint(numbers / grid) * grid + 0.0)

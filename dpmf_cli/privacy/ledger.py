@@ -98,7 +98,7 @@ class Account:
         return replace(self, pure=self.pure + pure)
 
     def total(self, delta: float, neighbours: Neighbours | None) -> Epsilons:
-        """Returns (E,) the ε of all steps together."""
+        """(E,) the ε of all steps together."""
         if self.sampled and neighbours is not None:
             squares = np.zeros_like(self.pure) if self.squares is None else self.squares
             return self.pure + composed_epsilons(self.sampled, np.sqrt(squares), delta, neighbours)

@@ -121,14 +121,14 @@ def report_of_a_user() -> Sensitivity:
 
 
 def epsilon_per_user(epsilons: Doubles, counts: Longs) -> tuple[Doubles, ...]:
-    """Returns (E,) the mean and (E,) the largest ε for all `counts` ratings of a user, if each spends ε."""
+    """(E,) the mean and (E,) the largest ε for all `counts` ratings of a user, if each spends ε."""
     return epsilons * counts.mean(), epsilons * counts.max()
 
 
 def perturb_ratings(
     train: Ratings, mechanism: LocalMechanism, epsilons: Epsilons, *, debias: bool, curator: Curator
 ) -> PerturbedRatings:
-    """Returns the messages that all devices send; all of `epsilons` (E,) is in the ledger before the first draw.
+    """The messages that all devices send; all of `epsilons` (E,) is in the ledger before the first draw.
 
     Ratings are scaled to [0, 1] by the public scale (equation 1). With `debias`, the aggregator reads p as ½ + (p −
     ½)/s, s = E[r*|1] − E[r*|0]. The result, which is post-processing and costs nothing, is unbiased at both ends and
@@ -221,7 +221,7 @@ class SignChannel:
     def send(
         self, numbers: Floats, items: Ints, coordinates: NDArray[np.uint8], weights: Longs
     ) -> PerturbedSigns:
-        """Returns what the aggregator receives for numbers (n, E) or (n, 1), clipped to [−1, 1] on the device."""
+        """What the aggregator receives for numbers (n, E) or (n, 1), clipped to [−1, 1] on the device."""
         reports = next(self._rounds, None)
         if reports is None:
             raise RuntimeError("more reports than were paid for")

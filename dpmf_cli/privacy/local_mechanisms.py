@@ -75,14 +75,14 @@ class LocalMechanism(ABC):
 
     @abstractmethod
     def decoded(self, values: Doubles, uniforms: Doubles, epsilons: Doubles) -> Doubles:
-        """Returns (n, E) decoded messages for values (n, …) in [0, 1], uniforms (n, `uniforms`) and each ε (E,)."""
+        """(n, E) decoded messages for values (n, …) in [0, 1], uniforms (n, `uniforms`) and each ε (E,)."""
 
     def expected(self, values: Doubles, epsilons: Doubles) -> Doubles:
-        """Returns (n, E) means of the decoded messages."""
+        """(n, E) means of the decoded messages."""
         return np.broadcast_to(values[:, None], (len(values), len(epsilons)))
 
     def slope(self, epsilons: Doubles) -> Doubles:
-        """Returns (E,) s = E[r*|1] − E[r*|0]: the remaining difference between the two ends of the scale."""
+        """(E,) s = E[r*|1] − E[r*|0]: the remaining difference between the two ends of the scale."""
         low, high = self.expected(np.array([0.0, 1.0]), epsilons)
         return np.asarray(high - low)
 
@@ -112,7 +112,7 @@ class BoundedLaplace(LocalMechanism):
         return on_grid(np.where(b > 0, np.clip(out, 0, 1), r), grid_of(np.minimum(b, 1)))
 
     def expected(self, values: Doubles, epsilons: Doubles) -> Doubles:
-        """Returns r + (∫ (r* − r) e^(−|r*−r|/b))/(2bC) = r + [(1−r+b)·(−c)/2 + (r+b)·a/2]/C, a and c as above."""
+        """R + (∫ (r* − r) e^(−|r*−r|/b))/(2bC) = r + [(1−r+b)·(−c)/2 + (r+b)·a/2]/C, a and c as above."""
         r, b = values[:, None], 1 / epsilons
         with np.errstate(divide="ignore", invalid="ignore"):
             a, c = np.exp(-r / b), np.exp(-(1 - r) / b)
@@ -139,7 +139,7 @@ class ClampedLaplace(LocalMechanism):
         return on_grid(np.clip(values[:, None] + unit * scales, 0, 1), grid_of(np.minimum(scales, 1)))
 
     def expected(self, values: Doubles, epsilons: Doubles) -> Doubles:
-        """Returns r + (b/2)(e^(−r/b) − e^(−(1−r)/b)); the terms are what clamping cuts off each tail."""
+        """R + (b/2)(e^(−r/b) − e^(−(1−r)/b)); the terms are what clamping cuts off each tail."""
         r, b = values[:, None], 1 / epsilons
         with np.errstate(divide="ignore"):
             return np.asarray(r + b / 2 * (np.exp(-r / b) - np.exp(-(1 - r) / b)))
@@ -258,7 +258,7 @@ class Sign(LocalMechanism):
     payload = "u1"
 
     def decoded(self, values: Doubles, uniforms: Doubles, epsilons: Doubles) -> Doubles:
-        """Returns (n, E) decoded messages for numbers (n,) or (n, E), uniforms (n, 1) and each ε (E,)."""
+        """(n, E) decoded messages for numbers (n,) or (n, E), uniforms (n, 1) and each ε (E,)."""
         certainty = np.tanh(epsilons / 2)
         values = values if values.ndim == 2 else values[:, None]
         return np.where(uniforms < 0.5 + (values - 0.5) * certainty, 1.0, -1.0) / certainty

@@ -136,7 +136,7 @@ class LaneNoise:
         return grid_of(self.scale) if self.rounded else np.full_like(self.scale, FINEST)
 
     def added_to(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Returns (..., E) `values` plus the noise, on the grid; `values` is (...), common to all ε, or (..., E)."""
+        """(..., E) `values` plus the noise, on the grid; `values` is (...), common to all ε, or (..., E)."""
         values = np.asarray(values, dtype=np.float64)
         if values.ndim == self.unit.ndim:
             values = values[..., None]

@@ -140,5 +140,5 @@ _OPEN = (
 
 
 def protection_of(neighbours: Neighbours) -> Protection:
-    """Returns what an ε for these neighbours protects, if all ratings have the same ε."""
+    """What an ε for these neighbours protects, if all ratings have the same ε."""
     return next(kind for kind in Protection if PROMISES[kind].neighbours is neighbours)

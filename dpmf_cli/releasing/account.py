@@ -79,7 +79,7 @@ def enter(entered: Entered) -> None:
 
 
 def releases_of(dataset: str, checksum: str) -> list[Entered]:
-    """Returns the releases of a data set of that name, or of the same ratings under another name."""
+    """The releases of a data set of that name, or of the same ratings under another name."""
     known = [read() for read in entries()]
     return [each for each in known if dataset == each.dataset or checksum == each.checksum]
 

@@ -116,7 +116,7 @@ class Statement(SealedModel):
     sha256: str = ""
 
     def entry(self) -> PrivateAlgorithm:
-        """Returns the algorithm with its parameters. Raises DpmfError if its plugin is missing, or is another one."""
+        """The algorithm with its parameters. Raises DpmfError if its plugin is missing, or is another one."""
         key = self.algorithm.get("algorithm")
         known: Any = PRIVATE.get(str(key)) or plugin(str(key))
         try:
@@ -153,7 +153,7 @@ UNIT = "unit "
 def statement_of(
     entry: PrivateAlgorithm, kind: str, ledger: Ledger, dataset: DataStatement, release: str = ""
 ) -> Statement:
-    """Returns the statement of a fit for one ε."""
+    """The statement of a fit for one ε."""
     guarantee = Guarantee(entry.protects, entry.joint, entry.spends_delta)
     users = USERS if entry.neighbours in HIDE_IDS and dataset.users != NO_USERS else ""
     counted = COUNTED if entry.neighbours in HIDE_IDS and "minimum_ratings" in dataset.filters else ""
@@ -224,7 +224,7 @@ def refuse_a_release(folder: Path) -> None:
 
 
 def packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Returns the bytes of an npz file."""
+    """The bytes of an npz file."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         for name, array in sorted(arrays.items()):
@@ -236,7 +236,7 @@ def packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 
 
 def unfinished(folder: Path) -> Statement | None:
-    """Returns the statement that a killed process left beside the folder; None without a sound one."""
+    """The statement that a killed process left beside the folder; None without a sound one."""
     path = _beside(folder) / STATEMENT
     try:
         return _statement(path, read_file(path))
@@ -275,7 +275,7 @@ def _beside(folder: Path) -> Path:
 
 
 def releases_in(place: Path) -> list[Path]:
-    """Returns the place if it is a release, even a damaged one, and else the releases in it."""
+    """The place if it is a release, even a damaged one, and else the releases in it."""
     if any(os.path.exists(place / name) for name in (STATEMENT, ARRAYS)):
         return [place]
     found = place.glob("*/model.*") if os.path.isdir(place) else ()

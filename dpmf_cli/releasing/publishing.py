@@ -171,7 +171,7 @@ def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> Fi
 
 
 def stored(recommender: Recommender) -> Arrays:
-    """Returns the arrays of a file: those of the model, and the ids."""
+    """The arrays of a file: those of the model, and the ids."""
     users = {} if recommender.user_ids is None else {"user_ids": recommender.user_ids}
     model = {f"{MODEL}{name}": array for name, array in recommender.arrays.items()}
     return {**model, "item_ids": recommender.item_ids, **users}
@@ -204,7 +204,7 @@ def verified(folders: Iterable[Path]) -> list[Soundness]:
 
 
 def _sound(found: Soundness, read: Callable[[], Any]) -> Any:
-    """Returns what is read and counts it as sound, or counts it as damaged and returns None."""
+    """What is read and counts it as sound, or counts it as damaged and returns None."""
     try:
         content = read()
     except DpmfError as error:
@@ -331,14 +331,14 @@ def fit(
 
 
 def own_ratings(users: Any, items: ArrayLike | None = None, ratings: ArrayLike | None = None) -> OwnRatings:
-    """Returns the ratings that users bring to a joint model's `predict`, from arrays or a data frame."""
+    """The ratings that users bring to a joint model's `predict`, from arrays or a data frame."""
     if items is None:
         users, items, ratings = (_column(users, name) for name in ("user", "item", "rating"))
     return OwnRatings.of(users, items, [] if ratings is None else ratings)
 
 
 def _entry(given: dict[str, Any]) -> Any:
-    """Returns the checked entry. Raises DpmfError for an unknown method, and for parameters that it does not take."""
+    """The checked entry. Raises DpmfError for an unknown method, and for parameters that it does not take."""
     key = given["algorithm"]
     if key in BASELINES:
         raise DpmfError(f"{key} spends no ε, so it cannot be released; fit a private method")
@@ -364,7 +364,7 @@ def _column(frame: Any, name: str) -> Any:
 
 
 def _coded(ids: Any) -> tuple[Any, list[str] | None]:
-    """Returns whole numbers as they are, and text as positions in a list of its distinct values, with that list."""
+    """Whole numbers as they are, and text as positions in a list of its distinct values, with that list."""
     if ids.dtype.kind == "i":
         return ids, None
     labels, codes = np.unique(ids, return_inverse=True)

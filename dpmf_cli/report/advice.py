@@ -93,7 +93,7 @@ def advice(experiments: Sequence[Experiment], crossings: Sequence[Crossing]) -> 
 
 
 def paragraphs(experiments: Sequence[Experiment], crossings: Sequence[Crossing]) -> list[str]:
-    """Returns the same advice as paragraphs: a part for each experiment, then what was not tried on each dataset.
+    """The same advice as paragraphs: a part for each experiment, then what was not tried on each dataset.
 
     An item of a list begins with "- ".
     """
@@ -141,7 +141,7 @@ def paragraphs(experiments: Sequence[Experiment], crossings: Sequence[Crossing])
 
 
 def _weak_targets(experiment: Experiment, targets: dict[str, Measured]) -> dict[str, list[str]]:
-    """Returns the baselines that a simpler one surely beats, by what beats them: to meet them may still be bad.
+    """The baselines that a simpler one surely beats, by what beats them: to meet them may still be bad.
 
     Each is named with the best of those that beat it. Surely means outside the interval of the difference, paired by
     fold.
@@ -177,7 +177,7 @@ def _choices(attempts: Sequence[Attempt]) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def untried(experiments: Sequence[Experiment]) -> list[str]:
-    """Returns sentences on what the experiments of one dataset leave open."""
+    """Sentences on what the experiments of one dataset leave open."""
     curves = [curve for experiment in experiments for curve in experiment.curves]
     kinds, run = {curve.neighbours for curve in curves}, {curve.algorithm for curve in curves}
     seen = {(curve.algorithm, curve.neighbours, curve.mode) for curve in curves}
@@ -272,7 +272,7 @@ def answer(
 def _answer_of(
     levels: Sequence[LevelAt], clean: Sequence[LevelAt], crossings: Sequence[Crossing], config: str
 ) -> dict[str, Any] | None:
-    """Returns the method to take, its cost compared with no privacy, and what is near; None if all diverged."""
+    """The method to take, its cost compared with no privacy, and what is near; None if all diverged."""
     found = sorted(filter(_finite, levels), key=attrgetter("value"))
     if not found:
         return None
@@ -313,7 +313,7 @@ def _answer_of(
 
 
 def odds(epsilon: float) -> str:
-    """Returns e^ε as text, also where it is too large for a float."""
+    """E^ε as text, also where it is too large for a float."""
     power = epsilon / math.log(10)
     return f"{math.exp(epsilon):,.1f}" if power < 6 else f"{10 ** (power % 1):.1f}e+{int(power):02d}"
 

@@ -45,7 +45,7 @@ class Ranking(StrictModel):
         return Guarantee(self.protects, self.joint, self.delta)
 
     def nearest(self, epsilon: float) -> LeadersAt:
-        """Returns the leaders at the ε of the table that is nearest in log ε."""
+        """The leaders at the ε of the table that is nearest in log ε."""
         return min(self.at, key=lambda each: abs(math.log(each.epsilon / epsilon)))
 
 
@@ -58,7 +58,7 @@ class Leaders(StrictModel):
     methods: dict[str, dict[str, Any]]
 
     def ranking(self, wanted: Guarantee) -> Ranking:
-        """Returns the ranking of the methods that keep a guarantee. All δ > 0 count as equal here.
+        """The ranking of the methods that keep a guarantee. All δ > 0 count as equal here.
 
         Raises `DpmfError` if the table has none; the message names the options that ask for what it has.
         """
@@ -79,7 +79,7 @@ class Leaders(StrictModel):
 
 
 def options_of(weaker: Iterable[Guarantee]) -> str:
-    """Returns "add …" with the options of `dpmf recommend` that ask for each of these guarantees; "" for none."""
+    """ "add …" with the options of `dpmf recommend` that ask for each of these guarantees; "" for none."""
     words = [
         " ".join(["--towards others"] * joint + [f"--delta {delta:g}"] * (delta > 0))
         for joint, delta in sorted({(each.joint, each.delta) for each in weaker})
@@ -89,7 +89,7 @@ def options_of(weaker: Iterable[Guarantee]) -> str:
 
 @cache
 def shipped() -> Leaders:
-    """Returns the table that ships with the package."""
+    """The table that ships with the package."""
     text = (resources.files("dpmf_cli.report") / "leaders.yaml").read_text(encoding="utf-8")
     return Leaders.model_validate(yaml.safe_load(text))
 

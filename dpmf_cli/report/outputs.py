@@ -28,7 +28,7 @@ from dpmf_cli.report.tables.papers import learned_nothing_table
 
 
 def outputs(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, Maker]:
-    """Returns the makers of an experiment's files by name. The same results give the same bytes.
+    """The makers of an experiment's files by name. The same results give the same bytes.
 
     The files are curves, crossings, ledger, figures and macros. Curves, crossings and figures are of the metric that
     the config wants shown.
@@ -66,7 +66,7 @@ def outputs(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, Ma
 
 
 def never_made(experiment: Experiment) -> set[str]:
-    """Returns names of figure files that are out of date: an older version or an older config may have drawn them.
+    """Names of figure files that are out of date: an older version or an older config may have drawn them.
 
     They mix kinds of guarantee, do not name their kind, or name a kind that no curve has. A figure that only waits
     for results is not among them.
@@ -112,7 +112,7 @@ def _grid(measured: Measured) -> Columns:
 
 
 def curves_csv(experiment: Experiment) -> str:
-    """Returns a row per curve and ε, then the baselines; metrics beside RMSE if they were measured.
+    """A row per curve and ε, then the baselines; metrics beside RMSE if they were measured.
 
     If another metric than RMSE is shown, it takes the place of `rmse`. The means of the other metrics follow.
     `sd_folds` and `sd_runs` are standard deviations over folds and over the runs of a fold; `low` and `high` are the
@@ -152,7 +152,7 @@ def curves_csv(experiment: Experiment) -> str:
 
 
 def folds_csv(experiment: Experiment) -> str:
-    """Returns a row per curve, ε, fold and run, then the baselines, each followed by its noise-free run.
+    """A row per curve, ε, fold and run, then the baselines, each followed by its noise-free run.
 
     Columns of all other metrics that were measured follow `rmse`. Folds and runs count from 0, as in the names of
     tasks. `status` is "measured", "diverged" if the RMSE is infinite, or "missing" if the task has no result.
@@ -173,7 +173,7 @@ def folds_csv(experiment: Experiment) -> str:
 
 
 def growth_csv(experiment: Experiment) -> str:
-    """Returns a row per portion of the ratings, curve and ε, then the portion's baselines.
+    """A row per portion of the ratings, curve and ε, then the portion's baselines.
 
     `rmse` is the mean over folds and runs, and `sd_folds` its standard deviation over folds. `twin_rmse` is the RMSE
     of the algorithm without noise. The loss is that of `loss_of`. An unknown figure is empty.

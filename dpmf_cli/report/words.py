@@ -22,7 +22,7 @@ _BROKEN = "\0"
 
 
 def lines(template: str, **values: Any) -> list[str]:
-    """Returns the lines of a template's text, except empty ones: paragraphs, notes, or items of a list."""
+    """The lines of a template's text, except empty ones: paragraphs, notes, or items of a list."""
     text = _environment().get_template(f"{template}.txt.j2").render(**values)
     return [line.replace(_BROKEN, "\n") for line in text.split("\n") if line]
 

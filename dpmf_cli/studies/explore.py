@@ -51,7 +51,7 @@ Configs = dict[str, ExperimentConfig]
 
 
 def shipped(on: OnData, data: str, folder: Path = FOLDER) -> Configs:
-    """Returns the configs of a space on one data set, with its folds and runs.
+    """The configs of a space on one data set, with its folds and runs.
 
     Raises DpmfError for a config of another data set.
     """
@@ -66,7 +66,7 @@ def shipped(on: OnData, data: str, folder: Path = FOLDER) -> Configs:
 
 
 def with_settings(space: Space, settings: Iterable[Setting], configs: Configs) -> list[Configs]:
-    """Returns these configs under each setting. Raises DpmfError for values that make an invalid config."""
+    """These configs under each setting. Raises DpmfError for values that make an invalid config."""
     found = []
     for setting in settings:
         chosen = (choice.values[at] for choice, at in zip(space.open, setting, strict=True))
@@ -89,12 +89,12 @@ def _of(config: ExperimentConfig, data: dict[str, Any], what: str) -> Experiment
 
 
 def distinct(explored: Sequence[Configs]) -> list[ExperimentConfig]:
-    """Returns each distinct config of all settings once."""
+    """Each distinct config of all settings once."""
     return list({config.hash: config for under in explored for config in under.values()}.values())
 
 
 def best_on_one_half(settings: Sequence[Experiment], *, swap: bool) -> Experiment:
-    """Returns a config's experiment on one half of the folds, with the settings that are best on the other half.
+    """A config's experiment on one half of the folds, with the settings that are best on the other half.
 
     Each curve and each baseline takes at each ε the setting with the lowest mean RMSE on the choosing half. A
     further curve is the best of all curves of its algorithm, so that none is chosen where it is measured.
@@ -137,13 +137,13 @@ def _best(settings: Sequence[Measured], choosing: Sequence[int], testing: Sequen
 
 
 def _least(values: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Returns the place of the least along the first axis; NaN counts as ∞."""
+    """The place of the least along the first axis; NaN counts as ∞."""
     found: NDArray[np.intp] = np.where(np.isnan(values), np.inf, values).argmin(axis=0)
     return found
 
 
 def proved(key: str, results: Path, processes: int) -> dict[str, Proved]:
-    """Returns by claim what audits say about a paper's theorems. Audits in the results folder are not run again."""
+    """By claim what audits say about a paper's theorems. Audits in the results folder are not run again."""
     rules = rules_of(key).rules
     theorems = {claim: rule for claim, rule in rules.items() if isinstance(rule, Theorem)}
     if not theorems:
@@ -188,7 +188,7 @@ class Exploration:
 
 
 def exploration(key: str, data: str, count: int | None = None) -> Exploration:
-    """Returns what exploring a paper would run: `count` settings, or as many as its space says."""
+    """What exploring a paper would run: `count` settings, or as many as its space says."""
     known = space(key)
     on = known.on(data)
     settings = known.settings(count or on.settings, key)
@@ -314,7 +314,7 @@ def _atoms(of: Exploration, evidence: Evidence) -> Atoms:
 
 
 def _on_folds(of: Exploration, experiments: Experiments, folds: int) -> list[Atoms]:
-    """Returns all margins on all folds together, then on each."""
+    """All margins on all folds together, then on each."""
     evidence = Evidence(experiments, of.data)
     return [_atoms(of, evidence), *(_atoms(of, evidence.of_fold(fold)) for fold in range(folds))]
 
@@ -322,7 +322,7 @@ def _on_folds(of: Exploration, experiments: Experiments, folds: int) -> list[Ato
 def _searched(
     of: Exploration, experiments: Sequence[Experiments]
 ) -> tuple[list[Atoms], list[tuple[Atoms, Atoms]]]:
-    """Returns all margins with the best setting for each ε, chosen on one half of the folds, measured on the other.
+    """All margins with the best setting for each ε, chosen on one half of the folds, measured on the other.
 
     They are given both ways round, then for each of `RESAMPLES` draws of settings.
     """

@@ -107,7 +107,7 @@ def _written(folders: Folders, named: tuple[str, ExperimentConfig]) -> Experimen
 
 
 def processes_for(plan: Plan, jobs: int) -> int:
-    """Returns how many processes to use: as many as asked for, or one if this machine lacks the memory for them."""
+    """How many processes to use: as many as asked for, or one if this machine lacks the memory for them."""
     return jobs if plan.peak_bytes(jobs) < MEMORY_SHARE * memory() else 1
 
 
@@ -131,7 +131,7 @@ def write_outputs(of: Reproduction, results: Path, makers: Mapping[Table, Maker]
 
 
 def took(plan: Plan, ended: Iterable[Outcome]) -> dict[str, Took]:
-    """Returns the cost of each experiment by name. A task that several experiments share counts for the first."""
+    """The cost of each experiment by name. A task that several experiments share counts for the first."""
     of = {task.key: entry.experiment for entry in plan.entries for task in entry.left}
     found = dict[str, Took]()
     for outcome in ended:
@@ -190,7 +190,7 @@ Figures = Mapping[str, Figure]
 
 
 def figures_of(experiment: Experiment) -> dict[str, Figure]:
-    """Returns the figures of an experiment that can be expected: for each curve, those at a few ε.
+    """The figures of an experiment that can be expected: for each curve, those at a few ε.
 
     With growth, each portion of the ratings has its own.
     """
@@ -213,7 +213,7 @@ def figures_of(experiment: Experiment) -> dict[str, Figure]:
 
 
 def figures_off(expected: Figures, found: Figures) -> dict[str, float | None]:
-    """Returns the expected figures that an experiment found outside the spread, as found; None for those it lacks."""
+    """The expected figures that an experiment found outside the spread, as found; None for those it lacks."""
     means = {figure: found[figure].mean if figure in found else None for figure in expected}
     return {
         figure: mean for figure, mean in means.items() if mean is None or not expected[figure].admits(mean)
@@ -221,7 +221,7 @@ def figures_off(expected: Figures, found: Figures) -> dict[str, float | None]:
 
 
 def path_of(*, small: bool) -> Path:
-    """Returns the file of expected figures, of the small or of the complete reproduction."""
+    """The file of expected figures, of the small or of the complete reproduction."""
     return EXPECTED / ("small.json" if small else "whole.json")
 
 

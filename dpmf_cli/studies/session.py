@@ -56,19 +56,19 @@ class Results:
     finished: experiment.Finished = field(repr=False)
 
     def crossings(self) -> "DataFrame":
-        """Returns a row for each method and baseline, as `dpmf crossings --format csv`."""
+        """A row for each method and baseline, as `dpmf crossings --format csv`."""
         return _frame(draw(crossings_table(self.finished.crossings), "csv"))
 
     def curves(self) -> "DataFrame":
-        """Returns a row for each method and ε, and for each baseline, as `curves.csv`."""
+        """A row for each method and ε, and for each baseline, as `curves.csv`."""
         return _frame(curves_csv(self.finished.collected.shown))
 
     def frontier(self) -> "DataFrame":
-        """Returns a row for each guarantee and ε, with the method that leads, as `dpmf frontier --format csv`."""
+        """A row for each guarantee and ε, with the method that leads, as `dpmf frontier --format csv`."""
         return _frame(draw(frontier_table([self.finished.collected.experiment]), "csv"))
 
     def plot(self, name: str = "") -> Figure:
-        """Returns a figure by the name that `dpmf plot` gives its file; by default the first one."""
+        """A figure by the name that `dpmf plot` gives its file; by default the first one."""
         found = figures(self.finished.collected.shown)
         if not found or name not in ("", *found):
             raise DpmfError(f'{self.folder}: no figure "{name}"{did_you_mean(name, found)}')
@@ -219,7 +219,7 @@ long; and how many of the methods that lead on public ratings it tries, in each 
 
 
 def first_part(config: ExperimentConfig, folders: Folders, epsilon: float) -> ExperimentConfig | None:
-    """Returns the config on two folds, in one run, with what leads on public ratings; None if the whole is short."""
+    """The config on two folds, in one run, with what leads on public ratings; None if the whole is short."""
     made, _ = plan_without_parsing(config, folders, REFERENCE)
     seconds = sum(each.seconds_left for each in made.entries)
     if config.folds_run < 2 or config.seed == SECRET or seconds < 5 * FIRST_SECONDS:
@@ -250,7 +250,7 @@ def first_part(config: ExperimentConfig, folders: Folders, epsilon: float) -> Ex
 def _config(
     config: Config, ratings: "DataFrame | None", scale: Limits | None, folders: Folders
 ) -> ExperimentConfig:
-    """Returns the checked config. The ratings of a data frame take the place of its `dataset`.
+    """The checked config. The ratings of a data frame take the place of its `dataset`.
 
     They become a file of the cache, named by its content, so that worker processes and `dpmf verify` find them.
     """

@@ -53,7 +53,7 @@ MOST_DRAWS = 100
 def settings_of(
     entry: PrivateAlgorithm, space: Mapping[str, list[Any]], count: int, *name: str | int
 ) -> tuple[list[Setting], int]:
-    """Returns distinct settings of an entry, first that as written: `count`, or as many as the space has; and how
+    """Distinct settings of an entry, first that as written: `count`, or as many as the space has; and how
     many draws were invalid. Their randomness is a function of `name` and of the entry's."""
     found: dict[str, Setting] = {str(entry.parameters()): (entry, {})}
     refused = 0
@@ -72,7 +72,7 @@ def settings_of(
 
 
 def for_trials(config: ExperimentConfig, at: Sequence[float]) -> ExperimentConfig:
-    """Returns a config with these ε (or θ), or the lowest but ε → 0, middle and highest of its own, which measures
+    """A config with these ε (or θ), or the lowest but ε → 0, middle and highest of its own, which measures
     nothing but the metric that is shown, of private entries that have it. Raises DpmfError for ε that no grid can
     have."""
     axis = "epsilons" if config.thetas is None else "thetas"
@@ -159,7 +159,7 @@ def tune(
 def changes(
     written: PrivateAlgorithm, chosen: Sequence[PrivateAlgorithm], grid: Sequence[float]
 ) -> dict[str, Any]:
-    """Returns the keys with which an entry has the chosen setting at each ε of a grid; none if all are as written."""
+    """The keys with which an entry has the chosen setting at each ε of a grid; none if all are as written."""
     if all(each is written for each in chosen):
         return {}
     at_each = [next(entry.pieces([epsilon]))[0] for entry, epsilon in zip(chosen, grid, strict=True)]
@@ -177,7 +177,7 @@ def changes(
 
 
 def tuned_config(path: Path, config: ExperimentConfig, rows: Sequence[Tuned], to: Path) -> str:
-    """Returns the text of a file `to` that extends the config of `path`: all entries as written there, then those for
+    """The text of a file `to` that extends the config of `path`: all entries as written there, then those for
     which a better setting was found, labelled "…, tuned"."""
     found, written = config_file(path), {entry.name: entry for entry in config.algorithms}
     tuned = [

@@ -28,7 +28,7 @@ LARGE_GAUSSIAN = 1e5
 def make_ratings(
     seed: int = 0, n_users: int = 60, n_items: int = 40, density: float = 0.3, scale: Scale | None = None
 ) -> Ratings:
-    """Returns ratings with user effects, item effects and one latent factor. Every user and item has a rating."""
+    """Ratings with user effects, item effects and one latent factor. Every user and item has a rating."""
     scale = scale or Scale(1, 5, 1)
     rng = np.random.default_rng(seed)
     rated = rng.random((n_users, n_items)) < density
@@ -46,7 +46,7 @@ def make_ratings(
 
 
 def variants_of(algorithm: type[PrivateAlgorithm], **parameters: Any) -> dict[str, PrivateAlgorithm]:
-    """Returns the algorithm with these parameters for all neighbours and modes that it offers, each by a name."""
+    """The algorithm with these parameters for all neighbours and modes that it offers, each by a name."""
     return {
         f"{algorithm.key()}-{neighbours}-{mode}": algorithm.model_validate(
             {"algorithm": algorithm.key(), "neighbours": neighbours, "mode": mode, **parameters}

@@ -157,7 +157,7 @@ def averages_of(
 
 
 def updated(spread: float | Lanes, weight: Lanes, variance: Lanes) -> tuple[Lanes, Lanes]:
-    """Returns the gain of an update, and the variance after it. Kalman 1960.
+    """The gain of an update, and the variance after it. Kalman 1960.
 
     The prior variance of a number is `spread`. The observation is `weight` times it, plus noise of `variance`.
     """

@@ -52,7 +52,7 @@ class Cost:
     far: tuple[tuple[float, float], ...] = ()
 
     def __add__(self, other: "Cost") -> "Cost":
-        """Returns the cost of both, one after the other, with the memory of both held."""
+        """The cost of both, one after the other, with the memory of both held."""
         return Cost(self.seconds + other.seconds, self.bytes + other.bytes, self.far + other.far)
 
 

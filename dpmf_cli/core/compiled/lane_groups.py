@@ -41,7 +41,7 @@ CACHE_LINE = 64
 
 
 def aligned(shape: tuple[int, ...], dtype: type[np.floating] = np.float32) -> np.ndarray:
-    """Returns an uninitialised array of that shape. No vector of lanes in it lies across two cache lines."""
+    """An uninitialised array of that shape. No vector of lanes in it lies across two cache lines."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     whole = np.empty(size + CACHE_LINE, np.uint8)
     first = -whole.ctypes.data % CACHE_LINE
@@ -76,11 +76,11 @@ class LaneValues:
             group[rows] = pad(numbers[:, part], group.shape[1])
 
     def of(self, part: slice) -> NDArray[np.float32]:
-        """Returns (n, width) the numbers of one group of models, which is the `part` of the grid."""
+        """(n, width) the numbers of one group of models, which is the `part` of the grid."""
         return np.asarray(self.groups[part.start // MAXIMUM_WIDTH])
 
     def column(self, index: int) -> NDArray[np.float32]:
-        """Returns (n,) the numbers of one model, by its index in the grid."""
+        """(n,) the numbers of one model, by its index in the grid."""
         return np.asarray(self.groups[index // MAXIMUM_WIDTH][:, index % MAXIMUM_WIDTH])
 
 
@@ -126,7 +126,7 @@ class LaneGroup:
         return (0,) * self.width
 
     def of_grid(self, values: np.ndarray | float, dtype: type[np.floating] = np.float32) -> NDArray[Any]:
-        """Returns (…, width) the numbers of these models, of `values` (…, E), or of one number for all models."""
+        """(…, width) the numbers of these models, of `values` (…, E), or of one number for all models."""
         own = values[..., self.part] if isinstance(values, np.ndarray) else np.full(self.lanes, values)
         return pad(own, self.width, dtype)
 

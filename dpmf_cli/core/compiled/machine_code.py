@@ -66,7 +66,7 @@ def operation(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
 
 @functools.cache
 def reference(dispatcher: Any) -> Callable[..., Any]:
-    """Returns the plain function that does the same as a compiled function."""
+    """The plain function that does the same as a compiled function."""
     function = dispatcher.py_func
     names = {name: _replaced(value) for name, value in function.__globals__.items()}
     return types.FunctionType(
@@ -123,7 +123,7 @@ def _agree(found: Any, expected: Any) -> bool:
 
 
 def compiled(*examples: Example, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Returns a decorator. Numba compiles the function at its first call. The function runs without Python's lock.
+    """A decorator. Numba compiles the function at its first call. The function runs without Python's lock.
 
     examples  arguments on which new machine code is compared with its Python reference. A function that only other compiled
               functions call needs none: it is checked as a part of them
@@ -146,7 +146,7 @@ class KernelCache(NullCache):
         self.dispatcher, self.examples = dispatcher, examples
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Returns the compiled signature from a verified entry. Returns None if this process shall compile it."""
+        """The compiled signature from a verified entry. Returns None if this process shall compile it."""
         target_context.refresh()
         path, key = self._entry(sig, target_context.codegen())
         if path is None:
@@ -179,7 +179,7 @@ class KernelCache(NullCache):
                 _lock(path, fcntl.LOCK_UN)
 
     def _entry(self, signature: Any, codegen: Any) -> tuple[Path | None, bytes]:
-        """Returns the path of a signature's entry (None if no entries are kept) and the entry's key."""
+        """The path of a signature's entry (None if no entries are kept) and the entry's key."""
         key = key_of(self.dispatcher, signature, codegen.magic_tuple())
         line, kept = as_bytes(key), folder()
         name = file_of(key["kernel"], key["signature"], line)
@@ -193,7 +193,7 @@ _NOT_OF_THE_CODE = ("CUDA", *_THREADS, "CACHE_", "COLOR_SCHEME", "RUNNING_UNDER_
 
 @functools.cache
 def note_source(module: str) -> str:
-    """Returns the digest of a module's source, as it was at the first call, during the module's import.
+    """The digest of a module's source, as it was at the first call, during the module's import.
 
     The file may change later. A digest taken then would not be that of the source that is compiled.
     """
@@ -203,7 +203,7 @@ def note_source(module: str) -> str:
 
 
 def key_of(dispatcher: Any, signature: tuple[Any, ...], target: tuple[Any, ...]) -> dict[str, Any]:
-    """Returns everything that determines the machine code of a kernel for arguments of these types.
+    """Everything that determines the machine code of a kernel for arguments of these types.
 
     target  the processor, as `codegen().magic_tuple()` describes it
     """
@@ -219,7 +219,7 @@ def key_of(dispatcher: Any, signature: tuple[Any, ...], target: tuple[Any, ...])
 
 
 def as_bytes(key: dict[str, Any]) -> bytes:
-    """Returns a key as one line of JSON."""
+    """A key as one line of JSON."""
     return json.dumps(key, sort_keys=True).encode()
 
 
@@ -232,7 +232,7 @@ def _versions() -> dict[str, str]:
 
 
 def _settings() -> dict[str, str]:
-    """Returns numba's settings, from its environment variables and its file."""
+    """Numba's settings, from its environment variables and its file."""
     plain = {name: each for name, each in vars(config).items() if isinstance(each, str | int | float | None)}
     names = sorted(name for name in plain if name.isupper() and not name.startswith(_NOT_OF_THE_CODE))
     return {name: repr(plain[name]) for name in names}
@@ -240,7 +240,7 @@ def _settings() -> dict[str, str]:
 
 @functools.cache
 def _depends(dispatcher: Any) -> dict[str, str]:
-    """Returns digests of the sources of a kernel and of all that it calls, and of the constants compiled into it."""
+    """Digests of the sources of a kernel and of all that it calls, and of the constants compiled into it."""
     found: dict[str, str] = {}
     _follow(dispatcher.py_func, found, set())
     return dict(sorted(found.items()))
@@ -286,13 +286,13 @@ class Damaged(Exception):
 
 
 def place() -> Path:
-    """Returns the folder of this user's entries, existing or not: $DPMF_KERNELS, else in the folder for caches."""
+    """The folder of this user's entries, existing or not: $DPMF_KERNELS, else in the folder for caches."""
     named = os.environ.get("DPMF_KERNELS")
     return Path(named) if named else cache_folder() / f"kernels-{os.getuid()}"
 
 
 def folder() -> Path | None:
-    """Returns the folder of entries. If it is unusable or not private, says so once and returns None."""
+    """The folder of entries. If it is unusable or not private, says so once and returns None."""
     return _private(place())
 
 
@@ -317,12 +317,12 @@ def is_private() -> bool:
 
 
 def file_of(kernel: str, signature: str, key: bytes) -> str:
-    """Returns the file name of an entry. The names of one kernel and signature have the same beginning."""
+    """The file name of an entry. The names of one kernel and signature have the same beginning."""
     return f"{kernel}-{sha256(signature.encode())[:16]}-{sha256(key)[:32]}{SUFFIX}"
 
 
 def read(path: Path, key: bytes) -> bytes | None:
-    """Returns the payload of an entry, or None if there is none. Removes a damaged entry and says so."""
+    """The payload of an entry, or None if there is none. Removes a damaged entry and says so."""
     try:
         found, payload = content(path)
         if found != key:
@@ -365,7 +365,7 @@ def discard(path: Path, why: str) -> None:
 
 
 def content(path: Path) -> tuple[bytes, bytes]:
-    """Returns the key and the payload of an entry. Raises Damaged or OSError."""
+    """The key and the payload of an entry. Raises Damaged or OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(descriptor, "rb") as file:
         if not is_ours(os.fstat(descriptor), stat.S_IFREG):
@@ -396,7 +396,7 @@ def write(path: Path, key: bytes, payload: bytes) -> None:
 
 
 def entries() -> Iterator[Path]:
-    """Returns an iterator over all entries."""
+    """An iterator over all entries."""
     return iter(sorted(place().glob(f"*{SUFFIX}")))
 
 

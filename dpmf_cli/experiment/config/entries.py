@@ -31,7 +31,7 @@ LISTED = ("neighbours", "mode")
 
 
 def entry_class(entry: Any, registry: Registry) -> type[Any] | None:
-    """Returns the algorithm that an entry of a config names, or None if it names none that is known."""
+    """The algorithm that an entry of a config names, or None if it names none that is known."""
     name = entry.get("algorithm") if isinstance(entry, dict) else None
     return registry.get(name) if isinstance(name, str) else None
 
@@ -63,7 +63,7 @@ def is_own(dataset: Any) -> bool:
 
 
 def on_own_ratings(entry: dict[str, Any], known: type[Any]) -> dict[str, Any]:
-    """Returns what an entry has by default on a user's own ratings, for which no paper chose parameters.
+    """What an entry has by default on a user's own ratings, for which no paper chose parameters.
 
     A baseline without parameters chooses them itself. A private method's averages follow the public rule, unless the
     entry has `effects`.
@@ -120,7 +120,7 @@ def expand_sweep(entry: Any, known: type[Algorithm] | None) -> list[Any]:
 def with_parameter(
     entry: dict[str, Any], parameter: str, value: Any, known: type[Algorithm] | None
 ) -> dict[str, Any]:
-    """Returns an entry with one parameter set, or one `key.part` of a parameter. The other parts of a budget share
+    """An entry with one parameter set, or one `key.part` of a parameter. The other parts of a budget share
     the rest in the same proportions as before."""
     key, _, part = parameter.partition(".")
     if not part:
@@ -140,7 +140,7 @@ def with_parameter(
 def with_parameters(
     entry: Algorithm, values: Mapping[str, Any], *, exclude_unset: bool = False
 ) -> dict[str, Any]:
-    """Returns an entry as plain data, with these parameters set one after the other, and without a sweep."""
+    """An entry as plain data, with these parameters set one after the other, and without a sweep."""
     sweep = {"sweep", "swept", "swept_label"}
     plain = entry.model_dump(mode="json", exclude=sweep, exclude_unset=exclude_unset)
     for key, value in values.items():
@@ -164,7 +164,7 @@ def _is_fraction(value: Any) -> bool:
 
 
 def entry_of(known: Registry) -> Any:
-    """Returns the type of an entry: a mapping with the key of one of these algorithms, or that key alone."""
+    """The type of an entry: a mapping with the key of one of these algorithms, or that key alone."""
     one = reduce(or_, known.values())
     alone = BeforeValidator(tagged, json_schema_input_type=Literal[tuple(known)] | one)
     return Annotated[one, Field(discriminator="algorithm"), alone]

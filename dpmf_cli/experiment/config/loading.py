@@ -78,7 +78,7 @@ def reduced(
     held_out: int | None = None,
     runs: int | None = None,
 ) -> ExperimentConfig:
-    """Returns `config` on another data set (by its key), with fewer folds held out, or with fewer runs; `config`
+    """`config` on another data set (by its key), with fewer folds held out, or with fewer runs; `config`
     itself if nothing changes. Raises `DpmfError` if the changed config is not valid."""
     changes: dict[str, Any] = {}
     marks = [config.name]
@@ -101,13 +101,13 @@ def reduced(
 
 
 def flags(dataset: str | None, held_out: int | None, runs: int | None) -> list[str]:
-    """Returns the options of the command line that ask for this reduction."""
+    """The options of the command line that ask for this reduction."""
     asked = (("--dataset", dataset), ("--held-out", held_out), ("--runs", runs))
     return [word for flag, value in asked if value is not None for word in (flag, str(value))]
 
 
 def file_schema(model: type[ExperimentConfig]) -> dict[str, Any]:
-    """Returns the schema of a file with these keys. It accepts more than the model: a file that extends another may
+    """The schema of a file with these keys. It accepts more than the model: a file that extends another may
     leave out what it inherits, or remove it with null, and an entry may get its keys from `parameters`."""
     schema = model.model_json_schema()
     for part in schema["$defs"].values():
@@ -129,7 +129,7 @@ Origins = Mapping[str | int, list[int]]
 
 
 def path_in_file(document: Document, location: KeyPath) -> KeyPath:
-    """Returns `location` without the steps that are pydantic's own (the tags of unions) or not in the file."""
+    """`location` without the steps that are pydantic's own (the tags of unions) or not in the file."""
     path: KeyPath = ()
     for step in location:
         if (*path, step) in document.places:
@@ -138,7 +138,7 @@ def path_in_file(document: Document, location: KeyPath) -> KeyPath:
 
 
 def _in_parameters(document: Document, location: KeyPath) -> KeyPath:
-    """Returns where an entry's value at `location` was written: there, in the entry's sweep, or in `parameters`."""
+    """Where an entry's value at `location` was written: there, in the entry's sweep, or in `parameters`."""
     (key, index), within = location[:2], location[2:]
     entry = tagged(document.data[key][index])
     if not isinstance(entry, dict):
@@ -219,7 +219,7 @@ def _mistake(document: Document, detail: ErrorDetails, registries: Registries, o
 def _of_tag(
     document: Document, detail: ErrorDetails, registries: Registries, path: KeyPath
 ) -> tuple[KeyPath, str]:
-    """Returns (the path, the message) of an entry's algorithm, a data set's kind or a split's `by` that is none."""
+    """(the path, the message) of an entry's algorithm, a data set's kind or a split's `by` that is none."""
     given, at = detail["input"], str(detail["loc"][0])
     registry, tag = registries.get(at, {}), str(detail.get("ctx", {}).get("tag", ""))
     if nested := _nested_entries(registry, detail["loc"]):
@@ -246,7 +246,7 @@ def _of_tag(
 
 
 def _nested_entries(registry: Registry, location: KeyPath) -> list[str]:
-    """Returns the algorithms, by name, that an entry inside another may be, at `(…, algorithm, key)`; else none."""
+    """The algorithms, by name, that an entry inside another may be, at `(…, algorithm, key)`; else none."""
     algorithm, key = (registry.get(str(location[-2])), location[-1]) if len(location) > 1 else (None, "")
     field = algorithm.model_fields.get(str(key)) if algorithm else None
     return [
@@ -299,7 +299,7 @@ def places(
 
 
 def with_values(config: ExperimentConfig, values: dict[str, Any]) -> tuple[dict[str, Any], set[str]]:
-    """Returns (the plain data of a config with these values at their paths, the paths that meant something in it).
+    """(the plain data of a config with these values at their paths, the paths that meant something in it).
     The other parts of a budget share the rest in the same proportions as before. Entries keep their names."""
     data, met = config.resolved(), set[str]()
     for text, value in values.items():

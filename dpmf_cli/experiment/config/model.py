@@ -245,7 +245,7 @@ class ExperimentConfig(StrictModel):
 
     @classmethod
     def knowing(cls, plugins: Sequence[type[Algorithm]]) -> type["ExperimentConfig"]:
-        """Returns the model of a config whose entries may name these plugins, too."""
+        """The model of a config whose entries may name these plugins, too."""
         if not plugins:
             return cls
         known = {
@@ -294,7 +294,7 @@ class ExperimentConfig(StrictModel):
         return dict(self._added)
 
     def with_added(self, added: Mapping[str, Sequence[float]]) -> Self:
-        """Returns the config with these ε added to the grids of its entries, by their names."""
+        """The config with these ε added to the grids of its entries, by their names."""
         more = self.model_copy()
         more._added = {
             name: tuple(sorted({*self._added.get(name, ()), *added.get(name, ())}))
@@ -358,7 +358,7 @@ class ExperimentConfig(StrictModel):
         return (*self.baselines, *self.algorithms)
 
     def grid(self, entry: Algorithm) -> tuple[float, ...]:
-        """Returns the ε that an entry is fitted for, ascending: the config's, or those that its θ stand for under the
+        """The ε that an entry is fitted for, ascending: the config's, or those that its θ stand for under the
         entry's own noise, and the `added` ones; for a baseline, only ∞."""
         if not isinstance(entry, PrivateAlgorithm):
             return (math.inf,)
@@ -366,7 +366,7 @@ class ExperimentConfig(StrictModel):
         return tuple(sorted((*(own or ()), *self._added.get(entry.name, ()))))
 
     def thetas_of(self, entry: Algorithm) -> tuple[float, ...] | None:
-        """Returns the θ of each ε of an entry's grid. None for a baseline, and for a grid of ε with the same θ."""
+        """The θ of each ε of an entry's grid. None for a baseline, and for a grid of ε with the same θ."""
         if not isinstance(entry, PrivateAlgorithm):
             return None
         if self.thetas is not None:
@@ -376,7 +376,7 @@ class ExperimentConfig(StrictModel):
         return None if thetas == grid else thetas
 
     def has_noise_free_run(self, entry: Algorithm) -> bool:
-        """Returns whether an entry is also fitted without noise."""
+        """Whether an entry is also fitted without noise."""
         return bool(self.twins) and isinstance(entry, PrivateAlgorithm) and not entry.why_no_noise_free_run
 
     def runs_of(self, entry: Algorithm) -> int:

@@ -302,7 +302,7 @@ def run_plan(title: str, plan: Plan, store: Store, cache: Path, processes: int) 
 def run_rounds(
     ran: Ran, dataset: Dataset, store: Store, cache: Path, processes: int, machine: Machine
 ) -> tuple[Ran, Collected, list[Outcome]]:
-    """Returns what was run, with the added ε; the collected results; and the outcome of each task without its result.
+    """What was run, with the added ε; the collected results; and the outcome of each task without its result.
 
     The ε that a round adds depend only on the results of earlier rounds. So a run that continues after an interrupt,
     or in other processes, adds the same ε. Raises DpmfError as `run_plan` does.

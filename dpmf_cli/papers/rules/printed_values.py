@@ -22,7 +22,7 @@ CURVES = PACKAGE / "papers" / "curves"
 
 
 def printed_values(key: str, evidence: Evidence) -> dict[str, PrintedValue]:
-    """Returns by name the printed values of the evidence's data set that are measured."""
+    """By name the printed values of the evidence's data set that are measured."""
     of_paper = {"friedman2016": _of_friedman, "neera2020": _of_neera}
     return {**dict(of_paper[key](evidence) if key in of_paper else ()), **dict(_of_curves(key, evidence))}
 

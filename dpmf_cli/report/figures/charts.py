@@ -105,7 +105,7 @@ class Chart:
 
 
 def limits_around(series: Iterable[Line | Level]) -> tuple[float, float]:
-    """Returns the ends of a y axis that shows all lines and levels, bands included."""
+    """The ends of a y axis that shows all lines and levels, bands included."""
     parts = ((each.y,) if isinstance(each, Level) else (each.y, each.low, each.high) for each in series)
     shown = np.concatenate([np.ravel(part) for each in parts for part in each if part is not None])
     shown = shown[np.isfinite(shown)]
@@ -115,7 +115,7 @@ def limits_around(series: Iterable[Line | Level]) -> tuple[float, float]:
 
 
 def limits_of(metric: Metric, series: Iterable[Line | Level], *, whole: bool = False) -> tuple[float, float]:
-    """Returns the ends of a metric's y axis: a little below the best RMSE, and a little above the worst baseline (GA
+    """The ends of a metric's y axis: a little below the best RMSE, and a little above the worst baseline (GA
     in the papers). If more is better, metrics end at 0, no curve needs to be cut, and all are shown.
 
     At small ε a curve may be many times worse than that, and is cut so as not to squash the others. The best point of
@@ -150,7 +150,7 @@ def limits_of(metric: Metric, series: Iterable[Line | Level], *, whole: bool = F
 
 
 def epsilon_ticks(low: float, high: float) -> list[float]:
-    """Returns ticks 1, 2, 5 of every decade in [low, high]; over more than four decades, only powers of ten."""
+    """Ticks 1, 2, 5 of every decade in [low, high]; over more than four decades, only powers of ten."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1, 2, 5) if high <= 1e4 * low else (1,)
     # Read from decimal text: 0.3 exactly, not 3 · 10⁻¹ with a rounding error that may leave the range.
@@ -159,7 +159,7 @@ def epsilon_ticks(low: float, high: float) -> list[float]:
 
 
 def spread(targets: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Returns positions in [low, high], at least `gap` apart, nearest to `targets` in least squares; in input order.
+    """Positions in [low, high], at least `gap` apart, nearest to `targets` in least squares; in input order.
 
     With positions sorted and y_i = x_i − i·gap, "at least `gap` apart" means that y never falls, so y is the
     isotonic regression of the targets (Barlow et al., Statistical Inference under Order Restrictions, 1972), clipped
@@ -188,12 +188,12 @@ def is_drawable(curve: Measured) -> bool:
 
 
 def with_noise_free(found: Iterable[Measured]) -> list[Measured]:
-    """Returns the measurements, each followed by its noise-free run if that was measured."""
+    """The measurements, each followed by its noise-free run if that was measured."""
     return [each for one in found for each in (one, one.without_noise()) if each is not None]
 
 
 def parts_of(experiment: Experiment) -> dict[Guarantee | None, Experiment]:
-    """Returns a part of the experiment for each guarantee: its curves, all baselines, and the guarantee in the title.
+    """A part of the experiment for each guarantee: its curves, all baselines, and the guarantee in the title.
 
     An ε that protects one thing says nothing about another thing, and a joint ε does not bound what everybody learns.
     Side by side on an axis such ε would look comparable, and they are not. So no figure has ε of two guarantees. An
@@ -214,7 +214,7 @@ def parts_of(experiment: Experiment) -> dict[Guarantee | None, Experiment]:
 
 
 def legible(experiment: Experiment) -> Experiment:
-    """Returns the experiment with only the curves and baselines for which a figure has room.
+    """The experiment with only the curves and baselines for which a figure has room.
 
     These are the `MOST_LINES` best of each kind by the metric that is shown, in their order. The title says how many
     there are in all. All values of one entry's sweep are one line, and the lines over one swept parameter are one
@@ -244,20 +244,20 @@ def legible(experiment: Experiment) -> Experiment:
 
 
 def _line(measured: Measured) -> tuple[str, str, str]:
-    """Returns the swept parameter ("" without a sweep), the algorithm and the name of a line."""
+    """The swept parameter ("" without a sweep), the algorithm and the name of a line."""
     if measured.swept is None:
         return "", measured.algorithm, measured.label
     return measured.swept[0], measured.algorithm, measured.line
 
 
 def lowest(found: Sequence[T], error: Callable[[T], float]) -> list[T]:
-    """Returns the `MOST_LINES` of `found` with the lowest errors, in their order; of equal ones the first."""
+    """The `MOST_LINES` of `found` with the lowest errors, in their order; of equal ones the first."""
     ranks = sorted(range(len(found)), key=lambda rank: error(found[rank]))
     return [found[rank] for rank in sorted(ranks[:MOST_LINES])]
 
 
 def least_loss(measured: Measured) -> float:
-    """Returns the lowest RMSE over all ε; ∞ if tasks have no result or all models diverged.
+    """The lowest RMSE over all ε; ∞ if tasks have no result or all models diverged.
 
     For a metric of which more is better, it is minus the highest value.
     """
@@ -270,17 +270,17 @@ def sign_of(axis: Axis) -> str:
 
 
 def at_place(name: str, axis: Axis, place: float) -> str:
-    """Returns the name of a line at one ε or θ."""
+    """The name of a line at one ε or θ."""
     return f"{name}, {sign_of(axis)} = {place:g}"
 
 
 def level_of(target: Measured | Reference) -> float:
-    """Returns the level of a baseline in the metric that is shown, or the RMSE of a printed reference."""
+    """The level of a baseline in the metric that is shown, or the RMSE of a printed reference."""
     return target.rmse if isinstance(target, Reference) else float(target.values[:, :, 0].mean())
 
 
 def level_names(experiment: Experiment) -> dict[str, str]:
-    """Returns the name of each baseline in figures, by its label.
+    """The name of each baseline in figures, by its label.
 
     It is the papers' name, or the label if several baselines have the same algorithm.
     """
@@ -304,7 +304,7 @@ def title_of(experiment: Experiment, curves: Sequence[Measured]) -> str:
 
 
 def notes_of(experiment: Experiment, curves: Sequence[Measured], ceiling: float | None = None) -> list[str]:
-    """Returns the notes below curves; `ceiling` is the upper end of the y axis.
+    """The notes below curves; `ceiling` is the upper end of the y axis.
 
     Without one, they only say which δ belong to which curves, which ε the largest θ stands for, and which are joint.
     """
@@ -341,7 +341,7 @@ _MOST_PANELS = 4
 
 
 def charts_of(experiment: Experiment) -> list[Chart]:
-    """Returns all charts that can be drawn of an experiment; none if no curve is complete.
+    """All charts that can be drawn of an experiment; none if no curve is complete.
 
     If the experiment has several guarantees, each has charts of its own, under the sentence that says what its ε
     promises.
@@ -373,7 +373,7 @@ def charts_of(experiment: Experiment) -> list[Chart]:
 
 
 def figures_of(experiment: Experiment) -> dict[str, Callable[[], list[Chart]]]:
-    """Returns what makes the charts of each figure, by the figure's name. All curves must have one guarantee."""
+    """What makes the charts of each figure, by the figure's name. All curves must have one guarantee."""
     found: dict[str, Callable[[], list[Chart]]] = {}
     with_errors = has_error_cdf(experiment)
     if any(map(is_drawable, unswept(experiment))):
@@ -394,7 +394,7 @@ def unswept(experiment: Experiment) -> list[Measured]:
 
 
 def swept_parameters(experiment: Experiment) -> list[str]:
-    """Returns the parameters that sweeps of the experiment vary; each is the axis of a figure."""
+    """The parameters that sweeps of the experiment vary; each is the axis of a figure."""
     return list(dict.fromkeys(each.swept[0] for each in _drawable(experiment) if each.swept))
 
 
@@ -404,14 +404,14 @@ def has_error_cdf(experiment: Experiment) -> bool:
 
 
 def _drawable(experiment: Experiment) -> list[Measured]:
-    """Returns all complete measurements, noise-free runs included."""
+    """All complete measurements, noise-free runs included."""
     return [
         each for each in with_noise_free((*experiment.curves, *experiment.baselines)) if is_drawable(each)
     ]
 
 
 def _key(experiment: Experiment, *words: str) -> str:
-    """Returns a word for an `id` in the page. Names of experiments are such words already."""
+    """A word for an `id` in the page. Names of experiments are such words already."""
     return "-".join([experiment.name, *("".join(c if c.isalnum() else "-" for c in word) for word in words)])
 
 
@@ -507,7 +507,7 @@ def sweep_charts(experiment: Experiment, parameter: str, *, of_errors: bool = Fa
 
 
 def swept_series(experiment: Experiment, parameter: str, quantity: Quantity) -> list[Line | Level]:
-    """Returns a line for each entry that sweeps `parameter`, and each ε (or θ) of its grid that is shown.
+    """A line for each entry that sweeps `parameter`, and each ε (or θ) of its grid that is shown.
 
     Levels of what is not swept follow. No two lines or levels share a look, except the grey of baselines.
     """
@@ -564,7 +564,7 @@ def _entry(measured: Measured) -> tuple[str, str]:
 
 
 def error_moments(measured: Measured) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns (E, X) mean and (E, X) standard deviation of `error_cdf` over folds × runs; NaN where there is none."""
+    """(E, X) mean and (E, X) standard deviation of `error_cdf` over folds × runs; NaN where there is none."""
     assert measured.error_cdf is not None
     folds, runs, *shape = measured.error_cdf.shape
     flat = measured.error_cdf.reshape(folds * runs, *shape)
@@ -613,7 +613,7 @@ def error_chart(experiment: Experiment) -> Chart:
 
 
 def loss_of(experiment: Experiment, curve: Measured) -> NDArray[np.float64]:
-    """Returns (4, E) what the noise of a curve costs: its RMSE minus that of its noise-free run, paired by fold; NaN if unknown.
+    """(4, E) what the noise of a curve costs: its RMSE minus that of its noise-free run, paired by fold; NaN if unknown.
 
     The rows are the mean, the standard deviation over folds and runs, and the ends of the 95 % interval of the mean,
     which is computed as for a curve.
@@ -630,7 +630,7 @@ def loss_of(experiment: Experiment, curve: Measured) -> NDArray[np.float64]:
 
 
 def growth_lines(experiment: Experiment, places: NDArray[np.float64] | None = None) -> list[Line]:
-    """Returns the loss of each curve without a sweep, at each ε, over the portions at which it is known.
+    """The loss of each curve without a sweep, at each ε, over the portions at which it is known.
 
     `places` are the portions' x; by default they are their numbers of ratings.
     """

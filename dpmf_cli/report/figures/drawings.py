@@ -38,12 +38,12 @@ _COUNT = FuncFormatter(lambda tick, _: f"{tick / 1e6:g} M" if abs(tick) >= 1e6 e
 
 
 def drawings(experiment: Experiment) -> dict[str, Callable[[str], bytes]]:
-    """Returns what makes the file of each of the `figures`, in one of `style.FORMATS`, by their names."""
+    """What makes the file of each of the `figures`, in one of `style.FORMATS`, by their names."""
     return {name: partial(style.file_of, make) for name, make in figures(experiment).items()}
 
 
 def figures(experiment: Experiment) -> dict[str, Callable[[], Figure]]:
-    """Returns what draws every figure, in whatever style is set, by its file's name without the suffix.
+    """What draws every figure, in whatever style is set, by its file's name without the suffix.
 
     There is none if no curve is complete. If the experiment has several guarantees, each has figures of its own:
     `curves_value`, `curves_value_joint`, `curves_user`, …
@@ -151,7 +151,7 @@ def set_title(axes: Axes, title: str) -> None:
 
 
 def label_width(figure: Figure, ends: Sequence[End], size: float = _TEXT_SIZE) -> float:
-    """Returns the width of the widest label, in inches."""
+    """The width of the widest label, in inches."""
     texts = [figure.text(0, 0, end.text, parse_math=False) for end in ends]
     width = max(float(text.get_window_extent().width) for text in texts) / figure.dpi
     for text in texts:
@@ -392,7 +392,7 @@ def _chart(
 
 
 def _levels_of(group: Sequence[Standing]) -> list[charts.Level]:
-    """Returns the baselines that crossings are with. A baseline that several experiments share comes once."""
+    """The baselines that crossings are with. A baseline that several experiments share comes once."""
     found: dict[tuple[str, float], charts.Level] = {}
     for each in group:
         for target in crossing_targets(each.experiment):
@@ -417,7 +417,7 @@ def frontier_figure(experiments: Sequence[Experiment], form: str = "png") -> byt
 
 
 def frontier_panel(frontier: Frontier) -> Panel:
-    """Returns a panel of all members over their provable ε, faint, with the envelope over them, and baselines."""
+    """A panel of all members over their provable ε, faint, with the envelope over them, and baselines."""
     levels = _levels_of(frontier.members)
     for key in ("ga", "als"):
         for experiment in (each.experiment for each in frontier.members):

@@ -16,7 +16,7 @@ SAMPLES = 100_000
 def noise_samples(
     ratings: Ratings, epsilon: float, *, seed: int, samples: int = SAMPLES
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns (samples,) Laplace(1/ε) and (samples,) r* − r of bounded Laplace, on [0, 1], for random ratings.
+    """(samples,) Laplace(1/ε) and (samples,) r* − r of bounded Laplace, on [0, 1], for random ratings.
 
     Both mechanisms invert their CDF at the same uniforms.
     """

@@ -76,7 +76,7 @@ GREY_LEVEL = Look(None, None)
 
 
 def looks(groups: Sequence[Hashable]) -> list[Look]:
-    """Returns a look for each line, given the group to which it belongs, so that no two lines share both.
+    """A look for each line, given the group to which it belongs, so that no two lines share both.
 
     Lines of a group share a colour as long as there are markers for it. No two of the first `LOOKS` lines share
     colour and marker. A marker comes again only when all have been used.
@@ -116,7 +116,7 @@ class ShownFigure(Figure):
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Returns an empty figure, its size in inches."""
+    """An empty figure, its size in inches."""
     figure = ShownFigure(figsize=(width, height))
     FigureCanvasAgg(figure)
     return figure

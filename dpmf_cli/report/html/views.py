@@ -69,7 +69,7 @@ class Row:
 
 
 def crossing_row(crossing: Crossing) -> Row:
-    """Returns the row for the ε at which a curve meets a baseline. A crossing outside the grid is not near."""
+    """The row for the ε at which a curve meets a baseline. A crossing outside the grid is not near."""
     cell = cells_of(crossing, crossings.COLUMNS)
     table = CROSSING_TABLES.get(crossing.neighbours, "")
     stated = printed_reason(table, crossing.algorithm, crossing.baseline, crossing.dataset)
@@ -88,7 +88,7 @@ def crossing_row(crossing: Crossing) -> Row:
 
 
 def baseline_row(row: crossings.BaselineRow) -> Row:
-    """Returns the row for the RMSE of a baseline."""
+    """The row for the RMSE of a baseline."""
     cell = cells_of(row, crossings.BASELINE_COLUMNS)
     if row.printed is None:
         found = Agreement.UNPRINTED
@@ -105,7 +105,7 @@ def baseline_row(row: crossings.BaselineRow) -> Row:
 
 
 def why(found: Agreement, stated: str, source: str) -> str:
-    """Returns the text beside a cell that is off: that its experiment is reduced, and the stated reason."""
+    """The text beside a cell that is off: that its experiment is reduced, and the stated reason."""
     if found not in (Agreement.NEAR, Agreement.DIFFERS):
         return ""
     reduced = "a reduced run" if whole_name(source) != source else ""
@@ -145,7 +145,7 @@ class ExperimentView:
 
 
 def view_of(folder: Path) -> ExperimentView:
-    """Returns everything in a results folder. Raises DpmfError as `collect_folder` does."""
+    """Everything in a results folder. Raises DpmfError as `collect_folder` does."""
     collected = collect_folder(folder)
     experiment, audits = collected.experiment, of_experiment(folder)
     found = beside_print(experiment)
@@ -200,7 +200,7 @@ class ExhibitView(NamedTuple):
 
 
 def exhibit_view(exhibit: Exhibit, found: Mapping[str, ExperimentView], folders: Folders) -> ExhibitView:
-    """Returns the parts of one table or figure that are there, and those that are missing.
+    """The parts of one table or figure that are there, and those that are missing.
 
     `found` has the experiments in the results, by the config for which they stand.
     """
@@ -327,7 +327,7 @@ def _noise(exhibit: Exhibit, folders: Folders) -> ExhibitView:
 
 
 def _file(exhibit: Exhibit, folders: Folders) -> ExhibitView:
-    """Returns a table that another command has left as CSV. The CSV's first column is the group of the row."""
+    """A table that another command has left as CSV. The CSV's first column is the group of the row."""
     try:
         with (folders.results / exhibit.file).open(encoding="utf-8", newline="") as stream:
             header, *rows = csv.reader(stream)

@@ -41,7 +41,7 @@ def verdicts(record: Record, claim: Claim) -> Iterator[tuple[str, Judged]]:
 
 
 def of_verdict(verdict: Judged, data: str) -> tuple[str, ...]:
-    """Returns the row of a verdict on an inequality: what it is, on which data set, and the inequality."""
+    """The row of a verdict on an inequality: what it is, on which data set, and the inequality."""
     return verdict.word, data or NONE, verdict.text
 
 
@@ -51,7 +51,7 @@ def claims_text(
     header: tuple[str, ...] = ("verdict", "on", "inequality"),
     row: Callable[[Judged, str], tuple[str, ...]] = of_verdict,
 ) -> TextTable:
-    """Returns a group for each claim, with a `row` for each inequality and data set."""
+    """A group for each claim, with a `row` for each inequality and data set."""
     groups = []
     for claim in paper.claims:
         rows, absent = [], []
@@ -68,7 +68,7 @@ def claims_text(
 
 
 def cells_text(found: Explored) -> TextTable:
-    """Returns a row for each printed value: what the shipped setting has on all folds, and how many settings agree."""
+    """A row for each printed value: what the shipped setting has on all folds, and how many settings agree."""
 
     def row(name: str, value: PrintedValue) -> tuple[str, ...]:
         off = [each.off[name] for each in found.tried if name in each.off]
@@ -92,13 +92,13 @@ def cells_text(found: Explored) -> TextTable:
 
 
 def agreeing(found: Sequence[Explored], setting: Setting) -> Counter[Agreement]:
-    """Returns how many printed values of some data sets agree, are near and differ in a setting."""
+    """How many printed values of some data sets agree, are near and differ in a setting."""
     tried = [each for of in found for each in of.tried if each.setting == setting]
     return Counter(agreement(off) for each in tried for off in each.off.values())
 
 
 def most_agreeing(found: Sequence[Explored]) -> Setting:
-    """Returns the setting, of those tried on all of these data sets, in which the most printed values agree."""
+    """The setting, of those tried on all of these data sets, in which the most printed values agree."""
     common = [each.setting for each in found[0].tried]
     common = [each for each in common if all(any(each == of.setting for of in one.tried) for one in found)]
 
@@ -142,7 +142,7 @@ def traffic(entries: Sequence[PrivateAlgorithm], ratings: Ratings, title: str) -
 
 
 def traffic_table(sent: Sequence[Sent], ratings: Ratings, title: str) -> TextTable:
-    """Returns a row for each method; for programs, `group` is the title."""
+    """A row for each method; for programs, `group` is the title."""
     columns: list[TableColumn[Sent]] = [
         TableColumn("group", lambda each: title),
         TableColumn("method"),
@@ -162,12 +162,12 @@ def traffic_table(sent: Sequence[Sent], ratings: Ratings, title: str) -> TextTab
 
 
 def mean_of_messages(experiment: Experiment) -> Measured | None:
-    """Returns the experiment's `local_mean` if it is complete: a method with a larger error has learned nothing."""
+    """The experiment's `local_mean` if it is complete: a method with a larger error has learned nothing."""
     return next((c for c in experiment.curves if c.algorithm == "local_mean" and not c.missing), None)
 
 
 def learned_nothing_table(experiment: Experiment) -> TextTable | None:
-    """Returns the ε at which local curves are worse than the mean of the perturbed values; None without that mean."""
+    """The ε at which local curves are worse than the mean of the perturbed values; None without that mean."""
     floor = mean_of_messages(experiment)
     if floor is None:
         return None
@@ -225,7 +225,7 @@ def improvements(experiments: Sequence[Experiment]) -> Iterator[SimpleNamespace]
 
 
 def improvements_table(experiments: Sequence[Experiment]) -> TextTable:
-    """Returns a row for each improvement."""
+    """A row for each improvement."""
 
     def lower(each: SimpleNamespace) -> str:
         spread = "" if each.lower_sd is None else f" ± {each.lower_sd:.1f}"
