@@ -4,7 +4,7 @@ A name is looked up among the files of the command line (`--plugin FILE`), then 
 `dpmf.algorithms` of installed distributions. Only entry points that a config names are imported.
 
 A plugin's code is part of the name of its results: the SHA-256 of its file, and for an installed plugin also the
-distribution and its version. The checksum does not cover modules that the file imports. If a change to one of them
+distribution and its version. The checksum does not cover modules that the file imports: if a change to one of them
 changes a result, raise `revision` or the distribution's version.
 """
 
@@ -154,7 +154,7 @@ def _of_text(path: str, text: bytes) -> dict[str, type[Algorithm]]:
 def _adopted(
     algorithm: type[Algorithm], source: dict[str, str], file: tuple[str, bytes] | None = None
 ) -> type[Algorithm]:
-    """Notes where the code is from, and makes instances picklable: another process loads the code from there."""
+    """The class, with a note of where its code is from, from which another process loads it for a pickled instance."""
     algorithm.plugin = source
     if issubclass(algorithm, PrivateAlgorithm) and not hasattr(algorithm, "paper"):
         algorithm.paper = Paper.PLUGIN
