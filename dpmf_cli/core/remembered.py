@@ -1,4 +1,4 @@
-"""What the cache remembers of files that nobody has changed since, so that a command need not make it again.
+"""What the cache remembers of files that have not changed since, so that a command need not make it again.
 
 A file of `remembered/` holds a hash of dpmf itself, a checksum, and a value with the state of the folders that it was
 made from. If it is damaged, or one of these has changed, it counts as not there.
@@ -18,7 +18,7 @@ from dpmf_cli.core.errors import DpmfError
 
 
 def state(folders: Iterable[str | Path]) -> dict[str, str]:
-    """Returns, by the folder's absolute path, a hash of the names and bytes of the files in it."""
+    """By the folder's absolute path, a hash of the names and bytes of the files in it."""
     return {path: files.sha256(repr(list(_files(path))).encode()) for path in map(os.path.abspath, folders)}
 
 

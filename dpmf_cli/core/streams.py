@@ -1,8 +1,8 @@
 """Random streams: every use of randomness has a generator of its own, named by its purpose.
 
-A printed seed gives all noise away: whoever knows the seed and the config can draw the same noise, and recovers the
-clean sums of a released model by one subtraction. So a config may say `seed: secret`. Every fit then draws a seed of
-its own (`drawn_seed`) in the process that fits. That process keeps the seed only in memory, and forgets it.
+A printed seed gives all noise away, since with the seed and the config one can draw the same noise, and recover the
+clean sums of a released model by one subtraction. A config may therefore say `seed: secret`: every fit then draws a
+seed of its own (`drawn_seed`) in the process that fits, which keeps the seed only in memory, and forgets it.
 """
 
 import hashlib
@@ -52,10 +52,8 @@ class Streams:
     run: int
 
     def generator(self, purpose: str) -> "QuietGenerator":
-        """A generator for randomness that hides nothing, such as an order of visits or a sample.
-
-        It refuses to draw noise.
-        """
+        """A generator for randomness that hides nothing, such as an order of visits or a sample; it refuses to draw
+        noise."""
         return QuietGenerator(self._bits(purpose))
 
     def of_ratings(self, purpose: str, pairs: UserMajor, *sets: int) -> Doubles:
@@ -67,7 +65,7 @@ class Streams:
         return self.generator(purpose).random((*sets, len(pairs)))
 
     def start(self, purpose: str) -> "StartGenerator":
-        """A generator for start values only, which are independent of the ratings. It is never for noise."""
+        """A generator for start values only, which are independent of the ratings, and never for noise."""
         return StartGenerator(self._bits(purpose))
 
     def noise(self, step: str) -> np.random.Generator:
@@ -90,7 +88,7 @@ def named_generator(*name: str | int) -> np.random.Generator:
 
 
 class UnaccountedNoiseError(Exception):
-    """An algorithm asked for noise that no ledger knows of. It is a bug of the algorithm, never a user's mistake."""
+    """An algorithm asked for noise that no ledger knows of: a bug of the algorithm, never a user's mistake."""
 
 
 class QuietGenerator(np.random.Generator):
@@ -101,7 +99,7 @@ class QuietGenerator(np.random.Generator):
 
 
 class StartGenerator(QuietGenerator):
-    """A generator for start values. It also draws normal and Dirichlet numbers, and refuses other laws of noise."""
+    """A generator for start values, which also draws normal and Dirichlet numbers, and refuses other laws of noise."""
 
 
 def _refusing(law: str) -> Callable[..., Any]:

@@ -1,7 +1,6 @@
 """Crossings: the ε at which a private recommender becomes as good as a baseline.
 
-docs/statistics.md says what a crossing, its status and its interval are, and when a grid is refined. What follows is
-what the code adds to that.
+docs/statistics.md says what a crossing, its status and its interval are, and when a grid is refined.
 
 The bootstrap (`statistics`) resamples the paired differences, each fold against its own baseline. A replicate without
 a crossing on the grid counts as −∞ or +∞, so an end of the interval can lie outside the grid too. The interval
@@ -13,9 +12,9 @@ the quadratic: with x₀ < x₁ the ends of the gap and x₂ another grid point,
 
     d(x) = chord(x) + d[x₀, x₁, x₂]·(x − x₀)·(x − x₁).
 
-The next grid point on each side of the gap gives one such quadratic. Both are taken with `SAFETY` times their bend.
-They agree with the chord at the ends of the gap, so each has one root in the gap. The curve may cross anywhere from
-the smallest to the largest of the three roots.
+The next grid point on each side of the gap gives one such quadratic, taken with `SAFETY` times its bend. Because it
+agrees with the chord at the ends of the gap, each has one root in the gap. The curve may cross anywhere from the
+smallest to the largest of the three roots.
 
 A printed crossing is a point of a plot: at that ε the curve meets the baseline. A measured curve agrees with the
 point if it passes within `FACTOR` in ε and `DISTANCE` in RMSE of it, and is near if it passes within twice both.
@@ -298,7 +297,7 @@ def is_complete(measured: Measured) -> bool:
 
 
 def curve_stream(experiment: Experiment, curve: Measured) -> np.random.Generator:
-    """The random stream of one curve's bootstrap. The curve's crossings and its band come from the same draws."""
+    """The random stream of one curve's bootstrap, from which both its crossings and its band come."""
     of = experiment.stream, curve.neighbours, curve.mode, curve.label
     return named_generator(experiment.seed, "bootstrap", *of)
 
@@ -335,7 +334,7 @@ has been cut into 256 parts."""
 def epsilons_to_add(experiment: Experiment) -> dict[str, tuple[float, ...]]:
     """The ε, ascending, that the next round adds to the grid of each curve of the experiment, by its label.
 
-    Adds nothing to curves whose crossings are uncertain only statistically. Depends on the results only.
+    A curve whose crossings are uncertain only statistically gets none. The ε depend on the results only.
     """
     found = {}
     for curve in experiment.curves:

@@ -43,32 +43,32 @@ least, median, largest   ε that can be proved for a record
 class Measured:
     """The errors of one algorithm over folds, runs and the ε grid, with its other measurements.
 
-    algorithm   key of the registry ("pge", "isgd", "ge"); `label` is unique in an experiment and names the
-                curve where one config runs an algorithm twice
-    epsilons    (E,) total ε, ascending; a non-private baseline has the single value inf. Where the experiment's axis
-                is θ, each curve has its own ε
-    rmse        (folds, runs, E) float64, rating units; a deterministic baseline has one run
-    claimed     (E,) ε that the method's publication states for what was run
-    provable    (E,) ε that can be proved for what was run, inf where none can
-    neighbours  "bounded", "unbounded", …; "none" for a baseline
-    mode        "published" or "corrected"; "none" for a baseline
-    missing     number of its tasks that have no result yet. If it is not 0, `values` or those of the noise-free run hold NaN
-                and no figure may be derived from them
-    joint       whether it predicts from the target user's own clean ratings: the ε holds against other users only
-    swept       the parameter that a sweep varies and its value here, where the curve is a point of a sweep
-    thetas      (E,) the θ of each ε, ascending; None where the grid is of ε and θ is the same
-    delta       δ of the (ε, δ) that is spent; 0 for pure ε
-    noise_free        everything that was measured for the same algorithm without noise, in one run at one ε; None where it
-                was not asked for
-    line        the name that all values of a sweep share; `label` where there is no sweep, "" where it is not known
-    limits      (X,) the x of the distribution of absolute errors, ascending, rating units; empty if not asked for
-    others      everything beside `rmse` that was measured, by the key of the metric, or as in `OVER_RECORDS`
-    protects    what the ε protects; None for a baseline
-    source      the method's paper, as tables cite it; "" for a baseline
-    metric      the metric that `values` are of
-    scores_only whether it orders items without predicting ratings: then `rmse` is NaN
-    tuned       whether this baseline chose its parameters on the training ratings, where an earlier baseline of its
-                algorithm has stated ones
+    algorithm    key of the registry ("pge", "isgd", "ge"); `label` is unique in an experiment and names the curve
+                 where one config runs an algorithm twice
+    epsilons     (E,) total ε, ascending; a non-private baseline has the single value inf. Where the experiment's axis
+                 is θ, each curve has its own ε
+    rmse         (folds, runs, E) float64, rating units; a deterministic baseline has one run
+    claimed      (E,) ε that the method's publication states for what was run
+    provable     (E,) ε that can be proved for what was run, inf where none can
+    neighbours   "bounded", "unbounded", …; "none" for a baseline
+    mode         "published" or "corrected"; "none" for a baseline
+    missing      number of its tasks that have no result yet. If it is not 0, `values` or those of the noise-free run
+                 hold NaN and no figure may be derived from them
+    joint        whether it predicts from the target user's own clean ratings: the ε holds against other users only
+    swept        the parameter that a sweep varies and its value here, where the curve is a point of a sweep
+    thetas       (E,) the θ of each ε, ascending; None where the grid is of ε and θ is the same
+    delta        δ of the (ε, δ) that is spent; 0 for pure ε
+    noise_free   everything that was measured for the same algorithm without noise, in one run at one ε; None where it
+                 was not asked for
+    line         the name that all values of a sweep share; `label` where there is no sweep, "" where it is not known
+    limits       (X,) the x of the distribution of absolute errors, ascending, rating units; empty if not asked for
+    others       everything beside `rmse` that was measured, by the key of the metric, or as in `OVER_RECORDS`
+    protects     what the ε protects; None for a baseline
+    source       the method's paper, as tables cite it; "" for a baseline
+    metric       the metric that `values` are of
+    scores_only  whether it orders items without predicting ratings: then `rmse` is NaN
+    tuned        whether this baseline chose its parameters on the training ratings, where an earlier baseline of its
+                 algorithm has stated ones
     """
 
     algorithm: str
@@ -329,7 +329,7 @@ class Experiment:
         return replace(self, **{**of(self), "aside": tuple(change(self.aside)), "growth": growth, **fields})
 
     def of_folds(self, folds: Sequence[int]) -> "Experiment":
-        """The experiment as if only these folds had been held out. Folds without a result count as missing."""
+        """The experiment as if only these folds had been held out; folds without a result count as missing."""
 
         def cut(each: Measured) -> Measured:
             missing = sum(not _is_finished(each, fold) for fold in folds)
@@ -340,8 +340,8 @@ class Experiment:
     def of_finished_folds(self) -> "Experiment | None":
         """The experiment restricted to the folds on which all curves and baselines have results.
 
-        None where these are all folds, or none. A run goes through the folds one after the other, so most curves
-        lose no results by this.
+        None where these are all folds, or none. Most curves lose no results by this, because a run goes through the
+        folds one after the other.
         """
         found = (*self.curves, *self.baselines, *self.aside)
         folds = [fold for fold in range(self.folds) if all(_is_finished(each, fold) for each in found)]

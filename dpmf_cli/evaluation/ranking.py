@@ -164,7 +164,6 @@ class Best(Standing):
 
     @property
     def spent(self) -> float:
-        """The provable ε."""
         return float(self.curve.provable[self.at])
 
 
@@ -175,7 +174,7 @@ class Lead:
     order      all methods that have an error at this ε, the lowest error first
     low, high  95 % interval of the leader's mean RMSE; None where there is none
     tied       other methods that the leader is not certainly better than, on the folds and runs that all have
-               (`statistics.surely_positive`). With one fold and one run nobody can tell, and none is listed
+               (`statistics.surely_positive`). With one fold and one run this is unknown, and none is listed
     unpaired   methods that were measured on other folds, or in fewer runs, so that differences cannot be paired
     """
 
@@ -351,7 +350,7 @@ class Comparison:
 def paired(a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
     """Pairs of indices into `a` and `b`, whose elements are (label, algorithm).
 
-    Elements are paired by label. Two of the others are paired if their algorithm remains once in `a` and in `b`.
+    Elements are paired by label, and two of the others if their algorithm remains once in `a` and in `b`.
     """
     labels = {label: at for at, (label, _) in enumerate(b)}
     pairs = {at: labels[label] for at, (label, _) in enumerate(a) if label in labels}
@@ -367,7 +366,7 @@ def paired(a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]]) -> list[t
 
 
 def compare(a: Experiment, b: Experiment, *, replicates: int = REPLICATES) -> Comparison:
-    """Compares the curves of two experiments. The caller checks that both have the same dataset, seed and folds."""
+    """The differences of the curves of two experiments, which must have the same dataset, seed and folds."""
     all_a, all_b = ((*each.baselines, *each.curves) for each in (a, b))
     pairs = paired(*([(one.label, one.algorithm) for one in every] for every in (all_a, all_b)))
     found: list[Difference] = []

@@ -1,6 +1,6 @@
-"""Arguments on which machine code is compared with its Python reference: eight ratings, and the other arguments of kernels.
+"""Arguments on which machine code is compared with its Python reference: eight ratings, and what else kernels take.
 
-The name of an argument decides its value. The type that the machine code was compiled for decides its form: the
+The name of an argument decides its value, and the type that the machine code was compiled for decides its form: the
 numbers of factors, lanes and components, float32 or float64, an array or None.
 """
 

@@ -75,7 +75,7 @@ class FactorLanes(LaneGroup):
         return np.asarray(self.table("users")[users, -1] + self.table("items")[items, -1])
 
     def residuals(self, users: Ints, items: Ints, values: Singles, bound: float) -> Singles:
-        """(n, lanes) clamp(values − IAvg(i) − UAvg(u), ±bound), rounded as kernels round it, for Python references."""
+        """(n, lanes) clamp(values − IAvg(i) − UAvg(u), ±bound), rounded as kernels round it."""
         limit = np.float32(bound)
         residuals = values[:, None] - self.table("items")[items, -1] - self.table("users")[users, -1]
         return np.asarray(np.clip(residuals, -limit, limit))
@@ -94,13 +94,12 @@ class FactorModel:
     groups: Sequence[FactorLanes]
 
     def predict(self, users: Ints, items: Ints) -> Singles:
-        """(n, E) predictions for n pairs."""
         if len(self.groups) == 1:
             return self.groups[0].predict(users, items)
         return on_each_group(FactorLanes.predict)(self, users, items)
 
     def without_users(self) -> "FactorModel":
-        """The items alone, in the same memory. An aggregator has this model if users keep their factors."""
+        """The items alone, in the same memory: an aggregator's model if users keep their factors."""
         return FactorModel([replace(group, users=np.empty(0, np.float32)) for group in self.groups])
 
     def with_users(self, effects: Floats) -> "FactorModel":

@@ -1,8 +1,8 @@
 """Item neighbourhoods with each model's own similarities: predictions from them, and steps of gradient descent.
 
-Wang and Tang 2017, equations 2, 4 and 5. The similarities of an item to its neighbours are a row. A rating (u, i) has
-a gradient in the row of item i only. So predictions and steps are made item by item: a row, its gradient and the
-averages that it needs stay in the nearest cache.
+Wang and Tang 2017, equations 2, 4 and 5. The similarities of an item to its neighbours are a row. Because a rating
+(u, i) has a gradient in the row of item i only, predictions and steps are made item by item: a row, its gradient and
+the averages that it needs stay in the nearest cache.
 """
 
 from collections.abc import Mapping, Sequence
@@ -83,7 +83,6 @@ class NeighbourhoodModel:
     groups: Sequence[SimilarityLanes]
 
     def predict(self, users: Ints, items: Ints) -> Singles:
-        """(n, E) predictions for n pairs."""
         return on_each_group(SimilarityLanes.predict)(self, self.train, users, items)
 
     @property
@@ -208,7 +207,8 @@ class SimilarityStep(NamedTuple):
 def _plain_descend(
     group: SimilarityLanes, publish: Publish, learned: LearnedRatings, step: SimilarityStep
 ) -> None:
-    """The Python reference. It measures the sums Σ_u g_j that get noise; number i·k + a is for neighbour a of item i."""
+    """The Python reference, which measures the sums Σ_u g_j that get noise; number i·k + a is for neighbour a of item
+    i."""
     s, (n_items, k) = group.rows(), group.neighbours.shape
     sums, met = np.zeros((n_items * k, group.lanes)), np.full(n_items * k, step.everywhere)
     for x in np.flatnonzero(step.sampled).tolist():

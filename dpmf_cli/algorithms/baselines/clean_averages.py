@@ -252,7 +252,6 @@ class BetweenUsers:
     items: NeighbourhoodModel
 
     def predict(self, users: Ints, items: Ints) -> Singles:
-        """(n, E) predictions for n pairs."""
         return self.items.predict(items, users)
 
 

@@ -156,7 +156,7 @@ class NearestItems:
     """The Wgt that `_found` was computed from. The weak reference does not keep it in memory."""
 
     def spectrum(self, given: PredictorInput) -> Spectrum:
-        """Computes the slow part, which does not depend on the ridge."""
+        """The slow part of a prediction, which does not depend on the ridge."""
         if self.cleaned is None:
             return None
         return triangles.leading_eigenpairs(

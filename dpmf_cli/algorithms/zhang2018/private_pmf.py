@@ -291,8 +291,8 @@ class Personalized(AroundABase, PrivateAlgorithm):
     variants = methods.in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     averaged = False
     why_no_noise_free_run = (
-        "a personalised algorithm has no noise-free run, because its records set their own ε; remove `twins`, and add "
-        "`sampled` to `baselines`"
+        "a personalised algorithm has no noise-free run, because its records set their own ε; remove `twins`, and "
+        "add `sampled` to `baselines`"
     )
     revision = 2
     new_users = False

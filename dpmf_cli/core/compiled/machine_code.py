@@ -1,17 +1,17 @@
 """Machine code of kernels: the one decorator of compiled functions, its checks, and files that keep what it made.
 
-New machine code is compared with its Python reference on a few numbers, before it is used. A reference is the same source, run
-by Python: it calls the references of the compiled functions that its source calls, and in place of an operation that emits
-its own instructions, the plain function that the operation was declared with. While one process compiles an entry,
-others wait for it. A file of machine code holds
+New machine code is compared with its Python reference on a few numbers before it is used. A reference is the same
+source, run by Python: it calls the references of the compiled functions that its source calls, and in place of an
+operation that emits its own instructions, the plain function that the operation was declared with. While one process
+compiles an entry, others wait for it. A file of machine code holds
 
     magic line                       the format
     SHA-256 of the rest, in hex      compared before anything else is read
     the key                          JSON, one line: everything that the code depends on
     the payload                      up to the end of the file
 
-Unpickling a payload may run any code. So dpmf reads a file only if this user wrote it, in a folder that no one else
-can write to. It unpickles the payload only after it has compared the checksum and the key.
+Because unpickling a payload may run any code, dpmf reads a file only if this user wrote it, in a folder that no one
+else can write to, and unpickles the payload only after it has compared the checksum and the key.
 
 The decorator relies on parts of numba (0.60 or newer) that it does not document: a dispatcher's `_cache` and
 `_reset_overloads`, and `CompileResult._reduce` and `_rebuild`, which make a result picklable and restore it.
@@ -53,7 +53,7 @@ _PLAIN: dict[Any, Callable[..., Any]] = {}
 
 
 def operation(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
-    """Declares an `intrinsic` of numba. `plain` does the same on NumPy arrays."""
+    """A decorator that declares an `intrinsic` of numba; `plain` does the same on NumPy arrays."""
 
     def declare(definition: Callable[..., Any]) -> Any:
         note_source(definition.__module__)
@@ -123,10 +123,10 @@ def _agree(found: Any, expected: Any) -> bool:
 
 
 def compiled(*examples: Example, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A decorator. Numba compiles the function at its first call. The function runs without Python's lock.
+    """A decorator for a function that numba compiles at its first call, and that runs without Python's lock.
 
-    examples  arguments on which new machine code is compared with its Python reference. A function that only other compiled
-              functions call needs none: it is checked as a part of them
+    examples  arguments on which new machine code is compared with its Python reference. A function that only other
+              compiled functions call needs none, because it is checked as a part of them
     options   options of numba, such as `inline`
     """
 
@@ -140,13 +140,13 @@ def compiled(*examples: Example, **options: Any) -> Callable[[Callable[..., Any]
 
 
 class KernelCache(NullCache):
-    """The cache of one compiled function. It checks new machine code before the code is kept or used."""
+    """The cache of one compiled function, which checks new machine code before the code is kept or used."""
 
     def __init__(self, dispatcher: Any, examples: Sequence[Example]) -> None:
         self.dispatcher, self.examples = dispatcher, examples
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled signature from a verified entry. Returns None if this process shall compile it."""
+        """The compiled signature from a verified entry; None if this process shall compile it."""
         target_context.refresh()
         path, key = self._entry(sig, target_context.codegen())
         if path is None:
@@ -195,7 +195,7 @@ _NOT_OF_THE_CODE = ("CUDA", *_THREADS, "CACHE_", "COLOR_SCHEME", "RUNNING_UNDER_
 def note_source(module: str) -> str:
     """The digest of a module's source, as it was at the first call, during the module's import.
 
-    The file may change later. A digest taken then would not be that of the source that is compiled.
+    A digest taken later, when the file may have changed, would not be that of the source that is compiled.
     """
     loaded = sys.modules[module]
     source = loaded.__spec__.loader.get_data(loaded.__file__)  # type: ignore[union-attr]
@@ -292,7 +292,7 @@ def place() -> Path:
 
 
 def folder() -> Path | None:
-    """The folder of entries. If it is unusable or not private, says so once and returns None."""
+    """The folder of entries. None if it is unusable or not private, which is said once."""
     return _private(place())
 
 
@@ -347,7 +347,7 @@ def lock_or_wait(path: Path) -> None:
 
 
 def _lock(path: Path, operation: int) -> bool:
-    """Locks or unlocks the byte of an entry in the file of locks. Returns False if another process holds it."""
+    """Locks or unlocks the byte of an entry in the file of locks; False if another process holds it."""
     with contextlib.suppress(OSError):  # a folder of somebody else
         return files.lock_name(_locks(path.parent), path.name.encode(), operation)
     return True
@@ -396,7 +396,6 @@ def write(path: Path, key: bytes, payload: bytes) -> None:
 
 
 def entries() -> Iterator[Path]:
-    """An iterator over all entries."""
     return iter(sorted(place().glob(f"*{SUFFIX}")))
 
 
