@@ -6,14 +6,14 @@ second at most q, no ε below ln((p − δ)/q) can be true (Jagielski, Ullman, O
 private machine learning"; Ding et al. 2018). Nothing here is drawn.
 
 *Confidence.* p and q come from counts by Clopper and Pearson (1934). Their bounds are exact: they hold for every
-number of trials. A bound on ε needs both p and q, and is wrong only if one of them is. So each is taken at (1 + c)/2,
+number of trials. A bound on ε needs both p and q, and is wrong only if one of them is, so each is taken at (1 + c)/2,
 which gives the bound confidence c, whatever the dependence between the two samples. By this convention 400 of 400
 against 0 of 400 show 4.32 at 99 %. At 95 %, 10⁴ trials on each side can show at most 7.91, and 10⁵ at most 10.21.
 
 *Which event.* It is wrong to choose among events by their counts and then to bound the chosen event by the same
 counts: the best of many looks better than it is. `best_threshold`, `best_threshold_for_mu` and `bit_event` choose the
-threshold, the direction and the numerator on training values. The event is fixed before a test value is seen. So only
-one event is bounded on the test values, and no correction is needed.
+threshold, the direction and the numerator on training values. Because the event is fixed before a test value is seen,
+only one event is bounded on the test values, and no correction is needed.
 
 A bound is about the pair and the event that were tried: a low bound proves nothing about M.
 """
@@ -63,10 +63,10 @@ def clopper_pearson(successes: ArrayLike, trials: int, confidence: float) -> tup
 
 
 def chance_of_count(count: int, trials: int, least: float, largest: float) -> float:
-    """The probability of a count as small, or as large, as `count`, whichever is smaller.
+    """The probability of a count as small, or as large, as `count`, whichever is smaller: the largest for any chance
+    of a success between `least` and `largest`.
 
-    It is the largest for any chance of a success between `least` and `largest`. A test of many counts at a level α
-    finds a false one with a probability of at most 2α for each count.
+    A test of many counts at a level α finds a false one with a probability of at most 2α for each count.
     """
     few = special.bdtr(count, trials, least)
     many = special.bdtrc(count - 1, trials, largest) if count else 1.0
@@ -127,9 +127,9 @@ def gaussian_epsilon_of_event(counts: EventCounts, delta: float, confidence: flo
     """The ε at `delta` of the Gaussian mechanism whose μ is `mu_of_event`.
 
     This bounds the audited mechanism's ε only if its losses are those of a Gaussian mechanism, that is, if it costs
-    exactly what μ says. If its noise is wrong in form but not in size, the bound is wrong. `epsilon_of_event` assumes
-    nothing. The assumption gains much: every threshold near the middle tells about μ, while ε at a small δ shows only
-    in events that almost never happen.
+    exactly what μ says. If its noise is wrong in form but not in size, the bound is wrong, whereas `epsilon_of_event`
+    assumes nothing. The assumption gains much: every threshold near the middle tells about μ, while ε at a small δ
+    shows only in events that almost never happen.
     """
     return epsilon_of_mu(mu_of_event(counts, confidence), delta)
 
@@ -151,7 +151,7 @@ class Event:
     numerator_here: bool
 
     def holds(self, values: ArrayLike) -> Flags:
-        """Returns, for each of `values`, whether the event happened."""
+        """For each of `values`, whether the event happened."""
         reached = np.asarray(values) >= self.threshold
         return np.asarray(reached if self.above else ~reached)
 
@@ -221,7 +221,6 @@ class BitEvent(Event):
     odds: Doubles
 
     def holds(self, values: ArrayLike) -> Flags:
-        """Returns, for each of `values`, whether the event happened."""
         if self.bits == 0:
             return super().holds(_unit_exponent(values))
         return super().holds(self.odds[_pattern(values, self.bits, self.shift)])
@@ -242,8 +241,8 @@ def bit_event(here: ArrayLike, there: ArrayLike, delta: float) -> BitEvent:
     and 16 bits of the mantissa. Low means from the lowest bit that any training value uses, so that the low bits of
     float32 numbers show too.
 
-    There are more patterns than a count can tell apart. So every other value is used to find how much more often each
-    pattern comes here than there. The rest of the values choose the threshold on that, and score it. The best wins.
+    Because there are more patterns than a count can tell apart, every other value is used to find how much more often
+    each pattern comes here than there, and the rest choose the threshold on that, and score it. The best wins.
     """
     ours, theirs = (np.asarray(values, dtype=np.float64).ravel() for values in (here, there))
     # The mantissa bits that are 1 in any float, and the highest one.
@@ -275,7 +274,7 @@ def _pattern(values: ArrayLike, bits: int, shift: int) -> Counted:
 
 
 def _unit_exponent(values: ArrayLike) -> Counted:
-    """Returns, for each float, the exponent k of the largest power of two, 2^k, that divides it."""
+    """For each float, the exponent k of the largest power of two, 2^k, that divides it."""
     mantissa, exponent = _bits_of(values)
     significand = np.where(exponent > 0, mantissa | 2**MANTISSA, mantissa)
     _, zeros = np.frexp((significand & -significand).astype(np.float64))  # one more than its trailing zeros

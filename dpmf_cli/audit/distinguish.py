@@ -1,8 +1,8 @@
 """Black box: a lower bound on ε from many fits on two neighbours, by an event that happens more often on one of them.
 
-Half of the fits choose the event, and the other half count it. So the bound holds at its confidence, however many
-events there were to choose from. The statistics are: a projection of released numbers that tells how far they have
-moved, single predictions that privacy covers, and items' mean predictions. A bound is about one pair and these
+Half of the fits choose the event, and the other half count it, so that the bound holds at its confidence, however
+many events there were to choose from. The statistics are: a projection of released numbers that tells how far they
+have moved, single predictions that privacy covers, and items' mean predictions. A bound is about one pair and these
 statistics. The ceiling beside it is the largest bound that as many fits can show for any method.
 
 *Projection.* A replay has seen the numbers y of a release move by m. For normal noise of covariance Σ the best
@@ -11,11 +11,11 @@ numbers that move: of two numbers with the noise x and −x, the sum is clean. T
 estimate Σ too. Correlations that so few fits can show by chance are taken to be 0 (Bickel and Levina 2008,
 "Covariance regularization by thresholding").
 
-*Low bits.* Do the low bits of released floats tell which numbers were added? For every step, the number that moves
-most between two neighbours is released many times on either side, each time with fresh noise, by the code that
-releases it in a fit. One half of the draws chooses an event, and the other half counts it. The event is a set of
-low-bit patterns (`bounds.bit_event`), or that a number is large or small (`bounds.best_threshold`): this tests the
-law of messages of the local model. A replay checks that the compiled kernels round as this code does.
+*Low bits.* Whether the low bits of released floats tell which numbers were added: for every step, the number that
+moves most between two neighbours is released many times on either side, each time with fresh noise, by the code that
+releases it in a fit. One half of the draws chooses an event, and the other half counts it: a set of low-bit patterns
+(`bounds.bit_event`), or that a number is large or small (`bounds.best_threshold`): this tests the law of messages of
+the local model. A replay checks that the compiled kernels round as this code does.
 """
 
 import math
@@ -83,7 +83,7 @@ class _Watched:
         return np.asarray(np.nan_to_num(at.out.ravel(), posinf=0, neginf=0)[self.positions])
 
     def weights(self, here: Doubles, there: Doubles) -> Doubles:
-        """(d,) Σ⁻¹m. Training fits on each side, (n, d), estimate Σ."""
+        """(d,) Σ⁻¹m, where training fits on each side, (n, d), estimate Σ."""
         apart = np.concatenate([here - here.mean(axis=0), there - there.mean(axis=0)])
         deviations = np.maximum(apart.std(axis=0), 1e-9 * np.abs(self.moves).max())
         unit = apart / deviations
@@ -99,7 +99,7 @@ class _Watched:
 
 
 class _Trial(Side):
-    """A recorder that notes what a fit publishes, and changes nothing."""
+    """A recorder of what a fit publishes."""
 
     solved = Recorder.solved
 

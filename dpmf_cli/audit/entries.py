@@ -24,10 +24,8 @@ from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 
 def registered(key: str | None = None) -> Iterator[PrivateAlgorithm]:
-    """Yields every algorithm of the registry, or that of `key`, for all neighbours, modes and laws of noise.
-
-    The label of each says which variant it is.
-    """
+    """Yields every algorithm of the registry, or that of `key`, for all neighbours, modes and laws of noise, each of
+    which its label says."""
     for name, entry in PRIVATE.items():
         if key is not None and name != key:
             continue

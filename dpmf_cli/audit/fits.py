@@ -1,6 +1,6 @@
 """Fits for audits: an algorithm on one of two neighbours, for one ε, with or without a recorder.
 
-A replay has two sides: fits on neighbouring ratings. The second publishes the numbers of the first.
+A replay has two sides, fits on neighbouring ratings, of which the second publishes the numbers of the first.
 """
 
 from collections.abc import Mapping
@@ -100,7 +100,7 @@ class Seen:
 
 
 class Side(Recorder):
-    """One side of a replay, as a recorder of its fit: notes all numbers, and publishes those of an earlier fit again.
+    """One side of a replay: a recorder of all numbers of its fit, which publishes those of an earlier fit again.
 
     frozen  the numbers that the fit on the neighbour has published; None for the first fit
 
@@ -136,7 +136,7 @@ class Side(Recorder):
     def solved(
         self, release: Release, lanes: slice, problems: Perturbed, drawn: Doubles
     ) -> tuple[Doubles, Doubles]:
-        """Publishes the same solutions on both sides, with the same multipliers."""
+        """The same solutions on both sides, with the same multipliers."""
         place = release.entry.step, release.draw, 0
         there = self._frozen.get(place)
         if not there or there.excess is None or there.out.shape != drawn.shape:

@@ -1,7 +1,5 @@
-"""Audits of one algorithm: the settings, the run, and the findings, as plain data that is kept.
-
-Each is kept in one sealed file, with a name made from everything that its outcome depends on.
-"""
+"""Audits of one algorithm: the settings, the run, and the findings, as plain data, each kept in one sealed file whose
+name follows from everything that its outcome depends on."""
 
 import hashlib
 import itertools
@@ -126,7 +124,6 @@ class Audited:
 
 
 def audit(job: Job) -> Audited:
-    """Runs an audit."""
     begin, used = time.perf_counter(), time.process_time()
     algorithm, settings = job.algorithm, job.settings
     provable = _provable(algorithm, settings.epsilon)
@@ -249,8 +246,8 @@ def _of_all_pairs(
     """Yields what one pair may show by chance and all pairs do not: the flaw, its step, on how many pairs, a remark.
 
     *Stale samples.* Of a sampled step all draws have moved at once, on too many pairs: one sample serves all draws.
-    Let each of K independent draws move with probability γ. If at least one moves, all move with probability
-    γ^K/(1 − (1 − γ)^K). Pairs on which no draw moves are left out, since they may not reach the step at all.
+    If each of K independent draws moves with probability γ, and at least one moves, all move with probability γ^K/(1
+    − (1 − γ)^K). Pairs on which no draw moves are left out, since they may not reach the step at all.
 
     *Shared noise.* Steps of few numbers have the noise of another step, though each pair has noise of its own.
     """
@@ -299,7 +296,8 @@ def known(results: Path, job: Job) -> Audited | None:
 
 
 def audited_and_kept(job: Job, results: Path) -> Audited:
-    """Runs a job, in any process, and keeps its outcome. Raises DpmfError for noise that bypasses the ledger."""
+    """The outcome of a job, which is run, in any process, and kept. Raises DpmfError for noise that bypasses the
+    ledger."""
     try:
         outcome = audit(job)
     except UnaccountedNoiseError as error:
@@ -310,7 +308,7 @@ def audited_and_kept(job: Job, results: Path) -> Audited:
 
 
 def outcomes_of(jobs: Sequence[Job], title: str, results: Path, processes: int) -> dict[str, Audited]:
-    """The outcome of each job, by its name. Jobs whose outcome is in the results folder are not run again."""
+    """The outcome of each job, by its name; those in the results folder are not run again."""
     Store(results).prepare()
     left = [job for job in jobs if known(results, job) is None]
     say(f"{title}: {len(jobs)} algorithms to audit, {len(jobs) - len(left)} done before")
@@ -351,7 +349,7 @@ def _body(path: Path) -> dict[str, Any] | None:
 
 
 def _plain(value: Any) -> Any:
-    """Turns nan into the string "nan", since JSON has no nan."""
+    """The value, with nan as the string "nan", since JSON has no nan."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

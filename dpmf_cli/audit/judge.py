@@ -1,16 +1,16 @@
 """Replay: tests on two neighbours whether the code does what the ledger says.
 
-A fit on D notes every release: the numbers that were measured, and the numbers that were published. A fit on D′
-publishes the same numbers again. Then each measurement may have moved by its sensitivity at most. Everything else
-must be the same: the list of releases, their shapes and scales, the entries of the ledger, and every prediction
-that privacy covers, to the byte. The compiled kernels run on both sides, except kernels of keyed noise, whose
-references run instead (`privacy.release`).
+A fit on D records every release: the numbers that were measured, and the numbers that were published. A fit on D′
+publishes the same numbers again. Then each measurement may have moved by its sensitivity at most, and everything else
+must be the same: the list of releases, their shapes and scales, the entries of the ledger, and every prediction that
+privacy covers, to the byte. The compiled kernels run on both sides, except kernels of keyed noise, whose references
+run instead (`privacy.release`).
 
 A replay can refute a claim, not prove one. It assumes that the noise has the law that its mechanism declares; `laws`
 and `distinguish` test that.
 
-*The audit's own accountant*: what steps cost together. It shares no code with the accountant that it judges.
-ε of pure steps add up. Of an ε-DP step on a sample of a fraction γ, ln(1 + γ(e^ε − 1)) is added.
+*The audit's own accountant* shares no code with the accountant that it judges. ε of pure steps add up. Of an ε-DP
+step on a sample of a fraction γ, ln(1 + γ(e^ε − 1)) is added.
 
 *Gaussian steps.* Let P and Q be the laws of the released numbers on two neighbours. δ(ε) = E_P[(1 − e^(ε − L))₊],
 where L = ln dP/dQ is the privacy loss. Losses of independent steps add up. For N(μ, 1) and N(0, 1) the loss has the
@@ -20,10 +20,10 @@ law N(μ²/2, μ²), so K such steps are one with μ² = Σμ_k², and
 
 *Gaussian steps on samples.* A step has the laws P = (1 − γ)·N(0, 1) + γ·N(a, 1) and Q, which has b in the place of a.
 If a user is present on one side only, a is the user's contribution c/σ, and b is 0. If the contribution is exchanged,
-a = c/σ and b = −a. The loss grows with x, since a > 0 ≥ b. So an interval of x with the probability p under P adds p
-to the least loss in the interval, rounded down to a multiple of h. What is beyond nine standard deviations is left
-out. Both can only make losses smaller. As δ(ε) grows with the losses, the sum over steps, which is a convolution,
-gives a *lower* bound on the true δ(ε), and on ε. So no accountant that is right is found at fault.
+a = c/σ and b = −a. Because the loss grows with x, since a > 0 ≥ b, an interval of x with the probability p under P
+adds p to the least loss in the interval, rounded down to a multiple of h. What is beyond nine standard deviations is
+left out. Both can only make losses smaller. As δ(ε) grows with the losses, the sum over steps, which is a
+convolution, gives a *lower* bound on the true δ(ε), and on ε. So no accountant that is right is found at fault.
 """
 
 import math
@@ -230,7 +230,7 @@ class StepMoves:
 
 @dataclass
 class Judge:
-    """Compares the two sides of the replay of one pair, and notes what it finds.
+    """The comparison of the two sides of the replay of one pair, and what it finds.
 
     steps       how far each step moved, by its name
     directions  for each release: (numbers,) how far each number has moved, for black-box statistics
@@ -380,7 +380,7 @@ class Judge:
                     self.find(Flaw.GRID, step, said=f"{off} numbers of {numbers.size}")
 
     def _compare_cost(self, entry: Entry) -> Spent:
-        """Checks that the noise of all draws is as large as the entry's provable ε requires. Returns their cost."""
+        """The cost of all draws, whose noise must be as large as the entry's provable ε requires."""
         seen, delta = self.here.seen.values(), self.here.ledger.delta
         draws = {each.release.draw: each.release for each in seen if each.release.entry is entry}
         provable, allowed, used = float(entry.provable[0]), entry.sensitivity.value, entry.calibrated_to.value
@@ -501,7 +501,7 @@ def _distance(moves: Doubles, entry: Entry, of: Sensitivity) -> float:
 
 
 def replay(algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int = 0) -> Judge:
-    """Finds what a fit for `epsilon` does differently on the neighbour."""
+    """What a fit for `epsilon` does differently on the neighbour."""
     here, there = both_sides(algorithm, pair, epsilon, run)
     judge = Judge(algorithm, pair, epsilon, here, there)
     if bool(here.error) != bool(there.error):

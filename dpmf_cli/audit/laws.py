@@ -6,8 +6,9 @@ and fresh draws of each kind of noise (`far_draws`):
 - *Law.* Counts of draws beyond fixed quantiles, on both sides, out to 5 standard deviations of a normal.
 - *Independence.* How often two draws have the same sign, and how often both are large or both small. The two have a
   fixed distance in one release, or the same place in this release and in the release, the draw or the fit before.
-  Pairs of one distance form chains without a cycle. So agreements of independent draws are independent fair coins.
-- *Ratings.* Both sides of a replay draw the same noise. What is published less what was measured may differ by the
+  Because pairs of one distance form chains without a cycle, agreements of independent draws are independent fair
+  coins.
+- *Ratings.* Both sides of a replay draw the same noise, so what is published less what was measured may differ by the
   rounding to the grid and by no more. If clean numbers are rounded before noise is added, it differs by more.
 
 Every count is tested by a binomial law, at the level `BY_CHANCE`.
@@ -70,8 +71,8 @@ Coins = Longs
 class RowNumber:
     """The law of one number of a row of d numbers, whose density is proportional to exp(−‖b‖₂): K-norm noise.
 
-    The characteristic function of such a row is (1 + ‖t‖²)^(−a), a = (d + 1)/2. So one number is N(0, 2V), where V is
-    Gamma(a). Methods are those of scipy's laws.
+    The characteristic function of such a row is (1 + ‖t‖²)^(−a), a = (d + 1)/2, so that one number is N(0, 2V), where
+    V is Gamma(a). Methods are those of scipy's laws.
     """
 
     dimension: int
@@ -232,7 +233,7 @@ class Watch:
 
 
 def _products(own: Coins, earlier: Sequence[Coins | None]) -> list[tuple[int, int]]:
-    """Returns, for each of `PAIRS`, the sum of the products of two coins, and the number of pairs."""
+    """For each of `PAIRS`, the sum of the products of two coins, and the number of pairs."""
     n = len(own)
     sums = np.correlate(own, own, "full")[n : n + LAGS].tolist()
     found = [(total, n - lag) for lag, total in enumerate(sums, 1)] + [(0, 0)] * (LAGS - len(sums))

@@ -98,7 +98,7 @@ def hovering_pair(neighbours: Neighbours, power: int) -> Pair:
     users give item 1 the smallest rating, which sets m. Each later rater of item 0 gives a rating so little below m
     that its term counts as one full last digit on the lower side of the power of two. On the upper side last digits
     are twice as large, and the term counts as nothing. So a sum in float32 moves by the total of all these terms
-    (Casacuberta et al. 2022). A sum in float64 moves only as far as the one rating moves it. There are 1.6 times as
+    (Casacuberta et al. 2022), and a sum in float64 only as far as the one rating moves it. There are 1.6 times as
     many later raters as first raters, so that a row that is fitted to them is not clipped to its norm.
     """
     scale, weight, clamp = Scale(1, 5), 0.9, 2.0
@@ -128,9 +128,9 @@ def contrary_to_all() -> Pair:
     others love. Unbounded.
 
     67 items have the least rating from each of 200 users, and one item has the largest rating from each of 600. The
-    user's item-centred ratings are near 4, but the new one is near −4. So the user's mean moves twice as far as with
-    the α of McSherry and Mironov 2009, theorem 4. With β_p = 20, this number of items has residuals that move from
-    well within the clamp up to it.
+    user's item-centred ratings are near 4, but the new one is near −4, so that the user's mean moves twice as far as
+    with the α of McSherry and Mironov 2009, theorem 4. With β_p = 20, this number of items has residuals that move
+    from well within the clamp up to it.
     """
     scale, hated, haters, lovers = Scale(1, 5, 1), 67, 200, 600
     user, loved = lovers, hated
@@ -208,7 +208,6 @@ def _ratings(
     n_items: int,
     scale: Scale,
 ) -> Ratings:
-    """Ratings in user-major order."""
     none = np.zeros(0, np.int32)
     halves = {"odd": np.arange(n_items) % 2.0}
     empty = Ratings(none, none, none.astype(np.float32), n_users, n_items, scale, item_columns=halves)
@@ -216,7 +215,7 @@ def _ratings(
 
 
 def _values(rng: np.random.Generator, scale: Scale, count: int) -> Doubles:
-    """Draws ratings on the steps of the scale; extremes come twice as often as in a uniform draw."""
+    """Ratings drawn on the steps of the scale; extremes come twice as often as in a uniform draw."""
     drawn = rng.uniform(scale.minimum, scale.maximum, count)
     if scale.step:
         drawn = scale.minimum + np.round((drawn - scale.minimum) / scale.step) * scale.step

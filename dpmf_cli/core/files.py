@@ -36,7 +36,7 @@ def read_file(path: Path, most: int = -1) -> bytes:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """A file, open for reading. Raises OSError, also for a FIFO or a device, into which nothing may ever be written."""
+    """A file, open for reading. Raises OSError, also for a FIFO or a device, which may never give anything."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -105,7 +105,7 @@ def write_whole(path: Path, data: bytes | Iterable[bytes | memoryview], mode: in
 
 @contextlib.contextmanager
 def writing(place: Path, fix: str) -> Iterator[None]:
-    """Turns an OSError into a DpmfError that says what cannot be written, and the fix."""
+    """A context in which an OSError becomes a DpmfError that says what cannot be written, and the fix."""
     try:
         yield
     except OSError as error:

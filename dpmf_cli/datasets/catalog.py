@@ -133,7 +133,7 @@ class CatalogEntry:
 
 
 def read(path: Path) -> dict[str, CatalogEntry]:
-    """Reads the entries of a YAML catalog, by key. Raises an error for a word that no class here defines."""
+    """The entries of a YAML catalog, by key. Raises an error for a word that no class here defines."""
     described = yaml.safe_load(path.read_text())
     for key, words in described.items():
         words["key"] = key

@@ -56,7 +56,7 @@ def core(whole: Canonical, user: int, item: int) -> Canonical:
     Leaving out users and items with fewer, again and again until none is left, gives that part whatever the order
     (the k-core: Seidman 1983; of a bipartite graph with two numbers, Ahmed et al. 2007). `left_out` has the counts.
 
-    Those with 1 in a column `test` all stay, and do not count: they must not decide what is trained on.
+    Those with 1 in a column `test` all stay, and do not count, because they must not decide what is trained on.
     """
     ratings = whole.ratings
     tested = ratings.columns.get("test", np.zeros(len(ratings))) == 1

@@ -1,4 +1,4 @@
-"""Turns a spec into canonical ratings: finds, verifies, parses and samples them once, and later opens the cache."""
+"""Canonical ratings of a spec: found, verified, parsed and sampled once, and later opened in the cache."""
 
 import sys
 from collections.abc import Callable
@@ -31,7 +31,7 @@ _LONG = 2_000_000
 
 
 def load(spec: AnySpec, folders: Folders, split: Split = "folds") -> Dataset:
-    """Opens the ratings of a spec: finds the files of the spec and of its test set, verifies and (once) parses them.
+    """The ratings of a spec, from the files of the spec and of its test set, verified and (once) parsed.
 
     Those of an own test file are among them, with 1 in the column `test`. Raises `DpmfError` for a missing, damaged
     or malformed file, with the line and the fix.
@@ -113,7 +113,7 @@ def _source(spec: AnySpec, folders: Folders, split: Split = "folds") -> tuple[st
 
 
 def parsed(spec: AnySpec, folders: Folders, split: Split = "folds", *, empty: bool = False) -> Canonical:
-    """Parses the ratings of a spec now, and does not keep them. Raises like `cached`.
+    """The ratings of a spec, parsed now and not kept. Raises like `cached`.
 
     empty   whether a user's own file without ratings is accepted
     """
@@ -133,7 +133,7 @@ def parsed(spec: AnySpec, folders: Folders, split: Split = "folds", *, empty: bo
 
 
 def _whole(spec: CatalogSpec, found: located.Located, cache: Path | None) -> Canonical:
-    """Parses the ratings of a catalog entry, and the public features of its items if the spec asks for them."""
+    """The parsed ratings of a catalog entry, and the public features of its items if the spec asks for them."""
     canonical = read_catalog(found, cache)
     if not spec.item_features:
         return canonical
@@ -150,7 +150,7 @@ def _whole(spec: CatalogSpec, found: located.Located, cache: Path | None) -> Can
 
 
 def read_catalog(found: located.Located, cache: Path | None) -> Canonical:
-    """Verifies and parses the files of a catalog entry.
+    """The ratings of a catalog entry, from its files, verified and parsed.
 
     Raises DpmfError for a file that is not the publisher's, with the first line at fault if there is one.
     """
@@ -284,7 +284,7 @@ class Sizes:
 def sizes(spec: AnySpec, folders: Folders) -> Sizes:
     """Users, items and ratings; `Sizes.basis` says where the numbers come from.
 
-    An own file that is read for the first time is parsed, and then kept for the run.
+    An own file that was never read is parsed, and kept for the run.
     """
     if isinstance(spec, SyntheticSpec):
         return expected(spec)
@@ -298,8 +298,8 @@ def sizes(spec: AnySpec, folders: Folders) -> Sizes:
 
 
 def expected(spec: CatalogSpec | SyntheticSpec) -> Sizes:
-    """The sizes that the catalog or a synthetic spec states. A sample counts all items, and the share of the
-    ratings that its users should have."""
+    """The sizes that the catalog or a synthetic spec states; a sample counts all items, and the share of the ratings
+    that its users should have."""
     if isinstance(spec, SyntheticSpec):
         return Sizes(*spec.shape, "expected")
     whole = catalog.entry(spec.name).expected

@@ -44,11 +44,11 @@ class Folders:
 
     @classmethod
     def named(cls, data: Path | None = None, *, base: Path = Path(), results: Path = Path("results")) -> Self:
-        """Takes the folders that a command line names, and all others from the environment."""
+        """The folders that a command line names, and all others from the environment."""
         return cls(data or data_folder(), cache_folder(), base, results)
 
     def beside_config(self, path: str) -> Path:
-        """Resolves a path of a config: `~` stands for home, and a relative path starts at `base`."""
+        """A path of a config, resolved: `~` stands for home, and a relative path starts at `base`."""
         return self.base / Path(path).expanduser()
 
 
@@ -63,10 +63,8 @@ def digest(stream: BufferedReader, kind: str = "sha256") -> str:
 
 
 def file_digest(path: Path, cache: Path | None, kind: str = "sha256") -> str:
-    """`kind:hex` of a file's bytes, remembered in `cache` while the file keeps its size, times and inode.
-
-    Without a cache, the digest is computed now.
-    """
+    """`kind:hex` of a file's bytes, remembered in `cache`, if there is one, while the file keeps its size, times and
+    inode."""
 
     def compute() -> str:
         with path.open("rb") as file:
@@ -127,7 +125,7 @@ class Located:
 
 
 def how_to_get(entry: CatalogEntry) -> str:
-    """Names the commands that bring an entry's files."""
+    """The commands that bring an entry's files."""
     from_file = f"`dpmf datasets fetch {entry.key} --from-file PATH`"
     if any(part.mirrors for part in entry.parts):
         return f"get it with `dpmf datasets fetch {entry.key}`, or, if you have the file, {from_file}"
@@ -161,7 +159,7 @@ def present(entry: CatalogEntry, data: Path) -> list[Path] | None:
 def locate(
     entry: CatalogEntry, data: Path, path: Path | None = None, *, only: SourcePart | None = None
 ) -> Located:
-    """Finds the entry's rating files in the data folder, or at `path`: a file, an archive, or a folder of either.
+    """The entry's rating files in the data folder, or at `path`: a file, an archive, or a folder of either.
 
     only   the only part to look for
 
@@ -193,7 +191,7 @@ def locate(
 
 
 def locate_spec(spec: CatalogSpec, folders: Folders) -> Located:
-    """Finds the rating files of a spec: at its path, or in the data folder. Raises like `locate`."""
+    """The rating files of a spec: at its path, or in the data folder. Raises like `locate`."""
     path = None if spec.path is None else folders.beside_config(spec.path)
     return locate(catalog.entry(spec.name), folders.data, path)
 
@@ -224,8 +222,8 @@ def content_digest(located: Located, cache: Path) -> str:
 
 
 def fault(located: Located, cache: Path | None) -> tuple[str | None, bool]:
-    """Says which archive or rating file is not the publisher's (None if all are, as far as checksums tell), and
-    whether checksums can verify all files. If not (no digest is published), counts must."""
+    """Which archive or rating file is not the publisher's (None if all are, as far as checksums tell), and whether
+    checksums can verify all files. If no digest is published, counts must."""
     parts = [each for each in located.parts if not is_publishers(each[0], each[1], cache)]
     by_digest = all(content.digests for _, _, content in parts)
     for part, place, content in parts:
@@ -240,7 +238,7 @@ def fault(located: Located, cache: Path | None) -> tuple[str | None, bool]:
 
 
 def what_is_missing(spec: AnySpec, folders: Folders) -> str | None:
-    """Says in words what a data set lacks and how to get it; None if it is present."""
+    """In words, what a data set lacks and how to get it; None if it is present."""
     if isinstance(spec, SyntheticSpec):
         return None
     title = spec.name if isinstance(spec, CsvSpec) else catalog.entry(spec.name).title

@@ -1,4 +1,4 @@
-"""Parses a user's own ratings file, text, JSON or Parquet, as its spec describes it.
+"""The parser of a user's own ratings file, text, JSON or Parquet, as its spec describes it.
 
 In text, a separator is any one character, the encoding UTF-8, and quoted fields may hold separators, but not line
 ends. Ids are read as text, so that `007` and `7` stay two ids; only the words of `MISSING` are none.
@@ -206,7 +206,7 @@ def scale_of(values: Floats) -> tuple[float, float, float]:
 
 
 def in_words(scale: tuple[float, float, float]) -> str:
-    """Says in words which ratings occur."""
+    """In words, which ratings occur."""
     low, high, step = scale
     return f"{low:g} to {high:g} occur{f' in steps of {step:g}' if step else ''}"
 
@@ -289,10 +289,8 @@ def _columns(
 
 
 def _is_ragged(path: Path, spec: CsvSpec, width: int, header_line: int, rows: int) -> bool:
-    """Whether a line has not as many fields as the first, which pandas does not check.
-
-    It is enough to count separators, as long as no quoted field can hold one.
-    """
+    """Whether a line has not as many fields as the first, which pandas does not check. Counting separators is enough,
+    as long as no quoted field can hold one."""
     separator, separators = spec.separator.encode(), 0
     with as_text(path) as file:
         for _ in range(header_line):

@@ -87,7 +87,7 @@ def _frame(body: bytes, separator: bytes) -> Any:
 
 
 def _fault(fields: list[bytes], template: str) -> str | None:
-    """Says what is wrong with the fields of a line; None if they are numbers."""
+    """What is wrong with the fields of a line; None if they are numbers."""
     if len(fields) != len(_TYPES):
         return f"{len(fields)} field(s), not the 4 of {template}"
     for name, field in zip(_TYPES, fields, strict=True):
@@ -109,8 +109,8 @@ _NOT_RATED = 99.0
 def parse_jester(source: Source) -> Raw:
     """Users numbered from 1 through all sheets (in order of name), and items 1 to 100.
 
-    The library that opens a sheet may end this process, or take any memory, for another sheet than the publisher's.
-    So the checksum of each must have been compared.
+    The checksum of each sheet must have been compared, because the library that opens one may end this process, or
+    take any memory, for another sheet than the publisher's.
     """
     try:
         from python_calamine import CalamineWorkbook
@@ -154,10 +154,8 @@ def list_wanted(path: Path, which: str) -> Wanted:
 
 
 def read_list(path: Path, which: str) -> Ints:
-    """Reads movies, customers and, of `judging.txt`, ratings, (n,) each; `path` may be an archive with the list.
-
-    Raises DpmfError if the list is missing or empty.
-    """
+    """Movies, customers and, of `judging.txt`, ratings, (n,) each; `path` may be an archive with the list. Raises
+    DpmfError if the list is missing or empty."""
     source, n_fields = Source((path,), list_wanted(path, which), "get the file again"), 1
     if which == "judging":
         first = next((member.stream.readlines(200) for member in source.members()), [])

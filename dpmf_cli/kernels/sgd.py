@@ -179,7 +179,7 @@ def _descend_perturbed(visits, unit, noise, sgd, kept, P, Q, factors_of, width_o
 
 
 def _plain_descend_noisy_errors(group: FactorLanes, publish: Publish, visits: Visits, sgd: Sgd) -> None:
-    """The Python reference of `descend_noisy_errors`, which measures each error given the errors published before it."""
+    """The Python reference of `descend_noisy_errors`, which measures each error given those published before."""
     p, q = group.rows("users"), group.rows("items")
     residuals = group.residuals(*visits, sgd.bound)
     for place, (u, i, residual) in enumerate(zip(visits.users, visits.items, residuals, strict=True)):

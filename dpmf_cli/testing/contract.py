@@ -1,4 +1,4 @@
-"""The contract of every algorithm: tests to inherit. They run over the algorithms that the subclass lists."""
+"""The contract of every algorithm: tests to inherit, which run over the algorithms that the subclass lists."""
 
 import pickle
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ LARGE_GAUSSIAN = 1e5
 def make_ratings(
     seed: int = 0, n_users: int = 60, n_items: int = 40, density: float = 0.3, scale: Scale | None = None
 ) -> Ratings:
-    """Ratings with user effects, item effects and one latent factor. Every user and item has a rating."""
+    """Ratings with user effects, item effects and one latent factor, in which every user and item has a rating."""
     scale = scale or Scale(1, 5, 1)
     rng = np.random.default_rng(seed)
     rated = rng.random((n_users, n_items)) < density
@@ -64,7 +64,7 @@ def fit(
     recorder: Recorder | None = None,
     noise_of_run: int | None = None,
 ) -> tuple[Any, Ledger]:
-    """Fits an algorithm for the ε of each θ. θ and ε are equal unless the noise is Gaussian.
+    """The model and ledger of an algorithm for the ε of each θ, which are equal unless the noise is Gaussian.
 
     recorder       sees every release
     noise_of_run  the run whose noise is drawn; everything else is drawn as in `run`
@@ -154,7 +154,7 @@ class AlgorithmContract:
     def test_no_rating_at_all_is_enough_to_fit(
         self, algorithm: Algorithm, count: int, n_users: int, n_items: int
     ) -> None:
-        """A fit that fails without ratings reveals that there are none. The numbers of users and items are public."""
+        """A fit that fails without ratings reveals that there are none; the numbers of users and items are public."""
         first = np.zeros(count, np.int32)
         rated = first, first, np.full(count, 4, np.float32)
         few = Ratings(
@@ -201,7 +201,7 @@ class PrivateAlgorithmContract(AlgorithmContract):
     def tied(self, algorithm: PrivateAlgorithm, ratings: Ratings) -> NDArray[np.bool_]:
         """(n_users·n_items,) for which pairs, user after user, several answers are equally good without noise.
 
-        An exact mechanism chooses one of these answers, and even a little noise may choose another. So the
+        Because an exact mechanism chooses one of these answers, and even a little noise may choose another, the
         predictions of such a pair need not equal those of the noise-free run. By default there are no such pairs.
         """
         return np.zeros(ratings.n_users * ratings.n_items, np.bool_)
@@ -244,7 +244,7 @@ class PrivateAlgorithmContract(AlgorithmContract):
     def test_every_kernel_that_adds_noise_does_what_its_python_reference_does(
         self, algorithm: PrivateAlgorithm, ratings: Ratings
     ) -> None:
-        """With a recorder, the Python references run instead of the kernels. Both predict the same, except for rounding."""
+        """With a recorder, Python references run instead of kernels; both predict the same, except for rounding."""
         compiled, plain = (
             predict_all(fit(algorithm, ratings, [3.0], recorder=recorder)[0], ratings)
             for recorder in (None, Recorder())

@@ -82,7 +82,7 @@ class Document:
 
 
 class _Loader(yaml.SafeLoader):
-    """Loads safe YAML. `1e-3` is a number, unlike in YAML 1.1."""
+    """A loader of safe YAML, in which `1e-3` is a number, unlike in YAML 1.1."""
 
 
 _Loader.add_implicit_resolver(
@@ -93,7 +93,7 @@ _Loader.add_implicit_resolver(
 
 
 def read(path: Path) -> Document:
-    """Parses a YAML file. Raises DpmfError, with the place, for anything but one mapping of plain data."""
+    """The document of a YAML file. Raises DpmfError, with the place, for anything but one mapping of plain data."""
     try:
         data = read_file(path, MAXIMUM_BYTES + 1)
         if len(data) > MAXIMUM_BYTES:
@@ -220,7 +220,7 @@ MOST_FILES = 8
 
 
 def read_whole(path: Path) -> Document:
-    """Reads a config with what it extends. Raises DpmfError, with the place, for what cannot be extended."""
+    """A config with what it extends. Raises DpmfError, with the place, for what cannot be extended."""
     found = config_file(path)
     return _whole(read(found), (found.resolve(),))
 
@@ -277,7 +277,7 @@ def _whole(document: Document, chain: tuple[Path, ...]) -> Document:
 def _merged(
     own: dict[str, Any], base: dict[str, Any], path: KeyPath, replaced: set[KeyPath]
 ) -> dict[str, Any]:
-    """Merges two mappings key by key. Any other value in `own` replaces the base's, and null removes it. So does a
+    """Two mappings merged key by key. Any other value in `own` replaces the base's, and null removes it. So does a
     data set of another `kind` and a split `by` something else, which may not hold the same keys.
 
     replaced   receives the paths at and below which nothing of the base is left

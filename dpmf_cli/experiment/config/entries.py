@@ -37,15 +37,15 @@ def entry_class(entry: Any, registry: Registry) -> type[Any] | None:
 
 
 def written_out(entry: Any, experiment: dict[str, Any], registry: Registry) -> list[Any]:
-    """Expands an entry of a config, with what it inherits: one entry for each combination of its `neighbours` and
-    `mode`, and of these one for each value of its sweep."""
+    """An entry of a config, with what it inherits, written out: one entry for each combination of its `neighbours`
+    and `mode`, and of these one for each value of its sweep."""
     entry = with_inherited(entry, experiment, registry)
     known = entry_class(entry, registry)
     return [each for one in _combinations(entry, known) for each in expand_sweep(one, known)]
 
 
 def with_inherited(entry: Any, experiment: dict[str, Any], registry: Registry) -> Any:
-    """Adds to an entry what it does not set itself: from the experiment's `parameters`, then from its other keys."""
+    """An entry with what it does not set itself: from the experiment's `parameters`, then from its other keys."""
     entry = tagged(entry)
     known = entry_class(entry, registry)
     if known is None:
@@ -76,7 +76,7 @@ def on_own_ratings(entry: dict[str, Any], known: type[Any]) -> dict[str, Any]:
 
 
 def _combinations(entry: Any, known: type[Algorithm] | None) -> list[Any]:
-    """Turns an entry with lists of `neighbours` or `mode` into one for each combination, labelled by what differs."""
+    """An entry for each combination of its lists of `neighbours` or `mode`, labelled by what differs."""
     if known is None:
         return [entry]
     of_entry = [key for key in LISTED if key in known.model_fields]
@@ -95,13 +95,13 @@ def _combinations(entry: Any, known: type[Algorithm] | None) -> list[Any]:
 
 
 def is_list_of_choices(value: Any) -> bool:
-    """Whether a value is a list of different words. The entry's own validation refuses other lists."""
+    """Whether a value is a list of different words; the entry's own validation refuses other lists."""
     words = isinstance(value, list) and bool(value) and all(isinstance(each, str) for each in value)
     return words and len(set(value)) == len(value)
 
 
 def expand_sweep(entry: Any, known: type[Algorithm] | None) -> list[Any]:
-    """Turns an entry with `sweep: {parameter: [values]}` into one entry for each value, labelled by the value."""
+    """An entry for each value of `sweep: {parameter: [values]}`, labelled by the value."""
     sweep = entry.get("sweep") if isinstance(entry, dict) else None
     if not (
         isinstance(sweep, dict) and len(sweep) == 1 and all(isinstance(v, list) and v for v in sweep.values())
@@ -120,8 +120,8 @@ def expand_sweep(entry: Any, known: type[Algorithm] | None) -> list[Any]:
 def with_parameter(
     entry: dict[str, Any], parameter: str, value: Any, known: type[Algorithm] | None
 ) -> dict[str, Any]:
-    """An entry with one parameter set, or one `key.part` of a parameter. The other parts of a budget share
-    the rest in the same proportions as before."""
+    """An entry with one parameter set, or one `key.part` of it; the other parts of a budget share the rest in the
+    same proportions as before."""
     key, _, part = parameter.partition(".")
     if not part:
         return {**entry, key: value}
@@ -149,7 +149,7 @@ def with_parameters(
 
 
 def refused(entry: Algorithm, key: str, value: Any) -> str:
-    """Says why an entry cannot have this value of a parameter, whatever its others are; "" if it can."""
+    """Why an entry cannot have this value of a parameter, whatever its others are; "" if it can."""
     try:
         type(entry).model_validate(with_parameters(entry, {key: value}))
     except ValidationError as error:

@@ -1,8 +1,8 @@
-"""Reads configs, from files and manifests, with a message for each mistake; changes them; makes their schema.
+"""Configs read from files and manifests, with a message for each mistake, changed, and described by a schema.
 
 A config that the command line reduces gets a name that says what was changed: `friedman_fig3a` on ML-100K, with one
-fold and one run, becomes `friedman_fig3a.ml-100k.held-out-1.runs-1`. So nobody takes its figures for those of the
-complete experiment, and that experiment's folder does not change.
+fold and one run, becomes `friedman_fig3a.ml-100k.held-out-1.runs-1`. Thus its figures are not taken for those of the
+complete experiment, whose folder does not change.
 
 A path names a key of a config: `config.folds`, `isgd|psgd.effects.beta_m`, `psgd[q_max 1].item_norm`, `*.factors`.
 The part before the first dot names algorithms by their keys; a label in brackets means only the entry of that name.
@@ -31,12 +31,12 @@ from dpmf_cli.experiment.config.model import ExperimentConfig
 
 
 def load_config(path: Path) -> ExperimentConfig:
-    """Reads and validates a config and what it extends. Raises DpmfError with the place and fix of every mistake."""
+    """The validated config of a file, with what it extends. Raises DpmfError with the place and fix of every mistake."""
     return validated(read_whole(path))
 
 
 def validated(document: Document) -> ExperimentConfig:
-    """Validates a config that was read. Raises DpmfError as `load_config` does."""
+    """A config that was read, validated. Raises DpmfError as `load_config` does."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", document.path.stem).strip("-.")
     document.data.setdefault("name", stem or "experiment")
     plugins = []
@@ -65,7 +65,7 @@ def validated(document: Document) -> ExperimentConfig:
 
 
 def config_of(data: dict[str, Any]) -> ExperimentConfig:
-    """Validates a resolved config, with the plugins that it names. Raises DpmfError if a plugin is missing, and
+    """A resolved config, validated with the plugins that it names. Raises DpmfError if a plugin is missing, and
     pydantic's ValidationError for data that are no config."""
     names = plugin_names(data)
     return ExperimentConfig.knowing([plugin(name) for name in names]).model_validate(data)
@@ -277,7 +277,7 @@ class ConfigPath:
 
     @classmethod
     def of(cls, text: str) -> "ConfigPath":
-        """Parses a path. Raises ValueError for a text that is no path."""
+        """The path of a text. Raises ValueError for a text that is none."""
         parsed = _PATH.fullmatch(text)
         if parsed is None:
             raise ValueError(f'"{text}" is no path; write ALGORITHM.KEY or config.KEY')
@@ -299,8 +299,8 @@ def places(
 
 
 def with_values(config: ExperimentConfig, values: dict[str, Any]) -> tuple[dict[str, Any], set[str]]:
-    """(the plain data of a config with these values at their paths, the paths that meant something in it).
-    The other parts of a budget share the rest in the same proportions as before. Entries keep their names."""
+    """(the plain data of a config with these values at their paths, the paths that meant something in it). The other
+    parts of a budget share the rest in the same proportions as before, and entries keep their names."""
     data, met = config.resolved(), set[str]()
     for text, value in values.items():
         path = ConfigPath.of(text)

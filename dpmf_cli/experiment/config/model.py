@@ -266,7 +266,7 @@ class ExperimentConfig(StrictModel):
     @model_validator(mode="before")
     @classmethod
     def _write_out(cls, data: Any) -> Any:
-        """Expands the entries of a config, with what they inherit."""
+        """A config with its entries written out, with what they inherit."""
         if not isinstance(data, dict):
             return data
         data = {"split" if key == "test" else key: value for key, value in data.items()}  # as in a manifest
@@ -326,7 +326,7 @@ class ExperimentConfig(StrictModel):
 
     @property
     def left_to_defaults(self) -> list[str]:
-        """Says which neighbours and mode methods have by default, where the config states none."""
+        """Which neighbours and mode methods have by default, where the config states none."""
         left = dict[str, str]()
         for entry in self.algorithms:
             unset = [key for key in LISTED if key not in entry.model_fields_set]
@@ -343,7 +343,7 @@ class ExperimentConfig(StrictModel):
 
     @property
     def limits(self) -> tuple[float, ...]:
-        """The limits of the distribution of errors, ascending. Empty if it was not asked for."""
+        """The limits of the distribution of errors, ascending; empty if it was not asked for."""
         return tuple(self.error_cdf or ())
 
     @property

@@ -1,4 +1,4 @@
-"""Suggests a config for a file of ratings: every provable method for one kind of privacy."""
+"""A suggested config for a file of ratings: every provable method for one kind of privacy."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -51,7 +51,7 @@ class Candidates:
 def fitting(
     entries: Iterable[tuple[Any, PrivateAlgorithm]], ratings: Ratings, epsilon: float, what: str
 ) -> Candidates:
-    """Takes the entries that this machine has the time and memory to fit on these ratings, at least one.
+    """The entries that this machine has the time and memory to fit on these ratings, at least one.
 
     entries   pairs: an entry as a config writes it, and the algorithm that it stands for
 
@@ -98,7 +98,7 @@ def grid_with(epsilon: float) -> tuple[float, ...]:
 
 
 def name_of(stem: str) -> str:
-    """A name for a data set and its results, from a file's name. No data set of the catalog has that name."""
+    """A name for a data set and its results, from a file's name, which no data set of the catalog has."""
     return f"own-{re.sub(r'[^A-Za-z0-9._-]+', '-', stem).strip('-._') or 'ratings'}"[:60]
 
 
@@ -141,8 +141,8 @@ def config_text(
 def provable(neighbours: Neighbours) -> Iterator[tuple[str, PrivateAlgorithm]]:
     """Yields, with their keys, the methods of the registry whose every ε is provable for these neighbours.
 
-    They are those with a corrected mode, with their defaults. A method that needs a parameter without a default, or a
-    column of the data set, is left out.
+    They are those with a corrected mode, with their defaults, except methods that need a parameter without a default,
+    or a column of the data set.
     """
     for key, family in PRIVATE.items():
         if (neighbours, Mode.CORRECTED) not in family.variants:

@@ -201,7 +201,7 @@ class Compared:
 
 
 def compare_folders(folder_a: Path, folder_b: Path) -> Compared:
-    """Compares two results folders. Raises DpmfError where none of their errors can be compared."""
+    """The comparison of two results folders. Raises DpmfError where none of their errors can be compared."""
     if folder_a.resolve() == folder_b.resolve():
         why = "a config that is changed and run again replaces its tables"
         raise DpmfError(f"both are {folder_a}/; {why}: give the new config a `name` of its own and run both")
@@ -257,7 +257,7 @@ def different_settings(a: ExperimentConfig, b: ExperimentConfig) -> Iterator[Set
 
 
 def _different(path: str, a: Any, b: Any) -> Iterator[Setting]:
-    """The leaves in which two pieces of plain data differ. A list counts as one leaf."""
+    """The leaves, one of which is also a list, in which two pieces of plain data differ."""
     if isinstance(a, dict) and isinstance(b, dict):
         for key in dict.fromkeys((*a, *b)):
             yield from _different(f"{path}.{key}" if path else key, a.get(key), b.get(key))

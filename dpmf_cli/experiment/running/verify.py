@@ -1,6 +1,6 @@
-"""Verifies results without changing them: task files, manifests, the files with hashes, and the data behind them.
+"""Results verified without changing them: task files, manifests, the files with hashes, and the data behind them.
 
-`recompute` also computes finished tasks anew, and compares the bytes with the stored ones.
+`recompute` also computes finished tasks anew, and compares the bytes.
 """
 
 import json
@@ -186,7 +186,8 @@ def _add_files(files: Soundness, folder: Path, manifest: dict[str, Any], again: 
 
 
 def recompute(verified: Verified, number: int, seed: int) -> Soundness:
-    """Computes `number` of the sound task files, drawn by `seed`, anew and compares the bytes. Stores nothing."""
+    """Whether `number` of the sound task files, drawn by `seed` and computed anew, have the same bytes. Stores
+    nothing."""
     finished = {
         path: (path, replace(task, epsilons=verified.grids[path]), experiment)  # the grid in the file
         for experiment in verified.experiments
