@@ -154,7 +154,7 @@ def _of_text(path: str, text: bytes) -> dict[str, type[Algorithm]]:
 def _adopted(
     algorithm: type[Algorithm], source: dict[str, str], file: tuple[str, bytes] | None = None
 ) -> type[Algorithm]:
-    """The class, with a note of where its code is from, from which another process loads it for a pickled instance."""
+    """The class, with a note of where its code is from, by which another process loads it for a pickled instance."""
     algorithm.plugin = source
     if issubclass(algorithm, PrivateAlgorithm) and not hasattr(algorithm, "paper"):
         algorithm.paper = Paper.PLUGIN
@@ -166,8 +166,8 @@ def _adopted(
 def _revived(
     name: str, source: dict[str, str], file: tuple[str, bytes] | None, state: dict[str, Any]
 ) -> Algorithm:
-    """The instance that was pickled, in a process that may be on another machine. Loads its class if this process has
-    not loaded it yet. Raises DpmfError if the code installed here is not that of `source`."""
+    """The instance that was pickled, in a process that may be on another machine, and that loads its class first if
+    need be. Raises DpmfError if the code installed here is not that of `source`."""
     algorithm = _of_text(*file)[name] if file else plugin(name)
     if algorithm.plugin != source:
         raise DpmfError(

@@ -76,7 +76,6 @@ class Spent:
 
     @classmethod
     def of(cls, costs: Iterable[Self]) -> Self:
-        """The cost of all together."""
         every = tuple(costs)
         together = tuple(step for each in every for step in each.sampled)
         return cls(sum(each.pure for each in every), sum(each.squares for each in every), together)

@@ -173,7 +173,6 @@ class Watch:
     _releases: dict[tuple[str, int], Release] = field(default_factory=dict)
 
     def add(self, here: Mapping[Place, Seen], there: Mapping[Place, Seen]) -> None:
-        """Adds what both fits of a replay have drawn."""
         latest: dict[str, tuple[Coins, Coins]] = {}
         release_before = None
         for (step, number), places in groupby(sorted(here), key=lambda place: place[:2]):

@@ -27,7 +27,7 @@ def _folder(data: Path | None) -> Path:
 
 
 def _in_columns(rows: list[tuple[str, ...]]) -> str:
-    """Rows in columns. The last column is not padded, and a narrow terminal cuts nothing off."""
+    """Rows in columns, of which the last is not padded, so that a narrow terminal cuts nothing off."""
     rows = [tuple(map(printable, row)) for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     padded = (
@@ -180,7 +180,7 @@ def fetch(
             return True
         if not sys.stdin.isatty():
             raise DpmfError(
-                f"{entry.title}: nobody can be asked here whether to accept these terms; add --yes to accept them"
+                f"{entry.title}: dpmf cannot ask here whether you accept these terms; add --yes to accept them"
             )
         return typer.confirm(question, err=True)
 

@@ -271,8 +271,8 @@ def describe(
 
 
 def _tables(finished: "Finished", *, as_json: bool = False) -> str:
-    """Tables of baselines, noise-free runs, crossings and ledgers, and of very long tables only the first rows; or all
-    rows as JSON, by the names of the tables' files."""
+    """Tables of baselines, noise-free runs, crossings and ledgers, of very long ones only the first rows; or all rows
+    as JSON, by the names of the tables' files."""
     from dpmf_cli.report.tables.crossings import (
         baseline_rows,
         baselines_table,

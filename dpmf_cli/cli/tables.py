@@ -125,10 +125,8 @@ def levels(
 
 
 def _experiments(of: list[Path], results: Path, metric: str | None) -> "Iterator[tuple[Path, Experiment]]":
-    """Yields the folder of each experiment that was asked for, and it, by a metric or by that of its config.
-
-    Of an interrupted run, yields only the finished folds, and says so.
-    """
+    """Yields the folder of each experiment that was asked for, and it, by a metric or by that of its config; of an
+    interrupted run only the finished folds, and says so."""
     from dpmf_cli.experiment.results.folders import results_of
 
     for folder, collected in results_of(of, results):
@@ -241,7 +239,6 @@ def noise(
 
 
 def noise_of(dataset: str, data: Path | None, form: str) -> bytes:
-    """The figure that `dpmf local noise` draws."""
     from dpmf_cli.datasets import Folders, load
     from dpmf_cli.datasets.catalog import entry
     from dpmf_cli.datasets.spec import CatalogSpec

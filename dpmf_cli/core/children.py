@@ -62,5 +62,4 @@ def _end_after(parent: int) -> None:
 
 
 def available_cores() -> int:
-    """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -83,7 +83,6 @@ def named_bits(*name: str | int) -> np.random.PCG64:
 
 
 def named_generator(*name: str | int) -> np.random.Generator:
-    """A generator whose stream depends only on `name`."""
     return np.random.Generator(named_bits(*name))
 
 
@@ -99,7 +98,7 @@ class QuietGenerator(np.random.Generator):
 
 
 class StartGenerator(QuietGenerator):
-    """A generator for start values, which also draws normal and Dirichlet numbers, and refuses other laws of noise."""
+    """A generator for start values, which also draws normal and Dirichlet numbers, and refuses other noise."""
 
 
 def _refusing(law: str) -> Callable[..., Any]:

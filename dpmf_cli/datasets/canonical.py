@@ -282,5 +282,4 @@ class Stars:
 
 
 def in_stars(scale: Scale) -> bool:
-    """Whether ratings on that scale are stars already."""
     return (scale.minimum, scale.maximum) == (FIVE_STARS.minimum, FIVE_STARS.maximum)

@@ -27,7 +27,7 @@ _Parse = Callable[[], Canonical]
 
 
 _LONG = 2_000_000
-"""From so many ratings on, somebody who waits is told why."""
+"""From so many ratings on, the user is told why it takes long."""
 
 
 def load(spec: AnySpec, folders: Folders, split: Split = "folds") -> Dataset:

@@ -125,7 +125,6 @@ class Located:
 
 
 def how_to_get(entry: CatalogEntry) -> str:
-    """The commands that bring an entry's files."""
     from_file = f"`dpmf datasets fetch {entry.key} --from-file PATH`"
     if any(part.mirrors for part in entry.parts):
         return f"get it with `dpmf datasets fetch {entry.key}`, or, if you have the file, {from_file}"

@@ -376,7 +376,6 @@ class LevelAt:
 
     @property
     def interpolated(self) -> bool:
-        """Whether the ε is between two points of the curve's grid."""
         return self.epsilon not in self.curve.epsilons
 
 

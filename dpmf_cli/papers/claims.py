@@ -154,8 +154,8 @@ def is_held_against_tables(name: str) -> bool:
     """Whether an experiment of that name reproduces a printed table of baselines or crossings.
 
     A reduction counts as the experiment that it reduces. All such tables are Friedman et al.'s. Any other experiment
-    on the same data, for example another paper's, has a setup that differs from the printed one. So has an experiment
-    taken to another data set: its parameters are those printed for its own data set.
+    on the same data, for example another paper's, has a setup that differs from the printed one, as has an experiment
+    taken to another data set, whose parameters are those printed for its own.
     """
     tables = (each for each in paper("friedman2016").exhibits if each.kind in ("baselines", "crossings"))
     return is_on_own_data(name) and any(whole_name(name) in table.configs for table in tables)

@@ -69,7 +69,6 @@ class Evidence:
         return pattern.format(written)
 
     def was_run(self, name: str) -> bool:
-        """Whether there are results of a config for this data set."""
         return name in self.found.get(self.data, {})
 
     def experiment(self, name: str) -> Experiment:
@@ -112,7 +111,7 @@ class Evidence:
         return float(found.mean()[0])
 
     def line(self, name: str, line: str) -> list[tuple[float, Measured]]:
-        """The points of a sweep, (value, what was measured), ascending. At least two, and all complete."""
+        """The points of a sweep, (value, what was measured), ascending: at least two, and all complete."""
         experiment = self.experiment(name)
         points = [
             (each.swept[1], each)

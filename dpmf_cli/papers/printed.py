@@ -1,4 +1,4 @@
-"""The figures that the five papers print, as data. Results are compared with them.
+"""The figures that the five papers print, as data with which results are compared.
 
 There is one YAML file per paper, named by the paper's key. Its figures are under `printed`; `claims` reads the rest.
 """
@@ -40,10 +40,8 @@ def papers() -> tuple[str, ...]:
 
 @cache
 def paper_file(key: str) -> dict[str, Any]:
-    """The complete file of one paper, by its key ("friedman2016"). It is read once and must not be changed.
-
-    Raises `DpmfError` for an unknown paper.
-    """
+    """The complete file of one paper, by its key ("friedman2016"), which is read once and must not be changed. Raises
+    `DpmfError` for an unknown paper."""
     if key not in papers():
         raise DpmfError(f'no paper "{key}"{did_you_mean(key, papers())}')
     text = (resources.files("dpmf_cli.papers") / f"{key}.yaml").read_text(encoding="utf-8")

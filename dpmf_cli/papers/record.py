@@ -131,7 +131,7 @@ def path_of(folder: Path, key: str) -> Path:
 
 
 def read_record(path: Path) -> Record | None:
-    """Reads a record; None if there is no file. Raises DpmfError for a file that is not a record."""
+    """The record in a file; None if there is no file. Raises DpmfError for a file that is not a record."""
     try:
         return Record.model_validate_json(path.read_bytes())
     except FileNotFoundError:

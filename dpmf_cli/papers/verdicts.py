@@ -177,7 +177,6 @@ UNBOUNDED = 1e6
 
 
 def word_of(states: States) -> Word:
-    """The verdict of settings."""
     plus, minus, close = (int((states == state).sum()) for state in (1, -1, 0))
     known = plus + minus + close
     if not known or 2 * known < len(states):
@@ -208,15 +207,11 @@ def _of_chosen(explored: Explored, atoms: Sequence[Inequality]) -> tuple[Word, f
 
 
 def _joint(words: Sequence[Word]) -> Word:
-    """The verdict of several readings."""
     return words[0] if len(set(words)) == 1 else "depends"
 
 
 def _decided_by(explored: Explored, atoms: Sequence[Inequality], states: States) -> str:
-    """Says which choice explains most of whether settings are + or −, and how often each of its values is +.
-
-    A reading is a choice.
-    """
+    """Which choice or reading explains most of whether settings are + or −, and how often each of its values is +."""
     names = dict(explored.open)
     if len(atoms) > 1:
         names["reading"] = tuple(atom.reading for atom in atoms)
@@ -239,7 +234,7 @@ def moved_by(open_: Mapping[str, Sequence[str]], values: Sequence[tuple[Setting,
     """The choice that explains most of a number's variance over the settings; None if none is notable.
 
     What a choice explains excludes what so many groups would explain by chance (ε² of the analysis of variance). It
-    must be `NOTABLE`, and chance must rarely make one as large among so many choices (F test, at `CHANCE` over their
+    must be `NOTABLE`, and as large by chance only rarely among so many choices (F test, at `CHANCE` over their
     number).
     """
     y = np.array([value for _, value in values])

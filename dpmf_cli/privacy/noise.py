@@ -169,7 +169,6 @@ class LaterNoise:
     scale: Scales
 
     def of_models(self, lanes: slice) -> LaneNoise:
-        """The noise of the models `lanes`, drawn."""
         return LaneNoise(self.law(self.shape, self.again()), self.scale[lanes], self.law)
 
 
@@ -189,7 +188,6 @@ class KeyedNoise:
         return replace(self, scale=self.scale[lanes])
 
     def of_numbers(self, first: int, count: int) -> LaneNoise:
-        """The noise of `count` numbers from `first` on."""
         return LaneNoise(unit_of_cells(np.uint64(self.key), first, count), self.scale)
 
     def drawn_again(self, count: int, rng: np.random.Generator) -> LaneNoise:

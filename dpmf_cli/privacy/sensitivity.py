@@ -270,7 +270,7 @@ def hessian_unbounded(other_bound: float) -> Sensitivity:
 
 
 def jacobian_epsilon(hessian: Sensitivity, ridge: Doubles) -> Doubles:
-    """(E,) the ε that the determinant costs beside the noise: ln(1 + q_max²/w), w = `ridge`. Chaudhuri et al. 2011."""
+    """(E,) the ε that the determinant costs beside noise: ln(1 + q_max²/w), w = `ridge`. Chaudhuri et al. 2011."""
     return np.asarray(np.log1p(hessian.value / ridge))
 
 

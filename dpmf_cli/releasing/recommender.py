@@ -58,7 +58,7 @@ def places(known: Ids, asked: Ids) -> Longs:
 
 
 def read_list(path: Path) -> Ids:
-    """Reads the ids of a file with one id in each line. Raises DpmfError if there is none, or one stands twice."""
+    """The ids of a file with one id in each line. Raises DpmfError if there is none, or one stands twice."""
     try:
         lines = read_file(path).decode("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -189,7 +189,7 @@ def check_arrays(kind: str, arrays: Arrays, item_ids: Ids, user_ids: Ids | None)
 
 
 def restored(kind: str, arrays: Arrays, entry: Any, own: Ratings) -> Model:
-    """Restores the model from what was `published`. `own` has the ratings that its users bring."""
+    """The model from what was `published`; `own` has the ratings that its users bring."""
     if kind.startswith(UNIT):
         unit = restored(kind.removeprefix(UNIT), arrays, entry, own)
         known_users = arrays.get("users_known", own.user_counts > 0)
@@ -208,7 +208,7 @@ class OwnRatings:
 
     @classmethod
     def of(cls, users: ArrayLike, items: ArrayLike, values: ArrayLike) -> "OwnRatings":
-        """Makes own ratings from arrays. Raises DpmfError for values that are not ids, and for different lengths."""
+        """Own ratings from arrays. Raises DpmfError for values that are not ids, and for different lengths."""
         found = as_ids(users, "users"), as_ids(items, "items"), np.asarray(values, np.float64)
         if len({each.shape for each in found}) != 1:
             fix = "give one of each for every rating"
@@ -268,7 +268,7 @@ class Recommender:
     def recommend(
         self, users: ArrayLike, n: int, own: OwnRatings | None = None, **more: Any
     ) -> "pd.DataFrame":
-        """All `recommendations` in one frame. They have the parameters."""
+        """All `recommendations`, which have the parameters, in one frame."""
         import pandas as pd
 
         return pd.concat(self.recommendations(users, n, own, **more), ignore_index=True)
@@ -322,7 +322,6 @@ class Recommender:
 
     @property
     def users_at_once(self) -> int:
-        """How many users are in a block of `recommendations`."""
         return max(1, PAIRS_AT_ONCE // max(1, len(self.item_ids)))
 
     def _best(
@@ -344,11 +343,10 @@ class Recommender:
 
     @cached_property
     def entry(self) -> PrivateAlgorithm:
-        """The algorithm with its parameters."""
         return self.statement.entry()
 
     def _predicted(self, model: Model, users: Longs, items: Longs, clip: bool) -> Doubles:
-        """Predicts (n,) on the scale of the data set. Predictions leave a model only here."""
+        """(n,) predictions on the scale of the data set, which leave a model only here."""
         found = np.asarray(model.predict(users.astype(np.int32), items.astype(np.int32))[:, 0], np.float64)
         scale, stars = self.statement.dataset.scale, self.statement.dataset.stars
         if self.entry.scores_only:  # they order items, and are no ratings
@@ -359,9 +357,8 @@ class Recommender:
     def for_users(self, asked: Ids, own: OwnRatings | None = None, rows: Longs | None = None) -> Model:
         """The model with only these users, none of them twice; it predicts for their positions.
 
-        `rows` are their `places` in `user_ids`, which are found here unless they are given.
-
-        Ratings enter a model only here: of `own`, those of these users, for items that the model knows.
+        `rows` are their `places` in `user_ids`, found here unless given. Ratings enter a model only here: of `own`,
+        those of these users, for items that the model knows.
         """
         arrays = dict(self.arrays)
         if self.user_ids is not None:
@@ -393,7 +390,7 @@ def _cut(users: Longs, starts: range) -> list[Longs]:
 
 
 def _rows(array: NDArray[Any], rows: Longs) -> NDArray[Any]:
-    """The `rows` of users. A row of −1 is an unknown user: the mean of all rows, or False in a mask."""
+    """The `rows` of users; one of −1 is an unknown user: the mean of all rows, or False in a mask."""
     found: NDArray[Any] = array[np.maximum(rows, 0)]
     if (rows < 0).any():
         known = array.dtype.kind == "b"
@@ -406,13 +403,13 @@ _SEPARATORS = ",;\t|"
 
 
 def read_pairs(path: Path, names: Mapping[str, str]) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
-    """Reads (n,) users and (n,) items from a CSV file. Raises DpmfError with the line and the fix."""
+    """(n,) users and (n,) items of a CSV file. Raises DpmfError with the line and the fix."""
     users, items = _read(path, ("user", "item"), names)
     return np.array(users, np.str_), np.array(items, np.str_)
 
 
 def read_own(path: Path, names: Mapping[str, str]) -> OwnRatings:
-    """Reads ratings from a CSV file. Raises DpmfError with the line and the fix."""
+    """The ratings of a CSV file. Raises DpmfError with the line and the fix."""
     users, items, texts = _read(path, ("user", "item", "rating"), names)
     values = []
     for line, text in enumerate(texts, 2):
@@ -427,7 +424,7 @@ def read_own(path: Path, names: Mapping[str, str]) -> OwnRatings:
 
 
 def _read(path: Path, roles: tuple[str, ...], names: Mapping[str, str]) -> list[list[str]]:
-    """Reads the columns of these roles, found by the data set's names for them, or by the names of the roles."""
+    """The columns of these roles, found by the data set's names for them, or by the names of the roles."""
     try:
         text = read_file(path).decode("utf-8-sig")
         separator = max(_SEPARATORS, key=text.partition("\n")[0].count)

@@ -1,6 +1,6 @@
 """Advice in plain words: which methods become as good as a baseline, at which ε, and what that ε protects.
 
-The advice uses results only. It compares only methods that protect the same. It recommends a method only if its ε can
+The advice uses results only, compares only methods that protect the same, and recommends a method only if its ε can
 be proved for what was run. `answer` says on one page which method to take at one ε.
 """
 
@@ -75,8 +75,8 @@ class Attempt:
     def range(self) -> tuple[float, float]:
         """The interval of the crossing, in provable ε.
 
-        A lower end that is not a number counts as 0. An upper end that is not a number counts as ∞, or as the
-        provable ε if it lies below the grid.
+        A lower end that is not a number counts as 0, an upper one as ∞, or as the provable ε if it lies below the
+        grid.
         """
         low, high, at = self.crossing.low, self.crossing.high, self.crossing.reproduced
         part = self.provable / at if at else 1.0
@@ -86,7 +86,7 @@ class Attempt:
 
 
 def advice(experiments: Sequence[Experiment], crossings: Sequence[Crossing]) -> str:
-    """Says what `crossings` of `experiments` show, in lines for a terminal."""
+    """What `crossings` of `experiments` show, in lines for a terminal."""
     if not experiments:
         return "There are no results to draw advice from.\n"
     return "".join(map(wrapped, paragraphs(experiments, crossings))).lstrip("\n")
@@ -234,7 +234,7 @@ def answer(
     guessed_scale: bool = False,
     in_python: bool = False,
 ) -> str:
-    """Writes the page for an experiment with one kind of neighbours, all of whose ε are provable.
+    """The page for an experiment with one kind of neighbours, all of whose ε are provable.
 
     config      the experiment's file, or its results folder
     by_errors   whether the method is chosen by the errors that this page shows
@@ -313,7 +313,7 @@ def _answer_of(
 
 
 def odds(epsilon: float) -> str:
-    """E^ε as text, also where it is too large for a float."""
+    """e^ε as text, also where it is too large for a float."""
     power = epsilon / math.log(10)
     return f"{math.exp(epsilon):,.1f}" if power < 6 else f"{10 ** (power % 1):.1f}e+{int(power):02d}"
 
@@ -323,7 +323,7 @@ def _finite(level: LevelAt) -> bool:
 
 
 def _overlaps(one: LevelAt, other: LevelAt) -> bool:
-    """Whether two intervals overlap; True if one is missing, since then nobody can tell."""
+    """Whether two intervals overlap; True if one is missing, since then they may."""
     if one.low is None or one.high is None or other.low is None or other.high is None:
         return True
     return one.low <= other.high and other.low <= one.high

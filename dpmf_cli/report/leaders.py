@@ -1,7 +1,5 @@
-"""Reads `leaders.yaml`, the table of the methods that lead on public ratings, which `docs/makers/leaders.py` makes.
-
-To choose by that table, nobody has to look at their own ratings.
-"""
+"""The table `leaders.yaml` of the methods that lead on public ratings, which `docs/makers/leaders.py` makes: to
+choose by it, one need not look at one's own ratings."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -50,7 +48,7 @@ class Ranking(StrictModel):
 
 
 class Leaders(StrictModel):
-    """The complete table. `methods` maps labels to entries of a config; the ranks come from the `experiments`."""
+    """The complete table: `methods` maps labels to entries of a config, and the ranks come from the `experiments`."""
 
     dpmf: str
     experiments: list[dict[str, Any]]
@@ -89,13 +87,12 @@ def options_of(weaker: Iterable[Guarantee]) -> str:
 
 @cache
 def shipped() -> Leaders:
-    """The table that ships with the package."""
     text = (resources.files("dpmf_cli.report") / "leaders.yaml").read_text(encoding="utf-8")
     return Leaders.model_validate(yaml.safe_load(text))
 
 
 def chosen_in_words(ranking: Ranking, epsilon: float, label: str, entry: Mapping[str, Any]) -> list[str]:
-    """Says which method was chosen at an ε of the table, by which ranks and with which parameters, as paragraphs."""
+    """Which method was chosen at an ε of the table, by which ranks and with which parameters, as paragraphs."""
     named = ("algorithm", "label", "neighbours", "mode")
     parameters = {key: value for key, value in entry.items() if key not in named}
     line = yaml.safe_dump(

@@ -28,10 +28,10 @@ from dpmf_cli.report.tables.papers import learned_nothing_table
 
 
 def outputs(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, Maker]:
-    """The makers of an experiment's files by name. The same results give the same bytes.
+    """The makers of an experiment's files by name: curves, crossings, ledger, figures and macros. The same results
+    give the same bytes.
 
-    The files are curves, crossings, ledger, figures and macros. Curves, crossings and figures are of the metric that
-    the config wants shown.
+    Curves, crossings and figures are of the metric that the config wants shown.
     """
     experiment, shown = collected.experiment, collected.shown
     files = {
@@ -86,7 +86,7 @@ Columns = dict[str, object]
 
 
 def _written(parts: Iterable[Columns]) -> str:
-    """Writes the parts of a table one below the other; all have the same columns. Lines end in \\n."""
+    """The parts of a table, all with the same columns, one below the other. Lines end in \\n."""
     header: list[str] = []
     rows: list[tuple[object, ...]] = []
     for columns in parts:
@@ -114,7 +114,7 @@ def _grid(measured: Measured) -> Columns:
 def curves_csv(experiment: Experiment) -> str:
     """A row per curve and ε, then the baselines; metrics beside RMSE if they were measured.
 
-    If another metric than RMSE is shown, it takes the place of `rmse`. The means of the other metrics follow.
+    If another metric than RMSE is shown, it takes the place of `rmse`, and the means of the other metrics follow.
     `sd_folds` and `sd_runs` are standard deviations over folds and over the runs of a fold; `low` and `high` are the
     95 % interval of the mean (`evaluation.statistics`).
     """
@@ -204,6 +204,6 @@ def growth_csv(experiment: Experiment) -> str:
 
 
 def _errors(measured: Measured) -> Columns:
-    """Returns, for each ε and x, the fraction of absolute errors that are at most x, over folds × runs."""
+    """For each ε and x, the fraction of absolute errors that are at most x, over folds × runs."""
     mean, sd = charts.error_moments(measured)
     return {"epsilon": measured.epsilons[:, None], "x": np.array(measured.limits), "mean": mean, "sd": sd}

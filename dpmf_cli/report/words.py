@@ -47,7 +47,7 @@ def _environment() -> Environment:
 
 
 def end_in_words(end: End, crossing: Crossing) -> str:
-    """Describes an end of a crossing's interval: an ε, or the side of the grid on which the end lies."""
+    """An end of a crossing's interval, in words: an ε, or the side of the grid on which the end lies."""
     if end == Status.NO_EPSILON:
         return "no ε"
     if end == Status.BELOW_GRID:
@@ -63,7 +63,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def wrapped(paragraph: str) -> str:
-    """Breaks a paragraph or a list item into lines, but never inside ε = 1 or a `command`, which people copy."""
+    """A paragraph or a list item broken into lines, but never inside ε = 1 or a `command`, which people copy."""
     bullet = paragraph.startswith("- ")
     whole = re.sub("`[^`]*`| = ", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), paragraph)
     filled = textwrap.fill(

@@ -25,7 +25,7 @@ from dpmf_cli.report.outputs import never_made, outputs
 
 @dataclass(frozen=True)
 class Finished:
-    """The outcome of a run. `missing` counts tasks without a result: they failed, or somebody deleted their files.
+    """The outcome of a run. `missing` counts tasks without a result, which failed, or whose files were deleted.
 
     again   its config and data, and what the next run says before its tables; empty if that may have something to do
     """

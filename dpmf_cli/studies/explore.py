@@ -1,4 +1,4 @@
-"""Runs many settings of what a paper leaves open, as one run, and judges claims and printed values in each."""
+"""Many settings of what a paper leaves open, run as one, and claims and printed values judged in each."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,10 +51,8 @@ Configs = dict[str, ExperimentConfig]
 
 
 def shipped(on: OnData, data: str, folder: Path = FOLDER) -> Configs:
-    """The configs of a space on one data set, with its folds and runs.
-
-    Raises DpmfError for a config of another data set.
-    """
+    """The configs of a space on one data set, with its folds and runs. Raises DpmfError for a config of another data
+    set."""
     found = {}
     for name in on.configs:
         config = load_config(folder / f"{name}.yaml")
@@ -202,14 +200,15 @@ def exploration(key: str, data: str, count: int | None = None) -> Exploration:
 
 
 def plan_of(of: Exploration, folders: Folders, *, parsing: bool = True) -> Plan:
-    """Plans what is left to run. A fit that several settings share runs once."""
+    """What is left to run; a fit that several settings share runs once."""
     configs = [config for under in of.configs.values() for config in distinct(under)]
     configs += [config for under in of.shipped.values() for config in under.values()]
     return whole_plan(configs, folders, parsing=parsing)
 
 
 def explore(of: Exploration, folders: Folders, processes: int) -> Explored:
-    """Runs what is left of an exploration, and judges it. Raises DpmfError for every error that a user can mend."""
+    """The findings of an exploration, of which it runs what is left. Raises DpmfError for every error that a user can
+    mend."""
     plan = plan_of(of, folders)
     say(f"{of.key}: {len(of.settings)} settings on {of.data}, {plan.summary}")
     refuse_failures(run_whole(f"explore {of.key}", plan, folders, processes))
@@ -217,7 +216,7 @@ def explore(of: Exploration, folders: Folders, processes: int) -> Explored:
 
 
 def recorded(of: Exploration, folders: Folders, processes: int, folder: Path) -> tuple[Path, Record]:
-    """Explores and audits, and adds what was found to the paper's record, in a folder. Returns its file, and it."""
+    """The file of the paper's record in a folder, and the record, with what exploring and auditing found."""
     found = explore(of, folders, processes)
     theorems = proved(of.key, folders.results, processes)
     path = path_of(folder, of.key)
@@ -322,10 +321,8 @@ def _on_folds(of: Exploration, experiments: Experiments, folds: int) -> list[Ato
 def _searched(
     of: Exploration, experiments: Sequence[Experiments]
 ) -> tuple[list[Atoms], list[tuple[Atoms, Atoms]]]:
-    """All margins with the best setting for each ε, chosen on one half of the folds, measured on the other.
-
-    They are given both ways round, then for each of `RESAMPLES` draws of settings.
-    """
+    """All margins with the best setting for each ε, chosen on one half of the folds and measured on the other, both
+    ways round; then for each of `RESAMPLES` draws of settings."""
 
     def found(among: Sequence[int], swap: bool) -> Atoms:
         best = {
@@ -350,8 +347,8 @@ def _recorded(key: tuple[str, str, str], atoms: Atoms) -> float | None:
 
 
 def _finite(value: float) -> float | None:
-    """Rounds a margin for a record, because NumPy's logarithms differ between processors in the last digits. None for
-    NaN, and ±`UNBOUNDED` for ∞."""
+    """A margin for a record, rounded because NumPy's logarithms differ between processors in the last digits; None
+    for NaN, and ±`UNBOUNDED` for ∞."""
     if math.isnan(value):
         return None
     return float(f"{max(-UNBOUNDED, min(UNBOUNDED, value)):.6g}")

@@ -1,4 +1,5 @@
-"""Searches parameters with the same number of trials for every method, and chooses by the metric at each of a few ε.
+"""A search of parameters, with the same number of trials for every method, and a choice by the metric at each of a
+few ε.
 
 What suits a small ε seldom suits a large one, so the best setting is chosen at each ε by itself. A tuned entry has it
 from the geometric mean of this ε and the one before to that with the next (`by_epsilon`).
@@ -8,8 +9,8 @@ search continues. The settings are a scrambled Halton sequence, which covers a s
 the seed and the entry's name: the first 8 of 32 trials are those of 8 trials. A sequential search, such as Optuna's
 TPE, would depend on the order in which trials end.
 
-A choice by errors on the ratings that are reported leaks more than the stated ε (Papernot and Steinke 2022). So tune
-on other ratings.
+Tune on other ratings than those that you report, because a choice by errors leaks more than the stated ε (Papernot
+and Steinke 2022).
 """
 
 import os
@@ -109,8 +110,8 @@ def tune(
     folders: Folders,
     processes: int,
 ) -> tuple[list[Tuned], TextTable]:
-    """Runs what is left of `count` trials of every private entry that has a space; returns what was found for each,
-    and its table. Raises DpmfError for what a user can mend."""
+    """What `count` trials of every private entry that has a space, of which it runs what is left, have found for
+    each, and its table. Raises DpmfError for what a user can mend."""
     base = for_trials(config, at)
     tried = dict[str, tuple[list[Setting], int]]()
     for entry in base.algorithms:

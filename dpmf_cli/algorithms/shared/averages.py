@@ -78,8 +78,8 @@ class Effects(EffectsModel):
     def restored(cls, arrays: Arrays, entry: Any = None, own: Any = None) -> "Effects":
         if "users" in arrays:
             return Effects(arrays["items"], arrays["users"], arrays["overall"])
-        nobody = np.zeros((0, len(arrays["overall"])))
-        released = Effects(arrays["items"], nobody, arrays["overall"], arrays["residual"])
+        none = np.zeros((0, len(arrays["overall"])))
+        released = Effects(arrays["items"], none, arrays["overall"], arrays["residual"])
         effects: Effects = entry.own_means(own, released)
         return effects
 

@@ -455,12 +455,10 @@ class PrivateAlgorithm(Algorithm):
 
     @classmethod
     def small_in(cls, mode: Mode) -> dict[str, Any]:
-        """The `small` parameters that a mode uses."""
         return {field: value for field, value in cls.small.items() if field not in cls.only_other(mode)}
 
     @classmethod
     def only_other(cls, mode: Mode) -> tuple[str, ...]:
-        """The parameters that only the other mode uses."""
         return cls.only.get(Mode.CORRECTED if mode is Mode.PUBLISHED else Mode.PUBLISHED, ())
 
     @property
@@ -502,7 +500,6 @@ class PrivateAlgorithm(Algorithm):
         return self.accounting.epsilon_of(theta)
 
     def theta_of(self, epsilon: float) -> float:
-        """The inverse of `epsilon_of`."""
         return self.accounting.theta_of(epsilon)
 
 

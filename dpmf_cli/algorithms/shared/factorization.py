@@ -365,7 +365,6 @@ class GradientDescentPMF(StrictModel):
         return scale.middle if self.centred else 0.0
 
     def batches_of(self, ratings: int) -> int:
-        """The number of batches of a model with `ratings` ratings."""
         return self.batches or max(1, round(ratings / self.batch_size))
 
     def descent_cost(self, shape: Shape, grid: int, epochs: int) -> Cost:

@@ -219,7 +219,6 @@ def key_of(dispatcher: Any, signature: tuple[Any, ...], target: tuple[Any, ...])
 
 
 def as_bytes(key: dict[str, Any]) -> bytes:
-    """A key as one line of JSON."""
     return json.dumps(key, sort_keys=True).encode()
 
 
@@ -348,7 +347,7 @@ def lock_or_wait(path: Path) -> None:
 
 def _lock(path: Path, operation: int) -> bool:
     """Locks or unlocks the byte of an entry in the file of locks; False if another process holds it."""
-    with contextlib.suppress(OSError):  # a folder of somebody else
+    with contextlib.suppress(OSError):  # a folder of another user
         return files.lock_name(_locks(path.parent), path.name.encode(), operation)
     return True
 

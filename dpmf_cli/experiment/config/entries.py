@@ -58,7 +58,6 @@ def with_inherited(entry: Any, experiment: dict[str, Any], registry: Registry) -
 
 
 def is_own(dataset: Any) -> bool:
-    """Whether a config's `dataset` is a user's own file."""
     return isinstance(dataset, dict) and dataset.get("kind") == "csv"
 
 

@@ -31,7 +31,7 @@ from dpmf_cli.experiment.config.model import ExperimentConfig
 
 
 def load_config(path: Path) -> ExperimentConfig:
-    """The validated config of a file, with what it extends. Raises DpmfError with the place and fix of every mistake."""
+    """The config of a file and what it extends. Raises DpmfError with the place and fix of every mistake."""
     return validated(read_whole(path))
 
 

@@ -131,7 +131,6 @@ def versions() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def cpu() -> str:
-    """The processor's name."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

@@ -126,7 +126,6 @@ class Store:
             raise DpmfError(f"{folder}: leads out of {self.root}/, to {place}; {fix}")
 
     def read_each(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, dict[float, TaskResult]]]:
-        """Each task with its known results."""
         try:
             for task, paths in self.paths_of_each(tasks):
                 known: dict[float, TaskResult] = {}

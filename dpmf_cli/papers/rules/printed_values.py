@@ -1,8 +1,8 @@
 """The values that papers print, beside what was measured.
 
 They are Friedman et al.'s tables 3 to 5 and section 5.4, and Neera et al.'s improvements. The other papers give words
-or pictures only ("about 70 %"). Points that somebody reads off a picture can be put into `papers/curves/KEY.csv`; its
-columns are dataset, config, label, epsilon, rmse and error, which is how far off the reading may be. None is there.
+or pictures only ("about 70 %"). Points that are read off a picture can be put into `papers/curves/KEY.csv`, whose
+columns are dataset, config, label, epsilon, rmse and error: how far off the reading may be. None is there.
 """
 
 from collections.abc import Iterator

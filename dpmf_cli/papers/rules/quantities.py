@@ -108,10 +108,8 @@ def swept_pairs(evidence: Evidence, name: str, method: str) -> dict[tuple[float,
 
 
 def percent(evidence: Evidence, name: str, label: str) -> Values:
-    """(X,) the percentage of errors that are at most each limit.
-
-    It is that at the last ε of the grid, where the ceiling of personalised privacy has no effect.
-    """
+    """(X,) the percentage of errors that are at most each limit, at the last ε of the grid, where the ceiling of
+    personalised privacy has no effect."""
     return _percent(evidence.curve(name, label))
 
 
@@ -139,10 +137,8 @@ def density(evidence: Evidence, name: str) -> float:
 
 
 def converged(evidence: Evidence, pattern: str) -> str:
-    """The name of a config on the data set, if PMF without noise is better than the global average there.
-
-    Otherwise its fit diverged, and a paper would not have printed it.
-    """
+    """The name of a config on the data set, if PMF without noise is better than the global average there. Otherwise
+    its fit diverged, and a paper would not have printed it."""
     name = evidence.named(pattern)
     if not evidence.baseline(name, "pmf") < evidence.baseline(name, "ga"):
         raise MissingEvidence(f"{name}: PMF without noise diverged")
@@ -150,10 +146,7 @@ def converged(evidence: Evidence, pattern: str) -> str:
 
 
 def curves_of(evidence: Evidence, *choices: Sequence[str]) -> dict[str, Measured]:
-    """By label the curves of Neera et al.'s methods, in the first config of each choice that was run.
-
-    All must be complete.
-    """
+    """By label the complete curves of Neera et al.'s methods, in the first config of each choice that was run."""
     found: dict[str, Measured] = {}
     for patterns in choices:
         with suppress(MissingEvidence):
@@ -189,10 +182,8 @@ def regret_of_order(low: Mapping[float, float], high: Mapping[float, float]) -> 
 
 
 def off_straight(values: Values) -> float:
-    """How far equally spaced points are, at most, from the line through the first and the last of them.
-
-    The distance is a fraction of the line's rise or fall. It is ∞ if a point is not finite, or if the ends are level.
-    """
+    """How far equally spaced points are, at most, from the line through the first and the last of them, as a fraction
+    of the line's rise or fall; ∞ if a point is not finite, or if the ends are level."""
     if not np.isfinite(values).all() or values[-1] == values[0]:
         return np.inf
     off = np.abs(values - np.linspace(values[0], values[-1], len(values))).max()
@@ -216,7 +207,7 @@ def at(epsilons: Values, values: Values, epsilon: float, nearness: float = 1e-5)
 
 
 def reduced(reduce: Callable[..., Any], values: Any, *others: Any) -> Any:
-    """Reduces the values of a dictionary, or an array along its first axis. Raises MissingEvidence for none."""
+    """The values of a dictionary, or an array along its first axis, reduced. Raises MissingEvidence for none."""
     every = [values, *others] if others else values
     if isinstance(values, Mapping):
         every = list(values.values())

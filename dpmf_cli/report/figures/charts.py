@@ -119,9 +119,9 @@ def limits_of(metric: Metric, series: Iterable[Line | Level], *, whole: bool = F
     in the papers). If more is better, metrics end at 0, no curve needs to be cut, and all are shown.
 
     At small ε a curve may be many times worse than that, and is cut so as not to squash the others. The best point of
-    every useful curve stays in sight. With `whole` all of every curve stays in sight, up to twice the worst baseline.
-    Without baselines the axis ends at the highest RMSE or at twice the lowest, whichever is less.
-    A level that is not grey belongs to a curve. At least one curve has a finite mean.
+    every useful curve stays in sight, and with `whole` all of it, up to twice the worst baseline. Without baselines
+    the axis ends at the highest RMSE or at twice the lowest, whichever is less. A level that is not grey belongs to a
+    curve. At least one curve has a finite mean.
     """
     curves, baselines = [], []
     for each in series:
@@ -195,9 +195,9 @@ def with_noise_free(found: Iterable[Measured]) -> list[Measured]:
 def parts_of(experiment: Experiment) -> dict[Guarantee | None, Experiment]:
     """A part of the experiment for each guarantee: its curves, all baselines, and the guarantee in the title.
 
-    An ε that protects one thing says nothing about another thing, and a joint ε does not bound what everybody learns.
-    Side by side on an axis such ε would look comparable, and they are not. So no figure has ε of two guarantees. An
-    experiment with one guarantee is its own only part, under None. Parts are in the order of tables.
+    Because an ε that protects one thing says nothing about another thing, and a joint ε does not bound what everybody
+    learns, such ε would look comparable side by side on an axis, but are not. So no figure has ε of two guarantees.
+    An experiment with one guarantee is its own only part, under None. Parts are in the order of tables.
     """
     found = {curve.guarantee.at_any_delta for curve in experiment.curves}
     if len(found) <= 1:
@@ -257,10 +257,8 @@ def lowest(found: Sequence[T], error: Callable[[T], float]) -> list[T]:
 
 
 def least_loss(measured: Measured) -> float:
-    """The lowest RMSE over all ε; ∞ if tasks have no result or all models diverged.
-
-    For a metric of which more is better, it is minus the highest value.
-    """
+    """The lowest RMSE, or minus the highest value of a metric of which more is better, over all ε; ∞ if tasks have no
+    result or all models diverged."""
     mean = measured.metric.sign * measured.mean()
     return float(mean[np.isfinite(mean)].min(initial=math.inf)) if is_complete(measured) else math.inf
 
@@ -280,10 +278,8 @@ def level_of(target: Measured | Reference) -> float:
 
 
 def level_names(experiment: Experiment) -> dict[str, str]:
-    """The name of each baseline in figures, by its label.
-
-    It is the papers' name, or the label if several baselines have the same algorithm.
-    """
+    """The name of each baseline in figures, by its label: the papers' name, or the label if several baselines have
+    the same algorithm."""
     of_key = Counter(baseline.algorithm for baseline in experiment.baselines)
     return {
         each.label: each.label
@@ -294,7 +290,6 @@ def level_names(experiment: Experiment) -> dict[str, str]:
 
 
 def title_of(experiment: Experiment, curves: Sequence[Measured]) -> str:
-    """Says what was measured: the title of a figure."""
     neighbours = dict.fromkeys(curve.neighbours for curve in curves)
     modes = dict.fromkeys(f"{curve.mode} mode" for curve in curves)
     folds, runs = (
@@ -399,7 +394,6 @@ def swept_parameters(experiment: Experiment) -> list[str]:
 
 
 def has_error_cdf(experiment: Experiment) -> bool:
-    """Whether the distribution of errors was asked for."""
     return any(curve.error_cdf is not None for curve in experiment.curves)
 
 
@@ -411,7 +405,7 @@ def _drawable(experiment: Experiment) -> list[Measured]:
 
 
 def _key(experiment: Experiment, *words: str) -> str:
-    """A word for an `id` in the page. Names of experiments are such words already."""
+    """A word for an `id` in the page, as names of experiments are already."""
     return "-".join([experiment.name, *("".join(c if c.isalnum() else "-" for c in word) for word in words)])
 
 
@@ -434,7 +428,7 @@ def curve_series(
 
 
 def curves_chart(experiment: Experiment) -> Chart:
-    """Charts RMSE, or the metric that is shown, over ε or θ, for all curves without a sweep.
+    """RMSE, or the metric that is shown, over ε or θ, for all curves without a sweep.
 
     Each curve has its 95 % band, each baseline and printed reference is a level, and crossings are marked. What is
     incomplete is named in the notes. At least one curve must be complete.
@@ -473,7 +467,7 @@ def curves_chart(experiment: Experiment) -> Chart:
 
 
 def sweep_charts(experiment: Experiment, parameter: str, *, of_errors: bool = False) -> list[Chart]:
-    """Charts RMSE, or the metric that is shown, over a swept parameter.
+    """RMSE, or the metric that is shown, over a swept parameter.
 
     With `of_errors` there is a chart for each x, or for some, of the fraction of errors that are at most x.
     """
@@ -572,7 +566,7 @@ def error_moments(measured: Measured) -> tuple[NDArray[np.float64], NDArray[np.f
 
 
 def error_chart(experiment: Experiment) -> Chart:
-    """Charts the distribution of errors of all entries without a sweep, the line with the highest mean first.
+    """The distribution of errors of all entries without a sweep, the line with the highest mean first.
 
     There is a line for each ε of each curve, or for the largest of many, and for each baseline. At least one curve
     must be complete.
@@ -613,7 +607,8 @@ def error_chart(experiment: Experiment) -> Chart:
 
 
 def loss_of(experiment: Experiment, curve: Measured) -> NDArray[np.float64]:
-    """(4, E) what the noise of a curve costs: its RMSE minus that of its noise-free run, paired by fold; NaN if unknown.
+    """(4, E) what the noise of a curve costs: its RMSE less that of its noise-free run, paired by fold; NaN if
+    unknown.
 
     The rows are the mean, the standard deviation over folds and runs, and the ends of the 95 % interval of the mean,
     which is computed as for a curve.
@@ -653,7 +648,7 @@ def growth_lines(experiment: Experiment, places: NDArray[np.float64] | None = No
 
 
 def growth_chart(experiment: Experiment) -> Chart:
-    """Charts what privacy costs while ratings accumulate; the experiment must have `growth_lines`."""
+    """What privacy costs while ratings accumulate; the experiment must have `growth_lines`."""
     lines = growth_lines(experiment)
     bands = "Bands: 95 % bootstrap interval of the mean, paired by fold."
     return Chart(

@@ -1,4 +1,4 @@
-"""Renders the pages from templates. Each page is one string of HTML that refers to nothing outside itself."""
+"""Pages from templates, each one string of HTML that refers to nothing outside itself."""
 
 import base64
 import math
@@ -85,7 +85,7 @@ def overview_page(folders: Folders) -> str:
 
 
 def overview(folders: Folders) -> dict[str, Any]:
-    """Collects all content of the page from the results folder. Raises DpmfError if there are no results."""
+    """All content of the page, from the results folder. Raises DpmfError if there are no results."""
     views, passed_over = _all_views(folders.results)
     if not views:
         raise DpmfError(
@@ -208,7 +208,7 @@ def compare_page(several: Sequence[Compared]) -> str:
 def _by_method(several: Sequence[Compared], names: Sequence[str]) -> Iterator[Experiment]:
     """Yields for each method of the first run an experiment with one curve for each run that is compared.
 
-    It has only the folds and runs that all experiments have. A method with the same errors in all is left out.
+    It has only the folds and runs that all experiments have; a method with the same errors in all is left out.
     """
     first = several[0].experiments[0]
     experiments = [first, *(compared.experiments[1] for compared in several)]
@@ -237,7 +237,7 @@ def _by_method(several: Sequence[Compared], names: Sequence[str]) -> Iterator[Ex
 
 
 def render(template: str, **values: Any) -> str:
-    """Renders a template, with the style and the script that all pages share."""
+    """A rendered template, with the style and the script that all pages share."""
     folder = resources.files(__package__) / "templates"
     style, script = (
         Markup((folder / name).read_text(encoding="utf-8")) for name in ("style.css", "script.js")
@@ -296,7 +296,6 @@ class Drawn:
         self.bottom = self.height - 54
 
     def x(self, value: float) -> float:
-        """The place of a value on the picture's horizontal axis."""
         first, last = self.chart.places[0], self.chart.places[-1]
         if self.chart.log:
             value, first, last = math.log(value), math.log(first), math.log(last)

@@ -69,7 +69,7 @@ class Row:
 
 
 def crossing_row(crossing: Crossing) -> Row:
-    """The row for the ε at which a curve meets a baseline. A crossing outside the grid is not near."""
+    """The row for the ε at which a curve meets a baseline; a crossing outside the grid is not near."""
     cell = cells_of(crossing, crossings.COLUMNS)
     table = CROSSING_TABLES.get(crossing.neighbours, "")
     stated = printed_reason(table, crossing.algorithm, crossing.baseline, crossing.dataset)
@@ -88,7 +88,6 @@ def crossing_row(crossing: Crossing) -> Row:
 
 
 def baseline_row(row: crossings.BaselineRow) -> Row:
-    """The row for the RMSE of a baseline."""
     cell = cells_of(row, crossings.BASELINE_COLUMNS)
     if row.printed is None:
         found = Agreement.UNPRINTED
@@ -105,7 +104,7 @@ def baseline_row(row: crossings.BaselineRow) -> Row:
 
 
 def why(found: Agreement, stated: str, source: str) -> str:
-    """The text beside a cell that is off: that its experiment is reduced, and the stated reason."""
+    """The text beside a figure that is off: that its experiment is reduced, and the stated reason."""
     if found not in (Agreement.NEAR, Agreement.DIFFERS):
         return ""
     reduced = "a reduced run" if whole_name(source) != source else ""
@@ -256,10 +255,8 @@ def printed_rows(exhibit: Exhibit) -> Iterator[tuple[str, Row]]:
 
 
 def paper_table(rows: Sequence[Row]) -> tuple[list[str], list[tuple[str, str, list[Row | None]]]]:
-    """Arranges the rows in a paper's own layout: the data sets, and for each (method, baseline) a cell for each.
-
-    All are in order of first appearance. A cell is None if nothing is printed and nothing was measured.
-    """
+    """The rows in a paper's own layout: the data sets, and for each (method, baseline) a row for each, all in order
+    of first appearance; None if nothing is printed and nothing was measured."""
     columns = list(dict.fromkeys(row.of for row in rows))
     lines: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:
@@ -327,7 +324,7 @@ def _noise(exhibit: Exhibit, folders: Folders) -> ExhibitView:
 
 
 def _file(exhibit: Exhibit, folders: Folders) -> ExhibitView:
-    """A table that another command has left as CSV. The CSV's first column is the group of the row."""
+    """A table that another command has left as CSV, whose first column is the group of the row."""
     try:
         with (folders.results / exhibit.file).open(encoding="utf-8", newline="") as stream:
             header, *rows = csv.reader(stream)
@@ -342,7 +339,7 @@ def _file(exhibit: Exhibit, folders: Folders) -> ExhibitView:
 
 
 def _rounded(cell: str) -> str:
-    """Rounds a cell of a CSV file for readers; a cell that is not a number stays as it is."""
+    """A field of a CSV file, rounded for readers if it is a number."""
     try:
         number = float(cell)
     except ValueError:

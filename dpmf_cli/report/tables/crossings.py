@@ -2,7 +2,7 @@
 
 All show RMSE, or another metric if that is shown. If an experiment reproduces the paper's tables, their printed
 values stand beside the reproduced ones. The same numbers and the pictures of an experiment are LaTeX macros too, so
-that nobody types them (docs/report.md).
+that none is typed (docs/report.md).
 """
 
 import re
@@ -118,7 +118,7 @@ def crossings_table(
 
 
 def crossing_notes(crossings: Sequence[Crossing]) -> list[str]:
-    """Explains the columns and signs of a table of these crossings."""
+    """Notes on the columns and signs of a table of these crossings."""
     return lines("notes/crossings", crossings=crossings, references=REFERENCES.values())
 
 
@@ -283,8 +283,8 @@ _HEAD = r"""% The figures of {name}, written by dpmf. \input this file; docs/rep
 
 
 def figure_macros(experiment: Experiment, crossings: Sequence[Crossing]) -> str:
-    r"""Defines `\dpmf{NAME/ENTRY/BASELINE}` for crossings, as in tables, and `\dpmf{NAME/BASELINE}` for the RMSE of a
-    baseline, or the metric that is shown.
+    r"""Definitions of `\dpmf{NAME/ENTRY/BASELINE}` for crossings, as in tables, and `\dpmf{NAME/BASELINE}` for the
+    RMSE of a baseline, or the metric that is shown.
 
     `/interval`, `/claimed` and `/provable` after the name of a crossing give its interval and its two ε.
     """

@@ -68,7 +68,6 @@ class Group:
 
     @property
     def heading(self) -> tuple[str, ...]:
-        """The lines above the rows."""
         return (self.title, self.sentence) if self.sentence else (self.title,)
 
 
@@ -88,7 +87,7 @@ class TextTable:
 
 
 def draw(table: TextTable, form: str = "table") -> str:
-    """Draws a table in one of `FORMATS`. Raises `DpmfError` for another format."""
+    """A table in one of `FORMATS`. Raises `DpmfError` for another format."""
     if form in DRAWINGS:
         return DRAWINGS[form](table)
     if form == "csv":
@@ -99,7 +98,7 @@ def draw(table: TextTable, form: str = "table") -> str:
 
 
 def as_objects(table: TextTable) -> list[Mapping[str, Any]]:
-    """The table's records for JSON. A table that only people read has texts of cells, and their group."""
+    """The table's records for JSON; a table that only people read has texts of cells, and their group."""
     if not table.fields:
         cells = [(group.title, row) for group in table.groups for row in group.rows]
         return [{"group": title, **dict(zip(table.header, row, strict=True))} for title, row in cells]
@@ -148,7 +147,7 @@ def _widths(table: TextTable) -> list[int]:
 
 
 def terminal(table: TextTable, window: int | None = None) -> str:
-    """Draws plain text without colour, with columns aligned over all groups.
+    """Plain text without colour, with columns aligned over all groups.
 
     In a window of so many columns, those that do not fit are below each row, by name, and long notes wrap. In a pipe,
     a table is as wide as needed.
@@ -189,7 +188,7 @@ def terminal(table: TextTable, window: int | None = None) -> str:
 
 
 def markdown(table: TextTable) -> str:
-    """Draws GitHub-flavoured Markdown: a table per group under its title, and the notes as a list."""
+    """GitHub-flavoured Markdown: a table per group under its title, and the notes as a list."""
     table = _printable(table)
 
     def line(cells: tuple[str, ...]) -> str:
@@ -207,9 +206,9 @@ def markdown(table: TextTable) -> str:
 
 
 def latex(table: TextTable) -> str:
-    r"""Draws a `tabularx` as wide as a line, ruled by booktabs (`\usepackage{booktabs,tabularx}`), in \scriptsize.
+    r"""A `tabularx` as wide as a line, ruled by booktabs (`\usepackage{booktabs,tabularx}`), in \scriptsize.
 
-    Groups, their sentences and the notes span the columns and break into lines. So do the cells of a long column.
+    Groups, their sentences and the notes span the columns and break into lines, as do the cells of a long column.
     """
     table = _printable(table)
 
@@ -243,12 +242,12 @@ DRAWINGS = {"table": terminal, "md": markdown, "latex": latex}
 
 
 def escape_latex(text: str) -> str:
-    """Escapes `text`, so that LaTeX prints it literally."""
+    """`text`, escaped so that LaTeX prints it literally."""
     return "".join(_LATEX.get(character, character) for character in text)
 
 
 def escape_markdown(text: str) -> str:
-    """Escapes `text`, so that Markdown shows it literally, in a table's cell too."""
+    """`text`, escaped so that Markdown shows it literally, in a table's cell too."""
     return re.sub(r"([\\|*_`<])", r"\\\1", text)
 
 

@@ -104,7 +104,7 @@ def _of_curve(curve: Measured, steps: Sequence[Mapping[str, Any]], audited: Audi
 
 
 def records_table(curves: Sequence[Measured]) -> TextTable:
-    """Returns, per personalised curve and ε of its grid, the fraction of records sampled and what they spend."""
+    """Per personalised curve and ε of its grid, the fraction of records sampled and what they spend."""
     rows = [
         {"label": curve.label, "epsilon": epsilon, **dict(zip(OVER_RECORDS, columns, strict=True))}
         for curve in curves
@@ -168,7 +168,7 @@ def audited_columns(audit: Callable[[Any], Audited | None]) -> Iterator[TableCol
 
 
 def audited_notes(audits: Sequence[Audited], *, whole: bool = False) -> list[str]:
-    """Explains the cells of `audited_cell`; with `whole`, all columns of audits."""
+    """Notes on the cells of `audited_cell`; with `whole`, all columns of audits."""
     bounds = [each.bound for each in audits if each.bound is not None]
     normal = any(not math.isnan(bound.gaussian) for bound in bounds)
     return lines("notes/audits", audits=audits, whole=whole, bounds=bounds, normal=normal)

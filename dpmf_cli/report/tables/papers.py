@@ -125,7 +125,7 @@ class Sent:
 
 
 def traffic(entries: Sequence[PrivateAlgorithm], ratings: Ratings, title: str) -> list[Sent]:
-    """Simulates each entry once, on all ratings at ε = 1, and returns what users really sent and received.
+    """What users send and receive, from a simulation of each entry, on all ratings at ε = 1.
 
     Entries that are not of the local model have no messages and are left out.
     """
@@ -225,8 +225,6 @@ def improvements(experiments: Sequence[Experiment]) -> Iterator[SimpleNamespace]
 
 
 def improvements_table(experiments: Sequence[Experiment]) -> TextTable:
-    """A row for each improvement."""
-
     def lower(each: SimpleNamespace) -> str:
         spread = "" if each.lower_sd is None else f" ± {each.lower_sd:.1f}"
         return "" if each.lower_percent is None else f"{each.lower_percent:.1f}{spread} %"

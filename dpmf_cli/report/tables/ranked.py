@@ -171,21 +171,18 @@ def frontier_table(
 
 
 def kind(delta: float) -> str:
-    """Says in words whether an ε is pure or (ε, δ)."""
     return f"(ε, δ) with δ = {delta:g}" if delta else "pure ε"
 
 
 def _beside(lead: ranking.Lead) -> str:
-    """Names methods that are tied with the first; with the mode, if the two differ only in the mode."""
+    """The methods that are tied with the first; with the mode, if the two differ only in the mode."""
     first, more, unpaired = lead.first, len(lead.tied) - MOST_NAMED, len(lead.unpaired)
 
     def name(best: ranking.Best) -> str:
         return short_marked(best) + f", {best.curve.mode}" * (short_label(best) == short_label(first))
 
     names = [name(each) for each in lead.tied[:MOST_NAMED]]
-    names += [f"{more} more"] * (more > 0) + [f"{unpaired} on other folds or runs: nobody can tell"] * (
-        unpaired > 0
-    )
+    names += [f"{more} more"] * (more > 0) + [f"{unpaired} on other folds or runs: unknown"] * (unpaired > 0)
     return "; ".join(names) or NONE
 
 
@@ -268,7 +265,7 @@ def whole_first(experiments: Sequence[Experiment]) -> tuple[list[Experiment], li
 
 
 def comparisons_text(several: Sequence[Compared], form: str = "table") -> str:
-    """Draws settings and differences of each pair in `table` and `md`; in `csv`, the differences of all pairs.
+    """Settings and differences of each pair in `table` and `md`; in `csv`, the differences of all pairs.
 
     In `json` a pair is an object with both; several pairs are a list of such objects. Raises `DpmfError` for an
     unknown format.
@@ -340,10 +337,8 @@ def _finite(value: float, form: str) -> str:
 
 
 def differences_table(compared: Compared) -> TextTable:
-    """One experiment's errors beside another's, at each ε that both have.
-
-    Curves that are the same at every ε have rows for programs only.
-    """
+    """One experiment's errors beside another's, at each ε that both have. Curves that are the same at every ε have
+    rows for programs only."""
 
     def pair(each: ranking.Difference) -> tuple[str, str]:
         a, b = each.label_a, each.label_b
