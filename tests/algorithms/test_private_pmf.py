@@ -18,7 +18,7 @@ from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import unit_k_norm, unit_laplace
 from tests.algorithms.fitted import fitted
 from tests.conftest import make_ratings
-from tests.recorderes import Noting
+from tests.recorders import Noting
 
 RATINGS = make_ratings(9, n_users=12, n_items=9)
 N, D, GAMMA, RIDGE = len(RATINGS), 3, 2.0, 0.1

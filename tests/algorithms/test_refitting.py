@@ -16,7 +16,7 @@ from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Ledger
 from tests.algorithms.covariance_entries import KINDS, STREAMS, entry, every_pair, fit
 from tests.conftest import make_ratings
-from tests.recorderes import Noting
+from tests.recorders import Noting
 
 RATINGS = make_ratings(9, n_users=60, n_items=30)
 

@@ -20,7 +20,7 @@ from dpmf_cli.privacy.release import Recorder
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from tests.algorithms.fitted import curator_for
 from tests.conftest import make_ratings
-from tests.recorderes import Noting
+from tests.recorders import Noting
 
 RATINGS = make_ratings(3, n_users=12, n_items=9)
 N, RIDGE = len(RATINGS), 0.1

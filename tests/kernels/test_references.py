@@ -30,7 +30,7 @@ from dpmf_cli.testing.contract import Silencing
 from tests.conftest import make_ratings
 from tests.kernels.test_gradients import descended
 from tests.kernels.test_similarities import STEPS, one_step
-from tests.recorderes import Passing
+from tests.recorders import Passing
 
 USERS, ITEMS, FACTORS = 9, 7, 2
 EVERYONE = make_ratings(5, n_users=USERS, n_items=ITEMS)
@@ -191,8 +191,8 @@ def test_every_number_is_measured_once_at_its_place_in_every_model(use: Use) -> 
 @pytest.mark.parametrize("name", [name for name in RUNS if "survivors" not in name])
 def test_a_kernel_gives_the_same_wherever_in_its_cell_a_number_lies(name: str, epsilon: float) -> None:
     """The kernel measures what its reference does, and rounds. (Keyed noise is drawn inside of it.)"""
-    recorderes = None, *map(Passing, (0.25, 0.0, -0.25))
-    assert len({RUNS[name](np.array([epsilon]), each).tobytes() for each in recorderes}) == 1
+    recorders = None, *map(Passing, (0.25, 0.0, -0.25))
+    assert len({RUNS[name](np.array([epsilon]), each).tobytes() for each in recorders}) == 1
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")

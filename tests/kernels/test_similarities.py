@@ -158,18 +158,14 @@ def test_the_gradient_is_the_derivative_of_the_squared_error(regularization: flo
 
 
 def one_step(
-    learned: LearnedRatings,
-    everywhere: bool,
-    given: dict[str, Any],
-    epsilons: Array,
-    recorder: Recorder | None,
+    learned: LearnedRatings, everywhere: bool, given: dict[str, Any], epsilons: Array, seen: Recorder | None
 ) -> Array:
     """(n_items, k, E) the similarities after a step whose noise comes from a mechanism."""
     rng, grid = np.random.default_rng(4), len(epsilons)
     common = np.where(rng.random((ITEMS, K)) < 0.2, 0, rng.normal(0.4, 0.7, (ITEMS, K)))
     averages = rng.uniform(2, 4.5, (ITEMS, 32))[:, :grid]
     model = neighbourhood_model(RATINGS, some_neighbours(), common.astype(np.float32), averages)
-    curator = Curator(Ledger(epsilons), Streams(0, "data", "test", 0, 0), recorder)
+    curator = Curator(Ledger(epsilons), Streams(0, "data", "test", 0, 0), seen)
     moves = Sensitivity(1.0, 1, Neighbours.USER, "test")
     release = laplace("gradients", (ITEMS * K,), sensitivity=moves, epsilon=epsilons, curator=curator)
     given = {"sampled": np.ones(N, np.bool_), "everywhere": everywhere, **given}

@@ -131,7 +131,7 @@ class MadeUp(Evidence):
         earlier = 100 ** BY_SIZE.index(self.data) if numbers(self.seed, "larger data")[0] < -0.2 else 1
         return near[int(len(near) * (draw() + 1) / 2)] / earlier
 
-    def measured_crossing(self, name: str, label: str, baseline: str, printed: float | None = None) -> Crossing:
+    def crossed(self, name: str, label: str, baseline: str, printed: float | None = None) -> Crossing:
         found = self.crossing(name, label, baseline)
         kind = "crossed" if 0 < found < math.inf else "below the grid"
         measured = found if kind == "crossed" else None

@@ -101,7 +101,7 @@ def test_h_as_printed_is_not_how_often_a_mini_batch_has_both_items() -> None:
 
 @pytest.mark.parametrize("key", papers())
 def test_printed_values_are_beside_what_is_measured(key: str) -> None:
-    """Each cell of a paper once. One that is not measured is left out."""
+    """Each value of a paper once. One that is not measured is left out."""
     evidence = MadeUp({}, "ml-100k", seed=1)
     found = printed_values(key, evidence)
     count = {"friedman2016": 4 + 14, "neera2020": 2}.get(key, 0)
@@ -121,24 +121,22 @@ def test_points_of_a_picture_are_compared_where_somebody_read_them(
     (tmp_path / "wang2017.csv").write_text("\n".join(["dataset,config,label,epsilon,rmse,error", *rows]))
     assert printed_values("wang2017", evidence) == {}
     monkeypatch.setattr("dpmf_cli.papers.rules.printed_values.CURVES", tmp_path)
-    ((name, cell),) = printed_values("wang2017", evidence).items()
+    ((name, value),) = printed_values("wang2017", evidence).items()
     assert name.startswith("wang_fig1_ml100k, dpsgd_pnbm, ε = ")
-    assert cell.off == pytest.approx(1.5)
+    assert value.off == pytest.approx(1.5)
 
 
-def test_cells_are_those_of_their_tables() -> None:
+def test_printed_values_are_those_of_their_tables() -> None:
     evidence = MadeUp({}, "ml-1m", seed=3)
-    found = {
-        name: (cell.printed, cell.measured) for name, cell in printed_values("friedman2016", evidence).items()
-    }
+    values = printed_values("friedman2016", evidence)
+    found = {name: (value.printed, value.measured) for name, value in values.items()}
     level = evidence.baseline("ml1m_bounded", "ge")
     assert found["table 3, GE"] == (0.9161, level)
-    assert printed_values("friedman2016", evidence)["table 3, GE"].off == pytest.approx(
-        abs(level - 0.9161) / 0.005, rel=1e-5
-    )
-    assert found["table 4, ISGD, GE"] == (2.7, evidence.measured_crossing("ml1m_bounded", "isgd", "GE").reproduced)
-    assert found["table 5, PSGD, IA"] == (2.0, evidence.measured_crossing("ml1m_unbounded", "psgd", "IA").reproduced)
-    assert found["section 5.4, PKNN, IA"] == (0.18, evidence.measured_crossing("friedman_fig5a", "pknn", "IA").reproduced)
+    assert values["table 3, GE"].off == pytest.approx(abs(level - 0.9161) / 0.005, rel=1e-5)
+    assert found["table 4, ISGD, GE"] == (2.7, evidence.crossed("ml1m_bounded", "isgd", "GE").reproduced)
+    assert found["table 5, PSGD, IA"] == (2.0, evidence.crossed("ml1m_unbounded", "psgd", "IA").reproduced)
+    pknn = evidence.crossed("friedman_fig5a", "pknn", "IA").reproduced
+    assert found["section 5.4, PKNN, IA"] == (0.18, pknn)
 
 
 def test_claims_of_the_table_are_those_with_rules() -> None:

@@ -236,8 +236,6 @@ def test_a_recorder_sees_each_round_of_reports_as_a_draw_of_its_own() -> None:
     reports, _ = channel(2, 1.0, recorder)
     for number, clipped in ((0.3, 0.3), (7.0, 1.0)):
         report(reports, np.full((len(RATINGS), 1), number))
-        assert (
-            recorder.clean == (clipped + 1) / 2
-        ).all()  # on [0, 1], of which the ledger's sensitivity is 1
+        assert (recorder.clean == (clipped + 1) / 2).all()  # on [0, 1]: the ledger's sensitivity is 1
         assert np.unique(np.abs(recorder.noisy)) == pytest.approx([1 / np.tanh(0.25 / (1 + MARGIN))])
     assert recorder.draws == [("step", 0), ("step", 1)]

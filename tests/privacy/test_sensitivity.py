@@ -22,7 +22,7 @@ from dpmf_cli.kernels.normal_equations import isometric
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.testing import fit, make_ratings
-from tests.recorderes import Noting
+from tests.recorders import Noting
 
 LESS = {
     "isgd, gram, unbounded": {"projected residuals": 0.92},

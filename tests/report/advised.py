@@ -46,10 +46,8 @@ def experiment(**changed: Any) -> Experiment:
     return replace(Experiment("shop", "shop", "My shop", 10, 10, 5, 1, (), baselines), **changed)
 
 
-def curve(label: str, noise_free: float | None = None, provable: float = 1.0, **changed: Any) -> Measured:
+def curve(label: str, clean: float | None = None, provable: float = 1.0, **changed: Any) -> Measured:
     made = Measured(
         label.lower(), label, GRID, np.ones((10, 5, 3)), GRID, provable * GRID, "bounded", "published"
     )
-    return replace(
-        made, noise_free=None if noise_free is None else noise_free_of(np.full(10, noise_free)), **changed
-    )
+    return replace(made, noise_free=None if clean is None else noise_free_of(np.full(10, clean)), **changed)

@@ -57,9 +57,7 @@ def test_an_epsilon_that_one_value_alone_has_is_no_line() -> None:
 def test_a_loss_is_paired_by_fold() -> None:
     (curve,) = of_theta(make(1)).curves
     levels = np.linspace(0.8, 1.2, 10)
-    paired = replace(
-        curve, noise_free=noise_free_of(levels), rmse=levels[:, None, None] + np.full((10, 5, 16), 0.1)
-    )
+    paired = replace(curve, noise_free=noise_free_of(levels), rmse=np.full((16, 5, 10), levels + 0.1).T)
     loss = loss_of(make(1), paired)
     np.testing.assert_allclose(loss[[0, 2, 3]], 0.1)
     np.testing.assert_allclose(loss[1], 0.0, atol=1e-12)
