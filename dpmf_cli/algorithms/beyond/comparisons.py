@@ -143,12 +143,14 @@ class PublicKNN(PrivateAlgorithm):
     covariance: float = Field(0.05, ge=0, le=1, description="c, in units of B²")
 
     def bounded(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> NearestAlike:
+        """Who rated what is public. The neighbours are the k nearest items by Wgt."""
         everything = self.unbounded(train, epsilons, streams, curator)
         ones = np.ones(len(train))
         weights = weighted_products(train, ones, item_covariance.inverse_counts(train))
         return NearestAlike(train, everything.effects, self, weights.astype(np.float32))
 
     def unbounded(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> AllAlike:
+        """Nothing is public. The neighbours are all other items that the user rated."""
         return AllAlike(train, averages_of(self, train, self.budget.for_effects(epsilons), curator), self)
 
     variants = in_both_modes(bounded=bounded, unbounded=unbounded)

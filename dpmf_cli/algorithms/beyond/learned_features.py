@@ -189,7 +189,7 @@ def of_users(
     share: Lanes,
     curator: Curator,
 ) -> Items:
-    """The items where neighbours differ in one user, with Gaussian noise. The measurements are:
+    """Estimates of items, where neighbours differ in one user, with all ratings. All noise is Gaussian, on:
 
     Σ_u w_u by item, for popularity;   Σ_u mean_i(r_ui − guess_i), for the guess
     Σ_u clip_C((w_u·(r_ui − guess_i − own regression))_i), for averages;   Σ_u of the fraction that clipping leaves
@@ -244,7 +244,7 @@ def of_presence(
     share: Lanes,
     curator: Curator,
 ) -> Items:
-    """The items where neighbours differ in the presence of one rating. Averages have Laplace noise.
+    """Estimates of items, where neighbours differ in the presence of one rating. Averages have Laplace noise.
 
     The measurements are Σ (1 + x)/2 and Σ (1 − x)/2 by item, where x is the rating scaled to [−1, 1]. If features are
     learned, Σ_u √n_u is measured too, for the weights of ratings in later steps.
@@ -279,7 +279,7 @@ def of_values(
     share: Lanes,
     curator: Curator,
 ) -> Items:
-    """The items where neighbours differ in the value of one rating. Averages have Laplace noise.
+    """Estimates of items, where neighbours differ in the value of one rating. Averages have Laplace noise.
 
     The only measurement is of sums by item, because who rated what is public, and with it all counts and weights. The
     noise of a round hides a user's complete part of the sums, as in `of_presence`.

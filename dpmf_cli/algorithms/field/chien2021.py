@@ -398,7 +398,7 @@ class ItemGradientsBudget(Fractions):
 
 
 class PrivateAlternatingMinimization(ItemAlternation):
-    """In each of T rounds, once the users are solved, `steps` steps follow, each on a sample of the users with
+    """In each of T rounds, once the users are solved, `steps` steps follow, each on a sample that has each user with
     probability γ:
 
         Q ← Q + η(Σ_u clip_C((w_ui·(x_ui − p_u·q_i)·p_u)_i) + N(0, (C·σ)²))/γ − η·λ·Q

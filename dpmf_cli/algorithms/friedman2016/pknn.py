@@ -84,9 +84,11 @@ class PrivateKNN(item_covariance.CovarianceAlgorithm):
         return item_covariance.CovarianceModel(self, released, train, effects)
 
     def bounded(self, train: Ratings, epsilon: Epsilons, curator: Curator) -> tuple[Release, ...]:
+        """Cov with all of the step's ε. Neighbours differ in the value of one rating, and Wgt is public."""
         return (self.release("covariance", train, epsilon, curator),)
 
     def unbounded(self, train: Ratings, epsilon: Epsilons, curator: Curator) -> tuple[Release, ...]:
+        """Cov and Wgt with half of the step's ε each. Neighbours differ in the presence of one rating."""
         covariance = self.release("covariance", train, epsilon / 2, curator)
         return covariance, self.release("weights", train, epsilon / 2, curator)
 

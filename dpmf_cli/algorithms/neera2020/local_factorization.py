@@ -320,7 +320,7 @@ class PrivateGradientMF(PrivateAlgorithm):
         q_ic ← q_ic + γ·d·G·(the reports' mean over the item's raters), ‖q_i‖ ≤ q_max
 
     m is the mean of all ratings, from one report of each rating with the fraction `average` of ε. Clean ratings stay
-    on their devices, where predictions are made, which use the target user's own ratings without noise (‡).
+    on their devices, where predictions are made from the target user's own ratings, without noise (‡).
 
     There are three readings of its ε. Shin et al. spend it per *user* (`neighbours: user`). A device sends one report
     an iteration, on a coordinate drawn among those of all items, which also hides who rated what. With the 943 users

@@ -88,7 +88,7 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
     def corrected(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> NeighbourhoodModel:
-        """The model from noisy averages r̄ and S = s₀, after, for t = 1 … K:
+        """The model after K steps from noisy averages r̄ and S = s₀. Step t = 1 … K is:
 
             U_t: a sample of the users, each with probability γ
             g_u = Σ_i clip(e_ui·∂r̂_ui/∂S) for u in U_t, each of its c_u terms clipped to c/√c_u, or to c/c_u
