@@ -46,7 +46,7 @@ from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
 from dpmf_cli.papers.space import space
 from dpmf_cli.papers.verdicts import OPEN, UNBOUNDED, Judged, Word
 from dpmf_cli.report.tables.layout import NONE, TextTable, markdown
-from dpmf_cli.report.tables.papers import cells_text, claims_text, verdicts
+from dpmf_cli.report.tables.papers import claims_text, printed_values_text, verdicts
 
 _MARKED = re.compile(
     rf"(<!-- (?:(?P<of_all>summary|mistakes|{'|'.join(KINDS)}) of all|"
@@ -123,7 +123,7 @@ def _table(kind: str, key: str, record: Record) -> str:
     if kind == "claims":
         return _drawn(claims_text(record, found, COLUMNS, _row))
     return (
-        "\n".join(_drawn(cells_text(each)) for each in record.data.values() if each.printed)
+        "\n".join(_drawn(printed_values_text(each)) for each in record.data.values() if each.printed)
         or "Nothing was explored.\n"
     )
 

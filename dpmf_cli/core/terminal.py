@@ -1,6 +1,6 @@
 """Text for people: messages, progress, numbers, and text in which every character is visible.
 
-Text for terminals, CSV files and pages goes through `printable`. Names and cells come from files that anybody may
+Text for terminals, CSV files and pages goes through `printable`. Names and fields come from files that anybody may
 have written, in which some characters act on the reader's screen instead of being seen there: a terminal's escapes,
 marks that turn the direction of writing, spaces without width. These are written as escapes like `\u001b`.
 

@@ -1,7 +1,7 @@
 """The files that a run writes beside its manifest: curves, crossings, the ledger, figures and macros.
 
 CSV files are tidy: floats are written by `repr`, so that equal results give equal bytes. A figure that does not exist
-(one fold, one run, a task without a result) is an empty cell.
+(one fold, one run, a task without a result) is an empty field.
 """
 
 from collections.abc import Iterable, Sequence

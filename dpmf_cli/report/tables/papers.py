@@ -67,7 +67,7 @@ def claims_text(
     return TextTable(header, "l" * len(header), tuple(groups), notes)
 
 
-def cells_text(found: Explored) -> TextTable:
+def printed_values_text(found: Explored) -> TextTable:
     """A row for each printed value: what the shipped setting has on all folds, and how many settings agree."""
 
     def row(name: str, value: PrintedValue) -> tuple[str, ...]:
